@@ -1,0 +1,91 @@
+"""The admin pages that change the configuration: every change is written to the audit in its own transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django import forms
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+
+from agents import audit
+from agents.models import ApiToken, Organization
+from tools.records.models import ListEntry
+
+from .scope import ScopedAdmin, person
+
+LONGEST_VALUE = 2_000
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON for the audit: rows as {id, name}, long texts cut at 2,000 characters."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, Model):
+        return {"id": str(value.pk), "name": str(value)}
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset | QuerySet):
+        return [plain(item) for item in value]
+    return str(value)[:LONGEST_VALUE]
+
+
+def organization_id_of(row: Model) -> int:
+    """The organisation that the row belongs to."""
+    if isinstance(row, Organization):
+        return int(row.pk)
+    if isinstance(row, ApiToken):
+        return row.membership.organization_id
+    if isinstance(row, ListEntry):
+        return row.list.organization_id
+    return int(row.organization_id)  # type: ignore[attr-defined]
+
+
+def record_change(request: HttpRequest, row: Model, action: str, payload: dict[str, Any]) -> None:
+    """Write one act of this person to the audit; to be called in the transaction of the act.
+
+    Args:
+        action: added, changed or deleted; the audit's action is e.g. `employee.changed`.
+    """
+    name = str(row._meta.model_name)
+    subject = f"{name} {row.pk} {row}"[:200]
+    audit.record(organization_id_of(row), person(request).get_username(), f"{name}.{action}", subject, payload)
+
+
+class ConfigurationAdmin(ScopedAdmin):
+    """Base of the pages that change something.
+
+    Attributes:
+        secrets: form fields whose values never reach the audit.
+        fixed: fields that are set when the row is made and cannot be changed afterwards.
+    """
+
+    secrets: Iterable[str] = ()
+    fixed: tuple[str, ...] = ("organization",)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
+        always = tuple(super().get_readonly_fields(request, obj))
+        return always if obj is None else (*always, *self.fixed)
+
+    def save_related(self, request: HttpRequest, form: forms.ModelForm[Any], formsets: Any, change: bool) -> None:
+        """Saves what hangs on the row, then records the whole act."""
+        super().save_related(request, form, formsets, change)
+        if form.changed_data or not change:
+            record_change(request, form.instance, "changed" if change else "added", self.told(form, change=change))
+
+    def delete_model(self, request: HttpRequest, obj: Model) -> None:
+        record_change(request, obj, "deleted", {})
+        super().delete_model(request, obj)
+
+    def told(self, form: forms.ModelForm[Any], *, change: bool) -> dict[str, Any]:
+        """What the audit keeps of a saved form: {field: {before, after}}, {field: after} for a new row."""
+        fields = form.changed_data if change else list(form.cleaned_data)
+        kept: dict[str, Any] = {}
+        for name in fields:
+            if name in self.secrets:
+                kept[name] = "set" if form.cleaned_data.get(name) else "not set"
+                continue
+            after = plain(form.cleaned_data.get(name))
+            kept[name] = {"before": plain(form.initial.get(name)), "after": after} if change else after
+        return kept

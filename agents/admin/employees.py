@@ -1,0 +1,112 @@
+"""Employees: who they are, on which model they run, and the tools that they may use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.db.models import Count, QuerySet
+from django.http import HttpRequest
+from unfold.widgets import UnfoldAdminSelectWidget
+
+from agents.engine.toolbox import installed_toolbox
+from agents.models import Employee, Grant, ModelProvider, ProviderKind
+
+from .configuration import ConfigurationAdmin
+from .fields import AllowedToolsField, LinesField
+from .scope import ScopedRelatedFilter
+
+MODES = (("general", "General"), ("research", "Research"), ("code", "Code"), ("debug", "Debug"))
+
+
+class EmployeeForm(forms.ModelForm):  # type: ignore[type-arg]
+    """One employee with the exact names of the tools that it may use."""
+
+    mode = forms.ChoiceField(
+        choices=MODES,
+        initial="general",
+        help_text="The set of tools that it works with.",
+        widget=UnfoldAdminSelectWidget,
+    )
+    allowed_tools = AllowedToolsField(
+        help_text="Nothing is allowed unless it is ticked. Read and draft tools run by themselves; "
+        "every call of a write or destructive tool waits for a person."
+    )
+    capabilities = LinesField(help_text="Capabilities that tools may ask for, one per line.", longest=60)
+    example_tasks = LinesField(help_text="Tasks that the start page offers, one per line.", longest=1_000)
+
+    class Meta:
+        model = Employee
+        fields = (
+            "organization",
+            "name",
+            "job_title",
+            "instructions",
+            "mode",
+            "provider",
+            "model",
+            "max_passes",
+            "run_minutes",
+            "capabilities",
+            "example_tasks",
+            "is_active",
+        )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        granted = list(self.instance.grants.values_list("tool", flat=True)) if self.instance.pk else []
+        self.initial["allowed_tools"] = granted
+        field = self.fields.get("allowed_tools")
+        if isinstance(field, AllowedToolsField):
+            field.offer(installed_toolbox().tools(), granted)
+
+    def clean(self) -> dict[str, Any]:
+        """The provider must be the organisation's own, and a real model needs its name."""
+        cleaned = super().clean() or {}
+        provider = cleaned.get("provider")
+        organization = cleaned.get("organization") or getattr(self.instance, "organization", None)
+        if isinstance(provider, ModelProvider) and organization is not None:
+            if provider.organization_id != organization.pk:
+                self.add_error("provider", f"The provider {provider.name!r} belongs to another organisation.")
+            elif provider.kind != ProviderKind.SCRIPTED and not cleaned.get("model"):
+                self.add_error("model", f"Say which model of {provider.name!r} the employee runs on, e.g. gpt-5-mini.")
+        return cleaned
+
+
+def set_grants(employee: Employee, names: list[str]) -> None:
+    """Makes the employee's grants exactly these names; to be called in a transaction."""
+    wanted = set(names)
+    granted = set(employee.grants.values_list("tool", flat=True))
+    employee.grants.filter(tool__in=granted - wanted).delete()
+    Grant.objects.bulk_create(Grant(employee=employee, tool=name) for name in sorted(wanted - granted))
+
+
+@admin.register(Employee)
+class EmployeeAdmin(ConfigurationAdmin):
+    """Employees of the organisations in which the person is admin."""
+
+    form = EmployeeForm
+    list_display = ("name", "job_title", "organization", "provider", "model", "tools_allowed", "is_active")
+    list_filter = ("is_active", ("organization", ScopedRelatedFilter))
+    list_select_related = ("organization", "provider")
+    search_fields = ("name", "job_title")
+    ordering = ("name", "id")
+    fieldsets = (
+        (None, {"fields": ("organization", "name", "job_title", "is_active", "instructions", "example_tasks")}),
+        ("Model", {"fields": ("provider", "model", "max_passes", "run_minutes")}),
+        ("Allowed tools", {"fields": ("mode", "allowed_tools", "capabilities")}),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        counted: QuerySet[Any] = super().get_queryset(request).annotate(grant_count=Count("grants"))
+        return counted
+
+    @admin.display(description="Allowed tools", ordering="grant_count")
+    def tools_allowed(self, employee: Employee) -> int:
+        return int(employee.grant_count)  # type: ignore[attr-defined]
+
+    def save_related(self, request: HttpRequest, form: forms.ModelForm[Any], formsets: Any, change: bool) -> None:
+        """The ticked names become grants before the act is recorded."""
+        set_grants(form.instance, form.cleaned_data["allowed_tools"])
+        super().save_related(request, form, formsets, change)

@@ -1,0 +1,89 @@
+"""Model providers: addresses and keys of models, and scripts that are played instead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextareaWidget, UnfoldAdminURLInputWidget
+
+from agents.models import ModelProvider, ProviderKind
+from agents.providers.scripts import validate_script
+
+from .configuration import ConfigurationAdmin
+from .scope import ScopedRelatedFilter
+
+
+class ProviderForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A provider; its key can be given and forgotten, and is never shown."""
+
+    base_url = forms.URLField(
+        required=False,
+        assume_scheme="https",
+        widget=UnfoldAdminURLInputWidget,
+        help_text="Where the model is, e.g. http://localhost:8080/v1. Empty: the provider's own address.",
+    )
+    new_key = forms.CharField(
+        label="API key",
+        required=False,
+        max_length=1_000,
+        widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}),
+        help_text="Kept encrypted and never shown again. Empty keeps the key that is there.",
+    )
+    forget_key = forms.BooleanField(label="Forget the key", required=False)
+
+    class Meta:
+        model = ModelProvider
+        fields = ("organization", "name", "kind", "base_url", "script", "timeout_s", "is_active")
+        widgets = {"script": UnfoldAdminTextareaWidget(attrs={"rows": 24, "spellcheck": "false"})}
+
+    def clean(self) -> dict[str, Any]:
+        """A script must be one, and a key is never sent to an address that it was not given for."""
+        cleaned = super().clean() or {}
+        if cleaned.get("kind") == ProviderKind.SCRIPTED:
+            self._check_script(cleaned.get("script", ""))
+        given, forgotten = cleaned.get("new_key"), cleaned.get("forget_key")
+        moved = "base_url" in self.changed_data or "kind" in self.changed_data
+        if moved and self.instance.api_key and not (given or forgotten):
+            self.add_error("new_key", "The address has changed: give the key for it, or tick “Forget the key”.")
+        if given and forgotten:
+            self.add_error("forget_key", "Either give a key or forget it.")
+        return cleaned
+
+    def _check_script(self, script: str) -> None:
+        try:
+            validate_script(script)
+        except ValueError as error:
+            self.add_error("script", str(error))
+
+    def save(self, commit: bool = True) -> ModelProvider:
+        if key := self.cleaned_data.get("new_key"):
+            self.instance.api_key = key.strip()
+        elif self.cleaned_data.get("forget_key"):
+            self.instance.api_key = ""
+        saved: ModelProvider = super().save(commit)
+        return saved
+
+
+@admin.register(ModelProvider)
+class ProviderAdmin(ConfigurationAdmin):
+    """Providers of the organisations in which the person is admin."""
+
+    form = ProviderForm
+    secrets = ("new_key",)
+    list_display = ("name", "kind", "organization", "base_url", "has_key", "is_active")
+    list_filter = ("kind", "is_active", ("organization", ScopedRelatedFilter))
+    list_select_related = ("organization",)
+    search_fields = ("name",)
+    ordering = ("name", "id")
+    readonly_fields = ("has_key",)
+    fieldsets = (
+        (None, {"fields": ("organization", "name", "kind", "is_active")}),
+        ("Model", {"fields": ("base_url", "has_key", "new_key", "forget_key", "timeout_s")}),
+        ("Script", {"fields": ("script",)}),
+    )
+
+    @admin.display(description="Key", boolean=True)
+    def has_key(self, provider: ModelProvider) -> bool:
+        return bool(provider.api_key)

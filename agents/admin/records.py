@@ -1,0 +1,114 @@
+"""The business records with their lists and drafts, which the tools of employees work on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest
+from pydantic import ValidationError as FieldsInvalid
+
+from tools.contract import Target
+from tools.records.changes import Author, create_record, update_records
+from tools.records.fields import RecordFields
+from tools.records.models import Draft, ListEntry, Record, RecordList
+
+from .configuration import ConfigurationAdmin
+from .scope import ScopedRelatedFilter, person
+
+EDITABLE = ("name", "region", "category", "status", "score", "email", "domain", "phone", "notes")
+
+
+class RecordForm(forms.ModelForm):  # type: ignore[type-arg]
+    """One record; the version travels with the form, so that a change made meanwhile is never overwritten."""
+
+    seen_version = forms.IntegerField(widget=forms.HiddenInput, required=False)
+
+    class Meta:
+        model = Record
+        fields = ("organization", *EDITABLE)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.initial["seen_version"] = self.instance.version
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        given = {name: value for name in EDITABLE if (value := cleaned.get(name)) not in (None, "")}
+        try:
+            RecordFields.model_validate(given)
+        except FieldsInvalid as error:
+            for fault in error.errors():
+                name = str(fault["loc"][0])
+                if name not in self.errors:
+                    self.add_error(name, fault["msg"])
+        if self.instance.pk:
+            self._check_version(cleaned.get("seen_version"))
+        return cleaned
+
+    def _check_version(self, seen: int | None) -> None:
+        held = Record.objects.select_for_update(no_key=True).filter(pk=self.instance.pk)
+        if seen != held.values_list("version", flat=True).first():
+            raise ValidationError("The record has changed meanwhile: open it again and repeat your change.")
+
+
+@admin.register(Record)
+class RecordAdmin(ConfigurationAdmin):
+    """Records; a change grows the version and enters the history like any other."""
+
+    form = RecordForm
+    list_display = ("name", "region", "category", "status", "score", "organization", "updated_at")
+    list_filter = ("status", ("organization", ScopedRelatedFilter))
+    list_select_related = ("organization",)
+    search_fields = ("name", "domain")
+    ordering = ("name", "id")
+    readonly_fields = ("attributes", "qualification", "qualification_reason", "version", "created_at", "updated_at")
+
+    def save_model(self, request: HttpRequest, obj: Record, form: forms.ModelForm[Record], change: bool) -> None:
+        author = Author(actor=person(request).get_username())
+        names = [name for name in EDITABLE if not change or name in form.changed_data]
+        after = {name: form.cleaned_data[name] for name in names}
+        if not change:
+            obj.pk = create_record(obj.organization_id, after, author).pk
+        elif after:
+            before = {name: form.initial[name] for name in names}
+            target = Target(str(obj.pk), obj.name, form.cleaned_data["seen_version"], before, after)
+            update_records(obj.organization_id, [target], author)
+        obj.refresh_from_db()
+
+
+@admin.register(RecordList)
+class RecordListAdmin(ConfigurationAdmin):
+    """Named lists of records."""
+
+    fields = ("organization", "name")
+    list_display = ("name", "organization", "created_at")
+    list_filter = (("organization", ScopedRelatedFilter),)
+    list_select_related = ("organization",)
+    search_fields = ("name",)
+    ordering = ("name", "id")
+
+
+@admin.register(ListEntry)
+class ListEntryAdmin(ConfigurationAdmin):
+    """Which record stands on which list; an entry can be taken off."""
+
+    may_add = may_change = False
+    fixed = ()
+    list_display = ("id", "record", "list", "added_at")
+    list_filter = (("list", ScopedRelatedFilter),)
+    list_select_related = ("record", "list")
+
+
+@admin.register(Draft)
+class DraftAdmin(ConfigurationAdmin):
+    """What employees drafted; it can be read and deleted."""
+
+    may_add = may_change = False
+    list_display = ("title", "kind", "employee", "organization", "created_at")
+    list_filter = ("kind", ("organization", ScopedRelatedFilter))
+    list_select_related = ("organization",)
+    search_fields = ("title",)
+    fields = ("organization", "kind", "title", "body", "employee", "run_id", "created_at")

@@ -1,0 +1,94 @@
+"""Keys to the API: made here or by `manage.py create_api_token`, shown once, revoked for good."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.db.models import Field, Model, QuerySet
+from django.db.models.functions import Now
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+
+from agents.membership import issue_token
+from agents.models import ApiToken, Membership
+
+from .configuration import ConfigurationAdmin
+from .scope import ScopedRelatedFilter, person
+
+
+class NewTokenForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A name for the token, and the membership whose rights it has."""
+
+    class Meta:
+        model = ApiToken
+        fields = ("membership", "name")
+
+
+class RevokeTokenForm(forms.ModelForm):  # type: ignore[type-arg]
+    """The one thing that can be done with a token that is there."""
+
+    revoke = forms.BooleanField(required=False, help_text="From now on the token opens nothing. This cannot be undone.")
+
+    class Meta:
+        model = ApiToken
+        fields: tuple[str, ...] = ()
+
+
+@admin.register(ApiToken)
+class TokenAdmin(ConfigurationAdmin):
+    """Tokens of the members. Everybody makes only their own, so that nobody can decide in another person's name."""
+
+    may_delete = False
+    fixed = ("membership", "name")
+    list_display = ("name", "membership", "created_at", "last_used_at", "revoked_at")
+    list_filter = (("membership", ScopedRelatedFilter),)
+    list_select_related = ("membership__user", "membership__organization")
+    search_fields = ("name",)
+
+    def get_form(
+        self,
+        request: HttpRequest,
+        obj: Model | None = None,
+        change: bool = False,
+        **kwargs: Any,
+    ) -> type[forms.ModelForm[Any]]:
+        kwargs["form"] = NewTokenForm if obj is None else RevokeTokenForm
+        form: type[forms.ModelForm[Any]] = super().get_form(request, obj, change, **kwargs)
+        return form
+
+    def get_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
+        if not isinstance(obj, ApiToken):
+            return ("membership", "name")
+        shown = ("membership", "name", "created_at", "last_used_at", "revoked_at")
+        return shown if obj.revoked_at else (*shown, "revoke")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
+        return () if obj is None else ("membership", "name", "created_at", "last_used_at", "revoked_at")
+
+    def choices_for(self, field: Field[Any, Any], request: HttpRequest) -> QuerySet[Any]:
+        offered = super().choices_for(field, request).select_related("user", "organization")
+        return offered if field.related_model is not Membership else offered.filter(user_id=person(request).pk)
+
+    def save_model(self, request: HttpRequest, obj: ApiToken, form: forms.ModelForm[ApiToken], change: bool) -> None:
+        if not change:
+            made, secret = issue_token(obj.membership, obj.name)
+            obj.pk = made.pk
+            request.issued_secret = secret  # type: ignore[attr-defined]
+        elif form.cleaned_data.get("revoke"):
+            ApiToken.objects.filter(pk=obj.pk, revoked_at=None).update(revoked_at=Now())
+        obj.refresh_from_db()
+
+    def response_add(self, request: HttpRequest, obj: ApiToken, post_url_continue: str | None = None) -> HttpResponse:
+        """The only page that ever shows the token; it is not kept by the browser either."""
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": "The new token",
+            "token": obj,
+            "secret": request.issued_secret,  # type: ignore[attr-defined]
+        }
+        response = TemplateResponse(request, "admin/token_issued.html", context)
+        response["Cache-Control"] = "no-store"
+        return response

@@ -1,0 +1,71 @@
+"""Tool calls: one with its whole result, and the settling of an unknown outcome."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Router
+
+from agents import approvals
+from agents.events import brief
+from agents.models import Approval, Membership, ToolCall
+from agents.schemas import Resolution, ToolCallShape, WholeToolCall
+
+from .auth import member_of
+from .documentation import refusals
+from .lookup import PathId, found
+
+router = Router(tags=["Tool calls"])
+
+
+@router.get("/{call_id}", response=WholeToolCall, summary="Show a tool call", openapi_extra=refusals(404))
+def show_tool_call(request: HttpRequest, call_id: PathId) -> WholeToolCall:
+    """One call with its whole result."""
+    return _shown(member_of(request), call_id)
+
+
+@router.post(
+    "/{call_id}/resolve",
+    response=WholeToolCall,
+    summary="Settle an unknown outcome",
+    openapi_extra=refusals(403, 404, 409),
+)
+def resolve_tool_call(request: HttpRequest, call_id: PathId, payload: Resolution) -> WholeToolCall:
+    """Says what became of a call that nobody heard the end of. `not_done` makes it failed; the model may ask again."""
+    member = member_of(request)
+    approvals.resolve(member, call_id, payload.outcome, payload.reason)
+    return _shown(member, call_id)
+
+
+def call_shape(call: ToolCall, approval_id: int | None) -> ToolCallShape:
+    """The call as it stands in a run, with a shortened result."""
+    return ToolCallShape(**_fields_of(call, approval_id), result=None if call.result is None else brief(call.result))
+
+
+def _shown(member: Membership, call_id: int) -> WholeToolCall:
+    call = found(ToolCall.objects.filter(organization_id=member.organization_id), call_id, "tool call")
+    newest = Approval.objects.filter(tool_call=call).order_by("-sequence").values_list("pk", flat=True).first()
+    return WholeToolCall(
+        **_fields_of(call, newest),
+        result=call.result,
+        run_id=str(call.run_id),
+        version=call.version,
+        why=call.why,
+        model_params=call.model_params,
+        created_at=call.created_at,
+        started_at=call.started_at,
+        finished_at=call.finished_at,
+    )
+
+
+def _fields_of(call: ToolCall, approval_id: int | None) -> dict[str, Any]:
+    return {
+        "id": str(call.pk),
+        "tool": call.tool,
+        "level": call.level,
+        "status": call.status,
+        "params": call.params,
+        "duration_ms": call.duration_ms,
+        "pass_number": call.pass_number,
+        "approval_id": None if approval_id is None else str(approval_id),
+        "duplicate_of": None if call.duplicate_of_id is None else str(call.duplicate_of_id),
+    }

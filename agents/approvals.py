@@ -1,0 +1,379 @@
+"""What people do to a card: approve, deny, edit, undo; and saying what became of a call that nobody knows of."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db.models.functions import Now
+
+from agents.engine import turns
+from agents.engine.cards import effect_of, publish_decision, reopen, seal
+from agents.engine.gate import workplace
+from agents.engine.outcomes import close_unknown_card, end_unexecuted, ended
+from agents.engine.recovery import current_effect
+from agents.engine.timing import timing
+from agents.engine.toolbox import installed_toolbox
+from agents.engine.writes import publish_resolution
+from agents.events import Recording, recording
+from agents.models import (
+    Approval,
+    ApprovalKind,
+    ApprovalStatus,
+    CallStatus,
+    Membership,
+    Role,
+    ToolCall,
+)
+from agents.refusals import Conflict, Decided, Expired, Forbidden, Invalid, NotFound, Refusal, Stale
+from tools.contract import ErrorCode, Level, ToolError, ToolResult
+from tools.toolbox.permissions import Decision as GateDecision
+
+MOST_REASON = 2000
+MOST_GRACE_S = 60
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a person decided, about the card with this digest.
+
+    Attributes:
+        decision_id: the same one again by the same person gets the same answer.
+        grace_s: seconds in which it can be undone before the call starts.
+        confirm: what was typed, at destructive level.
+    """
+
+    digest: str
+    decision_id: str = ""
+    reason: str = ""
+    grace_s: int = 0
+    confirm: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one decision among many."""
+
+    approval_id: int
+    status: int
+    code: str = ""
+    detail: str = ""
+
+
+def approve(member: Membership, approval_id: int, decision: Decision) -> Approval:
+    """Let the call start, exactly as the card shows it.
+
+    Raises:
+        Forbidden, NotFound, Decided, Expired, Stale, Invalid
+    """
+    _check_limits(decision)
+    with _deciding(member, approval_id) as (record, card):
+        if _is_repeated(member, card, decision, (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)):
+            return card
+        _refuse_own(member, record)
+        if card.status == ApprovalStatus.PENDING and card.digest == decision.digest:
+            _check_confirmation(card, decision)
+        start = Now() + timedelta(seconds=decision.grace_s)
+        until = start + timing().start_within
+        _decide(
+            member,
+            card,
+            decision,
+            ApprovalStatus.APPROVED,
+            start_after=start,
+            valid_until=until,
+        )
+        _move_call(card.tool_call, CallStatus.APPROVED)
+        _tell(record, member, card, ApprovalStatus.APPROVED, decision)
+        turns.wake_if_possible(record)
+    return _fresh(approval_id)
+
+
+def deny(member: Membership, approval_id: int, decision: Decision) -> Approval:
+    """Refuse the call; the employee is told the reason.
+
+    Raises:
+        Forbidden, NotFound, Decided, Expired, Stale, Invalid
+    """
+    _check_limits(decision)
+    with _deciding(member, approval_id) as (record, card):
+        if _is_repeated(member, card, decision, (ApprovalStatus.DENIED,)):
+            return card
+        _refuse_own(member, record)
+        _decide(member, card, decision, ApprovalStatus.DENIED)
+        because = f" Reason: {decision.reason}" if decision.reason else ""
+        hint = "Respect this; do not ask for the same again."
+        denied = ToolError(
+            ErrorCode.APPROVAL_DENIED, f"A person denied this call.{because}", recovery_hint=hint, attempted=False
+        )
+        end_unexecuted(record, card.tool_call, CallStatus.DENIED, denied)
+        _tell(record, member, card, ApprovalStatus.DENIED, decision)
+        turns.wake_if_possible(record)
+    return _fresh(approval_id)
+
+
+def edit(member: Membership, approval_id: int, decision: Decision, params: dict[str, Any]) -> Approval:
+    """Change what the call would do; approves nothing: returns the new card, to be decided like any other.
+
+    Raises:
+        Forbidden, NotFound, Decided, Expired, Stale, Invalid: the params are wrong, or not allowed; the card stays.
+    """
+    _demand_approver(member)
+    card = _find(member, approval_id)
+    call = card.tool_call
+    place = workplace(card.run_id)
+    tool, verdict = place.judge(call.tool, params)
+    if tool is None or verdict.error is not None:
+        raise Invalid("params", str(verdict.error.message if verdict.error else "the tool is gone"))
+    if verdict.decision != GateDecision.ASK:
+        raise Invalid("params", "with these params nobody would have to be asked")
+    try:
+        effect = effect_of(tool, verdict.params, place.context(call))
+    except ToolError as error:
+        raise Invalid("params", error.message) from error
+    with _deciding(member, approval_id) as (record, card):
+        _refuse_undecidable(card, decision.digest)
+        call = card.tool_call
+        if verdict.params == call.params:
+            raise Invalid("params", "nothing was changed")
+        call.model_params = call.params if call.model_params is None else call.model_params
+        kept_signature = call.signature
+        call.level = str(verdict.level)
+        seal(call, tool, verdict.params)
+        call.signature = kept_signature
+        record.audit(f"user:{member.user.get_username()}", "card_edited", f"approval:{card.pk}", params=call.params)
+        return reopen(record, call, card, effect, f"{member.user.get_username()} changed the params.")
+
+
+def undo(member: Membership, approval_id: int, decision_id: str = "") -> Approval:
+    """Take an approval back before the call starts; returns the new pending card.
+
+    Raises:
+        Forbidden, NotFound, Conflict: somebody else decided it, or the call has started.
+    """
+    _demand_approver(member)
+    effect = current_effect(_find(member, approval_id))
+    with _deciding(member, approval_id) as (record, card):
+        if card.status == ApprovalStatus.SUPERSEDED and card.decided_by_id == member.user_id:
+            following = next_card(card)
+            if following is not None:
+                return following
+        if card.status != ApprovalStatus.APPROVED or card.tool_call.status != CallStatus.APPROVED:
+            raise Conflict("this cannot be undone: the call is not waiting for its start", approval_status=card.status)
+        if decision_id and decision_id != card.decision_id:
+            raise Conflict("that decision is not the one in force", approval_status=card.status)
+        if card.decided_by_id != member.user_id:
+            raise Conflict("only the person who decided can undo it")
+        record.audit(f"user:{member.user.get_username()}", "decision_undone", f"approval:{card.pk}")
+        return reopen(record, card.tool_call, card, effect, f"{member.user.get_username()} took the approval back.")
+
+
+def decide_many(member: Membership, items: Sequence[tuple[int, str, Decision]]) -> list[Outcome]:
+    """Decide card by card; one outcome for each. Destructive calls are not approved here."""
+    return [_decide_one(member, approval_id, action, decision) for approval_id, action, decision in items]
+
+
+def _decide_one(member: Membership, approval_id: int, action: str, decision: Decision) -> Outcome:
+    try:
+        if action == "deny":
+            deny(member, approval_id, decision)
+        elif action == "approve":
+            if _find(member, approval_id).tool_call.level == Level.DESTRUCTIVE:
+                raise Invalid("action", "a destructive call is approved on its own card")
+            approve(member, approval_id, decision)
+        else:
+            raise Invalid("action", f"action is {action!r}, but has to be 'approve' or 'deny'")
+    except Refusal as refusal:
+        return Outcome(approval_id, refusal.status, refusal.code, refusal.detail)
+    return Outcome(approval_id, 200)
+
+
+def resolve(member: Membership, call_id: int, outcome: str, reason: str) -> ToolCall:
+    """Say what became of a call whose outcome is unknown: "succeeded" or "not_done".
+
+    Raises:
+        Forbidden, NotFound, Invalid, Conflict: its outcome is not unknown.
+    """
+    _demand_approver(member)
+    if outcome not in ("succeeded", "not_done"):
+        raise Invalid("outcome", f"outcome is {outcome!r}, but has to be 'succeeded' or 'not_done'")
+    if not reason.strip() or len(reason) > MOST_REASON or "\0" in reason:
+        raise Invalid("reason", f"a reason of 1 to {MOST_REASON:,} characters is needed")
+    call = ToolCall.objects.filter(organization_id=member.organization_id, pk=call_id).first()
+    if call is None:
+        raise NotFound(f"there is no tool call {call_id}")
+    by = member.user.get_username()
+    with recording(call.run_id) as record:
+        call = ToolCall.objects.get(pk=call_id)
+        result = _said_by_person(outcome, by, reason)
+        unknown = ToolCall.objects.filter(pk=call.pk, status=CallStatus.OUTCOME_UNKNOWN)
+        if not unknown.update(**ended(call, result, record.run.next_event_seq, 0)):
+            raise Conflict("the outcome of this call is not unknown", call_status=call.status)
+        close_unknown_card(call, f"{by}: {reason}")
+        record.inbox_changed = True
+        publish_resolution(record, call, outcome, by, reason)
+        record.audit(f"user:{by}", "outcome_resolved", f"tool_call:{call.pk}", outcome=outcome, reason=reason)
+        turns.wake_if_possible(record)
+    return ToolCall.objects.get(pk=call_id)
+
+
+def _said_by_person(outcome: str, by: str, reason: str) -> ToolResult:
+    if outcome == "succeeded":
+        return ToolResult.ok(
+            {"confirmed_by": by, "reason": reason}, f"{by} says that it happened: {reason}", confirmed_by=by
+        )
+    error = ToolError(
+        ErrorCode.OUTCOME_UNKNOWN,
+        f"{by} says that it was not done: {reason}",
+        recovery_hint="You may ask for it again; a person will decide anew.",
+        attempted=False,
+    )
+    return ToolResult.failed(error)
+
+
+def expire(approval_id: int) -> bool:
+    """End a card that nobody decided in time; the employee is told that it was not a refusal."""
+    card = Approval.objects.select_related("tool_call").get(pk=approval_id)
+    with recording(card.run_id, wait=False) as record:
+        due = Approval.objects.filter(pk=card.pk, status=ApprovalStatus.PENDING, expires_at__lte=Now())
+        if not due.update(status=ApprovalStatus.EXPIRED):
+            return False
+        error = ToolError(ErrorCode.APPROVAL_EXPIRED, "Nobody decided in time. That is not a refusal.", attempted=False)
+        call = ToolCall.objects.get(pk=card.tool_call_id)
+        end_unexecuted(record, call, CallStatus.EXPIRED, error)
+        publish_decision(record, card, ApprovalStatus.EXPIRED, error.message)
+        record.audit("gadget", "card_expired", f"approval:{card.pk}")
+        turns.wake_if_possible(record)
+        return True
+
+
+def confirm_phrase(card: Approval) -> str:
+    """What has to be typed to approve: the target's name, the count, or the tool's name; empty below destructive."""
+    if card.tool_call.level != Level.DESTRUCTIVE:
+        return ""
+    targets = card.preview["targets"]
+    if len(targets) == 1:
+        return " ".join(str(targets[0]["label"]).split())
+    if targets:
+        return str(len(targets))
+    tool = installed_toolbox().get_tool(card.tool_call.tool)
+    return tool.title if tool else card.tool_call.tool
+
+
+def next_card(card: Approval) -> Approval | None:
+    """The card that replaced this one."""
+    return Approval.objects.filter(tool_call_id=card.tool_call_id, sequence=card.sequence + 1).first()
+
+
+@contextmanager
+def _deciding(member: Membership, approval_id: int) -> Iterator[tuple[Recording, Approval]]:
+    """Lock the run, then read the card: nobody else decides meanwhile."""
+    _demand_approver(member)
+    with recording(_find(member, approval_id).run_id) as record:
+        yield record, _find(member, approval_id)
+
+
+def _find(member: Membership, approval_id: int) -> Approval:
+    own = Approval.objects.filter(organization_id=member.organization_id, pk=approval_id)
+    card = own.select_related("tool_call", "decided_by").first()
+    if card is None:
+        raise NotFound(f"there is no approval {approval_id}")
+    return card
+
+
+def _fresh(approval_id: int) -> Approval:
+    return Approval.objects.select_related("tool_call", "decided_by").get(pk=approval_id)
+
+
+def _decide(member: Membership, card: Approval, decision: Decision, status: ApprovalStatus, **columns: Any) -> None:
+    """One conditional update decides; if it finds nothing, say why."""
+    undecided = Approval.objects.filter(
+        pk=card.pk,
+        organization_id=member.organization_id,
+        kind=ApprovalKind.APPROVAL,
+        status=ApprovalStatus.PENDING,
+        expires_at__gt=Now(),
+        digest=decision.digest,
+        run__cancel_requested_at=None,
+    )
+    columns |= {"decided_by": member.user, "decided_at": Now(), "decision_id": decision.decision_id}
+    if not undecided.update(status=status, reason=decision.reason, **columns):
+        _refuse_undecidable(card, decision.digest)
+        raise Conflict("the run was cancelled meanwhile", approval_status=card.status)
+    card.decided_by = member.user
+
+
+def _refuse_undecidable(card: Approval, digest: str) -> None:
+    if card.kind != ApprovalKind.APPROVAL:
+        raise Conflict(f"a card of kind {card.kind!r} is not approved or denied", approval_status=card.status)
+    if card.status == ApprovalStatus.EXPIRED or _is_past(card):
+        raise Expired("the card has expired", approval_status=str(ApprovalStatus.EXPIRED))
+    if card.status != ApprovalStatus.PENDING:
+        by = card.decided_by.get_username() if card.decided_by else None
+        following = next_card(card)
+        raise Decided(
+            f"already {card.get_status_display().lower()}{f' by {by}' if by else ''}",
+            decided_by=by,
+            decided_at=card.decided_at.isoformat() if card.decided_at else None,
+            approval_status=card.status,
+            next_approval_id=str(following.pk) if following else None,
+        )
+    if card.digest != digest:
+        raise Stale("the digest is not that of the card as it is now", digest=card.digest)
+
+
+def _is_past(card: Approval) -> bool:
+    return Approval.objects.filter(pk=card.pk, status=ApprovalStatus.PENDING, expires_at__lte=Now()).exists()
+
+
+def _is_repeated(member: Membership, card: Approval, decision: Decision, statuses: tuple[ApprovalStatus, ...]) -> bool:
+    return bool(
+        decision.decision_id
+        and card.decision_id == decision.decision_id
+        and card.decided_by_id == member.user_id
+        and card.status in statuses
+    )
+
+
+def _check_limits(decision: Decision) -> None:
+    if len(decision.reason) > MOST_REASON or "\0" in decision.reason:
+        raise Invalid("reason", f"reason may have at most {MOST_REASON:,} characters, and no NUL")
+    if not 0 <= decision.grace_s <= MOST_GRACE_S:
+        raise Invalid("grace_s", f"grace_s is {decision.grace_s}, but has to be 0 to {MOST_GRACE_S}")
+    if len(decision.decision_id) > 200:
+        raise Invalid("decision_id", "decision_id is longer than 200 characters")
+
+
+def _check_confirmation(card: Approval, decision: Decision) -> None:
+    phrase = confirm_phrase(card)
+    if phrase and " ".join(decision.confirm.split()) != phrase:
+        raise Invalid("confirm", f"type {phrase!r} to confirm a destructive call")
+
+
+def _refuse_own(member: Membership, record: Recording) -> None:
+    run = record.run
+    if run.organization.four_eyes and run.created_by_id == member.user_id:
+        raise Forbidden("four eyes: somebody else than who started the run has to decide")
+
+
+def _demand_approver(member: Membership) -> None:
+    if not member.may(Role.APPROVER):
+        raise Forbidden(f"a {member.role} may not decide")
+
+
+def _move_call(call: ToolCall, status: CallStatus) -> None:
+    if not ToolCall.objects.filter(pk=call.pk, status=CallStatus.AWAITING_APPROVAL).update(status=status):
+        raise Conflict("the call does not await approval", call_status=call.status)
+
+
+def _tell(record: Recording, member: Membership, card: Approval, status: ApprovalStatus, decision: Decision) -> None:
+    publish_decision(record, card, status, decision.reason)
+    record.audit(
+        f"user:{member.user.get_username()}",
+        f"card_{status}",
+        f"approval:{card.pk}",
+        tool=card.tool_call.tool,
+        digest=card.digest,
+        reason=decision.reason,
+    )

@@ -1,0 +1,102 @@
+"""The only door to the audit chain: each entry's hash covers its fields and the hash of the one before."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models.functions import Now
+
+from agents.models import AuditEntry, AuditHead, Organization
+from tools.contract import fingerprint
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is to be recorded: who did what to which thing."""
+
+    actor: str
+    action: str
+    subject: str
+    payload: dict[str, Any] = field(default_factory=dict)
+
+
+def record(organization_id: int, actor: str, action: str, subject: str, payload: dict[str, Any]) -> None:
+    """Append one entry; to be called inside the transaction of the fact, as its last statement."""
+    append(organization_id, [Entry(actor, action, subject, payload)])
+
+
+def append(organization_id: int, entries: Sequence[Entry]) -> None:
+    """Append entries in order.
+
+    Raises:
+        RuntimeError: outside a transaction, where the chain could part from the fact.
+    """
+    if not connection.in_atomic_block:
+        raise RuntimeError("audit entries are written in the transaction of their fact")
+    heads = AuditHead.objects.select_for_update()
+    head = heads.filter(organization_id=organization_id).annotate(now=Now()).first()
+    if head is None:
+        AuditHead.objects.bulk_create([AuditHead(organization_id=organization_id)], ignore_conflicts=True)
+        head = heads.annotate(now=Now()).get(organization_id=organization_id)
+    rows = []
+    for entry in entries:
+        row = AuditEntry(
+            organization_id=organization_id,
+            seq=head.seq + 1,
+            actor=entry.actor[:200],
+            action=entry.action,
+            subject=entry.subject[:200],
+            payload=entry.payload,
+            previous_hash=head.hash,
+            at=head.now,
+        )
+        row.hash = _hash_of(row)
+        head.seq, head.hash = row.seq, row.hash
+        rows.append(row)
+    AuditEntry.objects.bulk_create(rows)
+    AuditHead.objects.filter(pk=head.pk).update(seq=head.seq, hash=head.hash)
+
+
+def verify(organization_id: int) -> list[str]:
+    """Read the whole chain; returns one sentence for each fault, an empty list if it holds."""
+    return list(_faults(organization_id))
+
+
+def verify_all() -> dict[str, list[str]]:
+    """Faults of every organisation's chain, by slug."""
+    return {slug: verify(pk) for pk, slug in Organization.objects.values_list("pk", "slug")}
+
+
+def _faults(organization_id: int) -> Iterator[str]:
+    expected, previous = 1, ""
+    with transaction.atomic():
+        head = AuditHead.objects.filter(organization_id=organization_id).first()
+        for row in AuditEntry.objects.filter(organization_id=organization_id).order_by("seq").iterator(1000):
+            if row.seq != expected:
+                yield f"entry {expected} is missing"
+            if row.previous_hash != previous:
+                yield f"entry {row.seq} does not follow the one before it"
+            if row.hash != _hash_of(row):
+                yield f"entry {row.seq} was changed"
+            expected, previous = row.seq + 1, row.hash
+        last = (head.seq, head.hash) if head else (0, "")
+        if last != (expected - 1, previous):
+            yield f"the chain ends at entry {expected - 1}, but its head says {last[0]}"
+
+
+def _hash_of(row: AuditEntry) -> str:
+    at: datetime = row.at
+    return fingerprint(
+        {
+            "organization": row.organization_id,
+            "seq": row.seq,
+            "actor": row.actor,
+            "action": row.action,
+            "subject": row.subject,
+            "payload": row.payload,
+            "previous": row.previous_hash,
+            "at": at.astimezone(UTC).isoformat(timespec="microseconds"),
+        }
+    )

@@ -1,0 +1,152 @@
+"""Builds the demo, or brings one that is there up to date; nothing is ever doubled."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from agents import audit
+from agents.admin.employees import set_grants
+from agents.admin.organizations import let_into_admin
+from agents.models import Employee, Membership, ModelProvider, Organization, ProviderKind, Role
+from tools.records.changes import Author, create_record
+from tools.records.demo_companies import add_demo_companies
+from tools.records.models import Record
+
+from . import staff
+
+PASSWORD = "gadget-demo"  # noqa: S105
+MAX_PASSES = 10
+ACTOR = "manage.py demo"
+REAL_MODEL_PROVIDER = "Real model"
+
+
+@dataclass(frozen=True)
+class RealModel:
+    """The model for one more employee: its address, key and name."""
+
+    base_url: str
+    api_key: str
+    model: str
+
+
+@dataclass
+class Built:
+    """What was made or brought up to date, one sentence each; empty when everything stood already."""
+
+    changes: list[str] = field(default_factory=list)
+
+    def note(self, change: str) -> None:
+        self.changes.append(change)
+
+
+def build(real_model: RealModel | None = None) -> Built:
+    """Makes `acme-demo` and `other-demo` with people, employees and records, in one transaction.
+
+    People who have an account keep their password. Employees and their scripts become what they are here; records that
+    are there stay as they are, and missing ones are added.
+    """
+    built = Built()
+    with transaction.atomic():
+        _acme(built, real_model)
+        _other(built)
+    return built
+
+
+def _acme(built: Built, real_model: RealModel | None) -> None:
+    started = len(built.changes)
+    organization = _organization("acme-demo", "Acme (demo)", built)
+    for username, role in staff.PEOPLE.items():
+        _member(organization, username, role, built)
+    for worker in staff.SCRIPTED_WORKERS:
+        _employee(organization, worker, _script_provider(organization, worker, built), built)
+    if real_model is not None:
+        provider = _model_provider(organization, real_model, built)
+        _employee(organization, staff.ON_A_REAL_MODEL, provider, built, model=real_model.model)
+    if added := add_demo_companies(organization.pk):
+        built.note(f"{added} records in {organization.slug}")
+    _record(organization, built.changes[started:])
+
+
+def _other(built: Built) -> None:
+    started = len(built.changes)
+    organization = _organization("other-demo", "Other (demo)", built)
+    _member(organization, staff.OUTSIDER, Role.ADMIN, built)
+    worker = staff.OUTSIDERS_WORKER
+    _employee(organization, worker, _script_provider(organization, worker, built), built)
+    there = set(Record.objects.filter(organization=organization).values_list("name", flat=True))
+    for fields in staff.OUTSIDERS_RECORDS:
+        if fields["name"] not in there:
+            create_record(organization.pk, fields, Author(ACTOR))
+            built.note(f"the record {fields['name']} in {organization.slug}")
+    _record(organization, built.changes[started:])
+
+
+def _record(organization: Organization, changes: list[str]) -> None:
+    if changes:
+        audit.record(organization.pk, ACTOR, "demo.built", organization.slug, {"changes": changes})
+
+
+def _organization(slug: str, name: str, built: Built) -> Organization:
+    organization, is_new = Organization.objects.get_or_create(slug=slug, defaults={"name": name})
+    if is_new:
+        built.note(f"the organisation {slug}")
+    return organization
+
+
+def _member(organization: Organization, username: str, role: Role, built: Built) -> None:
+    user = User.objects.filter(username=username).first()
+    if user is None:
+        user = User.objects.create_user(username, email=f"{username}@gadget.example", password=PASSWORD)
+        built.note(f"the account {username}")
+    _, is_new = Membership.objects.get_or_create(organization=organization, user=user, defaults={"role": role})
+    if is_new:
+        built.note(f"{username} as {role.value} of {organization.slug}")
+        let_into_admin(user)
+
+
+def _script_provider(organization: Organization, worker: staff.Worker, built: Built) -> ModelProvider:
+    script = (staff.SCRIPTS / worker.script).read_text(encoding="utf-8")
+    provider, is_new = ModelProvider.objects.get_or_create(
+        organization=organization, name=f"Script of {worker.name}", defaults={"kind": ProviderKind.SCRIPTED}
+    )
+    _bring_up_to_date(provider, {"kind": ProviderKind.SCRIPTED, "script": script}, built, is_new=is_new)
+    return provider
+
+
+def _model_provider(organization: Organization, real: RealModel, built: Built) -> ModelProvider:
+    provider, is_new = ModelProvider.objects.get_or_create(organization=organization, name=REAL_MODEL_PROVIDER)
+    wanted = {"kind": ProviderKind.OPENAI, "base_url": real.base_url, "api_key": real.api_key}
+    _bring_up_to_date(provider, wanted, built, is_new=is_new)
+    return provider
+
+
+def _employee(
+    organization: Organization, worker: staff.Worker, provider: ModelProvider, built: Built, model: str = ""
+) -> None:
+    employee, is_new = Employee.objects.get_or_create(
+        organization=organization, name=worker.name, defaults={"provider": provider}
+    )
+    wanted = {
+        "job_title": worker.job_title,
+        "instructions": worker.instructions,
+        "provider": provider,
+        "model": model,
+        "max_passes": MAX_PASSES,
+        "example_tasks": list(worker.example_tasks),
+    }
+    _bring_up_to_date(employee, wanted, built, is_new=is_new)
+    if set(employee.grants.values_list("tool", flat=True)) != set(worker.allowed_tools):
+        set_grants(employee, list(worker.allowed_tools))
+        built.note(f"the allowed tools of {worker.name}")
+
+
+def _bring_up_to_date(row: ModelProvider | Employee, wanted: dict[str, Any], built: Built, *, is_new: bool) -> None:
+    stale: Iterable[str] = [name for name, value in wanted.items() if getattr(row, name) != value]
+    if is_new or stale:
+        for name in stale:
+            setattr(row, name, wanted[name])
+        row.save()
+        built.note(f"{row._meta.verbose_name} {row.name}")

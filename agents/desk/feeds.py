@@ -1,0 +1,239 @@
+"""Feeds: one reader per run (or inbox) and process, shared by all sockets that look at it.
+
+A bell says only "look": on every bell, and every 3 s without one, the feed reads the database once, checks who may
+still look, and lets each socket send what is new to it. Redis away means no bells, nothing worse.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeVar
+
+from asgiref.sync import sync_to_async
+from channels.layers import get_channel_layer
+from django.contrib.sessions.models import Session
+from django.db import DatabaseError, InterfaceError, connections
+from django.utils import timezone
+from redis.exceptions import RedisError
+
+from agents.models import ApiToken, Membership
+
+logger = logging.getLogger(__name__)
+
+Args = ParamSpec("Args")
+Answer = TypeVar("Answer")
+
+POLL_S = 3.0
+SUBSCRIBE_AGAIN_S = 10.0
+REST_AFTER_FAILURE_S = 1.0
+READERS = ThreadPoolExecutor(max_workers=4, thread_name_prefix="gadget-sockets")
+HINTS_FAIL_WITH = (OSError, RedisError, asyncio.TimeoutError)
+
+
+@dataclass(frozen=True)
+class Viewer:
+    """Who looks, and what proves it: the session or the token must still be there each time."""
+
+    membership_id: int
+    organization_id: int
+    session_key: str = ""
+    token_hash: str = ""
+
+
+class Seat(ABC):
+    """One socket at a feed."""
+
+    def __init__(self, viewer: Viewer) -> None:
+        self.viewer = viewer
+        self.woken = asyncio.Event()
+        self.is_expelled = False
+        self.has_failed = False
+
+    def expel(self) -> None:
+        """The right to look has ended."""
+        self.is_expelled = True
+        self.woken.set()
+
+    def fail(self) -> None:
+        """The feed broke; the browser may come again."""
+        self.has_failed = True
+        self.woken.set()
+
+    @abstractmethod
+    def hear(self, message: dict[str, Any]) -> None:
+        """A message that is no bell, e.g. text while the model writes it."""
+
+
+def in_thread(function: Callable[Args, Answer]) -> Callable[Args, Any]:
+    """A database function for use with `await`; its connection goes back to the pool when it ends."""
+
+    @functools.wraps(function)
+    def closing(*args: Args.args, **kwargs: Args.kwargs) -> Answer:
+        try:
+            return function(*args, **kwargs)
+        finally:
+            connections.close_all()
+
+    return sync_to_async(closing, thread_sensitive=False, executor=READERS)
+
+
+class Feed(ABC):
+    """Reads when the bell rings; lives as long as somebody sits at it."""
+
+    def __init__(self, group: str) -> None:
+        self.seats: set[Seat] = set()
+        self.has_failed = False
+        self.group = group
+        self._rung = asyncio.Event()
+        self._channel = ""
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        self._tasks = [asyncio.create_task(self._read_on()), asyncio.create_task(self._listen())]
+        for task in self._tasks:
+            task.add_done_callback(self._notice_end)
+
+    def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if self._channel:
+            _last_words(self._unsubscribe())
+
+    def _notice_end(self, task: asyncio.Task[None]) -> None:
+        """A fault of ours must not leave sockets that are open and silent."""
+        error = None if task.cancelled() else task.exception()
+        if error is None:
+            return
+        logger.error("the feed of %s broke", self.group, exc_info=error)
+        self.has_failed = True
+        for seat in self.seats:
+            seat.fail()
+
+    @abstractmethod
+    async def read(self) -> None:
+        """Look at the database once, expel who may not look any more, and wake the seats if there is news."""
+
+    def expel_others(self, asked: set[Viewer], allowed: set[Viewer]) -> None:
+        """Sends away who was asked about and may not look any more; who came meanwhile is asked about next time."""
+        for seat in self.seats:
+            if seat.viewer in asked - allowed:
+                seat.expel()
+
+    async def _read_on(self) -> None:
+        while True:
+            try:
+                await self.read()
+            except (DatabaseError, InterfaceError) as error:
+                logger.warning("a feed could not read: %s", error)
+                await asyncio.sleep(REST_AFTER_FAILURE_S)
+                continue
+            try:
+                await asyncio.wait_for(self._rung.wait(), POLL_S)
+            except TimeoutError:
+                continue
+            finally:
+                self._rung.clear()
+
+    async def _listen(self) -> None:
+        """Hears the group's bells; begins again whenever Redis went away, and renews its place after a wipe."""
+        layer = get_channel_layer()
+        if layer is None:
+            return
+        renewal = asyncio.create_task(self._subscribe_on(layer))
+        try:
+            while True:
+                await self._hear_until_failure(layer)
+                await asyncio.sleep(REST_AFTER_FAILURE_S)
+        finally:
+            renewal.cancel()
+
+    async def _hear_until_failure(self, layer: Any) -> None:
+        try:
+            self._channel = self._channel or await layer.new_channel()
+            await layer.group_add(self.group, self._channel)
+            self._rung.set()
+            while True:
+                message = await layer.receive(self._channel)
+                if message["type"] == "bell":
+                    self._rung.set()
+                else:
+                    for seat in self.seats:
+                        seat.hear(message)
+        except HINTS_FAIL_WITH as error:
+            logger.info("no bells for %s: %s", self.group, type(error).__name__)
+
+    async def _unsubscribe(self) -> None:
+        layer = get_channel_layer()
+        try:
+            if layer is not None:
+                await layer.group_discard(self.group, self._channel)
+        except HINTS_FAIL_WITH as error:
+            logger.info("still subscribed to %s: %s", self.group, type(error).__name__)
+
+    async def _subscribe_on(self, layer: Any) -> None:
+        while True:
+            await asyncio.sleep(SUBSCRIBE_AGAIN_S)
+            try:
+                if self._channel:
+                    await layer.group_add(self.group, self._channel)
+            except HINTS_FAIL_WITH as error:
+                logger.info("not subscribed to %s: %s", self.group, type(error).__name__)
+
+
+_feeds: dict[tuple[int, str], Feed] = {}
+_ending: set[asyncio.Task[None]] = set()
+
+
+def _last_words(words: Coroutine[Any, Any, None]) -> None:
+    """Lets something finish behind a feed that has ended."""
+    task = asyncio.create_task(words)
+    _ending.add(task)
+    task.add_done_callback(_ending.discard)
+
+
+def sit_down(group: str, seat: Seat, make: Callable[[str], Feed]) -> Feed:
+    """The process' feed of this group, started with its first seat."""
+    key = (id(asyncio.get_running_loop()), group)
+    feed = _feeds.get(key)
+    if feed is None or feed.has_failed:
+        feed = _feeds[key] = make(group)
+        feed.start()
+    feed.seats.add(seat)
+    return feed
+
+
+def leave(feed: Feed, seat: Seat) -> None:
+    """Ends the feed with its last seat."""
+    key = (id(asyncio.get_running_loop()), feed.group)
+    feed.seats.discard(seat)
+    if not feed.seats:
+        feed.stop()
+        if _feeds.get(key) is feed:
+            del _feeds[key]
+
+
+def still_allowed(viewers: set[Viewer]) -> set[Viewer]:
+    """Those whose membership, user and session or token are still good; two or three queries for all of them."""
+    members = set(
+        Membership.objects.filter(
+            pk__in={viewer.membership_id for viewer in viewers}, user__is_active=True
+        ).values_list("pk", "organization_id")
+    )
+    keys = {viewer.session_key for viewer in viewers if viewer.session_key}
+    sessions = Session.objects.filter(session_key__in=keys, expire_date__gt=timezone.now()) if keys else None
+    hashes = {viewer.token_hash for viewer in viewers if viewer.token_hash}
+    tokens = ApiToken.objects.filter(hash__in=hashes, revoked_at=None) if hashes else None
+    proofs = set(sessions.values_list("session_key", flat=True)) if sessions is not None else set()
+    proofs |= set(tokens.values_list("hash", flat=True)) if tokens is not None else set()
+    return {
+        viewer
+        for viewer in viewers
+        if (viewer.membership_id, viewer.organization_id) in members
+        and (viewer.session_key or viewer.token_hash) in proofs
+    }

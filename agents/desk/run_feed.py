@@ -1,0 +1,122 @@
+"""What a run's sockets send: its events by number, in order, without gaps or doubles, however slow the reader."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+from agents.models import Event, Run
+
+from .feeds import Feed, Seat, Viewer, in_thread, still_allowed
+from .panel import Line, lines_of
+
+PAGE = 200
+KEPT = 300
+MOST_DELTAS = 200
+
+
+@dataclass
+class Sendable:
+    """A line as it goes out; stale once a later line has taken its place, because its HTML is not true any more."""
+
+    seq: int
+    slot: str
+    text: str
+    is_stale: bool = False
+
+
+class RunSeat(Seat):
+    """A socket's place in the run.
+
+    Attributes:
+        last: the number of the last event that it was sent.
+        resume: the number after which the browser wants to have the events again.
+    """
+
+    def __init__(self, viewer: Viewer, last: int) -> None:
+        super().__init__(viewer)
+        self.last = last
+        self.resume: int | None = None
+        self.deltas: deque[str] = deque(maxlen=MOST_DELTAS)
+
+    def hear(self, message: dict[str, Any]) -> None:
+        """Streamed text; dropped rather than held for a reader that is too slow."""
+        if message["type"] == "delta":
+            payload = {"pass_number": message["pass_number"], "text": message["text"]}
+            self.deltas.append(_as_text(None, "assistant_delta", payload, ""))
+            self.woken.set()
+
+
+class RunFeed(Feed):
+    """Reads the run's new events once for all seats and keeps the last 300 for those that are a little behind."""
+
+    def __init__(self, group: str, run_id: int) -> None:
+        super().__init__(group)
+        self.run_id = run_id
+        self._last: int | None = None
+        self._kept: deque[Sendable] = deque(maxlen=KEPT)
+
+    async def read(self) -> None:
+        viewers = {seat.viewer for seat in self.seats}
+        if self._last is None:
+            self._last = await _newest_seq(self.run_id)
+            self._wake()
+            return
+        more = True
+        while more:
+            allowed, page = await read_page(self.run_id, self._last, viewers)
+            self.expel_others(viewers, allowed)
+            for sendable in page:
+                self._keep(sendable)
+            if page:
+                self._wake()
+            more = len(page) == PAGE
+
+    def since(self, last: int) -> list[Sendable] | None:
+        """What a seat lacks, at most one page; None if it has to read the database itself."""
+        if self._last is None or last >= self._last:
+            return []
+        if not self._kept or self._kept[0].seq > last + 1:
+            return None
+        page = [one for one in self._kept if one.seq > last][:PAGE]
+        return None if any(one.is_stale for one in page) else page
+
+    def _keep(self, sendable: Sendable) -> None:
+        if sendable.slot:
+            for earlier in self._kept:
+                if earlier.slot == sendable.slot:
+                    earlier.is_stale = True
+        self._kept.append(sendable)
+        self._last = sendable.seq
+
+    def _wake(self) -> None:
+        for seat in self.seats:
+            seat.woken.set()
+
+
+@in_thread
+def read_page(run_id: int, after: int, viewers: set[Viewer]) -> tuple[set[Viewer], list[Sendable]]:
+    """Who of them may still look, and up to 200 events after that number as the rows are now."""
+    allowed = still_allowed(viewers)
+    if not allowed:
+        return allowed, []
+    events = list(Event.objects.filter(run_id=run_id, seq__gt=after).order_by("seq")[:PAGE])
+    if not events:
+        return allowed, []
+    run = Run.objects.select_related("employee").get(pk=run_id)
+    return allowed, [_sendable(line) for line in lines_of(run, events)]
+
+
+@in_thread
+def _newest_seq(run_id: int) -> int:
+    return Run.objects.values_list("next_event_seq", flat=True).get(pk=run_id) - 1
+
+
+def _sendable(line: Line) -> Sendable:
+    return Sendable(line.seq, line.slot, _as_text(line.seq, line.type, line.payload, line.html))
+
+
+def _as_text(seq: int | None, type_: str, payload: dict[str, Any], html: str) -> str:
+    return json.dumps({"seq": seq, "type": type_, "payload": payload, "html": html}, ensure_ascii=False)

@@ -1,0 +1,144 @@
+"""Text that others wrote, made safe to look at: everything escaped, hidden characters visible, long values clamped."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterable
+from typing import Any
+
+from django.utils.html import escape, format_html
+from django.utils.safestring import SafeString
+
+CLAMP_AT = 200
+WORDS_AT_MOST = 280
+
+# Letters and symbols by their category that draw nothing all the same: fillers, the empty Braille cell, joiners.
+BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
+PRESENTATION = frozenset("\ufe0e\ufe0f")
+HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+HOST = re.compile(r"(?:[\w-]+\.)+[\w-]{2,}", re.UNICODE)
+LINK = re.compile(r"\b(?:[a-z][a-z0-9+.-]*://|www\.)\S+", re.IGNORECASE)
+BOLD = re.compile(r"\*\*(.+?)\*\*", re.DOTALL)
+
+
+def visible_text(text: str, *, keep: str = "\n\t") -> str:
+    """The text with every zero-width, bidirectional and control character as a token like ⟦U+202E⟧.
+
+    Args:
+        keep: control characters that may stay because the place shows them (line breaks in a value's own box).
+    """
+    text = text.replace("\r\n", "\n")
+    return "".join(_token(char) if _is_hidden(text, index, keep) else char for index, char in enumerate(text))
+
+
+def visible(text: str, *, keep: str = "\n\t") -> SafeString:
+    """Escaped HTML: hidden characters as marked tokens, hosts that mix scripts flagged."""
+    text = text.replace("\r\n", "\n")
+    parts: list[str] = []
+    start = 0
+    for match in HOST.finditer(text):
+        if is_mixed_host(match.group()):
+            parts += [_marked(text[start : match.end()], keep), _host_flag()]
+            start = match.end()
+    parts.append(_marked(text[start:], keep))
+    return SafeString("".join(parts))
+
+
+def sentence(text: str) -> SafeString:
+    """The card's sentence: escaped first, and only then **pairs** become bold. Line breaks show as tokens."""
+    return SafeString(BOLD.sub(r"<strong><bdi>\1</bdi></strong>", visible(text, keep="")))
+
+
+def shown(value: Any, *, clamp_at: int = CLAMP_AT) -> SafeString:
+    """Any JSON value in a box of its own; beyond `clamp_at` characters clamped, with its length, and unfoldable."""
+    text = as_text(value)
+    if len(text) <= clamp_at:
+        return format_html('<bdi class="value">{}</bdi>', visible(text))
+    return format_html(
+        '<details class="clamp"><summary><bdi class="value">{}</bdi>… <span class="length">{} characters, open to read'
+        '</span></summary><bdi class="value">{}</bdi></details>',
+        visible(text[:clamp_at]),
+        f"{len(text):,}",
+        visible(text),
+    )
+
+
+def own_words(text: str) -> str:
+    """The employee's words as plain text: links taken out, at most 280 characters."""
+    plain = " ".join(LINK.sub("(link removed)", text).split())
+    return plain if len(plain) <= WORDS_AT_MOST else plain[: WORDS_AT_MOST - 1] + "…"
+
+
+def brief(params: dict[str, Any], *, at_most: int = 120) -> str:
+    """Params in one short line: `region: EU · limit: 100`; empty ones are left out."""
+    parts = [f"{name}: {as_text(value)}" for name, value in params.items() if value not in (None, "", [], {})]
+    line = " · ".join(parts)
+    return line if len(line) <= at_most else line[: at_most - 1] + "…"
+
+
+def as_text(value: Any) -> str:
+    """A JSON value for people: nothing as a dash, lists of simple values with commas, nested ones as JSON."""
+    if value is None or value == "":
+        return "—"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list) and all(isinstance(item, (str, int, float)) for item in value):
+        return ", ".join(str(item) for item in value)
+    if isinstance(value, (dict, list)):
+        return json.dumps(value, ensure_ascii=False, indent=2)
+    return str(value)
+
+
+def is_mixed_host(host: str) -> bool:
+    """True if the host's letters come from more than one script, the disguise of look-alike addresses."""
+    return len(_scripts(_decoded(label) for label in host.split("."))) > 1
+
+
+def _decoded(label: str) -> str:
+    if not label.lower().startswith("xn--"):
+        return label
+    try:
+        return label[4:].encode("ascii").decode("punycode")
+    except UnicodeError:
+        return label
+
+
+def _scripts(labels: Iterable[str]) -> set[str]:
+    letters = (char for label in labels for char in label if char.isalpha())
+    return {unicodedata.name(char, "UNKNOWN").partition(" ")[0] for char in letters}
+
+
+def _is_hidden(text: str, index: int, keep: str) -> bool:
+    char = text[index]
+    if char.isascii():
+        return (char < " " or char == "\x7f") and char not in keep
+    if char in PRESENTATION:
+        return index == 0 or unicodedata.category(text[index - 1]) not in {"So", "Sk", "Sm", "Po", "Nd"}
+    is_selector = "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
+    return is_selector or char in BLANKS or unicodedata.category(char) in HIDDEN_CATEGORIES
+
+
+def _token(char: str) -> str:
+    return f"⟦U+{ord(char):04X}⟧"
+
+
+def _marked(text: str, keep: str) -> str:
+    if text.isascii() and text.isprintable():
+        return escape(text)
+    return "".join(_marked_char(text, index, keep) for index in range(len(text)))
+
+
+def _marked_char(text: str, index: int, keep: str) -> str:
+    char = text[index]
+    if not _is_hidden(text, index, keep):
+        return escape(char)
+    name = unicodedata.name(char, "control character").lower()
+    return format_html('<span class="hidden-character" title="{}">{}</span>', name, _token(char))
+
+
+def _host_flag() -> str:
+    return '<span class="mixed-host" title="Letters of several alphabets in one address">⚠ mixed alphabets</span>'

@@ -1,0 +1,177 @@
+"""Cards: computing the effect, sealing it, asking for a decision, and asking again."""
+
+import queue
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db import connection
+from django.db.models.functions import Now
+
+from agents.engine.digests import digest_of
+from agents.engine.outcomes import end_unexecuted, next_sequence
+from agents.engine.timing import DRIFTS, timing
+from agents.events import Recording
+from agents.models import Approval, ApprovalStatus, CallStatus, EventType, ToolCall
+from tools.contract import ErrorCode, Preview, Tool, ToolContext, ToolError, canonical_json, fingerprint, signature_of
+from tools.toolbox.isolation import isolated
+from tools.toolbox.threads import THREADS
+
+_SENTENCE_LENGTH = 1000
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a card says that the call would do."""
+
+    sentence: str
+    preview: Preview
+
+
+def effect_of(tool: Tool, params: dict[str, object], context: ToolContext) -> Effect:
+    """Compute the effect in a thread of its own, at most 10 s; a failing preview becomes "cannot be previewed".
+
+    To be called outside transactions. A ToolError of the preview is raised: such a call cannot run.
+    """
+    answers: queue.SimpleQueue[Effect | ToolError] = queue.SimpleQueue()
+
+    def compute() -> None:
+        try:
+            answers.put(effect_here(tool, params, context))
+        except ToolError as error:
+            answers.put(error)
+        finally:
+            connection.close()
+
+    THREADS.run(compute)
+    try:
+        answer = answers.get(timeout=timing().preview_s)
+    except queue.Empty:
+        return _described(tool, params, Preview.impossible("The preview took too long."))
+    if isinstance(answer, ToolError):
+        raise answer
+    return answer
+
+
+def effect_here(tool: Tool, params: dict[str, object], context: ToolContext) -> Effect:
+    """Compute the effect in this thread, inside the caller's transaction if there is one.
+
+    Raises:
+        ToolError: the tool says that the call cannot work, e.g. because its target is not there.
+    """
+    loaded = tool.load_params(params)
+    try:
+        preview = isolated(tool, "preview", lambda: tool.preview(loaded, context))
+    except ToolError as error:
+        if error.code != ErrorCode.TOOL_EXECUTION_FAILED:
+            raise
+        return _described(tool, params, Preview.impossible("The preview failed."))
+    return _described(tool, params, preview or Preview.impossible("This tool has no preview."))
+
+
+def _described(tool: Tool, params: dict[str, object], preview: Preview) -> Effect:
+    try:
+        sentence = isolated(tool, "sentence", lambda: tool.sentence(tool.load_params(params), preview))
+    except ToolError:
+        sentence = f"Use {tool.title}: {canonical_json(params)}"
+    return Effect(sentence[:_SENTENCE_LENGTH], preview)
+
+
+def new_card(call: ToolCall, effect: Effect, why: str, days: int) -> Approval:
+    """A pending card for a call that is stored already; not saved."""
+    stored = effect.preview.as_json()
+    return Approval(
+        organization_id=call.organization_id,
+        run_id=call.run_id,
+        tool_call=call,
+        sentence=effect.sentence,
+        preview=stored,
+        why=why,
+        digest=digest_of(call, stored),
+        expires_at=Now() + timedelta(days=days),
+    )
+
+
+def publish_card(record: Recording, call: ToolCall, card: Approval, days: int) -> None:
+    """The panel's line for a card; it shows the card as it is when somebody looks."""
+    record.publish(
+        EventType.APPROVAL_REQUESTED,
+        approval_id=str(card.pk),
+        call_id=str(call.pk),
+        tool=call.tool,
+        level=call.level,
+        sentence=card.sentence,
+        params=call.params,
+        digest=card.digest,
+        expires_at=(record.now + timedelta(days=days)).isoformat(),
+    )
+    record.inbox_changed = True
+
+
+def reopen(record: Recording, call: ToolCall, card: Approval, effect: Effect, why: str) -> Approval:
+    """Replace a card by the next one, because what it showed is no longer what would happen, or a person asked so.
+
+    The call as given holds what is to be sealed: params, level, definition. The old card becomes superseded.
+    """
+    Approval.objects.filter(pk=card.pk, status__in=(ApprovalStatus.PENDING, ApprovalStatus.APPROVED)).update(
+        status=ApprovalStatus.SUPERSEDED, reason=why
+    )
+    ToolCall.objects.filter(pk=call.pk).update(
+        status=CallStatus.AWAITING_APPROVAL,
+        params=call.params,
+        model_params=call.model_params,
+        params_hash=call.params_hash,
+        signature=call.signature,
+        level=call.level,
+        version=call.version,
+        definition_hash=call.definition_hash,
+        drifts=call.drifts,
+    )
+    days = record.run.organization.card_days
+    fresh = new_card(call, effect, why, days)
+    fresh.sequence = next_sequence(call)
+    fresh.save(force_insert=True)
+    publish_decision(record, card, ApprovalStatus.SUPERSEDED, why, next_approval_id=str(fresh.pk))
+    publish_card(record, call, fresh, days)
+    return fresh
+
+
+def drifted(record: Recording, call: ToolCall, card: Approval, effect: Effect, why: str) -> None:
+    """A guard failed at the start: ask again, and give up after the third time."""
+    call.drifts += 1
+    if call.drifts < DRIFTS:
+        reopen(record, call, card, effect, why)
+        return
+    Approval.objects.filter(pk=card.pk).update(status=ApprovalStatus.SUPERSEDED, reason=why)
+    publish_decision(record, card, ApprovalStatus.SUPERSEDED, why)
+    error = ToolError(ErrorCode.OPERATION_FAILED, f"The target kept changing: {why}", attempted=False)
+    if end_unexecuted(record, call, CallStatus.FAILED, error):
+        record.publish(
+            EventType.TOOL_REJECTED, call_id=str(call.pk), tool=call.tool, code=str(error.code), reason=error.message
+        )
+
+
+def publish_decision(
+    record: Recording, card: Approval, status: ApprovalStatus, reason: str = "", next_approval_id: str | None = None
+) -> None:
+    """The panel's line for what became of a card."""
+    by = card.decided_by.get_username() if card.decided_by else ""
+    record.publish(
+        EventType.APPROVAL_DECIDED,
+        approval_id=str(card.pk),
+        call_id=str(card.tool_call_id),
+        status=str(status),
+        decided_by=by,
+        reason=reason,
+        next_approval_id=next_approval_id,
+    )
+    record.inbox_changed = True
+
+
+def seal(call: ToolCall, tool: Tool, params: dict[str, object]) -> None:
+    """Write tool and params on the call as they will be shown, decided and executed."""
+    call.tool = tool.name
+    call.version = tool.version
+    call.definition_hash = tool.definition_hash
+    call.params = dict(params)
+    call.params_hash = fingerprint(params)
+    call.signature = fingerprint(signature_of(tool.name, dict(params)))

@@ -1,0 +1,169 @@
+"""Executes the calls that run by themselves: all of a pass side by side, each result recorded as it comes."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+from django.db import connection
+from django.db.models import F
+from django.db.models.functions import Now
+
+from agents.engine import lease, turns
+from agents.engine.gate import Workplace, workplace
+from agents.engine.outcomes import Execution, record_result, reject
+from agents.engine.toolbox import installed_toolbox
+from agents.engine.turns import Turn
+from agents.events import Recording
+from agents.models import CallStatus, EventType, ToolCall
+from tools.contract import ErrorCode, Tool, ToolError, ToolResult
+from tools.toolbox.executor import Batch, Finished, PreparedCall, Progress
+from tools.toolbox.permissions import Decision
+
+MOST_AT_ONCE = 10
+_LOOK_AGAIN_S = 1.0
+
+
+def let_go() -> None:
+    """Give the database connection back before a wait; a SQLite file stays open, because nobody waits for it."""
+    if connection.vendor != "sqlite":
+        connection.close()
+
+
+@contextmanager
+def tool_thread() -> Iterator[None]:
+    """Around a tool in its own thread: whatever it did with the database, its connection goes back."""
+    try:
+        yield
+    finally:
+        connection.close()
+
+
+def run_ready(held: lease.Claim, started: list[ToolCall] | None = None) -> Turn:
+    """Run every call that needs nobody's approval, and find the next move when the last one has ended.
+
+    Args:
+        started: calls that were set executing already, by the transaction that recorded their pass.
+    """
+    place = workplace(held.run_id)
+    if started is None:
+        with held.recording() as record:
+            _reject_forbidden(record, place)
+            started = start_ready(record, held)
+            if not started:
+                return turns.settle(record, held)
+    batch = Batch(around=tool_thread)
+    known = {call.pk: call for call in started}
+    while True:
+        for call in started:
+            batch.start(prepared(place, call))
+        held.expects(max((timeout_of(call) for call in known.values()), default=0))
+        reports = _reports(held, batch)
+        with held.recording() as record:
+            for report in reports:
+                _record(record, held, known, report)
+            more = len(known) >= MOST_AT_ONCE
+            started = start_ready(record, held, MOST_AT_ONCE - batch.running) if more else []
+            known.update({call.pk: call for call in started})
+            if not batch.running and not started:
+                return turns.settle(record, held)
+
+
+def _reports(held: lease.Claim, batch: Batch) -> list[Finished | Progress]:
+    let_go()
+    while batch.running:
+        reports = batch.wait(time.monotonic() + _LOOK_AGAIN_S)
+        if reports:
+            return reports
+        if held.stopped.is_set():
+            with held.recording():
+                held.stopped.clear()
+    return []
+
+
+def _record(record: Recording, held: lease.Claim, known: dict[int, ToolCall], report: Finished | Progress) -> None:
+    call = known[report.key]
+    if isinstance(report, Progress):
+        record.publish(
+            EventType.TOOL_PROGRESS, call_id=str(call.pk), fraction=round(report.fraction, 3), text=report.text[:500]
+        )
+        return
+    record_result(record, call, Execution(held.epoch, report.result, report.duration_ms))
+
+
+def start_ready(record: Recording, held: lease.Claim, slots: int = MOST_AT_ONCE) -> list[ToolCall]:
+    """Set as many ready calls executing as there are slots, with their lines in the panel."""
+    ready = ToolCall.objects.filter(run_id=record.run.pk, status=CallStatus.READY)
+    calls = list(ready.order_by("pass_number", "index")[: max(slots, 0)])
+    by_timeout: dict[float, list[int]] = {}
+    for call in calls:
+        by_timeout.setdefault(timeout_of(call), []).append(call.pk)
+    for timeout_s, keys in by_timeout.items():
+        ToolCall.objects.filter(pk__in=keys, status=CallStatus.READY).update(
+            status=CallStatus.EXECUTING,
+            exec_epoch=held.epoch,
+            attempts=F("attempts") + 1,
+            started_at=Now(),
+            deadline_at=Now() + timedelta(seconds=timeout_s),
+        )
+    for call in calls:
+        publish_start(record, call)
+    return calls
+
+
+def publish_start(record: Recording, call: ToolCall) -> None:
+    """The panel's line for a call that starts."""
+    tool = _tool_of(call)
+    record.publish(
+        EventType.TOOL_START,
+        call_id=str(call.pk),
+        tool=call.tool,
+        display_name=tool.title if tool else call.tool,
+        level=call.level,
+        params=call.params,
+        summary=_running_summary(tool, call),
+        pass_number=call.pass_number,
+    )
+
+
+def _running_summary(tool: Tool | None, call: ToolCall) -> str:
+    return tool.running_summary(tool.load_params(call.params)) if tool else call.tool
+
+
+def _reject_forbidden(record: Recording, place: Workplace) -> None:
+    for call in ToolCall.objects.filter(run_id=record.run.pk, status=CallStatus.READY):
+        _, verdict = place.judge(call.tool, call.params)
+        if verdict.decision == Decision.FORBIDDEN and verdict.error is not None:
+            reject(record, call, verdict.error)
+        elif verdict.decision == Decision.ASK:
+            error = ToolError(ErrorCode.OPERATION_NOT_ALLOWED, "This needs approval by now.", attempted=False)
+            reject(record, call, error)
+
+
+def prepared(place: Workplace, call: ToolCall) -> PreparedCall:
+    """The call as the executor takes it."""
+    tool = _tool_of(call)
+    if tool is None:
+        raise LookupError(f"{call.tool}@{call.version} was judged, but is not installed any more")
+    return PreparedCall(call.pk, tool, call.params, place.context(call), timeout_of(call))
+
+
+def _tool_of(call: ToolCall) -> Tool | None:
+    return installed_toolbox().get_tool(f"{call.tool}@{call.version}")
+
+
+def timeout_of(call: ToolCall) -> float:
+    """Seconds that the call may take."""
+    tool = _tool_of(call)
+    return installed_toolbox().timeout_of(tool) if tool else 0.0
+
+
+def run_alone(place: Workplace, call: ToolCall, late: Callable[[int, ToolResult], None]) -> Finished:
+    """Run one approved call in a thread of its own, at most its timeout."""
+    batch = Batch(around=tool_thread, on_late=late)
+    batch.start(prepared(place, call))
+    let_go()
+    while True:
+        for report in batch.wait(time.monotonic() + _LOOK_AGAIN_S):
+            if isinstance(report, Finished):
+                return report

@@ -1,0 +1,64 @@
+"""Who works here, with which tools: what the gate needs to judge a call of this run."""
+
+from dataclasses import dataclass
+
+from agents.engine.toolbox import installed_toolbox
+from agents.models import Grant, Run, ToolCall
+from tools.contract import Person, Tool, ToolContext
+from tools.toolbox.permissions import Grants, Policy, Verdict, verdict_for
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """A run with everything that its calls are judged by, as it was when it was loaded.
+
+    `run` comes with its employee, provider, organisation and creator.
+    """
+
+    run: Run
+    grants: Grants
+
+    @property
+    def policy(self) -> Policy:
+        """What holds for every employee of this installation."""
+        return installed_toolbox().policy
+
+    def judge(self, tool_name: str, arguments: str | dict[str, object]) -> tuple[Tool | None, Verdict]:
+        """The tool of that name, and the verdict about calling it so."""
+        tool = installed_toolbox().get_tool(tool_name)
+        return tool, verdict_for(tool, arguments, self.grants, self.policy, name=tool_name)
+
+    def tools(self) -> list[Tool]:
+        """What this employee may use."""
+        return installed_toolbox().available_tools(self.grants, self.policy)
+
+    def context(self, call: ToolCall) -> ToolContext:
+        """What the tool is told; it comes from the run, never from params."""
+        run = self.run
+        user = run.created_by
+        person = Person(str(user.pk), user.get_full_name() or user.get_username()) if user else Person()
+        return ToolContext(
+            organization_id=run.organization_id,
+            organization_name=run.organization.name,
+            user=person,
+            employee_id=str(run.employee_id),
+            employee_name=run.employee.name,
+            run_id=str(run.pk),
+            correlation_id=f"run-{run.pk}",
+            call_id=str(call.pk or ""),
+            idempotency_key=call.idempotency_key,
+            mode=run.mode,
+        )
+
+
+def workplace(run_id: int) -> Workplace:
+    """Load a run with its employee's grants, in two queries."""
+    run = Run.objects.select_related("employee__provider", "organization", "created_by").get(pk=run_id)
+    granted = Grant.objects.filter(employee_id=run.employee_id).values_list("tool", flat=True)
+    grants = Grants(
+        tools=frozenset(granted),
+        mode=run.mode,
+        capabilities=frozenset(run.employee.capabilities),
+        features=frozenset(run.organization.plan_features),
+    )
+    return Workplace(run, grants)

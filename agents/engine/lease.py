@@ -1,0 +1,207 @@
+"""Who drives a run: the claim, the heartbeat that keeps it, and giving it back."""
+
+import logging
+import os
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from django.db import DatabaseError, close_old_connections, connection, transaction
+from django.db.models import F, Q
+from django.db.models.functions import Coalesce, Now
+
+from agents.engine.timing import timing
+from agents.events import Recording, recording
+from agents.models import Run, RunStatus
+
+logger = logging.getLogger(__name__)
+
+OWNER = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
+
+
+class LeaseLost(Exception):
+    """Another worker may drive this run by now: stop at once and write nothing more."""
+
+
+@dataclass(eq=False)
+class Claim:
+    """The right to drive one run, until the lease expires unrenewed.
+
+    Attributes:
+        stopped: set when the driver must stop soon: lease lost, run cancelled, or worker going down.
+        slice_ends: monotonic time after which other runs get their turn.
+        moves_by: monotonic time until which the heartbeat believes the driver to be alive.
+    """
+
+    run_id: int
+    epoch: int
+    stopped: threading.Event = field(default_factory=threading.Event)
+    slice_ends: float = 0.0
+    moves_by: float = 0.0
+    gives_up: bool = False
+
+    def expects(self, seconds: float) -> None:
+        """The next step may take so long; the heartbeat keeps the lease meanwhile."""
+        self.moves_by = time.monotonic() + seconds + timing().slack_s
+
+    @contextmanager
+    def recording(self) -> Iterator[Recording]:
+        """A transaction on the run that this claim holds.
+
+        Raises:
+            LeaseLost: it does not hold it any more.
+        """
+        with recording(self.run_id) as record:
+            run = record.run
+            if run.status != RunStatus.RUNNING or run.lease_epoch != self.epoch or run.lease_owner != OWNER:
+                raise LeaseLost(f"run {self.run_id}, epoch {self.epoch}")
+            yield record
+
+
+def claim(run_id: int) -> Claim | None:
+    """Take a queued run whose time has come; None if somebody else has it or there is nothing to do."""
+    due = Q(next_wake_at__isnull=True) | Q(next_wake_at__lte=Now())
+    with transaction.atomic():
+        taken = Run.objects.filter(due, pk=run_id, status=RunStatus.QUEUED, cancel_requested_at=None).update(
+            status=RunStatus.RUNNING,
+            lease_owner=OWNER,
+            lease_epoch=F("lease_epoch") + 1,
+            lease_expires_at=Now() + timing().lease,
+            started_at=Coalesce(F("started_at"), Now()),
+            next_wake_at=None,
+            hinted_at=None,
+        )
+        if not taken:
+            return None
+        epoch = Run.objects.values_list("lease_epoch", flat=True).get(pk=run_id)
+    return Claim(run_id, epoch, slice_ends=time.monotonic() + timing().slice_s)
+
+
+def drop(run: Run) -> None:
+    """The run is not driven any more (to be written by the recording that it belongs to)."""
+    run.lease_owner = ""
+    run.lease_expires_at = None
+
+
+def give_back(held: Claim, crashed: bool = False) -> None:
+    """Put the run back into the queue, for the next worker to recover; silently nothing if it is lost already."""
+    try:
+        with held.recording() as record:
+            run = record.run
+            drop(run)
+            run.status = RunStatus.QUEUED
+            run.hinted_at = None
+            if crashed:
+                run.crash_count += 1
+                run.next_wake_at = Now() + timing().backoff(run.crash_count - 1, None)
+    except LeaseLost:
+        logger.info("run %s was taken over", held.run_id)
+
+
+class _Heartbeat(threading.Thread):
+    """Renews the leases of this process' runs, and tells their drivers to stop."""
+
+    def __init__(self) -> None:
+        super().__init__(name="gadget-heartbeat", daemon=True)
+        self._held: set[Claim] = set()
+        self._lock = threading.Lock()
+        self._left = threading.Event()
+
+    def add(self, held: Claim) -> None:
+        with self._lock:
+            self._held.add(held)
+
+    def remove(self, held: Claim) -> None:
+        with self._lock:
+            self._held.discard(held)
+
+    def all(self) -> list[Claim]:
+        with self._lock:
+            return list(self._held)
+
+    def run(self) -> None:
+        renewed = time.monotonic()
+        while not self._left.wait(timing().cancel_poll_s):
+            held = self.all()
+            if not held:
+                continue
+            try:
+                if time.monotonic() - renewed >= timing().heartbeat_s:
+                    renewed = time.monotonic()
+                    self._renew(held)
+                self._stop_cancelled(held)
+            except DatabaseError as error:
+                logger.warning("heartbeat: the database does not answer: %s", type(error).__name__)
+            finally:
+                close_old_connections()
+                connection.close()
+
+    def _renew(self, held: list[Claim]) -> None:
+        for lost in [each for each in held if each.gives_up]:
+            give_back(lost)
+            self.remove(lost)
+        alive = {each.run_id: each for each in held if time.monotonic() < each.moves_by and not each.gives_up}
+        with transaction.atomic():
+            free = Run.objects.select_for_update(skip_locked=True, no_key=True).filter(pk__in=alive)
+            rows = list(free.order_by("pk").values_list("pk", "lease_owner", "lease_epoch", "status"))
+            mine = [
+                pk
+                for pk, owner, epoch, status in rows
+                if owner == OWNER and epoch == alive[pk].epoch and status == RunStatus.RUNNING
+            ]
+            Run.objects.filter(pk__in=mine).update(lease_expires_at=Now() + timing().lease)
+        for pk in {row[0] for row in rows} - set(mine):
+            alive[pk].stopped.set()
+
+    def _stop_cancelled(self, held: list[Claim]) -> None:
+        by_run = {each.run_id: each for each in held}
+        cancelled = Run.objects.filter(pk__in=by_run, cancel_requested_at__isnull=False)
+        for pk in cancelled.values_list("pk", flat=True):
+            by_run[pk].stopped.set()
+
+
+_going_down = threading.Event()
+
+
+@lru_cache(maxsize=1)
+def _beating() -> _Heartbeat:
+    heartbeat = _Heartbeat()
+    heartbeat.start()
+    return heartbeat
+
+
+@contextmanager
+def kept(held: Claim) -> Iterator[None]:
+    """Renew the lease while the block runs; if the database is lost meanwhile, give the run back once it answers."""
+    heartbeat = _beating()
+    held.expects(0)
+    heartbeat.add(held)
+    try:
+        yield
+    except DatabaseError:
+        held.gives_up = True
+        raise
+    finally:
+        if not held.gives_up:
+            heartbeat.remove(held)
+
+
+def go_down() -> None:
+    """The worker is leaving: every driver stops at its next step and gives its run back."""
+    _going_down.set()
+    for held in _beating().all():
+        held.stopped.set()
+
+
+def is_going_down() -> bool:
+    """True once this worker was told to leave."""
+    return _going_down.is_set()
+
+
+def held_runs() -> int:
+    """How many runs this process drives now."""
+    return len(_beating().all())

@@ -1,0 +1,90 @@
+"""The loop: drives one run as far as it can go now."""
+
+import logging
+
+from django.db.models.functions import Now
+
+from agents.engine import lease, passes, turns
+from agents.engine.execution import run_ready
+from agents.engine.recovery import recover
+from agents.engine.timing import PATIENCE_TRIES, timing
+from agents.engine.turns import LEAVE, Move, Turn
+from agents.engine.writes import run_approved
+from agents.models import EventType, ExitReason, RunStatus
+from agents.providers.base import ProviderError, ProviderStopped
+
+logger = logging.getLogger(__name__)
+
+
+def advance(run_id: int) -> None:
+    """Drive the run until it waits, ends, or other runs get their turn; does nothing if it is not due or not free."""
+    held = lease.claim(run_id)
+    if held is None:
+        return
+    try:
+        with lease.kept(held):
+            turn = recover(held)
+            while turn.move != Move.LEAVE:
+                turn = _make(held, turn)
+    except lease.LeaseLost:
+        logger.info("run %s: the lease was lost", run_id)
+
+
+def _make(held: lease.Claim, turn: Turn) -> Turn:
+    """Make one move and return the next."""
+    if turn.move == Move.EXECUTE_APPROVED:
+        return run_approved(held)
+    if turn.move == Move.EXECUTE_READY:
+        return run_ready(held)
+    return _pass(held, turn)
+
+
+def _pass(held: lease.Claim, turn: Turn) -> Turn:
+    """Ask the model, record what it answers, and run at once what needs nobody's approval."""
+    try:
+        answer = passes.ask(held, turn)
+    except ProviderStopped:
+        return _stopped(held)
+    except ProviderError as error:
+        return _unanswered(held, turn, error)
+    turn, started = passes.record(held, turn, answer)
+    return run_ready(held, started) if started else turn
+
+
+def _stopped(held: lease.Claim) -> Turn:
+    """The driver was told to stop while the model was writing: cancelled, going down, or the lease is lost."""
+    with held.recording() as record:
+        if record.run.cancel_requested_at is None:
+            turns.requeue(record)
+            return LEAVE
+        return turns.settle(record, held)
+
+
+def _unanswered(held: lease.Claim, turn: Turn, error: ProviderError) -> Turn:
+    """The provider failed: wait and try again later, or end the run with a reason that a person understands."""
+    logger.warning("run %s: the provider failed: %s", held.run_id, error)
+    with held.recording() as record:
+        run = record.run
+        if run.cancel_requested_at is not None:
+            return turns.settle(record, held)
+        if turn.move == Move.CLOSE:
+            turns.end(record, RunStatus.SUCCEEDED, turn.reason, problem=str(error))
+            return LEAVE
+        run.patience_tries += 1
+        run.patience_since = run.patience_since or record.now
+        patient = run.patience_tries < PATIENCE_TRIES and record.now - run.patience_since < timing().patience
+        if not (error.transient and patient):
+            turns.end(record, RunStatus.FAILED, ExitReason.PROVIDER_ERROR, problem=str(error))
+            return LEAVE
+        pause = timing().backoff(run.patience_tries, error.retry_after)
+        turns.requeue(record)
+        run.problem = str(error)
+        run.next_wake_at = Now() + pause
+        record.publish(
+            EventType.PROVIDER_DELAYED,
+            code=error.code,
+            reason=error.message,
+            tries=run.patience_tries,
+            retry_at=(record.now + pause).isoformat(),
+        )
+        return LEAVE

@@ -1,0 +1,132 @@
+"""How a call ends: one conditional update, one tool message, one line in the panel."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import Max
+from django.db.models.functions import Now
+
+from agents.engine.digests import digest_of, unforeseen
+from agents.events import Recording, brief
+from agents.models import Approval, ApprovalKind, ApprovalStatus, CallStatus, EventType, ToolCall
+from tools.contract import ErrorCode, ToolError, ToolResult, canonical_json, format_error
+
+_NEVER = timedelta(days=3650)
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What came back from running a call in the given epoch."""
+
+    epoch: int
+    result: ToolResult
+    duration_ms: int
+
+
+def record_result(record: Recording, call: ToolCall, done: Execution) -> bool:
+    """Store the result of an executing call and show it; False if the call is not executing in this epoch."""
+    run, result = record.run, done.result
+    changed = ToolCall.objects.filter(pk=call.pk, status=CallStatus.EXECUTING, exec_epoch=done.epoch).update(
+        **ended(call, result, record.run.next_event_seq, done.duration_ms)
+    )
+    if changed:
+        publish_result(record, call, result, done.duration_ms)
+        run.crash_count = 0
+    return bool(changed)
+
+
+def ended(call: ToolCall, result: ToolResult, seq: int, duration_ms: int) -> dict[str, Any]:
+    """The columns of a call that succeeded or failed."""
+    return {
+        "status": CallStatus.SUCCEEDED if result.success else CallStatus.FAILED,
+        "result": result.as_json(),
+        "content": tool_message(call, result),
+        "duration_ms": duration_ms,
+        "finished_at": Now(),
+        "finished_seq": seq,
+    }
+
+
+def publish_result(record: Recording, call: ToolCall, result: ToolResult, duration_ms: int) -> int:
+    """The panel's line for a result."""
+    return record.publish(
+        EventType.TOOL_RESULT,
+        call_id=str(call.pk),
+        tool=call.tool,
+        result=brief(result.as_json()),
+        duration_ms=duration_ms,
+    )
+
+
+def tool_message(call: ToolCall, result: ToolResult) -> str:
+    """What the model reads; it is told if a person changed the params."""
+    text = result.for_model() or "Done."
+    if call.model_params is None:
+        return text
+    return f"A person changed the params before approving, to: {canonical_json(call.params)}\n{text}"
+
+
+def end_unexecuted(record: Recording, call: ToolCall, status: CallStatus, error: ToolError) -> bool:
+    """End a call that never ran (denied, expired, cancelled, rejected); the caller publishes the line for it."""
+    return bool(
+        ToolCall.objects.filter(pk=call.pk, status=call.status).update(
+            status=status,
+            result=ToolResult.failed(error).as_json(),
+            content=format_error(error),
+            finished_at=Now(),
+            finished_seq=record.run.next_event_seq,
+        )
+    )
+
+
+def reject(record: Recording, call: ToolCall, error: ToolError) -> None:
+    """The gate forbids a call that has not started."""
+    if end_unexecuted(record, call, CallStatus.REJECTED, error):
+        publish_rejection(record, call, error)
+
+
+def publish_rejection(record: Recording, call: ToolCall, error: ToolError) -> None:
+    """The panel's line for a call that may not run."""
+    record.publish(
+        EventType.TOOL_REJECTED, call_id=str(call.pk), tool=call.tool, code=str(error.code), reason=error.message
+    )
+
+
+def lose_outcome(record: Recording, call: ToolCall, why: str) -> None:
+    """Nobody can know whether this write happened: it stops here and a person is asked."""
+    changed = ToolCall.objects.filter(pk=call.pk, status=CallStatus.EXECUTING).update(status=CallStatus.OUTCOME_UNKNOWN)
+    if not changed:
+        return
+    error = ToolError(ErrorCode.OUTCOME_UNKNOWN, why, recovery_hint="A person has to look and say what happened.")
+    publish_result(record, call, ToolResult.failed(error), 0)
+    last = Approval.objects.filter(tool_call=call).order_by("-sequence").first()
+    effect = last.preview if last else unforeseen("There is no preview.")
+    done = last.sentence if last else call.tool
+    Approval.objects.create(
+        organization_id=call.organization_id,
+        run_id=call.run_id,
+        tool_call=call,
+        sequence=next_sequence(call),
+        kind=ApprovalKind.UNKNOWN,
+        sentence=f"It is not known whether this happened: {done}",
+        preview=effect,
+        why=why,
+        digest=digest_of(call, effect),
+        expires_at=Now() + _NEVER,
+    )
+    record.inbox_changed = True
+    record.audit("gadget", "outcome_unknown", f"tool_call:{call.pk}", tool=call.tool, why=why)
+
+
+def next_sequence(call: ToolCall) -> int:
+    """The number of the call's next card."""
+    last = Approval.objects.filter(tool_call=call).aggregate(last=Max("sequence"))["last"]
+    return (last or 0) + 1
+
+
+def close_unknown_card(call: ToolCall, reason: str) -> None:
+    """The card that asked what happened has its answer from elsewhere."""
+    Approval.objects.filter(tool_call=call, kind=ApprovalKind.UNKNOWN, status=ApprovalStatus.PENDING).update(
+        status=ApprovalStatus.CANCELLED, reason=reason, decided_at=Now()
+    )

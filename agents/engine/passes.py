@@ -1,0 +1,261 @@
+"""One pass: ask the model, then record its answer and the calls that it asks for in one transaction."""
+
+import time
+from dataclasses import dataclass, field
+
+from django.db.models.functions import Now
+
+from agents import hints
+from agents.engine import lease, turns
+from agents.engine.cards import Effect, effect_of, new_card, publish_card, seal
+from agents.engine.duplicates import earlier_calls
+from agents.engine.execution import let_go, start_ready
+from agents.engine.gate import Workplace, workplace
+from agents.engine.history import messages_for, outcomes_of
+from agents.engine.outcomes import publish_rejection
+from agents.engine.timing import OPEN_CARDS
+from agents.engine.toolbox import installed_toolbox
+from agents.engine.turns import LEAVE, Move, Turn
+from agents.events import Recording
+from agents.models import (
+    Approval,
+    ApprovalStatus,
+    CallStatus,
+    EventType,
+    Pass,
+    RunStatus,
+    ToolCall,
+)
+from agents.models.tool_call import new_idempotency_key
+from agents.providers import ProviderConfig, provider_for
+from agents.providers.base import ModelRequest, ModelResponse, RequestedCall
+from tools.contract import ErrorCode, ToolError, ToolResult, fingerprint, format_error
+from tools.toolbox.permissions import Decision
+
+MOST_CALLS = 100
+
+
+@dataclass
+class Planned:
+    """A requested call as it will be recorded."""
+
+    row: ToolCall
+    decision: Decision
+    error: ToolError | None = None
+    effect: Effect | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the model answered, judged and previewed, before it is recorded."""
+
+    response: ModelResponse
+    messages_upto: int
+    duration_ms: int
+    planned: list[Planned] = field(default_factory=list)
+
+
+def ask(held: lease.Claim, turn: Turn) -> Answer:
+    """Ask the model, outside any transaction, and prepare what it asks for.
+
+    Raises:
+        ProviderError: the model could not be asked or answered nonsense.
+        ProviderStopped: the driver was told to stop meanwhile.
+    """
+    place = workplace(held.run_id)
+    run, closing = place.run, turn.move == Move.CLOSE
+    messages, upto = messages_for(place, closing)
+    config = provider_config(place)
+    request = ModelRequest(
+        model=run.employee.model,
+        messages=messages,
+        tools=[tool.definition for tool in place.tools()],
+        deadline=time.monotonic() + config.timeout_s,
+        closing=closing,
+        outcomes=lambda: outcomes_of(held.run_id),
+    )
+    held.expects(config.timeout_s)
+    provider = provider_for(config)
+    number = run.pass_number + 1
+    let_go()
+    started = time.perf_counter()
+    response = provider.ask(request, lambda text: hints.stream_text(held.run_id, number, text), held.stopped)
+    duration_ms = round((time.perf_counter() - started) * 1000)
+    planned = [_plan(place, index, call) for index, call in enumerate(response.calls)]
+    return Answer(response, upto, duration_ms, planned)
+
+
+def provider_config(place: Workplace) -> ProviderConfig:
+    """How the employee's provider is reached."""
+    provider = place.run.employee.provider
+    return ProviderConfig(
+        kind=provider.kind,
+        base_url=provider.base_url,
+        api_key=provider.api_key,
+        script=provider.script,
+        timeout_s=float(provider.timeout_s),
+    )
+
+
+def _plan(place: Workplace, index: int, requested: RequestedCall) -> Planned:
+    tool, verdict = place.judge(requested.tool, requested.arguments)
+    row = ToolCall(
+        organization_id=place.run.organization_id,
+        run_id=place.run.pk,
+        index=index,
+        provider_call_id=requested.provider_call_id,
+        tool=requested.tool[:120],
+        level=str(verdict.level),
+        why=verdict.reason[:300],
+        idempotency_key=new_idempotency_key(),
+    )
+    row.params_hash = row.signature = fingerprint([requested.tool, requested.arguments])
+    if tool is None or verdict.error is not None:
+        return Planned(row, Decision.FORBIDDEN, verdict.error)
+    seal(row, tool, verdict.params)
+    if index >= MOST_CALLS:
+        return Planned(row, Decision.FORBIDDEN, _too_many(f"At most {MOST_CALLS} calls in one answer."))
+    if verdict.decision != Decision.ASK:
+        return Planned(row, verdict.decision)
+    try:
+        return Planned(row, Decision.ASK, effect=effect_of(tool, verdict.params, place.context(row)))
+    except ToolError as error:
+        return Planned(row, Decision.FORBIDDEN, error)
+
+
+def _too_many(message: str) -> ToolError:
+    return ToolError(ErrorCode.LIMIT_EXCEEDED, message, recovery_hint="Ask again after these.", attempted=False)
+
+
+def record(held: lease.Claim, turn: Turn, answer: Answer) -> tuple[Turn, list[ToolCall]]:
+    """Record the pass with its calls, start what runs by itself, or end the run with its answer.
+
+    Returns the next move, and for EXECUTE_READY the calls that this transaction has started.
+    """
+    with held.recording() as recording:
+        run = recording.run
+        if run.cancel_requested_at is not None:
+            return turns.settle(recording, held), []
+        _record_pass(recording, turn, answer)
+        if turn.move == Move.CLOSE:
+            _close(recording, turn, answer)
+            return LEAVE, []
+        if _record_calls(recording, answer.planned):
+            started = start_ready(recording, held)
+            if started:
+                return Turn(Move.EXECUTE_READY), started
+        return turns.settle(recording, held), []
+
+
+def _record_pass(recording: Recording, turn: Turn, answer: Answer) -> None:
+    run, usage = recording.run, answer.response.usage
+    run.pass_number += 1
+    run.asked_pass = max(run.asked_pass, run.pass_number)
+    run.crash_count = run.patience_tries = 0
+    run.patience_since = None
+    run.problem = ""
+    run.input_tokens += usage.input_tokens
+    run.output_tokens += usage.output_tokens
+    Pass.objects.bulk_create(
+        [
+            Pass(
+                run_id=run.pk,
+                number=run.pass_number,
+                response=answer.response.message,
+                text=answer.response.text,
+                messages_upto=answer.messages_upto,
+                closing=turn.move == Move.CLOSE,
+                input_tokens=usage.input_tokens,
+                output_tokens=usage.output_tokens,
+                duration_ms=answer.duration_ms,
+            )
+        ]
+    )
+    if answer.response.text:
+        recording.publish(EventType.ASSISTANT_MESSAGE, text=answer.response.text, pass_number=run.pass_number)
+
+
+def _close(recording: Recording, turn: Turn, answer: Answer) -> None:
+    """The closing pass: its text is the answer; calls that come all the same are rejected."""
+    refused = ToolError(
+        ErrorCode.OPERATION_NOT_ALLOWED, "No more tools may be called: the run is closing.", attempted=False
+    )
+    for plan in answer.planned:
+        plan.decision, plan.error = Decision.FORBIDDEN, refused
+    _record_calls(recording, answer.planned)
+    turns.end(recording, RunStatus.SUCCEEDED, turn.reason, answer=answer.response.text)
+
+
+def _record_calls(recording: Recording, planned: list[Planned]) -> bool:
+    """Insert the calls with their cards and lines; True if some of them can start now."""
+    if not planned:
+        return False
+    run = recording.run
+    _find_duplicates(run.pk, [plan for plan in planned if plan.error is None])
+    _limit_cards(run.pk, planned)
+    for plan in planned:
+        _set_status(recording, plan)
+    ToolCall.objects.bulk_create([plan.row for plan in planned if plan.row.duplicate_of is None])
+    doubles = [plan.row for plan in planned if plan.row.duplicate_of is not None]
+    for row in doubles:
+        row.duplicate_of_id = row.duplicate_of.pk if row.duplicate_of else None
+    ToolCall.objects.bulk_create(doubles)
+    _insert_cards(recording, [plan for plan in planned if plan.row.status == CallStatus.AWAITING_APPROVAL])
+    for plan in planned:
+        if plan.row.status == CallStatus.REJECTED and plan.error is not None:
+            publish_rejection(recording, plan.row, plan.error)
+        elif plan.row.status == CallStatus.DUPLICATE:
+            recording.publish(
+                EventType.TOOL_SKIPPED,
+                call_id=str(plan.row.pk),
+                tool=plan.row.tool,
+                duplicate_of=str(plan.row.duplicate_of_id),
+            )
+    return any(plan.row.status == CallStatus.READY for plan in planned)
+
+
+def _find_duplicates(run_id: int, planned: list[Planned]) -> None:
+    earlier = earlier_calls(run_id, [plan.row for plan in planned])
+    volatile_free = {plan.row.signature: plan.row for plan in reversed(planned) if not _repeats_freely(plan)}
+    for plan in planned:
+        if plan.row.signature in earlier:
+            plan.row.duplicate_of = earlier[plan.row.signature]
+        elif (first := volatile_free.get(plan.row.signature)) is not None and first is not plan.row:
+            plan.row.duplicate_of = first
+
+
+def _repeats_freely(plan: Planned) -> bool:
+    from_toolbox = installed_toolbox().get_tool(plan.row.tool)
+    return from_toolbox is not None and from_toolbox.volatile
+
+
+def _limit_cards(run_id: int, planned: list[Planned]) -> None:
+    asking = [plan for plan in planned if plan.decision == Decision.ASK and plan.row.duplicate_of is None]
+    if not asking:
+        return
+    room = OPEN_CARDS - Approval.objects.filter(run_id=run_id, status=ApprovalStatus.PENDING).count()
+    for plan in asking[max(room, 0) :]:
+        plan.error = _too_many(f"At most {OPEN_CARDS} cards may wait at a time.")
+
+
+def _set_status(recording: Recording, plan: Planned) -> None:
+    row = plan.row
+    row.pass_number = recording.run.pass_number
+    if row.duplicate_of is not None:
+        row.status, row.finished_at = CallStatus.DUPLICATE, Now()
+        row.finished_seq = recording.run.next_event_seq
+    elif plan.error is not None:
+        row.status, row.finished_at = CallStatus.REJECTED, Now()
+        row.finished_seq = recording.run.next_event_seq
+        row.result = ToolResult.failed(plan.error).as_json()
+        row.content = format_error(plan.error)
+    else:
+        row.status = CallStatus.READY if plan.decision == Decision.AUTO else CallStatus.AWAITING_APPROVAL
+
+
+def _insert_cards(recording: Recording, planned: list[Planned]) -> None:
+    days = recording.run.organization.card_days if planned else 0
+    cards = [new_card(plan.row, plan.effect, plan.row.why, days) for plan in planned if plan.effect is not None]
+    Approval.objects.bulk_create(cards)
+    for plan, card in zip(planned, cards, strict=True):
+        publish_card(recording, plan.row, card, days)

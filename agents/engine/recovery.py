@@ -1,0 +1,63 @@
+"""What is done with calls that a lost worker or a restored backup left executing."""
+
+from agents.engine import lease, turns
+from agents.engine.cards import Effect, effect_of, reopen
+from agents.engine.gate import workplace
+from agents.engine.turns import Turn
+from agents.events import recording
+from agents.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus, ToolCall
+from tools.contract import Preview, ToolError
+
+
+def recover(held: lease.Claim) -> Turn:
+    """Settle what the last holder left executing, and find the first move; one transaction."""
+    with held.recording() as record:
+        left = ToolCall.objects.filter(run_id=held.run_id, status=CallStatus.EXECUTING, exec_epoch__lt=held.epoch)
+        for call in left.order_by("pk"):
+            turns.lose_worker(record, call, may_repeat=True)
+        return turns.settle(record, held)
+
+
+def ask_again(card_id: int, why: str) -> bool:
+    """Replace an approved card that has not started by a fresh one; False if it is not approved any more."""
+    card = Approval.objects.select_related("tool_call").get(pk=card_id)
+    effect = current_effect(card)
+    with recording(card.run_id) as record:
+        card = Approval.objects.select_related("tool_call", "decided_by").get(pk=card_id)
+        if card.status != ApprovalStatus.APPROVED or card.tool_call.status != CallStatus.APPROVED:
+            return False
+        reopen(record, card.tool_call, card, effect, why)
+        return True
+
+
+def current_effect(card: Approval) -> Effect:
+    """The card's effect computed again, outside transactions; if the tool refuses, the card says why."""
+    call = card.tool_call
+    place = workplace(call.run_id)
+    tool, _ = place.judge(call.tool, call.params)
+    if tool is None:
+        return Effect(card.sentence, Preview.impossible("The tool is not installed any more."))
+    try:
+        return effect_of(tool, call.params, place.context(call))
+    except ToolError as error:
+        return Effect(card.sentence, Preview.impossible(error.message))
+
+
+def after_restore() -> dict[str, int]:
+    """After a restored backup, before anything starts: nobody can know what happened since it was made.
+
+    Open approvals lapse and are asked again, what was executing is settled as after a lost worker, leases are dropped.
+    Returns how many of each: {"runs", "asked_again", "unsettled"}.
+    """
+    counts = {"runs": 0, "asked_again": 0, "unsettled": 0}
+    for pk in Run.objects.filter(status=RunStatus.RUNNING).values_list("pk", flat=True):
+        with recording(pk) as record:
+            turns.requeue(record)
+        counts["runs"] += 1
+    for call in ToolCall.objects.filter(status=CallStatus.EXECUTING).order_by("pk"):
+        with recording(call.run_id) as record:
+            turns.lose_worker(record, call, may_repeat=True)
+        counts["unsettled"] += 1
+    for pk in Approval.objects.filter(status=ApprovalStatus.APPROVED).values_list("pk", flat=True):
+        counts["asked_again"] += ask_again(pk, "The approval was given before a backup was restored.")
+    return counts

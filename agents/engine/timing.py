@@ -1,0 +1,77 @@
+"""Every duration that the engine waits for, in one place; tests scale all of them."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import lru_cache
+
+from django.conf import settings
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds, unless the name says otherwise; `scale` multiplies what the machine waits for, not what people do."""
+
+    scale: float = 1.0
+
+    @property
+    def lease(self) -> timedelta:
+        return timedelta(seconds=30 * self.scale)
+
+    @property
+    def heartbeat_s(self) -> float:
+        return 5 * self.scale
+
+    @property
+    def cancel_poll_s(self) -> float:
+        return 1 * self.scale
+
+    @property
+    def sweep_s(self) -> float:
+        return 1 * self.scale
+
+    @property
+    def hint_again(self) -> timedelta:
+        return timedelta(seconds=10 * self.scale)
+
+    @property
+    def slice_s(self) -> float:
+        """How long one job may drive one run before others get their turn."""
+        return 60 * self.scale
+
+    @property
+    def slack_s(self) -> float:
+        """How much longer than its own timeouts a step may take before its lease is no longer renewed."""
+        return 30 * self.scale
+
+    @property
+    def start_within(self) -> timedelta:
+        """An approval that has not started so long after its grace is asked again."""
+        return timedelta(seconds=15 * 60 * self.scale)
+
+    @property
+    def preview_s(self) -> float:
+        return 10.0
+
+    @property
+    def patience(self) -> timedelta:
+        """How long a provider may ask for patience."""
+        return timedelta(seconds=15 * 60 * self.scale)
+
+    def backoff(self, tries: int, retry_after_s: float | None) -> timedelta:
+        """How long to leave a provider alone after `tries` failures in a row."""
+        own = min(2.0**tries, 60.0)
+        return timedelta(seconds=max(own, retry_after_s or 0.0) * self.scale)
+
+
+PATIENCE_TRIES = 6
+CRASHES = 5
+ATTEMPTS = 3
+DRIFTS = 3
+OPEN_CARDS = 20
+DENIED_PASSES = 3
+
+
+@lru_cache(maxsize=1)
+def timing() -> Timing:
+    """The installation's timing, from the setting GADGET_TIMING_SCALE."""
+    return Timing(settings.GADGET_TIMING_SCALE)

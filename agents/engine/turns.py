@@ -1,0 +1,240 @@
+"""Where a run goes next: looked up under the run's lock, from what the database holds."""
+
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from agents.engine import lease
+from agents.engine.cards import publish_decision
+from agents.engine.outcomes import end_unexecuted, lose_outcome, publish_rejection, publish_result
+from agents.engine.timing import ATTEMPTS, CRASHES, DENIED_PASSES
+from agents.events import Recording
+from agents.models import (
+    NOT_STARTED,
+    PARKED,
+    TERMINAL_CALLS,
+    Approval,
+    ApprovalKind,
+    ApprovalStatus,
+    CallStatus,
+    EventType,
+    ExitReason,
+    Pass,
+    Run,
+    RunStatus,
+    ToolCall,
+)
+from tools.contract import ErrorCode, Level, ToolError, ToolResult
+
+
+class Move(StrEnum):
+    """What the driver does next."""
+
+    EXECUTE_APPROVED = "execute_approved"
+    EXECUTE_READY = "execute_ready"
+    ASK = "ask"
+    CLOSE = "close"
+    """Ask once more, for an answer without calls."""
+    LEAVE = "leave"
+    """The run waits, has ended, or is somebody else's turn."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """The next move; `reason` is why a closing pass ends the run."""
+
+    move: Move
+    reason: ExitReason = ExitReason.FINAL_ANSWER
+
+
+LEAVE = Turn(Move.LEAVE)
+
+
+def settle(record: Recording, held: lease.Claim) -> Turn:
+    """Decide the next move of a run that this worker holds; parks or ends it where nothing is left to do."""
+    run = record.run
+    if run.cancel_requested_at is not None:
+        end(record, RunStatus.CANCELLED, ExitReason.CANCELLED)
+        return LEAVE
+    rows = ToolCall.objects.filter(Q(run_id=run.pk, pass_number=run.pass_number) | _open(run))
+    statuses = {pk: (status, number) for pk, status, number in rows.values_list("pk", "status", "pass_number")}
+    unfinished = {status for status, _ in statuses.values() if status not in TERMINAL_CALLS}
+    if CallStatus.APPROVED in unfinished and startable(run):
+        return _unless_interrupted(record, held, Turn(Move.EXECUTE_APPROVED))
+    if CallStatus.READY in unfinished:
+        return _unless_interrupted(record, held, Turn(Move.EXECUTE_READY))
+    if unfinished:
+        park(record, needs_attention=CallStatus.OUTCOME_UNKNOWN in unfinished)
+        return LEAVE
+    if ended := _overdue(record):
+        end(record, RunStatus.FAILED, ended)
+        return LEAVE
+    turn = _after_pass(record, [status for status, number in statuses.values() if number == run.pass_number])
+    return _unless_interrupted(record, held, turn) if turn.move != Move.LEAVE else turn
+
+
+def _open(run: Run) -> Q:
+    return Q(run_id=run.pk) & ~Q(status__in=TERMINAL_CALLS)
+
+
+def startable(run: Run) -> bool:
+    """True if an approved call of the run may start now, its grace being over."""
+    approved = Approval.objects.filter(run_id=run.pk, status=ApprovalStatus.APPROVED)
+    return approved.filter(Q(start_after=None) | Q(start_after__lte=Now())).exists()
+
+
+def _overdue(record: Recording) -> ExitReason | None:
+    run = record.run
+    if run.crash_count >= CRASHES:
+        return ExitReason.CRASH_LOOP
+    if run.deadline_at is not None and run.deadline_at <= record.now:
+        return ExitReason.DEADLINE
+    return None
+
+
+def _unless_interrupted(record: Recording, held: lease.Claim, turn: Turn) -> Turn:
+    """Give the run back if the worker goes down or other runs have waited long enough."""
+    if lease.is_going_down() or time.monotonic() >= held.slice_ends:
+        lease.drop(record.run)
+        record.run.status = RunStatus.QUEUED
+        record.run.hinted_at = None
+        return LEAVE
+    if turn.move in (Move.ASK, Move.CLOSE) and record.run.asked_pass <= record.run.pass_number:
+        record.run.asked_pass = record.run.pass_number + 1
+        record.publish(EventType.PASS_STARTED, pass_number=record.run.asked_pass)
+    return turn
+
+
+def _after_pass(record: Recording, statuses: list[str]) -> Turn:
+    """All calls are terminal: answered, repeating itself, out of passes, or the next pass."""
+    run = record.run
+    if run.pass_number == 0:
+        return Turn(Move.ASK)
+    last = Pass.objects.only("messages_upto", "text", "closing").get(run_id=run.pk, number=run.pass_number)
+    has_news = run.message_count > last.messages_upto
+    if not statuses and not has_news:
+        end(record, RunStatus.SUCCEEDED, ExitReason.FINAL_ANSWER, answer=last.text)
+        return LEAVE
+    if not has_news and _denied_repeatedly(run, statuses):
+        end(record, RunStatus.FAILED, ExitReason.DENIED_REPEATEDLY)
+        return LEAVE
+    if run.pass_number >= run.max_passes:
+        return Turn(Move.CLOSE, ExitReason.MAX_PASSES)
+    if not has_news and statuses and set(statuses) == {CallStatus.DUPLICATE}:
+        return Turn(Move.CLOSE, ExitReason.ALL_TOOLS_DUPLICATE)
+    return Turn(Move.ASK)
+
+
+def _denied_repeatedly(run: Run, statuses: list[str]) -> bool:
+    """True if in each of the last three passes every card of some tool was denied."""
+    if CallStatus.DENIED not in statuses or run.pass_number < DENIED_PASSES:
+        return False
+    passes = range(run.pass_number - DENIED_PASSES + 1, run.pass_number + 1)
+    carded = ToolCall.objects.filter(run_id=run.pk, pass_number__in=passes, approvals__isnull=False).distinct()
+    outcomes: dict[str, dict[int, set[str]]] = {}
+    for tool, number, status in carded.values_list("tool", "pass_number", "status"):
+        outcomes.setdefault(tool, {}).setdefault(number, set()).add(status)
+    return any(all(by_pass.get(number) == {CallStatus.DENIED} for number in passes) for by_pass in outcomes.values())
+
+
+def park(record: Recording, needs_attention: bool) -> None:
+    """The run waits for people or for time and holds no worker meanwhile."""
+    run = record.run
+    lease.drop(run)
+    run.status = RunStatus.NEEDS_ATTENTION if needs_attention else RunStatus.WAITING
+    cards = Approval.objects.filter(run_id=run.pk, status=ApprovalStatus.PENDING).values_list("pk", flat=True)
+    event = EventType.RUN_NEEDS_ATTENTION if needs_attention else EventType.RUN_WAITING
+    record.publish(event, approval_ids=[str(pk) for pk in cards.order_by("pk")])
+
+
+def wake_if_possible(record: Recording) -> bool:
+    """Queue a parked run if a call can start now or all calls are terminal; otherwise it keeps waiting."""
+    run = record.run
+    if run.status not in PARKED:
+        return False
+    statuses = set(ToolCall.objects.filter(_open(run)).values_list("status", flat=True))
+    can_start = CallStatus.READY in statuses or (CallStatus.APPROVED in statuses and startable(run))
+    if statuses and not can_start:
+        if run.status == RunStatus.NEEDS_ATTENTION and CallStatus.OUTCOME_UNKNOWN not in statuses:
+            run.status = RunStatus.WAITING
+        return False
+    requeue(record)
+    record.publish(EventType.RUN_RESUMED)
+    return True
+
+
+def requeue(record: Recording) -> None:
+    """Put the run into the queue, due at once."""
+    run = record.run
+    lease.drop(run)
+    run.status = RunStatus.QUEUED
+    run.next_wake_at = None
+    run.hinted_at = None
+
+
+def end(record: Recording, status: RunStatus, reason: ExitReason, answer: str = "", problem: str = "") -> None:
+    """End the run: open cards and unstarted calls are cancelled, what a dead worker executed is settled or unknown.
+
+    A run that fails while an outcome is unknown needs attention first, and ends when that is settled.
+    """
+    run = record.run
+    _cancel_open(record, reason)
+    if status == RunStatus.FAILED and _has_unknown(run):
+        park(record, needs_attention=True)
+        return
+    lease.drop(run)
+    run.status, run.exit_reason = status, reason
+    run.next_wake_at = None
+    run.problem = problem or run.problem
+    run.answer = answer or answer_from_summaries(run, reason)
+    run.finished_at = Now()
+    record.publish(EventType.RUN_FINISHED, status=str(status), exit_reason=str(reason), answer=run.answer)
+
+
+def _has_unknown(run: Run) -> bool:
+    return ToolCall.objects.filter(run_id=run.pk, status=CallStatus.OUTCOME_UNKNOWN).exists()
+
+
+def _cancel_open(record: Recording, reason: ExitReason) -> None:
+    run = record.run
+    why = "The run was cancelled." if reason == ExitReason.CANCELLED else f"The run ended: {reason.label}."
+    cards = Approval.objects.filter(
+        run_id=run.pk, kind=ApprovalKind.APPROVAL, status__in=(ApprovalStatus.PENDING, ApprovalStatus.APPROVED)
+    )
+    for card in cards.select_related("decided_by").order_by("pk"):
+        Approval.objects.filter(pk=card.pk, status=card.status).update(status=ApprovalStatus.CANCELLED, reason=why)
+        publish_decision(record, card, ApprovalStatus.CANCELLED, why)
+    error = ToolError(ErrorCode.OPERATION_NOT_ALLOWED, f"This call was not started. {why}", attempted=False)
+    for call in ToolCall.objects.filter(run_id=run.pk, status__in=NOT_STARTED).order_by("pk"):
+        end_unexecuted(record, call, CallStatus.CANCELLED, error)
+        if call.status == CallStatus.READY:
+            publish_rejection(record, call, error)
+    for call in ToolCall.objects.filter(run_id=run.pk, status=CallStatus.EXECUTING).order_by("pk"):
+        lose_worker(record, call, may_repeat=False)
+
+
+def lose_worker(record: Recording, call: ToolCall, may_repeat: bool) -> None:
+    """Settle a call that was executing when its worker was lost: reads run again, writes are unknown."""
+    if Level(call.level).has_side_effects or Approval.objects.filter(tool_call=call).exists():
+        lose_outcome(record, call, "The worker was lost while this was executing.")
+        return
+    same = ToolCall.objects.filter(pk=call.pk, status=CallStatus.EXECUTING)
+    if may_repeat and call.attempts < ATTEMPTS:
+        same.update(status=CallStatus.READY, exec_epoch=None, deadline_at=None)
+        return
+    error = ToolError(ErrorCode.WORKER_LOST, "The worker was lost while this was executing.")
+    if end_unexecuted(record, call, CallStatus.FAILED, error):
+        publish_result(record, call, ToolResult.failed(error), 0)
+
+
+def answer_from_summaries(run: Run, reason: ExitReason) -> str:
+    """An answer made by the server, for runs that ended without one of the model's; it says so."""
+    done = ToolCall.objects.filter(run_id=run.pk, status=CallStatus.SUCCEEDED).order_by("pass_number", "index")
+    lines = [f"- {result['summary']}" for result in done.values_list("result", flat=True)[:200] if result]
+    head = f"There is no answer of the employee's: {reason.label.lower()}."
+    if not lines:
+        return f"{head} Nothing was done."
+    return "\n".join([f"{head} This is what its tools reported:", *lines])

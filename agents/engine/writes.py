@@ -1,0 +1,258 @@
+"""Executes approved calls, one by one: judged again, previewed again, started at most once."""
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import partial
+
+from django.db import OperationalError, transaction
+from django.db.models.functions import Now
+
+from agents.engine import lease, turns
+from agents.engine.cards import Effect, drifted, effect_here, effect_of, publish_decision, seal
+from agents.engine.digests import digest_of
+from agents.engine.execution import publish_start, run_alone, timeout_of
+from agents.engine.gate import Workplace, workplace
+from agents.engine.outcomes import (
+    Execution,
+    close_unknown_card,
+    end_unexecuted,
+    ended,
+    lose_outcome,
+    publish_result,
+    record_result,
+    reject,
+)
+from agents.engine.turns import Turn
+from agents.events import Recording, recording
+from agents.models import Approval, ApprovalStatus, CallStatus, EventType, ToolCall
+from tools.contract import ErrorCode, Preview, Tool, ToolError, ToolResult
+from tools.toolbox.executor import Finished, PreparedCall, run_call
+from tools.toolbox.permissions import Decision, Verdict
+
+_TRIES = 3
+
+
+class _TriedInVain(Exception):
+    """The tool returned a failure: roll its savepoint back."""
+
+    def __init__(self, result: ToolResult) -> None:
+        super().__init__(result.summary)
+        self.result = result
+
+
+@dataclass(frozen=True)
+class _Approved:
+    """An approved call whose start is due, as it was found before its transaction."""
+
+    place: Workplace
+    call: ToolCall
+    card: Approval
+    tool: Tool | None
+    verdict: Verdict
+
+    @property
+    def fits(self) -> bool:
+        """True if tool, definition, level and params are still what the card shows."""
+        same = self.tool is not None and self.tool.definition_hash == self.call.definition_hash
+        return same and self.verdict.level == self.call.level and self.verdict.params == self.call.params
+
+
+def run_approved(held: lease.Claim) -> Turn:
+    """Start the approved calls whose grace is over, in the order of their requests, and find the next move."""
+    place = workplace(held.run_id)
+    due = Approval.objects.filter(run_id=held.run_id, status=ApprovalStatus.APPROVED, start_after__lte=Now())
+    for card in due.select_related("tool_call", "decided_by").order_by("tool_call"):
+        if held.stopped.is_set():
+            break
+        call = card.tool_call
+        tool, verdict = place.judge(call.tool, call.params)
+        _start(held, _Approved(place, call, card, tool, verdict))
+    with held.recording() as record:
+        return turns.settle(record, held)
+
+
+def _start(held: lease.Claim, due: _Approved) -> None:
+    held.expects(2 * timeout_of(due.call))
+    if due.tool is not None and due.tool.transactional and due.fits and due.verdict.error is None:
+        _run_inside_transaction(held, due, due.tool)
+    else:
+        _run_outside(held, due)
+
+
+def _run_outside(held: lease.Claim, due: _Approved) -> None:
+    """A write beyond our database: the intent is committed first, then the tool runs, then its result is recorded."""
+    effect = _current_effect(due)
+    with held.recording() as record:
+        if not _may_start(record, due, effect):
+            return
+        ToolCall.objects.filter(pk=due.call.pk, status=CallStatus.APPROVED).update(
+            status=CallStatus.EXECUTING,
+            exec_epoch=held.epoch,
+            attempts=1,
+            started_at=Now(),
+            deadline_at=Now() + timedelta(seconds=timeout_of(due.call)),
+        )
+        publish_start(record, due.call)
+        _audit_execution(record, due)
+    done = run_alone(due.place, due.call, partial(_report_late, held, due.call))
+    _record_done(held, due.call, done)
+
+
+def _current_effect(due: _Approved) -> Effect | ToolError:
+    if due.tool is None or due.verdict.error is not None:
+        return due.verdict.error or ToolError(ErrorCode.TOOL_NOT_FOUND, "The tool is gone.", attempted=False)
+    try:
+        return effect_of(due.tool, due.verdict.params, due.place.context(due.call))
+    except ToolError as error:
+        return error
+
+
+def _may_start(record: Recording, due: _Approved, effect: Effect | ToolError) -> bool:
+    """The guards, under the run's lock; consumes the approval if they all hold."""
+    call, card = due.call, due.card
+    if record.run.cancel_requested_at is not None:
+        return False
+    if due.verdict.decision == Decision.FORBIDDEN or isinstance(effect, ToolError):
+        _refuse(record, due, effect if isinstance(effect, ToolError) else due.verdict.error)
+        return False
+    if not due.fits and due.tool is not None:
+        call.level = str(due.verdict.level)
+        seal(call, due.tool, due.verdict.params)
+        drifted(record, call, card, effect, "The tool or its level changed since this was approved.")
+        return False
+    if digest_of(call, effect.preview.as_json()) != card.digest:
+        drifted(record, call, card, effect, "The target changed since this was approved.")
+        return False
+    unused = Approval.objects.filter(
+        pk=card.pk, status=ApprovalStatus.APPROVED, valid_until__gt=Now(), start_after__lte=Now()
+    )
+    if unused.update(status=ApprovalStatus.CONSUMED, consumed_at=Now()):
+        return True
+    if Approval.objects.filter(pk=card.pk, status=ApprovalStatus.APPROVED, valid_until__lte=Now()).exists():
+        drifted(record, call, card, effect, "The approval was not used in time.")
+    return False
+
+
+def _refuse(record: Recording, due: _Approved, error: ToolError | None) -> None:
+    told = error or ToolError(ErrorCode.NOT_PERMITTED, "This is not permitted any more.", attempted=False)
+    closed = Approval.objects.filter(pk=due.card.pk, status=ApprovalStatus.APPROVED)
+    if closed.update(status=ApprovalStatus.CANCELLED, reason=told.message):
+        publish_decision(record, due.card, ApprovalStatus.CANCELLED, told.message)
+        reject(record, due.call, told)
+
+
+def _audit_execution(record: Recording, due: _Approved) -> None:
+    by = due.card.decided_by.get_username() if due.card.decided_by else ""
+    record.audit(
+        f"employee:{due.place.run.employee.name}",
+        "call_started",
+        f"tool_call:{due.call.pk}",
+        tool=due.call.tool,
+        params_hash=due.call.params_hash,
+        digest=due.card.digest,
+        approval=str(due.card.pk),
+        approved_by=by,
+    )
+
+
+def _run_inside_transaction(held: lease.Claim, due: _Approved, tool: Tool) -> None:
+    """A write on our own database: guards, effect, result and lines are one commit, so it happens exactly once."""
+    for attempt in range(1, _TRIES + 1):
+        try:
+            with held.recording() as record:
+                _attempt(record, held, due, tool)
+            return
+        except OperationalError:
+            if attempt == _TRIES:
+                break
+    with held.recording() as record:
+        error = ToolError(ErrorCode.OPERATION_FAILED, "The database was busy; nothing was changed.", attempted=False)
+        _refuse_busy(record, due, error)
+
+
+def _attempt(record: Recording, held: lease.Claim, due: _Approved, tool: Tool) -> None:
+    call = due.call
+    list(Approval.objects.select_for_update().filter(pk=due.card.pk).values_list("pk"))
+    context = due.place.context(call)
+    effect: Effect | ToolError
+    try:
+        with transaction.atomic():
+            effect = effect_here(tool, call.params, context)
+    except ToolError as error:
+        effect = error
+    if isinstance(effect, ToolError):
+        gone = Preview.impossible(effect.message)
+        effect = Effect(due.card.sentence, gone)
+    if not _may_start(record, due, effect):
+        return
+    publish_start(record, call)
+    sealed = replace(context, preview=effect.preview)
+    result = _in_savepoint(PreparedCall(call.pk, tool, call.params, sealed, timeout_of(call)))
+    duration_ms = int(result.metadata.get("duration_ms", 0))
+    ToolCall.objects.filter(pk=call.pk, status=CallStatus.APPROVED).update(
+        attempts=1,
+        exec_epoch=held.epoch,
+        started_at=Now(),
+        **ended(call, result, record.run.next_event_seq, duration_ms),
+    )
+    publish_result(record, call, result, duration_ms)
+    record.run.crash_count = 0
+    _audit_execution(record, due)
+
+
+def _in_savepoint(prepared: PreparedCall) -> ToolResult:
+    try:
+        with transaction.atomic():
+            result = run_call(prepared, let_through=(OperationalError,))
+            if not result.success:
+                raise _TriedInVain(result)
+    except _TriedInVain as failure:
+        return failure.result
+    return result
+
+
+def _refuse_busy(record: Recording, due: _Approved, error: ToolError) -> None:
+    closed = Approval.objects.filter(pk=due.card.pk, status=ApprovalStatus.APPROVED)
+    if closed.update(status=ApprovalStatus.CANCELLED, reason=error.message):
+        publish_decision(record, due.card, ApprovalStatus.CANCELLED, error.message)
+        if end_unexecuted(record, due.call, CallStatus.FAILED, error):
+            publish_result(record, due.call, ToolResult.failed(error), 0)
+
+
+def _record_done(held: lease.Claim, call: ToolCall, done: Finished) -> None:
+    """Record what an external write reported, whoever drives the run by now: its effect is a fact."""
+    with recording(held.run_id) as record:
+        if record.run.lease_epoch != held.epoch:
+            _settle_late(record, held, call, done.result)
+            return
+        if not done.result.success and done.result.error and not done.result.error.is_definite:
+            lose_outcome(record, call, done.result.error.message)
+            return
+        if not record_result(record, call, Execution(held.epoch, done.result, done.duration_ms)):
+            _settle_late(record, held, call, done.result)
+
+
+def _report_late(held: lease.Claim, call: ToolCall, _key: int, result: ToolResult) -> None:
+    """In the tool's thread: the call was given up and reports after all."""
+    with recording(held.run_id) as record:
+        _settle_late(record, held, call, result)
+
+
+def _settle_late(record: Recording, held: lease.Claim, call: ToolCall, result: ToolResult) -> None:
+    """The original executor proves what happened, unless a person has said so before: then it is only audited."""
+    outcome = "succeeded" if result.success else "failed"
+    unknown = ToolCall.objects.filter(pk=call.pk, status=CallStatus.OUTCOME_UNKNOWN, exec_epoch=held.epoch)
+    is_definite = result.success or (result.error is not None and result.error.is_definite)
+    if is_definite and unknown.update(**ended(call, result, record.run.next_event_seq, 0)):
+        close_unknown_card(call, "The executor reported late.")
+        record.inbox_changed = True
+        publish_resolution(record, call, outcome, "gadget", "The executor reported late.")
+        turns.wake_if_possible(record)
+    else:
+        publish_resolution(record, call, "late_report", "gadget", f"It reported after all: {outcome}.")
+    record.audit("gadget", "late_report", f"tool_call:{call.pk}", tool=call.tool, outcome=outcome)
+
+
+def publish_resolution(record: Recording, call: ToolCall, outcome: str, by: str, reason: str) -> None:
+    """The panel's line for an unknown outcome that was settled."""
+    record.publish(EventType.CALL_RESOLVED, call_id=str(call.pk), outcome=outcome, by=by, reason=reason)

@@ -1,0 +1,139 @@
+"""The background publisher: tells workers and browsers that there is something to look at in the database.
+
+Hints may be lost: the sweeper and the sockets' own polling find what a lost one left behind. So nothing here ever
+blocks its caller; one thread per process sends what was asked for and drops it while Redis is away.
+"""
+
+import asyncio
+import logging
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from celery import current_app
+from channels.layers import get_channel_layer
+from kombu.exceptions import OperationalError as QueueUnreachable
+from redis.exceptions import RedisError
+
+logger = logging.getLogger(__name__)
+
+ADVANCE_JOB = "agents.jobs.advance_run"
+_MOST_DELTAS = 2000
+_REST_AFTER_FAILURE_S = 0.5
+
+
+def run_group(run_id: int) -> str:
+    """The channel group of everybody who looks at this run."""
+    return f"run.{run_id}"
+
+
+def inbox_group(organization_id: int) -> str:
+    """The channel group of everybody who looks at this organisation's inbox."""
+    return f"inbox.{organization_id}"
+
+
+@dataclass
+class _Waiting:
+    """What is to be sent; equal hints collapse into one."""
+
+    runs: dict[int, None] = field(default_factory=dict)
+    bells: dict[str, None] = field(default_factory=dict)
+    deltas: deque[tuple[int, int, str]] = field(default_factory=lambda: deque(maxlen=_MOST_DELTAS))
+
+    def __bool__(self) -> bool:
+        return bool(self.runs or self.bells or self.deltas)
+
+
+class _Publisher(threading.Thread):
+    """Sends hints from its own event loop, so that connections persist."""
+
+    def __init__(self) -> None:
+        super().__init__(name="gadget-hints", daemon=True)
+        self._waiting = _Waiting()
+        self._changed = threading.Condition()
+        self._reachable = True
+
+    def put_run(self, run_id: int) -> None:
+        with self._changed:
+            self._waiting.runs[run_id] = None
+            self._changed.notify()
+
+    def put_bell(self, group: str) -> None:
+        with self._changed:
+            self._waiting.bells[group] = None
+            self._changed.notify()
+
+    def put_delta(self, run_id: int, pass_number: int, text: str) -> None:
+        with self._changed:
+            self._waiting.deltas.append((run_id, pass_number, text))
+            self._changed.notify()
+
+    def run(self) -> None:
+        loop = asyncio.new_event_loop()
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: bool(self._waiting))
+                batch, self._waiting = self._waiting, _Waiting()
+            try:
+                self._send(loop, batch)
+                self._reachable = True
+            except (TimeoutError, OSError, RedisError, QueueUnreachable) as error:
+                if self._reachable:
+                    logger.warning("hints are dropped while Redis is away: %s", type(error).__name__)
+                self._reachable = False
+                time.sleep(_REST_AFTER_FAILURE_S)
+
+    def _send(self, loop: asyncio.AbstractEventLoop, batch: _Waiting) -> None:
+        for run_id in batch.runs:
+            current_app.send_task(ADVANCE_JOB, args=[run_id], ignore_result=True, retry=False)
+        if batch.bells or batch.deltas:
+            loop.run_until_complete(asyncio.wait_for(_ring(batch), timeout=2))
+
+
+async def _ring(batch: _Waiting) -> None:
+    layer = get_channel_layer()
+    if layer is None:
+        return
+    for run_id, pass_number, text in _joined(batch.deltas):
+        await layer.group_send(run_group(run_id), {"type": "delta", "pass_number": pass_number, "text": text})
+    message: dict[str, Any] = {"type": "bell"}
+    for group in batch.bells:
+        await layer.group_send(group, message)
+
+
+def _joined(deltas: deque[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    """Neighbouring pieces of one run's text, as one piece."""
+    texts: dict[tuple[int, int], list[str]] = {}
+    for run_id, pass_number, text in deltas:
+        texts.setdefault((run_id, pass_number), []).append(text)
+    return [(run_id, pass_number, "".join(parts)) for (run_id, pass_number), parts in texts.items()]
+
+
+@lru_cache(maxsize=1)
+def _running() -> _Publisher:
+    publisher = _Publisher()
+    publisher.start()
+    return publisher
+
+
+def wake(run_id: int) -> None:
+    """Ask a worker to drive this run; sent twice or never, the run is driven once."""
+    _running().put_run(run_id)
+
+
+def ring_run(run_id: int) -> None:
+    """Tell the run's sockets that there are new events."""
+    _running().put_bell(run_group(run_id))
+
+
+def ring_inbox(organization_id: int) -> None:
+    """Tell the organisation's inboxes that the cards changed."""
+    _running().put_bell(inbox_group(organization_id))
+
+
+def stream_text(run_id: int, pass_number: int, text: str) -> None:
+    """Show text while the model writes it; it has no number and may be lost."""
+    _running().put_delta(run_id, pass_number, text)

@@ -1,0 +1,42 @@
+"""The only doorway from the queue: a message is a run's id, nothing else."""
+
+import logging
+import os
+import signal
+
+from celery import shared_task
+from celery.signals import worker_shutting_down
+from django.db import DatabaseError, close_old_connections, connection
+
+from agents import hints
+from agents.engine import lease
+from agents.engine.loop import advance
+from tools.toolbox.executor import abandoned_threads
+
+logger = logging.getLogger(__name__)
+
+MOST_ABANDONED = 8
+"""Tool threads that outlived their timeouts; at so many the worker leaves, and is started again."""
+
+
+@shared_task(name=hints.ADVANCE_JOB, ignore_result=True)  # type: ignore[untyped-decorator]  # Celery has no types
+def advance_run(run_id: int) -> None:
+    """Drive one run; whatever goes wrong stays inside, and the sweeper finds the run again."""
+    close_old_connections()
+    try:
+        advance(run_id)
+    except DatabaseError as error:
+        logger.warning("run %s: the database failed: %s", run_id, error)
+    except BaseException:
+        logger.exception("run %s: the engine failed", run_id)
+    finally:
+        connection.close()
+    if abandoned_threads() >= MOST_ABANDONED and not lease.is_going_down():
+        logger.error("%d tool threads hang; this worker leaves", abandoned_threads())
+        lease.go_down()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+@worker_shutting_down.connect  # type: ignore[untyped-decorator]
+def _leave(**_: object) -> None:
+    lease.go_down()

@@ -1,0 +1,45 @@
+"""`manage.py demo`: a demo organisation with people, employees and records; may be repeated."""
+
+import os
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from agents.demo import RealModel, build
+from agents.demo.building import PASSWORD
+from agents.demo.staff import OUTSIDER, PEOPLE
+
+OPENAI_ADDRESS = "https://api.openai.com/v1"
+USUAL_MODEL = "gpt-5-mini"
+
+
+class Command(BaseCommand):
+    """Builds the demo, or brings it up to date."""
+
+    help = "Make the demo organisations, or bring them up to date."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--force", action="store_true", help="also without DEBUG, though everybody knows the demo's password"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if not (settings.DEBUG or options["force"]):
+            raise CommandError(
+                "DEBUG is off, so this may be a real installation, and everybody knows the demo's password. "
+                "If you want it all the same: manage.py demo --force"
+            )
+        built = build(_real_model())
+        for change in built.changes:
+            self.stdout.write(f"made or changed: {change}")
+        state = "The demo is ready." if built.changes else "The demo was up to date."
+        names = ", ".join((*PEOPLE, OUTSIDER))
+        self.stdout.write(f"{state} Users: {names}. Password: {PASSWORD}")
+
+
+def _real_model() -> RealModel | None:
+    base_url, api_key = settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY
+    if not api_key and base_url == OPENAI_ADDRESS:
+        return None
+    return RealModel(base_url, api_key, os.environ.get("OPENAI_MODEL", "").strip() or USUAL_MODEL)

@@ -1,0 +1,166 @@
+"""What `manage.py doctor` looks at: each examination says what is well, or what is wrong and how to mend it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import redis
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+
+from agents.engine.toolbox import installed_toolbox
+from agents.liveness import SWEEPER, WORKER, living
+from agents.models import ModelProvider, ProviderKind
+from agents.providers import ProviderConfig, ProviderError, provider_for
+
+KEY_FILES = ("secret_key", "encryption_key")
+SQLITE_FULL = 2
+PROVIDER_PATIENCE_S = 10.0
+START = "start everything with `make run`, or this part alone: "
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the doctor's report; `mend` is empty when all is well."""
+
+    subject: str
+    text: str
+    mend: str = ""
+
+    @property
+    def is_well(self) -> bool:
+        return not self.mend
+
+
+def examine() -> Iterator[Finding]:
+    """All findings, in the order in which mending makes sense; what cannot be reached is not asked twice."""
+    yield from examine_settings()
+    database = list(examine_database())
+    yield from database
+    redis_finding = examine_redis()
+    yield redis_finding
+    if redis_finding.is_well:
+        yield examine_part(WORKER, "celery --app gadget_site.celery worker --pool threads")
+        yield examine_part(SWEEPER, "python manage.py sweep")
+    if all(finding.is_well for finding in database):
+        yield from examine_providers()
+    yield examine_sources()
+
+
+def examine_settings() -> Iterator[Finding]:
+    """The settings were checked when they were read; here is what may surprise later."""
+    if settings.DEBUG:
+        yield Finding("settings", "read and sound; DEBUG is on, which is for one person on one machine")
+    else:
+        yield Finding("settings", "read and sound; DEBUG is off")
+    for name in KEY_FILES:
+        path = Path(settings.GADGET_DATA_DIR) / name
+        if path.exists() and stat.S_IMODE(path.stat().st_mode) & 0o077:
+            yield Finding("settings", f"others on this machine can read {str(path)!r}", f"chmod 600 {path}")
+    if not os.access(settings.GADGET_DATA_DIR, os.W_OK):
+        yield Finding(
+            "settings",
+            f"the data folder {str(settings.GADGET_DATA_DIR)!r} cannot be written",
+            "GADGET_DATA_DIR, or chown",
+        )
+
+
+def examine_database() -> Iterator[Finding]:
+    """Reachable, migrated, and durable: a committed intent survives a power cut."""
+    try:
+        plan = MigrationExecutor(connection).migration_plan(MigrationExecutor(connection).loader.graph.leaf_nodes())
+        yield Finding("database", f"{connection.vendor} answers")
+        if plan:
+            yield Finding("database", f"{len(plan)} migrations are not applied", "python manage.py migrate")
+        yield _durability()
+    except DatabaseError as error:
+        mend = "see that the server runs and that DATABASE_URL names it, its user, password and database"
+        yield Finding("database", f"cannot be reached: {str(error).strip()}", mend)
+
+
+def _durability() -> Finding:
+    if connection.vendor == "sqlite":
+        journal, synchronous = _value("PRAGMA journal_mode"), _value("PRAGMA synchronous")
+        if journal == "wal" and synchronous == SQLITE_FULL:
+            return Finding("database", "journal_mode is WAL, synchronous is FULL")
+        text = f"journal_mode is {journal}, synchronous is {synchronous}: writes may block or be lost"
+        return Finding("database", text, "keep the file on a local disk: WAL does not work on a network share")
+    commit = _value("SHOW synchronous_commit")
+    if commit == "off":
+        return Finding(
+            "database", "synchronous_commit is off: a crash may lose a decision", "set synchronous_commit = on"
+        )
+    return Finding("database", f"synchronous_commit is {commit}")
+
+
+def _value(statement: str) -> object:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+        row = cursor.fetchone()
+    return row[0] if row else None
+
+
+def examine_redis() -> Finding:
+    """Reachable, and not throwing messages away."""
+    where = "the embedded server" if settings.REDIS_IS_EMBEDDED else "the server of REDIS_URL"
+    try:
+        with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2) as client:
+            policy = client.config_get("maxmemory-policy").get("maxmemory-policy", "noeviction")
+    except redis.ResponseError:
+        return Finding("redis", f"{where} answers (it hides its configuration)")
+    except redis.RedisError as error:
+        mend = "make run starts it" if settings.REDIS_IS_EMBEDDED else "see that it runs and that REDIS_URL is right"
+        return Finding("redis", f"{where} cannot be reached: {error}", mend)
+    if policy != "noeviction":
+        return Finding("redis", f"{where} throws keys away when full ({policy})", "set maxmemory-policy noeviction")
+    return Finding("redis", f"{where} answers")
+
+
+def examine_part(part: str, command: str) -> Finding:
+    """Whether any worker or sweeper is alive."""
+    names = living(part)
+    if names:
+        return Finding(part, f"{len(names)} alive: {', '.join(names)}")
+    return Finding(part, f"no {part} is alive", START + command)
+
+
+def examine_providers() -> Iterator[Finding]:
+    """Every active provider is reached with its own settings; keys are never shown."""
+    rows = list(ModelProvider.objects.filter(is_active=True).select_related("organization"))
+    if not rows:
+        yield Finding("provider", "there is none yet", "make one at /admin/, or run `python manage.py demo`")
+    for row in rows:
+        yield _examine_provider(row)
+
+
+def _examine_provider(row: ModelProvider) -> Finding:
+    name = f"{row.organization.slug}/{row.name}"
+    try:
+        provider_for(_config_of(row)).check()
+    except ProviderError as error:
+        return Finding("provider", f"{name}: {error}", "see its address, key and model at /admin/")
+    return Finding("provider", f"{name} answers")
+
+
+def _config_of(row: ModelProvider) -> ProviderConfig:
+    return ProviderConfig(
+        kind="scripted" if row.kind == ProviderKind.SCRIPTED else "openai",
+        base_url=row.base_url,
+        api_key=row.api_key,
+        script=row.script,
+        timeout_s=PROVIDER_PATIENCE_S,
+    )
+
+
+def examine_sources() -> Finding:
+    """Every source of tools loads."""
+    try:
+        count = len(installed_toolbox().tools())
+    except (ImportError, ValueError, RuntimeError) as error:
+        return Finding("sources", f"the tools cannot be loaded: {error}", "see the named tool or plugin")
+    return Finding("sources", f"{count} tools are loaded")

@@ -1,0 +1,50 @@
+"""The parts of a running Gadget, as the commands that start them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from django.conf import settings
+
+
+@dataclass(frozen=True)
+class Part:
+    """One process of the installation; `name` stands before each of its lines."""
+
+    name: str
+    command: tuple[str, ...]
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def redis_part() -> Part:
+    """The embedded Redis of this data folder."""
+    script = Path(settings.BASE_DIR) / "gadget_site" / "redis_server.py"
+    return Part("redis", (sys.executable, str(script), str(settings.GADGET_DATA_DIR)))
+
+
+def web_part() -> Part:
+    """Pages, REST and sockets."""
+    return Part("web", (sys.executable, "-m", "gadget_site.web"))
+
+
+def worker_part(number: int) -> Part:
+    """The queue's worker of this number; its name in Redis is `worker_name(number)`."""
+    command = (
+        *(sys.executable, "-m", "celery", "--quiet", "--app", "gadget_site.celery", "worker"),
+        *("--pool", "threads", "--hostname", worker_name(number)),
+        *("--without-gossip", "--without-mingle", "--without-heartbeat"),
+    )
+    return Part(f"worker{number}", command)
+
+
+def worker_name(number: int) -> str:
+    """The name under which a worker started by this process leaves its signs of life."""
+    return f"worker{number}@{os.getpid()}"
+
+
+def sweeper_part() -> Part:
+    """What wakes, expires and recovers."""
+    return Part("sweeper", (sys.executable, str(Path(settings.BASE_DIR) / "manage.py"), "sweep"))

@@ -1,0 +1,128 @@
+"""Runs parts as child processes: shows their lines, starts again what dies, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import TextIO
+
+from agents.management.parts import Part
+
+DEATHS_ALLOWED = 5
+DEATHS_WITHIN_S = 60.0
+LINES_KEPT = 20
+STOP_PATIENCE_S = 8.0
+NAME_WIDTH = 8
+
+
+class RestlessError(Exception):
+    """Parts died too often: the text names the last one and holds its last lines."""
+
+
+@dataclass
+class Child:
+    """One running part."""
+
+    part: Part
+    process: subprocess.Popen[str]
+    lines: deque[str] = field(default_factory=lambda: deque(maxlen=LINES_KEPT))
+
+
+class Supervisor:
+    """Starts parts and keeps them alive until `stop()`; every method is called from one thread."""
+
+    def __init__(self, folder: Path, output: TextIO) -> None:
+        self._folder = folder
+        self._output = output
+        self._children: dict[str, Child] = {}
+        self._ended: SimpleQueue[Child] = SimpleQueue()
+        self._deaths: deque[float] = deque(maxlen=DEATHS_ALLOWED)
+
+    def start(self, part: Part) -> None:
+        """Starts the part in a process group of its own, so that the terminal's Ctrl-C reaches only us."""
+        process = subprocess.Popen(
+            [sys.executable, "-m", "agents.management.tether", *part.command],
+            cwd=self._folder,
+            env={**os.environ, "PYTHONUNBUFFERED": "1", **part.environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        child = Child(part, process)
+        self._children[part.name] = child
+        threading.Thread(target=self._read, args=(child,), name=f"lines-{part.name}", daemon=True).start()
+
+    def watch(self, seconds: float) -> None:
+        """Waits, and starts again what dies meanwhile; RestlessError when too much of it does."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            try:
+                child = self._ended.get(timeout=left)
+            except Empty:
+                return
+            self._count_death(child)
+            self._say(child.part.name, f"{_ending(child)}; it is started again")
+            self.start(child.part)
+
+    def stop(self) -> None:
+        """Ends all parts: politely and all at once, Redis last because the others speak to it, then by force."""
+        self._end([child for child in self._children.values() if child.part.name != "redis"])
+        self._end(list(self._children.values()))
+        self._children.clear()
+
+    def _end(self, children: list[Child]) -> None:
+        for child in children:
+            _signal_group(child, signal.SIGTERM)
+        deadline = time.monotonic() + STOP_PATIENCE_S
+        for child in children:
+            try:
+                child.process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                self._say(child.part.name, "did not end in time and is killed")
+            _signal_group(child, signal.SIGKILL)
+            child.process.wait()
+
+    def _count_death(self, child: Child) -> None:
+        now = time.monotonic()
+        self._deaths.append(now)
+        if len(self._deaths) == DEATHS_ALLOWED and now - self._deaths[0] <= DEATHS_WITHIN_S:
+            last_lines = "\n".join(f"    {line}" for line in child.lines)
+            raise RestlessError(
+                f"{DEATHS_ALLOWED} deaths within a minute, the last one of {child.part.name} ({_ending(child)}). "
+                f"Its last lines:\n{last_lines}"
+            )
+
+    def _read(self, child: Child) -> None:
+        for line in child.process.stdout or ():
+            child.lines.append(line.rstrip())
+            self._say(child.part.name, line.rstrip())
+        child.process.wait()
+        if self._children.get(child.part.name) is child:
+            self._ended.put(child)
+
+    def _say(self, name: str, line: str) -> None:
+        self._output.write(f"{name:<{NAME_WIDTH}} | {line}\n")
+        self._output.flush()
+
+
+def _ending(child: Child) -> str:
+    code = child.process.returncode
+    return f"ended by {signal.Signals(-code).name}" if code and code < 0 else f"ended with code {code}"
+
+
+def _signal_group(child: Child, number: signal.Signals) -> None:
+    try:
+        os.killpg(child.process.pid, number)
+    except ProcessLookupError:
+        return

@@ -1,0 +1,78 @@
+"""Who is asking: the current membership behind a browser's session or an API token."""
+
+import hashlib
+import secrets
+from collections.abc import MutableMapping
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+
+from .models import ApiToken, Membership
+
+ACTIVE_ORGANIZATION = "active_organization"
+"""Key of the session's active organisation, an id."""
+
+TOKEN_PREFIX = "gadget_"  # noqa: S105
+USE_NOTED_EVERY = timedelta(minutes=1)
+
+Session = MutableMapping[str, Any]
+
+
+def memberships_of(user: AbstractBaseUser | AnonymousUser) -> QuerySet[Membership]:
+    """All memberships of an active user, by the organisation's name; none for anybody else."""
+    if not user.is_authenticated:
+        return Membership.objects.none()
+    rows = Membership.objects.filter(user_id=user.pk, user__is_active=True)
+    return rows.select_related("organization", "user").order_by("organization__name", "id")
+
+
+def member_in_session(user: AbstractBaseUser | AnonymousUser, session: Session) -> Membership | None:
+    """The user's membership in the session's active organisation, else in the first; None without any.
+
+    Read afresh each time: a role that was taken away, or a user who was switched off, counts at once.
+    """
+    mine = list(memberships_of(user))
+    active = session.get(ACTIVE_ORGANIZATION)
+    chosen = [member for member in mine if member.organization_id == active] or mine
+    return chosen[0] if chosen else None
+
+
+def switch_organization(
+    user: AbstractBaseUser | AnonymousUser, session: Session, organization_id: int
+) -> Membership | None:
+    """Makes an organisation the session's active one; None, and no change, if the user is no member of it."""
+    member = memberships_of(user).filter(organization_id=organization_id).first()
+    if member is not None:
+        session[ACTIVE_ORGANIZATION] = member.organization_id
+    return member
+
+
+def member_with_token(secret: str) -> Membership | None:
+    """The membership that a token belongs to; None if it is unknown, revoked or its user is switched off."""
+    known = ApiToken.objects.filter(hash=hash_of(secret), revoked_at=None, membership__user__is_active=True)
+    token = known.select_related("membership__organization", "membership__user").first()
+    if token is None:
+        return None
+    long_ago = Q(last_used_at=None) | Q(last_used_at__lt=Now() - USE_NOTED_EVERY)
+    ApiToken.objects.filter(long_ago, pk=token.pk).update(last_used_at=Now())
+    return token.membership
+
+
+def still_member(membership_id: int) -> Membership | None:
+    """The membership as it is now, for doors that stay open; None if it ended or its user was switched off."""
+    rows = Membership.objects.filter(pk=membership_id, user__is_active=True)
+    return rows.select_related("organization", "user").first()
+
+
+def issue_token(member: Membership, name: str) -> tuple[ApiToken, str]:
+    """A new token of this membership, and its secret, which is kept nowhere."""
+    secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
+    return ApiToken.objects.create(membership=member, name=name, hash=hash_of(secret)), secret
+
+
+def hash_of(secret: str) -> str:
+    """What is kept of a token; its 256 random bits need no slow hash."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()

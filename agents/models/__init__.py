@@ -1,0 +1,39 @@
+"""The facts: everything that Gadget knows stands in these rows."""
+
+from .approval import Approval, ApprovalKind, ApprovalStatus
+from .audit import AuditEntry, AuditHead
+from .employee import Employee, Grant, ModelProvider, ProviderKind
+from .event import Event, EventType
+from .organization import ApiToken, Membership, Organization, Role
+from .run import ENDED, PARKED, ExitReason, Message, Origin, Pass, Run, RunStatus
+from .tool_call import NOT_STARTED, TERMINAL_CALLS, CallStatus, ToolCall
+
+__all__ = [
+    "ENDED",
+    "NOT_STARTED",
+    "PARKED",
+    "TERMINAL_CALLS",
+    "ApiToken",
+    "Approval",
+    "ApprovalKind",
+    "ApprovalStatus",
+    "AuditEntry",
+    "AuditHead",
+    "CallStatus",
+    "Employee",
+    "Event",
+    "EventType",
+    "ExitReason",
+    "Grant",
+    "Membership",
+    "Message",
+    "ModelProvider",
+    "Organization",
+    "Origin",
+    "Pass",
+    "ProviderKind",
+    "Role",
+    "Run",
+    "RunStatus",
+    "ToolCall",
+]

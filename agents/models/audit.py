@@ -1,0 +1,38 @@
+"""The audit chain: who decided, executed and configured what."""
+
+from django.db import models
+
+from .organization import Organization
+
+
+class AuditHead(models.Model):
+    """The end of an organisation's chain; locked last in every transaction."""
+
+    organization = models.OneToOneField(Organization, on_delete=models.CASCADE, primary_key=True)
+    seq = models.PositiveBigIntegerField(default=0)
+    hash = models.CharField(max_length=64, blank=True)
+
+    def __str__(self) -> str:
+        return f"{self.seq}"
+
+
+class AuditEntry(models.Model):
+    """One link of the chain; its hash covers its fields and the hash before it."""
+
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="audit_entries")
+    seq = models.PositiveBigIntegerField()
+    actor = models.CharField(max_length=200)
+    action = models.CharField(max_length=60)
+    subject = models.CharField(max_length=200)
+    payload = models.JSONField(default=dict)
+    previous_hash = models.CharField(max_length=64, blank=True)
+    hash = models.CharField(max_length=64)
+    at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("-seq",)
+        verbose_name_plural = "audit entries"
+        constraints = (models.UniqueConstraint(fields=("organization", "seq"), name="audit_seq_in_organization"),)
+
+    def __str__(self) -> str:
+        return f"{self.seq} {self.action}"

@@ -1,0 +1,49 @@
+"""Events: the lines of the activity panel."""
+
+from django.db import models
+from django.db.models.functions import Now
+
+from .run import Run
+
+
+class EventType(models.TextChoices):
+    """All kinds of numbered events."""
+
+    RUN_STARTED = "run_started"
+    RUN_TITLED = "run_titled"
+    PASS_STARTED = "pass_started"  # noqa: S105
+    ASSISTANT_MESSAGE = "assistant_message"
+    TOOL_START = "tool_start"
+    TOOL_PROGRESS = "tool_progress"
+    TOOL_RESULT = "tool_result"
+    TOOL_SKIPPED = "tool_skipped"
+    TOOL_REJECTED = "tool_rejected"
+    APPROVAL_REQUESTED = "approval_requested"
+    APPROVAL_DECIDED = "approval_decided"
+    QUESTION_ASKED = "question_asked"
+    QUESTION_ANSWERED = "question_answered"
+    MESSAGE_ADDED = "message_added"
+    RUN_WAITING = "run_waiting"
+    RUN_RESUMED = "run_resumed"
+    RUN_NEEDS_ATTENTION = "run_needs_attention"
+    CALL_RESOLVED = "call_resolved"
+    CANCEL_REQUESTED = "cancel_requested"
+    RUN_FINISHED = "run_finished"
+    PROVIDER_DELAYED = "provider_delayed"
+
+
+class Event(models.Model):
+    """One line of the panel; numbered per run without gaps, written with the fact that it tells, never changed."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="events")
+    seq = models.PositiveIntegerField()
+    type = models.CharField(max_length=24, choices=EventType)
+    payload = models.JSONField()
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ("run", "seq")
+        constraints = (models.UniqueConstraint(fields=("run", "seq"), name="event_seq_in_run"),)
+
+    def __str__(self) -> str:
+        return f"{self.seq} {self.type}"

@@ -1,0 +1,78 @@
+"""The tenant, its members and their keys to the API."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models.functions import Now
+
+
+class Organization(models.Model):
+    """The tenant: nothing crosses it."""
+
+    name = models.CharField(max_length=120)
+    slug = models.SlugField(unique=True)
+    four_eyes = models.BooleanField(
+        default=False, help_text="Whoever started a run may not decide its cards; somebody else has to."
+    )
+    card_days = models.PositiveSmallIntegerField(default=7, help_text="Days after which an undecided card expires.")
+    plan_features = models.JSONField(default=list, blank=True, help_text="Features of the plan, a list of names.")
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ("name",)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Role(models.TextChoices):
+    """What a member may do; each may do what the ones before it may."""
+
+    VIEWER = "viewer", "Viewer: reads"
+    OPERATOR = "operator", "Operator: starts, messages, cancels"
+    APPROVER = "approver", "Approver: also decides cards"
+    ADMIN = "admin", "Admin: also configures"
+
+    def includes(self, needed: "Role") -> bool:
+        """True if somebody with this role may do what `needed` may."""
+        order = list(Role)
+        return order.index(self) >= order.index(needed)
+
+
+class Membership(models.Model):
+    """A user's role in one organisation."""
+
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="memberships")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships")
+    role = models.CharField(max_length=10, choices=Role, default=Role.VIEWER)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ("organization", "user")
+        constraints = (
+            models.UniqueConstraint(fields=("organization", "user"), name="one_membership_per_organization"),
+            models.CheckConstraint(condition=models.Q(role__in=Role.values), name="membership_role_is_known"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.user} in {self.organization} ({self.role})"
+
+    def may(self, needed: Role) -> bool:
+        """True if this member's role includes the needed one."""
+        return Role(self.role).includes(needed)
+
+
+class ApiToken(models.Model):
+    """A key to the API; only its SHA-256 is kept. It belongs to one membership and has its role."""
+
+    membership = models.ForeignKey(Membership, on_delete=models.CASCADE, related_name="api_tokens")
+    name = models.CharField(max_length=80)
+    hash = models.CharField(max_length=64, unique=True, editable=False)
+    created_at = models.DateTimeField(db_default=Now())
+    last_used_at = models.DateTimeField(null=True, editable=False)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("-id",)
+
+    def __str__(self) -> str:
+        return self.name

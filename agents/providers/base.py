@@ -1,0 +1,117 @@
+"""What every provider is given, what it answers and how it fails; plain Python without Django."""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True)
+class CallOutcome:
+    """One earlier tool call of the run, for providers that follow a script; passes are numbered from 1."""
+
+    pass_number: int
+    index: int
+    tool: str
+    params: dict[str, Any]
+    status: str
+    """succeeded, failed, denied, expired, cancelled, rejected or duplicate"""
+    success: bool
+    data: Any
+    summary: str
+    reason: str
+    """the person's reason of a denial, or the error's message"""
+
+
+def no_outcomes() -> Sequence[CallOutcome]:
+    return ()
+
+
+@dataclass(frozen=True)
+class ModelRequest:
+    """One pass to be answered.
+
+    `messages` have the shape of Chat Completions, `tools` are definitions with the internal dotted names, `deadline`
+    is a value of `time.monotonic()` after which the provider gives up by itself. `closing` asks for an answer without
+    calls. `outcomes` is called only by a provider that wants them.
+    """
+
+    model: str
+    messages: list[dict[str, Any]]
+    tools: list[dict[str, Any]]
+    deadline: float
+    closing: bool = False
+    outcomes: Callable[[], Sequence[CallOutcome]] = no_outcomes
+
+
+@dataclass(frozen=True)
+class RequestedCall:
+    """A call that the model asks for: the internal tool name (an unknown one as it came) and the raw JSON text."""
+
+    provider_call_id: str
+    tool: str
+    arguments: str
+
+
+@dataclass(frozen=True)
+class Usage:
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+@dataclass(frozen=True)
+class ModelResponse:
+    """What the model answered; `message` is stored and sent back as it is, ids are unique and not empty."""
+
+    message: dict[str, Any]
+    text: str
+    calls: tuple[RequestedCall, ...]
+    usage: Usage
+
+
+class ProviderError(Exception):
+    """The provider could not answer.
+
+    `code` is one of rate_limited, quota_exhausted, server_error, unreachable, timeout, cut_stream, bad_answer, bad_key,
+    not_found, refused, context_too_long, bad_settings, bad_script. `transient` is True where trying again later can
+    help; `retry_after` is what the server asked for, in seconds.
+    """
+
+    def __init__(self, code: str, message: str, *, transient: bool, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.transient = transient
+        self.retry_after = retry_after
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}"
+
+
+class ProviderStopped(Exception):
+    """`stopped` was set: the answer was given up at once and nothing of it may be recorded."""
+
+
+class Provider(Protocol):
+    def ask(self, request: ModelRequest, on_text: Callable[[str], None], stopped: threading.Event) -> ModelResponse:
+        """Answer one pass; streamed text goes to `on_text` piece by piece. Raises ProviderError or ProviderStopped."""
+
+    def check(self) -> None:
+        """See cheaply whether the provider can be reached with these settings; raises ProviderError."""
+
+
+@dataclass(frozen=True)
+class ProviderConfig:
+    """How to reach a model.
+
+    `timeout_s` is the longest time for one whole answer; the request's own deadline counts too. `options` of kind
+    "openai": max_retries (quick tries again before anything was received, default 1), stream (default true),
+    include_usage (default true), body (a dict merged into every request, such as temperature).
+    """
+
+    kind: str
+    base_url: str = ""
+    api_key: str = field(default="", repr=False)
+    script: str = ""
+    timeout_s: float = 120
+    options: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,230 @@
+"""An HTTP transport whose reads end when the run is stopped or the deadline passes, even with a server that drips.
+
+A read waits in slices of a tenth of a second and looks at the watch of its thread in between, so that no further
+thread, no socket closed behind a reader's back and no timeout that every byte renews is needed.
+"""
+
+import contextlib
+import functools
+import ssl
+import threading
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import httpcore2
+import httpx2
+from typing_extensions import override
+
+from agents.providers.base import ProviderError, ProviderStopped
+
+SLICE_S = 0.1
+CONNECT_S = 10.0
+WRITE_S = 20.0
+MAX_CONNECTIONS = 512
+MAX_IDLE_CONNECTIONS = 64
+IDLE_S = 30.0
+MAX_ANSWER_BYTES = 64 * 1024 * 1024
+
+_thread = threading.local()
+
+
+class Watch:
+    """Says for one request when its reads must end: at `deadline` (`time.monotonic()`), or once `stopped` is set."""
+
+    def __init__(self, deadline: float, stopped: threading.Event) -> None:
+        self.deadline = deadline
+        self.stopped = stopped
+        self._begun = time.monotonic()
+
+    def check(self) -> None:
+        """Raise ProviderStopped, or ProviderError "timeout"."""
+        if self.stopped.is_set():
+            raise ProviderStopped
+        if time.monotonic() >= self.deadline:
+            waited = max(0.0, self.deadline - self._begun)
+            raise ProviderError(
+                "timeout", f"The model's server gave no complete answer within {waited:.1f} s", transient=True
+            )
+
+    def remaining(self, at_most: float) -> float:
+        return max(0.001, min(at_most, self.deadline - time.monotonic()))
+
+    def shorten(self, seconds: float) -> None:
+        """Wait no longer than this from now on: the answer is complete, only its ending is missing."""
+        self.deadline = min(self.deadline, time.monotonic() + seconds)
+
+    def pause(self, seconds: float) -> None:
+        """Wait without a connection; ends at once when stopped."""
+        self.stopped.wait(self.remaining(seconds))
+        self.check()
+
+
+@contextlib.contextmanager
+def watching(watch: Watch) -> Iterator[None]:
+    """Put everything that this thread reads meanwhile under the watch."""
+    _thread.watch = watch
+    try:
+        yield
+    finally:
+        del _thread.watch
+
+
+def _current_watch() -> Watch:
+    watch: Watch = _thread.watch
+    return watch
+
+
+class _WatchedStream(httpcore2.NetworkStream):
+    def __init__(self, inner: httpcore2.NetworkStream) -> None:
+        self._inner = inner
+
+    @override
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        watch = _current_watch()
+        while True:
+            watch.check()
+            try:
+                return self._inner.read(max_bytes, watch.remaining(SLICE_S))
+            except httpcore2.ReadTimeout:
+                continue
+
+    @override
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._inner.write(buffer, _current_watch().remaining(WRITE_S))
+
+    def close(self) -> None:
+        self._inner.close()
+
+    @override
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore2.NetworkStream:
+        wait = _current_watch().remaining(CONNECT_S)
+        return _WatchedStream(self._inner.start_tls(ssl_context, server_hostname, wait))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._inner.get_extra_info(info)
+
+
+class _WatchedBackend(httpcore2.SyncBackend):
+    @override
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+    ) -> httpcore2.NetworkStream:
+        watch = _current_watch()
+        watch.check()
+        wait = watch.remaining(CONNECT_S)
+        return _WatchedStream(super().connect_tcp(host, port, wait, local_address, socket_options))
+
+
+@contextlib.contextmanager
+def _named_failures(address: str, answered: bool) -> Iterator[None]:
+    """Turn what the network throws into ProviderErrors that name the address."""
+    try:
+        yield
+    except (httpcore2.ConnectError, httpcore2.ConnectTimeout, httpcore2.ProxyError) as error:
+        reason = str(error) or "no answer to the connection attempt"
+        wrong_certificate = "CERTIFICATE_VERIFY_FAILED" in reason
+        raise ProviderError(
+            "unreachable", f"Could not reach {address}: {reason}", transient=not wrong_certificate
+        ) from error
+    except httpcore2.UnsupportedProtocol as error:
+        raise ProviderError("bad_settings", f"{address}: {error}", transient=False) from error
+    except httpcore2.LocalProtocolError as error:
+        raise ProviderError(
+            "bad_settings", f"The request to {address} is not valid: {error}", transient=False
+        ) from error
+    except httpcore2.TimeoutException as error:
+        raise ProviderError("timeout", f"{address} did not take the request in time", transient=True) from error
+    except (httpcore2.NetworkError, httpcore2.RemoteProtocolError) as error:
+        if answered:
+            raise ProviderError(
+                "cut_stream", f"{address} broke off in the middle of its answer: {error}", transient=True
+            ) from error
+        raise ProviderError(
+            "unreachable", f"{address} closed the connection without an answer: {error}", transient=True
+        ) from error
+
+
+class _Body(httpx2.SyncByteStream):
+    def __init__(self, response: httpcore2.Response, address: str) -> None:
+        self._response = response
+        self._address = address
+
+    def __iter__(self) -> Iterator[bytes]:
+        received = 0
+        with _named_failures(self._address, answered=True):
+            for part in self._response.iter_stream():
+                received += len(part)
+                if received > MAX_ANSWER_BYTES:
+                    raise ProviderError(
+                        "bad_answer", f"{self._address} sent more than {MAX_ANSWER_BYTES} bytes", transient=False
+                    )
+                yield part
+
+    def close(self) -> None:
+        self._response.close()
+
+
+class WatchedTransport(httpx2.BaseTransport):
+    """Sends requests over kept connections; every use must stand inside `watching(...)`."""
+
+    def __init__(self, base_url: str) -> None:
+        self._pool = httpcore2.ConnectionPool(
+            ssl_context=_ssl_context(),
+            proxy=_proxy_for(base_url),
+            max_connections=MAX_CONNECTIONS,
+            max_keepalive_connections=MAX_IDLE_CONNECTIONS,
+            keepalive_expiry=IDLE_S,
+            network_backend=_WatchedBackend(),
+        )
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        url = request.url
+        address = f"{url.scheme}://{url.netloc.decode('ascii')}"
+        outgoing = httpcore2.Request(
+            method=request.method,
+            url=httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+            headers=request.headers.raw,
+            content=request.stream if isinstance(request.stream, httpx2.SyncByteStream) else None,
+            extensions=request.extensions,
+        )
+        with _named_failures(address, answered=False):
+            response = self._pool.handle_request(outgoing)
+        return httpx2.Response(
+            status_code=response.status,
+            headers=response.headers,
+            stream=_Body(response, address),
+            extensions=response.extensions,
+        )
+
+    def close(self) -> None:
+        self._pool.close()
+
+
+@functools.cache
+def _ssl_context() -> ssl.SSLContext:
+    """One for all endpoints, because reading the certificates takes a tenth of a second."""
+    return httpx2.create_ssl_context()
+
+
+def _proxy_for(base_url: str) -> httpcore2.Proxy | None:
+    """The proxy that the environment names for this address (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY)."""
+    target = urllib.parse.urlsplit(base_url)
+    proxies = urllib.request.getproxies()
+    address = proxies.get(target.scheme) or proxies.get("all")
+    if not address or urllib.request.proxy_bypass(target.netloc):
+        return None
+    proxy = urllib.parse.urlsplit(address if "//" in address else f"http://{address}")
+    auth = (
+        (urllib.parse.unquote(proxy.username), urllib.parse.unquote(proxy.password or "")) if proxy.username else None
+    )
+    return httpcore2.Proxy(url=f"{proxy.scheme}://{proxy.hostname}:{proxy.port or 80}", auth=auth)

@@ -1,0 +1,137 @@
+"""The sweeper: wakes, expires and recovers what a lost hint or a lost worker left behind. Any number may run."""
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+
+from django.db import DatabaseError, close_old_connections, connection, transaction
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+
+from agents import hints
+from agents.approvals import expire
+from agents.engine import turns
+from agents.engine.recovery import ask_again
+from agents.engine.timing import CRASHES, timing
+from agents.events import recording
+from agents.models import PARKED, Approval, ApprovalKind, ApprovalStatus, ExitReason, Run, RunStatus
+
+logger = logging.getLogger(__name__)
+
+_AT_ONCE = 200
+
+
+def sweep_forever(stop: threading.Event) -> None:
+    """Sweep until told to stop; a lost database is waited for."""
+    while not stop.wait(timing().sweep_s):
+        try:
+            sweep_once()
+        except DatabaseError as error:
+            logger.warning("sweep: the database does not answer: %s", error)
+        finally:
+            close_old_connections()
+            connection.close()
+
+
+def sweep_once() -> int:
+    """Look for everything that is due and do it; returns how many rows it touched."""
+    return sum(
+        (
+            _each(_lost_leases(), _recover),
+            _each(_overdue(), _end_overdue),
+            _each(_expired_cards(), expire),
+            _each(_unstarted_cards(), _ask_again),
+            _each(_startable_runs(), _wake),
+            _hint(),
+        )
+    )
+
+
+def _each(due: Iterable[int], act: Callable[[int], bool]) -> int:
+    done = 0
+    for pk in due:
+        try:
+            done += act(pk)
+        except (Run.DoesNotExist, Approval.DoesNotExist):
+            continue
+    return done
+
+
+def _lost_leases() -> "QuerySet[Run, int]":
+    lost = Run.objects.filter(status=RunStatus.RUNNING, lease_expires_at__lt=Now())
+    return lost.values_list("pk", flat=True)[:_AT_ONCE]
+
+
+def _recover(run_id: int) -> bool:
+    """The worker of this run is gone: queue it again, end it if that happened too often or it was cancelled."""
+    with recording(run_id, wait=False) as record:
+        run = record.run
+        if run.status != RunStatus.RUNNING or run.lease_expires_at is None or run.lease_expires_at >= record.now:
+            return False
+        if run.cancel_requested_at is not None:
+            turns.end(record, RunStatus.CANCELLED, ExitReason.CANCELLED)
+            return True
+        run.crash_count += 1
+        if run.crash_count >= CRASHES:
+            turns.end(record, RunStatus.FAILED, ExitReason.CRASH_LOOP)
+        else:
+            turns.requeue(record)
+        return True
+
+
+def _overdue() -> "QuerySet[Run, int]":
+    late = Run.objects.filter(status__in=(RunStatus.QUEUED, RunStatus.WAITING), deadline_at__lte=Now())
+    return late.values_list("pk", flat=True)[:_AT_ONCE]
+
+
+def _end_overdue(run_id: int) -> bool:
+    with recording(run_id, wait=False) as record:
+        if record.run.status not in (RunStatus.QUEUED, RunStatus.WAITING):
+            return False
+        turns.end(record, RunStatus.FAILED, ExitReason.DEADLINE)
+        return True
+
+
+def _expired_cards() -> "QuerySet[Approval, int]":
+    old = Approval.objects.filter(status=ApprovalStatus.PENDING, kind=ApprovalKind.APPROVAL, expires_at__lte=Now())
+    return old.values_list("pk", flat=True)[:_AT_ONCE]
+
+
+def _unstarted_cards() -> "QuerySet[Approval, int]":
+    stuck = Approval.objects.filter(status=ApprovalStatus.APPROVED, start_after__lt=Now() - timing().start_within)
+    return stuck.values_list("pk", flat=True)[:_AT_ONCE]
+
+
+def _ask_again(card_id: int) -> bool:
+    return ask_again(card_id, "It was approved, but could not be started in time.")
+
+
+def _startable_runs() -> "QuerySet[Run, int]":
+    graced = Run.objects.filter(
+        status__in=PARKED, approvals__status=ApprovalStatus.APPROVED, approvals__start_after__lte=Now()
+    )
+    return graced.values_list("pk", flat=True).distinct()[:_AT_ONCE]
+
+
+def _wake(run_id: int) -> bool:
+    with recording(run_id, wait=False) as record:
+        return turns.wake_if_possible(record)
+
+
+def _hint() -> int:
+    """Send the hint of queued runs again, at most one each 10 s."""
+    due = Run.objects.filter(
+        Q(next_wake_at=None) | Q(next_wake_at__lte=Now()),
+        Q(hinted_at=None) | Q(hinted_at__lt=Now() - timing().hint_again),
+        status=RunStatus.QUEUED,
+    )
+    waiting = list(due.values_list("pk", flat=True)[:_AT_ONCE])
+    if not waiting:
+        return 0
+    with transaction.atomic():
+        free = Run.objects.select_for_update(skip_locked=True, no_key=True).filter(pk__in=waiting)
+        mine = list(free.filter(status=RunStatus.QUEUED).values_list("pk", flat=True))
+        Run.objects.filter(pk__in=mine).update(hinted_at=Now())
+    for pk in mine:
+        hints.wake(pk)
+    return len(mine)

@@ -1,0 +1,92 @@
+"""Filters through which templates show what models, tools, records and people wrote."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+
+from django import template
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from agents.desk import safe_text
+from agents.desk.markdown import render_markdown
+
+register = template.Library()
+
+
+@register.filter
+def visible(value: object) -> SafeString:
+    """Text in one line, hidden characters as tokens; the filter for everything that others wrote."""
+    return safe_text.visible(str(value), keep="")
+
+
+@register.filter
+def plain(value: object) -> str:
+    """Like `visible`, as text for an attribute."""
+    return safe_text.visible_text(str(value), keep="")
+
+
+@register.filter
+def visible_lines(value: object) -> SafeString:
+    """Like `visible`, but line breaks stay."""
+    return safe_text.visible(str(value))
+
+
+@register.filter
+def shown(value: Any) -> SafeString:
+    """A JSON value, clamped with its length when it is long."""
+    return safe_text.shown(value)
+
+
+@register.filter
+def sentence(value: str) -> SafeString:
+    """A card's sentence with its bold parts."""
+    return safe_text.sentence(value)
+
+
+@register.filter
+def brief(params: dict[str, Any]) -> SafeString:
+    """Params in one short line."""
+    return safe_text.visible(safe_text.brief(params), keep="")
+
+
+@register.filter
+def markdown(text: str) -> SafeString:
+    """Sanitised HTML."""
+    return render_markdown(text)
+
+
+@register.filter
+def json_text(value: Any) -> SafeString:
+    """Indented JSON, hidden characters as tokens."""
+    return safe_text.visible(json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True))
+
+
+@register.filter
+def duration(milliseconds: int | None) -> str:
+    """`340 ms`, `1.2 s`, `3 min 5 s`."""
+    if milliseconds is None:
+        return ""
+    if milliseconds < 1000:
+        return f"{milliseconds} ms"
+    seconds = milliseconds / 1000
+    return f"{seconds:.1f} s" if seconds < 60 else f"{int(seconds // 60)} min {int(seconds % 60)} s"
+
+
+@register.filter
+def moment(at: datetime | None) -> SafeString | str:
+    """A time in UTC that the page's script turns into the reader's own."""
+    if at is None:
+        return ""
+    at = timezone.localtime(at, timezone.get_default_timezone())
+    text = at.strftime("%-d %b %Y, %H:%M:%S UTC")
+    return format_html('<time datetime="{}" title="{}">{}</time>', at.isoformat(), text, text)
+
+
+@register.filter
+def words(name: str) -> str:
+    """`needs_attention` as `needs attention`."""
+    return name.replace("_", " ")

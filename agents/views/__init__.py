@@ -1,0 +1,1 @@
+"""The pages: each view is a door that fetches, calls what does the work, and answers."""

@@ -1,0 +1,42 @@
+"""Log in, log out, and choose the organisation to work in."""
+
+from __future__ import annotations
+
+from django.contrib.auth import logout
+from django.contrib.auth.views import LoginView
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from agents.membership import switch_organization
+from agents.models import Membership
+from agents.refusals import NotFound
+from agents.schemas import row_id
+
+from .pages import page
+
+
+class LoginPage(LoginView):
+    """Username and password; who is logged in already goes on."""
+
+    template_name = "login/login.html"
+    redirect_authenticated_user = True
+
+
+@require_POST
+def logout_page(request: HttpRequest) -> HttpResponseBase:
+    """Ends the session."""
+    logout(request)
+    return redirect("login")
+
+
+@page("POST")
+def switch(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Works in another of the member's organisations from here on; back to the start page, where all is its own."""
+    try:
+        wanted = row_id(request.POST.get("organization", ""))
+    except ValueError as error:
+        raise NotFound("There is no such organisation.") from error
+    if switch_organization(member.user, request.session, wanted) is None:
+        raise NotFound("There is no such organisation.")
+    return redirect("home")

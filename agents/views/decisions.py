@@ -1,0 +1,124 @@
+"""Decisions made with plain forms: approve, deny, edit, undo, and what became of an unknown outcome."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.middleware.csrf import get_token
+from django.urls import reverse
+
+from agents import approvals
+from agents.desk.cards import Card
+from agents.desk.fields import PREFIX, Unreadable, fields_of, read_typed
+from agents.models import Membership, Role
+from agents.refusals import Conflict, Expired, Forbidden, Invalid, Stale
+
+from .approvals import found_card
+from .pages import back_to_card, framed, page
+
+
+@page("POST")
+def approve(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
+    """Lets the call start, after a grace in which it can be undone."""
+    card = found_card(member, approval_id)
+    decision = approvals.Decision(
+        digest=_text(request, "digest"),
+        decision_id=_text(request, "decision_id"),
+        grace_s=card.grace_s,
+        confirm=_text(request, "confirm"),
+    )
+    try:
+        approvals.approve(member, approval_id, decision)
+    except (Conflict, Expired, Stale, Invalid) as refusal:
+        return _not_decided(request, member, card, refusal)
+    messages.success(request, "Approved.")
+    return _back(request, card)
+
+
+@page("POST")
+def deny(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
+    """Refuses the call; the reason is told to the employee."""
+    card = found_card(member, approval_id)
+    reason = ". ".join(part for part in (_text(request, "preset"), _text(request, "reason")) if part)
+    decision = approvals.Decision(
+        digest=_text(request, "digest"), decision_id=_text(request, "decision_id"), reason=reason
+    )
+    try:
+        approvals.deny(member, approval_id, decision)
+    except (Conflict, Expired, Stale, Invalid) as refusal:
+        return _not_decided(request, member, card, refusal)
+    messages.success(request, "Denied.")
+    return _back(request, card)
+
+
+@page("POST")
+def edit(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
+    """Makes the changed card and shows it; approves nothing."""
+    card = found_card(member, approval_id)
+    if not member.may(Role.APPROVER):
+        raise Forbidden("Only approvers change cards.")
+    if card.tool is None:
+        raise Conflict(f"The tool {card.call.tool!r} is not installed any more.")
+    typed = {name.removeprefix(PREFIX): str(text) for name, text in request.POST.items() if name.startswith(PREFIX)}
+    try:
+        params = read_typed(fields_of(card.tool.schema, card.call.params), typed)
+        fresh = approvals.edit(member, approval_id, approvals.Decision(digest=_text(request, "digest")), params)
+    except Unreadable as problem:
+        return _not_readable(request, member, replace(card, values=typed, problems={problem.name: problem.detail}))
+    except Invalid as refusal:
+        known = refusal.extra["field"].removeprefix("params.")
+        field = known if known in card.tool.schema["properties"] else "params"
+        return _not_readable(request, member, replace(card, values=typed, problems={field: refusal.detail}))
+    except (Conflict, Expired, Stale) as refusal:
+        return _not_decided(request, member, card, refusal)
+    messages.info(request, "This is the changed card. Nothing is approved yet.")
+    return back_to_card(request, fresh.pk, reverse("approval", args=(fresh.pk,)))
+
+
+@page("POST")
+def undo(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
+    """Takes an approval back while its call has not started; the card waits again."""
+    card = found_card(member, approval_id)
+    fresh = approvals.undo(member, approval_id)
+    messages.info(request, "Undone. The card waits again.")
+    return back_to_card(request, fresh.pk, reverse("run", args=(card.run.pk,)))
+
+
+@page("POST")
+def resolve(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
+    """Says whether a call with an unknown outcome happened."""
+    card = found_card(member, approval_id)
+    approvals.resolve(member, card.call.pk, _text(request, "outcome"), _text(request, "reason"))
+    messages.success(request, "Settled.")
+    return _back(request, card)
+
+
+def _text(request: HttpRequest, name: str) -> str:
+    return request.POST.get(name, "").strip()
+
+
+def _back(request: HttpRequest, card: Card) -> HttpResponse:
+    return back_to_card(request, card.approval.pk, reverse("run", args=(card.run.pk,)))
+
+
+def _not_decided(
+    request: HttpRequest, member: Membership, card: Card, refusal: Conflict | Expired | Stale | Invalid
+) -> HttpResponse:
+    """Why not, with the card as it is now."""
+    now = found_card(member, card.approval.pk)
+    newest = found_card(member, now.successor.pk) if now.successor is not None else now
+    context = {
+        "refusal": refusal,
+        "card": newest,
+        "call": newest.call,
+        "token": get_token(request),
+        "place": "approvals",
+    }
+    return framed(request, member, "approvals/one.html", context, status=refusal.status)
+
+
+def _not_readable(request: HttpRequest, member: Membership, card: Card) -> HttpResponse:
+    context = {"card": card, "call": card.call, "token": get_token(request), "place": "approvals"}
+    return framed(request, member, "approvals/one.html", context, status=422)

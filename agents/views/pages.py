@@ -1,0 +1,115 @@
+"""What every page shares: who is asking, the frame around it, and refusals in words with the right status."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec
+from urllib.parse import urlsplit
+
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import Resolver404, resolve, reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_http_methods
+
+from agents.membership import member_in_session, memberships_of
+from agents.models import Approval, ApprovalStatus, Membership, Role
+from agents.refusals import NotFound, Refusal
+from agents.schemas import LARGEST_ID
+
+PLACES_TO_RETURN_TO = frozenset({"home", "runs", "run", "approvals", "approval", "employees"})
+
+Rest = ParamSpec("Rest")
+MemberView = Callable[Concatenate[HttpRequest, Membership, Rest], HttpResponseBase]
+View = Callable[Concatenate[HttpRequest, Rest], HttpResponseBase]
+
+
+def page(*methods: str) -> Callable[[MemberView[Rest]], View[Rest]]:
+    """A view that gets the asking member: others are sent to the login, and a Refusal becomes a page that says it.
+
+    Args:
+        methods: GET brings HEAD with it; nothing decides on either.
+    """
+    allowed = [*methods, "HEAD"] if "GET" in methods else list(methods)
+
+    def decorate(view: MemberView[Rest]) -> View[Rest]:
+        @functools.wraps(view)
+        def answered(request: HttpRequest, *args: Rest.args, **kwargs: Rest.kwargs) -> HttpResponseBase:
+            if not request.user.is_authenticated:
+                return redirect_to_login(request.get_full_path() if request.method == "GET" else "/")
+            member = member_in_session(request.user, request.session)
+            if member is None:
+                return render(request, "parts/homeless.html", status=403)
+            try:
+                _check_ids(kwargs)
+                return view(request, member, *args, **kwargs)
+            except Refusal as refusal:
+                return refused(request, member, refusal)
+
+        checked: View[Rest] = require_http_methods(allowed)(answered)
+        return checked
+
+    return decorate
+
+
+def framed(
+    request: HttpRequest, member: Membership, template: str, context: dict[str, Any], status: int = 200
+) -> HttpResponse:
+    """The page with its frame: who is asking, what they may do, how many cards wait."""
+    frame = {
+        "member": member,
+        "memberships": list(memberships_of(member.user)),
+        "may_operate": member.may(Role.OPERATOR),
+        "may_decide": member.may(Role.APPROVER),
+        "may_configure": member.may(Role.ADMIN) and request.user.is_staff,  # type: ignore[union-attr]
+        "pending_cards": pending_cards(member.organization_id),
+        "place": template.partition("/")[0],
+    }
+    response = render(request, template, frame | context, status=status)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def refused(
+    request: HttpRequest, member: Membership, refusal: Refusal, context: dict[str, Any] | None = None
+) -> HttpResponse:
+    """A page that says why not, with the refusal's status and a way back."""
+    shown = {"refusal": refusal, "back": way_back(request, "")} | (context or {})
+    return framed(request, member, "parts/refused.html", shown, status=refusal.status)
+
+
+def pending_cards(organization_id: int) -> int:
+    """How many cards of this organisation wait."""
+    return Approval.objects.filter(organization_id=organization_id, status=ApprovalStatus.PENDING).count()
+
+
+def way_back(request: HttpRequest, otherwise: str) -> str:
+    """The page of ours that the request came from."""
+    origin = request.headers.get("referer", "")
+    if url_has_allowed_host_and_scheme(origin, {request.get_host()}, require_https=request.is_secure()):
+        parts = urlsplit(origin)
+        if _place(parts.path) in PLACES_TO_RETURN_TO:
+            return f"{parts.path}?{parts.query}" if parts.query else parts.path
+    return otherwise or reverse("home")
+
+
+def back_to_card(request: HttpRequest, card_id: int, otherwise: str) -> HttpResponse:
+    """Back to where the decision was made, at the card."""
+    where = way_back(request, otherwise).partition("#")[0]
+    return redirect(f"{where}#card-{card_id}")
+
+
+def _place(path: str) -> str | None:
+    try:
+        return resolve(path).url_name
+    except Resolver404:
+        return None
+
+
+def _check_ids(kwargs: dict[str, Any]) -> None:
+    """An id larger than any database's is not there; asking the database for it would be an error."""
+    for name, value in kwargs.items():
+        if isinstance(value, int) and value > LARGEST_ID:
+            raise NotFound(f"There is no {name.removesuffix('_id')} {value}.")

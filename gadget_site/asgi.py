@@ -1,0 +1,20 @@
+"""The door for HTTP and WebSockets."""
+
+import os
+
+from channels.auth import AuthMiddlewareStack
+from channels.routing import ProtocolTypeRouter, URLRouter
+from django.core.asgi import get_asgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gadget_site.settings")
+pages = get_asgi_application()
+
+from agents.routing import websocket_urlpatterns  # noqa: E402  (models exist only once Django is set up)
+from gadget_site.origins import KnownOrigins  # noqa: E402
+
+application = ProtocolTypeRouter(
+    {
+        "http": pages,
+        "websocket": KnownOrigins(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
+    }
+)

@@ -1,0 +1,48 @@
+"""How Django speaks to the database: a committed intent must survive a power cut, on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gadget_site.addresses import DatabaseAddress
+
+SQLITE_START = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA busy_timeout=20000;"
+SQLITE_PATIENCE_S = 20
+POOL_PATIENCE_S = 20
+POSTGRESQL_START = {
+    "synchronous_commit": "on",
+    "statement_timeout": "30s",
+    "lock_timeout": "2s",
+    "idle_in_transaction_session_timeout": "15s",
+}
+
+
+def database_settings(address: DatabaseAddress, pool_size: int) -> dict[str, Any]:
+    """The entry of DATABASES for this address; `pool_size` is the most PostgreSQL connections of one process."""
+    if address.is_sqlite:
+        return {
+            "ENGINE": "django.db.backends.sqlite3",
+            "NAME": address.name,
+            "OPTIONS": {
+                "timeout": SQLITE_PATIENCE_S,
+                "transaction_mode": "IMMEDIATE",
+                "init_command": SQLITE_START,
+            },
+        }
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": address.name,
+        "USER": address.user,
+        "PASSWORD": address.password,
+        "HOST": address.host,
+        "PORT": address.port,
+        "CONN_MAX_AGE": 0,
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": {
+            "pool": {"min_size": 1, "max_size": pool_size, "timeout": POOL_PATIENCE_S, "max_idle": 60},
+            "options": " ".join(f"-c {name}={value}" for name, value in POSTGRESQL_START.items()),
+            "application_name": "gadget",
+            "connect_timeout": 5,
+            **dict(address.ssl),
+        },
+    }

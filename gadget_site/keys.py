@@ -1,0 +1,58 @@
+"""Makes the installation's own keys once and keeps them under the data folder, readable by their owner alone."""
+
+from __future__ import annotations
+
+import binascii
+import os
+import secrets
+import tempfile
+from base64 import urlsafe_b64decode
+from collections.abc import Callable
+from pathlib import Path
+
+from cryptography.fernet import Fernet
+
+SECRET_KEY_FILE = "secret_key"  # noqa: S105
+ENCRYPTION_KEY_FILE = "encryption_key"
+FERNET_BYTES = 32
+
+
+def kept_secret_key(data_dir: Path) -> str:
+    """The key that signs sessions, made at the first call."""
+    return _kept(data_dir / SECRET_KEY_FILE, lambda: secrets.token_urlsafe(50))
+
+
+def kept_encryption_key(data_dir: Path) -> str:
+    """The key that encrypts credentials at rest, made at the first call."""
+    return _kept(data_dir / ENCRYPTION_KEY_FILE, lambda: Fernet.generate_key().decode())
+
+
+def encryption_keys_fault(keys: tuple[str, ...]) -> str:
+    """What is wrong with the keys, without showing any; empty when all are sound."""
+    for number, key in enumerate(keys, start=1):
+        try:
+            size = len(urlsafe_b64decode(key))
+        except (binascii.Error, ValueError):
+            return f"key {number} of {len(keys)} is not URL-safe base64"
+        if size != FERNET_BYTES:
+            return f"key {number} of {len(keys)} holds {size} bytes instead of {FERNET_BYTES}"
+    return ""
+
+
+def _kept(path: Path, make: Callable[[], str]) -> str:
+    if not path.exists():
+        _write_once(path, make())
+    return path.read_text(encoding="ascii").strip()
+
+
+def _write_once(path: Path, text: str) -> None:
+    """A hard link appears whole or not at all, so of several starting processes one wins and all read the same."""
+    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(text)
+        os.link(draft, path)
+    except FileExistsError:
+        return
+    finally:
+        Path(draft).unlink()

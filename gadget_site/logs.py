@@ -1,0 +1,93 @@
+"""How the log looks: one line per fact as text or JSON, with every known secret taken out."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import structlog
+
+from gadget_site.environment import SiteSettings
+
+HIDDEN = "[hidden]"
+SHORTEST_SECRET = 6
+SECRET_SHAPES = (
+    re.compile(r"(?i)(bearer\s+)[A-Za-z0-9._~+/=-]{8,}"),
+    re.compile(r"(://[^\s:/@]*:)[^\s@/]+(?=@)"),
+    re.compile(r"()\bsk-[A-Za-z0-9_-]{16,}"),
+)
+
+
+class Redaction:
+    """Takes the installation's own secrets, and what looks like one, out of a finished line."""
+
+    def __init__(self, secrets: list[str]) -> None:
+        known = sorted({secret for secret in secrets if len(secret) >= SHORTEST_SECRET}, key=len, reverse=True)
+        self._known = re.compile("|".join(map(re.escape, known))) if known else None
+
+    def __call__(self, _logger: Any, _method: str, line: str) -> str:
+        if self._known:
+            line = self._known.sub(HIDDEN, line)
+        for shape in SECRET_SHAPES:
+            line = shape.sub(rf"\g<1>{HIDDEN}", line)
+        return line
+
+
+def logging_settings(site: SiteSettings) -> dict[str, Any]:
+    """Django's LOGGING, and structlog set up to write through it."""
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.ExtraAdder(),
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    structlog.configure(
+        processors=[
+            *shared,
+            structlog.stdlib.PositionalArgumentsFormatter(),
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {
+            "line": {
+                "()": structlog.stdlib.ProcessorFormatter,
+                "foreign_pre_chain": shared,
+                "processors": [
+                    structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                    *_renderers(site.log_format),
+                    Redaction(_secrets(site)),
+                ],
+            },
+        },
+        "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+        "root": {"handlers": ["console"], "level": site.log_level},
+        "loggers": _quiet_loggers(site.log_level),
+    }
+
+
+def _renderers(log_format: str) -> list[Any]:
+    if log_format == "json":
+        return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    return [
+        structlog.dev.ConsoleRenderer(
+            colors=False, exception_formatter=structlog.dev.plain_traceback, pad_event_to=0, pad_level=False
+        )
+    ]
+
+
+def _secrets(site: SiteSettings) -> list[str]:
+    return [site.secret_key, *site.encryption_keys, site.openai_api_key, site.database.password]
+
+
+def _quiet_loggers(level: str) -> dict[str, Any]:
+    """Libraries that tell every step are heard from WARNING on, unless everything was asked for."""
+    chatty = ("daphne", "twisted", "asyncio", "httpx2", "httpcore2", "openai", "celery", "kombu", "axes", "markdown_it")
+    quiet = {name: {"level": "WARNING"} for name in chatty} if level != "DEBUG" else {}
+    return {**quiet, "django": {"handlers": [], "level": "INFO", "propagate": True}}

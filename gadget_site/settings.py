@@ -1,0 +1,182 @@
+"""Django's settings, made from the checked environment: what is an operator's choice is read in environment.py."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from gadget_site.addresses import celery_broker
+from gadget_site.databases import database_settings
+from gadget_site.environment import read_settings
+from gadget_site.logs import logging_settings
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+SITE = read_settings(os.environ, BASE_DIR)
+
+# The installation
+GADGET_DATA_DIR = SITE.data_dir
+GADGET_CONFIG = SITE.config_path
+GADGET_ENCRYPTION_KEYS = list(SITE.encryption_keys)
+GADGET_TIMING_SCALE = SITE.timing_scale
+GADGET_QUEUE = SITE.queue
+GADGET_WORKERS = SITE.workers
+GADGET_WORKER_THREADS = SITE.worker_threads
+GADGET_HOST = SITE.host
+GADGET_PORT = SITE.port
+GADGET_TOOLS = ["tools.builtin.BUILTIN_TOOLS"]
+REDIS_URL = SITE.redis_url
+REDIS_IS_EMBEDDED = SITE.redis_is_embedded
+OPENAI_API_KEY = SITE.openai_api_key
+OPENAI_BASE_URL = SITE.openai_base_url
+OLLAMA_HOST = SITE.ollama_host
+
+DEBUG = SITE.debug
+SECRET_KEY = SITE.secret_key
+ALLOWED_HOSTS = list(SITE.allowed_hosts)
+ALLOWED_ORIGINS = list(SITE.allowed_origins)
+CSRF_TRUSTED_ORIGINS = ALLOWED_ORIGINS
+
+INSTALLED_APPS = [
+    "daphne",
+    "unfold",
+    "unfold.contrib.filters",
+    "unfold.contrib.forms",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "channels",
+    "ninja",
+    "axes",
+    "csp",
+    "agents",
+    "tools.records",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "gadget_site.content_policy.ContentPolicyMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "axes.middleware.AxesMiddleware",
+]
+
+ROOT_URLCONF = "gadget_site.urls"
+ASGI_APPLICATION = "gadget_site.asgi.application"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+TEMPLATES: list[dict[str, Any]] = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+DATABASES = {"default": database_settings(SITE.database, SITE.database_pool)}
+
+# Time and language
+USE_TZ = True
+TIME_ZONE = "UTC"
+LANGUAGE_CODE = "en-gb"
+USE_I18N = False
+
+# People
+LOGIN_URL = "/login/"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "/login/"
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+AXES_FAILURE_LIMIT = 8
+AXES_COOLOFF_TIME = 0.25  # hours
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_RESET_ON_SUCCESS = True
+AXES_VERBOSE = False
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_SECURE = SITE.served_over_https
+CSRF_COOKIE_SECURE = SITE.served_over_https
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'none'"],
+        "script-src": ["'self'"],
+        "style-src": ["'self'"],
+        "img-src": ["'self'", "data:"],
+        "font-src": ["'self'"],
+        "connect-src": ["'self'"],
+        "manifest-src": ["'self'"],
+        "form-action": ["'self'"],
+        "base-uri": ["'none'"],
+        "frame-ancestors": ["'none'"],
+    },
+}
+
+# Files for the browser: served from where they lie, so nothing has to be collected
+STATIC_URL = "/static/"
+STATIC_ROOT = SITE.data_dir / "static"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = SITE.debug
+
+# Redis: hints for the workers, the bell for the browsers
+CELERY_BROKER_URL = celery_broker(SITE.redis_url)
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "socket_timeout": 5.0,
+    "socket_connect_timeout": 2.0,
+    "socket_keepalive": True,
+    "health_check_interval": 5,
+}
+CELERY_IMPORTS = ["agents.jobs"]
+CELERY_TASK_DEFAULT_QUEUE = SITE.queue
+CELERY_TASK_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = False
+CELERY_TASK_REJECT_ON_WORKER_LOST = False
+CELERY_WORKER_POOL = "threads"
+CELERY_WORKER_CONCURRENCY = SITE.worker_threads
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_WORKER_REDIRECT_STDOUTS = False
+CELERY_WORKER_SEND_TASK_EVENTS = False
+CELERY_TIMEZONE = TIME_ZONE
+
+CHANNEL_LAYERS = {
+    "default": {
+        "BACKEND": "channels_redis.core.RedisChannelLayer",
+        "CONFIG": {
+            "hosts": [{"address": SITE.redis_url, "socket_timeout": 15, "socket_connect_timeout": 2}],
+            "prefix": f"{SITE.queue}:bell",
+            "capacity": 1000,
+        },
+    },
+}
+
+LOGGING = logging_settings(SITE)
+
+UNFOLD = {"SITE_TITLE": "Gadget", "SITE_HEADER": "Gadget", "SITE_URL": "/"}

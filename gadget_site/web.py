@@ -1,0 +1,48 @@
+"""Serves pages, REST and WebSockets: Daphne with our limits. `python -m gadget_site.web`."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("ASGI_THREADS", "16")  # read once, when daphne.server is imported
+
+import structlog
+from daphne.endpoints import build_endpoint_description_strings
+from daphne.server import Server
+from django.conf import settings
+from django.urls import get_resolver
+
+from gadget_site.asgi import application
+
+log = structlog.get_logger(__name__)
+
+HTTP_TIMEOUT_S = 120
+CLOSE_TIMEOUT_S = 5
+PING_INTERVAL_S = 20
+PING_TIMEOUT_S = 30
+LARGEST_MESSAGE = 64 * 1024
+
+
+def serve() -> None:
+    """Listens on HOST and PORT until SIGTERM or SIGINT; every page is loaded before the first request comes."""
+    get_resolver().check()
+    Server(
+        application=application,
+        endpoints=build_endpoint_description_strings(host=settings.GADGET_HOST, port=settings.GADGET_PORT),
+        http_timeout=HTTP_TIMEOUT_S,
+        application_close_timeout=CLOSE_TIMEOUT_S,
+        ping_interval=PING_INTERVAL_S,
+        ping_timeout=PING_TIMEOUT_S,
+        websocket_max_message_size=LARGEST_MESSAGE,
+        websocket_max_frame_size=LARGEST_MESSAGE,
+        server_name="",
+        ready_callable=_say_ready,
+    ).run()
+
+
+def _say_ready() -> None:
+    log.info("web ready", address=f"http://{settings.GADGET_HOST}:{settings.GADGET_PORT}/")
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,48 @@
+"""Runs every test: `python -m tests [for pytest…]`. All on SQLite, then what needs a database on PostgreSQL."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests import browser, services
+
+SIDE_BY_SIDE = "2"
+
+
+def main(arguments: list[str]) -> int:
+    """The exit code: 0 only if every part passed."""
+    began = time.monotonic()
+    try:
+        os.environ[browser.PATH_VARIABLE] = browser.browser_path()
+        if "TEST_DATABASE_URL" not in os.environ:
+            os.environ[services.POSTGRESQL_VARIABLE] = services.start_postgresql().url
+    except (browser.BrowserMissingError, services.ServerError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    codes = {}
+    for database, extra in (("sqlite", []), ("postgresql", ["--database-tests-only"])):
+        codes[f"{database}, side by side"] = _run(database, ["-m", "not alone", "-n", SIDE_BY_SIDE, *extra, *arguments])
+        codes[f"{database}, one by one"] = _run(database, ["-m", "alone", *extra, *arguments])
+    failed = [
+        name for name, code in codes.items() if code not in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}
+    ]
+    nothing = all(code == pytest.ExitCode.NO_TESTS_COLLECTED for code in codes.values())
+    minutes, seconds = divmod(round(time.monotonic() - began), 60)
+    verdict = f"failed: {'; '.join(failed)}" if failed else "no test was found" if nothing else "everything passed"
+    print(f"Both databases, {minutes} min {seconds} s: {verdict}", flush=True)
+    return 1 if failed or nothing else 0
+
+
+def _run(database: str, arguments: list[str]) -> int:
+    print(f"\n$ {services.DATABASE_VARIABLE}={database} pytest {' '.join(arguments)}", flush=True)
+    environment = {**os.environ, services.DATABASE_VARIABLE: database}
+    return subprocess.run([sys.executable, "-m", "pytest", *arguments], env=environment, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

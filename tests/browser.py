@@ -1,0 +1,74 @@
+"""Finds a Chromium for the journeys, or installs one: the system's own, Playwright's, or Debian's package."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+from playwright.sync_api import Error as PlaywrightError
+from playwright.sync_api import sync_playwright
+
+PATH_VARIABLE = "GADGET_TEST_BROWSER"
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+MISSING = (
+    "The journeys need a browser and none could be installed. Install chromium or google-chrome, or let "
+    f"{PATH_VARIABLE}=/path/to/chromium name one."
+)
+
+
+class BrowserMissingError(Exception):
+    """No browser was found and none could be installed."""
+
+
+def browser_path() -> str:
+    """The path of a Chromium, found or installed; BrowserMissingError says what to do."""
+    given = os.environ.get(PATH_VARIABLE)
+    if given:
+        return given
+    found = _on_path() or _of_playwright()
+    if found is None and _succeeds([sys.executable, "-m", "playwright", "install", "chromium"]):
+        found = _of_playwright()
+    if found is None and _install_debian_package():
+        found = _on_path()
+    if found is None:
+        raise BrowserMissingError(MISSING)
+    os.environ[PATH_VARIABLE] = found
+    return found
+
+
+def launch_arguments() -> list[str]:
+    """What Chromium must be told to run as root, or in a container with little shared memory."""
+    arguments = ["--disable-dev-shm-usage"]
+    return [*arguments, "--no-sandbox"] if os.getuid() == 0 else arguments
+
+
+def _on_path() -> str | None:
+    return next((found for name in PROGRAMS if (found := shutil.which(name))), None)
+
+
+def _of_playwright() -> str | None:
+    """Playwright's own, if it is there and starts: on a bare machine its libraries may be missing."""
+    with sync_playwright() as playwright:
+        path = playwright.chromium.executable_path
+        if not os.path.exists(path):  # noqa: PTH110
+            return None
+        try:
+            playwright.chromium.launch(executable_path=path, args=launch_arguments()).close()
+        except PlaywrightError:
+            return None
+    return path
+
+
+def _install_debian_package() -> bool:
+    if os.getuid() != 0 or not shutil.which("apt-get"):
+        return False
+    print("Installing chromium ...", flush=True)
+    return _succeeds(["apt-get", "update", "-qq"]) and _succeeds(["apt-get", "install", "-qq", "--yes", "chromium"])
+
+
+def _succeeds(command: list[str]) -> bool:
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
+    return done.returncode == 0

@@ -1,0 +1,67 @@
+"""Which database the tests run on, and the private servers that they may ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from tests import services
+from tests.processes import Installation
+
+DATABASE_FIXTURES = frozenset({"db", "transactional_db", "django_db_setup", "live_server"})
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--database-tests-only",
+        action="store_true",
+        help="leave out what was run on the other database already: tests without a database, or marked `once`",
+    )
+
+
+def pytest_report_header() -> str:
+    return f"database: {settings.SITE.database.engine}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--database-tests-only"):
+        return
+    kept = [item for item in items if _depends_on_the_database(item)]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+    items[:] = kept
+
+
+def _depends_on_the_database(item: pytest.Item) -> bool:
+    if item.get_closest_marker("once"):
+        return False
+    fixtures = set(getattr(item, "fixturenames", ()))
+    return item.get_closest_marker("django_db") is not None or bool(fixtures & DATABASE_FIXTURES)
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> Iterator[str]:
+    """The address of this session's own Redis, which settings.REDIS_URL names."""
+    server = services.start_redis(Path(settings.GADGET_DATA_DIR))
+    assert server.url == settings.REDIS_URL
+    yield server.url
+    server.stop()
+
+
+@pytest.fixture
+def installation(transactional_db: None) -> Iterator[Installation]:
+    """A Gadget of real processes on the test database: start the parts that the test needs; all end with it."""
+    with Installation() as running:
+        yield running
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Adds to a failure what the test's real processes wrote."""
+    report = yield
+    running = getattr(item, "funcargs", {}).get("installation")
+    if report.failed and isinstance(running, Installation):
+        report.sections += [(f"{process.name} ({process.pid})", process.output) for process in running.processes]
+    return report

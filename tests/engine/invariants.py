@@ -1,0 +1,72 @@
+"""The invariants I1–I10 of the engine, asked of the database in SQL; to be called after every fault test."""
+
+from collections.abc import Mapping
+
+from django.db import connection
+
+from agents import audit
+from agents.models import TERMINAL_CALLS, Pass
+
+_TERMINAL = ", ".join(f"'{status}'" for status in TERMINAL_CALLS)
+
+_FAULTS: Mapping[str, str] = {
+    "I1: a write was attempted more than once": """
+        SELECT id FROM agents_toolcall WHERE level IN ('write', 'destructive') AND attempts > 1""",
+    "I2: an executed write without exactly one consumed approval": """
+        SELECT c.id FROM agents_toolcall c
+        WHERE c.level IN ('write', 'destructive') AND c.attempts = 1
+          AND (SELECT count(*) FROM agents_approval a WHERE a.tool_call_id = c.id AND a.status = 'consumed') <> 1""",
+    "I2: a consumed approval of a person who was not allowed to decide": """
+        SELECT a.id FROM agents_approval a
+        LEFT JOIN agents_membership m ON m.user_id = a.decided_by_id AND m.organization_id = a.organization_id
+        WHERE a.status = 'consumed' AND (m.role IS NULL OR m.role NOT IN ('approver', 'admin'))""",
+    "I3: events of a run that are not numbered 1..n": """
+        SELECT r.id FROM agents_run r
+        LEFT JOIN (SELECT run_id, min(seq) AS low, max(seq) AS high, count(*) AS n FROM agents_event GROUP BY run_id) e
+          ON e.run_id = r.id
+        WHERE coalesce(e.n, 0) <> r.next_event_seq - 1
+           OR (e.n > 0 AND (e.low <> 1 OR e.high <> e.n))""",
+    "I4: a parked run with a lease, or with nothing open, or with something that could start": f"""
+        SELECT r.id FROM agents_run r
+        WHERE r.status IN ('waiting', 'needs_attention')
+          AND (r.lease_owner <> ''
+            OR NOT EXISTS (SELECT 1 FROM agents_toolcall c WHERE c.run_id = r.id AND c.status NOT IN ({_TERMINAL}))
+            OR EXISTS (SELECT 1 FROM agents_toolcall c WHERE c.run_id = r.id AND c.status IN ('ready', 'executing')))""",
+    "I5: an ended call without an end, or an open one with an end": f"""
+        SELECT id FROM agents_toolcall WHERE (status IN ({_TERMINAL})) <> (finished_at IS NOT NULL)""",
+    "I6: another organisation along the chain": """
+        SELECT c.id FROM agents_toolcall c JOIN agents_run r ON r.id = c.run_id
+          JOIN agents_employee e ON e.id = r.employee_id
+        WHERE c.organization_id <> r.organization_id OR e.organization_id <> r.organization_id
+        UNION SELECT a.id FROM agents_approval a JOIN agents_toolcall c ON c.id = a.tool_call_id
+        WHERE a.organization_id <> c.organization_id OR a.run_id <> c.run_id""",
+    "I7: an ended call without a tool message": f"""
+        SELECT c.id FROM agents_toolcall c LEFT JOIN agents_toolcall d ON d.id = c.duplicate_of_id
+        WHERE c.status IN ({_TERMINAL}) AND c.content = '' AND (d.id IS NULL OR d.content = '' AND d.finished_at IS NOT NULL)""",
+}
+
+
+def assert_invariants() -> None:
+    """Raises AssertionError naming each broken invariant with the ids of its rows."""
+    broken = [f"{name}: {rows}" for name, sql in _FAULTS.items() if (rows := _rows(sql))]
+    broken += _calls_without_a_row()
+    broken += [f"I9: {slug}: {fault}" for slug, faults in audit.verify_all().items() for fault in faults]
+    assert not broken, "\n".join(broken)
+
+
+def _rows(sql: str) -> list[int]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        return [row[0] for row in cursor.fetchall()]
+
+
+def _calls_without_a_row() -> list[str]:
+    """I7 from the other side: every id that the model gave has exactly one row."""
+    faults = []
+    for each in Pass.objects.select_related("run"):
+        asked = sorted(call["id"] for call in each.response.get("tool_calls") or ())
+        rows = each.run.tool_calls.filter(pass_number=each.number, parent_call=None)
+        stored = sorted(rows.values_list("provider_call_id", flat=True))
+        if asked != stored:
+            faults.append(f"I7: run {each.run_id} pass {each.number}: asked {asked}, stored {stored}")
+    return faults

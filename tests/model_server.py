@@ -1,0 +1,348 @@
+"""A small fake of an OpenAI-compatible server over real HTTP: in a test's process, or on its own with `python -m`.
+
+In a test: `with ModelServer() as server:` gives `server.url` (ends in /v1). Answers are taken from `enqueue`, else from
+`answer_with`, else from the script: the answer for as many assistant's messages as the request already has (the last
+one stays). From another process the same is reached over `/control/`: POST enqueue, script, hold, release, reset;
+GET requests, held.
+"""
+
+import argparse
+import contextlib
+import json
+import re
+import socket
+import socketserver
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tests.model_answers import Answer, Call, error_200, failing, html, nonsense
+
+__all__ = ["Answer", "Call", "ModelServer", "error_200", "failing", "html", "nonsense"]
+
+DRIP_S = 0.02
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_ASSISTANT = re.compile(rb'"role":\s?"assistant"')
+
+
+class ModelServer:
+    """The server and everything a test says to it. `records` False skips reading the bodies, for benchmarks."""
+
+    def __init__(self, port: int = 0, *, records: bool = True, script: Sequence[Answer] = ()) -> None:
+        self.requests: list[dict[str, Any]] = []
+        self.request_headers: list[dict[str, str]] = []
+        self.models: Answer = Answer(body='{"object": "list", "data": [{"id": "fake", "object": "model"}]}')
+        self.connections = 0
+        self.dropped = 0
+        self._records = records
+        self._script = tuple(script)
+        self._queue: deque[Answer] = deque()
+        self._choose: Callable[[dict[str, Any]], Answer] | None = None
+        self._changed = threading.Condition()
+        self._holds_all = False
+        self._held = 0
+        self._releases = 0
+        self._number = 0
+        self._closing = False
+        self._server = _Server(port, self)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+
+    def __enter__(self) -> "ModelServer":
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End every connection; who is held is let go."""
+        self._closing = True
+        self.release()
+        self._server.shutdown()
+        self._server.close_connections()
+        self._server.server_close()
+
+    def serve_until_ended(self) -> None:
+        self._server.serve_forever(0.5)
+
+    def enqueue(self, *answers: Answer) -> None:
+        """The next requests get these, in order."""
+        with self._changed:
+            self._queue.extend(answers)
+
+    def answer_with(self, choose: Callable[[dict[str, Any]], Answer]) -> None:
+        """Requests that find no queued answer get what this makes of the request's body."""
+        self._choose = choose
+
+    def script(self, *answers: Answer) -> None:
+        self._script = answers
+
+    def hold(self) -> None:
+        """From now on every request waits, before the first byte, until `release`."""
+        with self._changed:
+            self._holds_all = True
+
+    def release(self) -> None:
+        """Let everyone go who is held now, and hold nobody further."""
+        with self._changed:
+            self._holds_all = False
+            self._releases += 1
+            self._changed.notify_all()
+
+    def wait_for_held(self, count: int = 1, timeout: float = 10.0) -> None:
+        """Return once so many requests are held; raises TimeoutError."""
+        self._wait(lambda: self._held >= count, timeout, f"{count} held requests")
+
+    def wait_for_requests(self, count: int, timeout: float = 10.0) -> None:
+        self._wait(lambda: self._number >= count, timeout, f"{count} requests")
+
+    def wait_for_dropped(self, count: int = 1, timeout: float = 10.0) -> None:
+        """Return once so many clients broke off while something was sent to them."""
+        self._wait(lambda: self.dropped >= count, timeout, f"{count} dropped connections")
+
+    def reset(self) -> None:
+        """Forget requests, queue and chooser, and release."""
+        self.release()
+        with self._changed:
+            self.requests.clear()
+            self.request_headers.clear()
+            self._queue.clear()
+            self._choose = None
+
+    def _wait(self, condition: Callable[[], bool], timeout: float, what: str) -> None:
+        with self._changed:
+            if not self._changed.wait_for(condition, timeout):
+                raise TimeoutError(f"no {what} within {timeout} s")
+
+    def answer_for(self, raw: bytes, headers: dict[str, str]) -> tuple[Answer, bool, int]:
+        """The answer, whether it is to be streamed, and the request's number."""
+        if self._records:
+            body = json.loads(raw)
+            fault = _fault_of(body)
+            streams, passes = bool(body.get("stream")), sum(m["role"] == "assistant" for m in body.get("messages", ()))
+        else:
+            body, fault = {}, None
+            streams, passes = b'"stream":true' in raw, len(_ASSISTANT.findall(raw))
+        with self._changed:
+            self._number += 1
+            number = self._number
+            if self._records:
+                self.requests.append(body)
+                self.request_headers.append(headers)
+            queued = self._queue.popleft() if self._queue and fault is None else None
+            self._changed.notify_all()
+        answer = failing(400, fault) if fault else queued or self._unqueued(body, passes)
+        return answer, streams if answer.streamed is None else answer.streamed, number
+
+    def _unqueued(self, body: dict[str, Any], passes: int) -> Answer:
+        if self._choose is not None:
+            return self._choose(body)
+        if self._script:
+            return self._script[min(passes, len(self._script) - 1)]
+        return Answer(text="Done.")
+
+    def wait_if_held(self, answer: Answer, place: str) -> None:
+        with self._changed:
+            if not (answer.hold == place or (place == "start" and self._holds_all)):
+                return
+            before = self._releases
+            self._held += 1
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._releases > before or self._closing)
+            self._held -= 1
+            self._changed.notify_all()
+
+    def note_dropped(self) -> None:
+        with self._changed:
+            self.dropped += 1
+            self._changed.notify_all()
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def control(self, action: str, value: Any) -> Any:
+        """What another process asks for over /control/."""
+        if action == "enqueue":
+            self.enqueue(*(Answer.from_json(answer) for answer in value))
+        elif action == "script":
+            self.script(*(Answer.from_json(answer) for answer in value))
+        elif action == "held":
+            return {"held": self._held, "requests": self._number}
+        elif action == "requests":
+            return self.requests
+        elif action in ("hold", "release", "reset"):
+            {"hold": self.hold, "release": self.release, "reset": self.reset}[action]()
+        else:
+            raise ValueError(f"no action {action!r}")
+        return {"ok": True}
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address = True
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 512
+
+    def __init__(self, port: int, model: ModelServer) -> None:
+        self.model = model
+        self._open: set[socket.socket] = set()
+        super().__init__(("127.0.0.1", port), _Connection)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._open.add(request)
+        self.model.connections += 1
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self._open.discard(request)
+        super().shutdown_request(request)
+
+    def close_connections(self) -> None:
+        for connection in list(self._open):
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+
+class _Connection(socketserver.StreamRequestHandler):
+    """One kept connection; the few parts of HTTP/1.1 that a client of ours uses, read by hand for speed."""
+
+    disable_nagle_algorithm = True
+    rbufsize = 65536
+    server: _Server
+
+    def handle(self) -> None:
+        with contextlib.suppress(ConnectionError, ValueError):
+            while self._serve_one():
+                pass
+
+    def _serve_one(self) -> bool:
+        line = self.rfile.readline()
+        if not line:
+            return False
+        method, path, _ = line.decode("latin-1").split(" ", 2)
+        headers: dict[str, str] = {}
+        while (line := self.rfile.readline()) not in (b"\r\n", b""):
+            name, _, value = line.decode("latin-1").partition(":")
+            headers[name.lower()] = value.strip()
+        raw = self.rfile.read(int(headers.get("content-length", 0)))
+        if path.startswith("/control/"):
+            result = self.server.model.control(path.removeprefix("/control/"), json.loads(raw or b"null"))
+            return self._send_body(200, {}, json.dumps(result).encode())
+        if path == "/v1/chat/completions" and method == "POST":
+            return self._answer(raw, headers)
+        if path == "/v1/models":
+            models = self.server.model.models
+            return self._send_body(models.status, models.headers, (models.body or "").encode())
+        return self._send_body(404, {}, b'{"error": {"message": "no such path"}}')
+
+    def _answer(self, raw: bytes, headers: dict[str, str]) -> bool:
+        model = self.server.model
+        answer, streams, number = model.answer_for(raw, headers)
+        model.wait_if_held(answer, "start")
+        if answer.delay_ms:
+            time.sleep(answer.delay_ms / 1000)
+        if answer.fault == "reset":
+            return False
+        if answer.body is not None:
+            return self._send_body(answer.status, answer.headers, answer.body.encode())
+        if not streams:
+            return self._send_body(answer.status, answer.headers, answer.completion(number))
+        try:
+            return self._send_stream(answer, answer.stream(number))
+        except ConnectionError:
+            model.note_dropped()
+            raise
+
+    def _send_body(self, status: int, headers: dict[str, str], body: bytes) -> bool:
+        sent = {"Content-Type": "application/json", **headers, "Content-Length": str(len(body))}
+        self.wfile.write(_head(status, sent) + body)
+        return True
+
+    def _send_stream(self, answer: Answer, whole: bytes) -> bool:
+        sent = {"Content-Type": "text/event-stream", **answer.headers, "Transfer-Encoding": "chunked"}
+        head = _head(answer.status, sent)
+        if answer.fault == "drip":
+            self.wfile.write(head)
+            while not self.server.model.is_closing():
+                self.wfile.write(_framed(b": keep-alive\n\n"))
+                time.sleep(DRIP_S)
+            return False
+        if answer.fault == "cut":
+            self.wfile.write(head + _framed(whole[: len(whole) // 2]))
+            return False
+        if answer.hold == "middle":
+            self.wfile.write(head + _framed(whole[: len(whole) // 2]))
+            self.server.model.wait_if_held(answer, "middle")
+            self.wfile.write(_framed(whole[len(whole) // 2 :]) + b"0\r\n\r\n")
+            return True
+        if answer.fault == "no_end":
+            self.wfile.write(head + _framed(whole))
+            self.rfile.readline()
+            return False
+        step = answer.chunk_bytes or len(whole)
+        frames = [_framed(whole[start : start + step]) for start in range(0, len(whole), step)]
+        self.wfile.write(head + b"".join(frames) + b"0\r\n\r\n")
+        return True
+
+
+def _head(status: int, headers: dict[str, str]) -> bytes:
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return f"HTTP/1.1 {status} Fake\r\n{lines}\r\n".encode("latin-1")
+
+
+def _framed(data: bytes) -> bytes:
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+def _fault_of(body: dict[str, Any]) -> str | None:
+    """What OpenAI would refuse with 400: illegal names, too many tools, calls and tool messages that do not match."""
+    tools = body.get("tools", ())
+    if len(tools) > 128:
+        return f"array too long: {len(tools)} tools"
+    for tool in tools:
+        name = tool["function"]["name"]
+        if not _LEGAL_NAME.fullmatch(name):
+            return f"Invalid 'tools[].function.name': {name!r} does not match ^[a-zA-Z0-9_-]{{1,64}}$"
+    if "messages" not in body or "model" not in body:
+        return "you must provide model and messages"
+    open_ids: list[str] = []
+    for message in body["messages"]:
+        if message["role"] == "tool":
+            if message["tool_call_id"] not in open_ids:
+                return f"tool message for {message['tool_call_id']!r}, which is not asked for or answered already"
+            open_ids.remove(message["tool_call_id"])
+        elif open_ids:
+            return f"tool_calls without a tool message: {open_ids}"
+        open_ids.extend(call["id"] for call in message.get("tool_calls") or ())
+    return f"tool_calls without a tool message: {open_ids}" if open_ids else None
+
+
+def main() -> None:
+    """Serve until ended; prints `model server ready at URL` once it listens."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--script", help="a JSON list of answers, or the path of a file with one")
+    parser.add_argument("--fast", action="store_true", help="do not read or record the bodies of requests")
+    options = parser.parse_args()
+    text = options.script or "[]"
+    answers = json.loads(text if text.lstrip().startswith("[") else Path(text).read_text())
+    server = ModelServer(options.port, records=not options.fast, script=[Answer.from_json(each) for each in answers])
+    print(f"model server ready at {server.url}", flush=True)
+    with contextlib.suppress(KeyboardInterrupt):
+        server.serve_until_ended()
+    sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

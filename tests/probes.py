@@ -1,0 +1,185 @@
+"""Tools of the tests' own: they reach a recorder over real HTTP, wait until it lets them go, sleep, fail or hang."""
+
+import os
+import threading
+import time
+import urllib.parse
+import urllib.request
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from tools.contract import ErrorCode, Level, Preview, Target, Tool, ToolContext, ToolError, ToolResult
+from tools.records.models import Record
+
+RECORDER_VARIABLE = "GADGET_TEST_RECORDER"
+
+
+def reach(name: str, key: str = "") -> None:
+    """Ask the recorder to pass; with a key, the effect is counted there."""
+    query = urllib.parse.urlencode({"name": name, "key": key})
+    address = f"{os.environ[RECORDER_VARIABLE]}/?{query}"
+    request = urllib.request.Request(address, data=b"" if key else None)
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        answer.read()
+
+
+class Named(BaseModel):
+    name: str = Field(description="Which gate to pass")
+
+
+class Gate(Tool):
+    """A read that holds until the recorder lets it go."""
+
+    name = "probe.gate"
+    description = "Waits at a gate."
+    level = Level.READ
+    Params = Named
+
+    def execute(self, params: Named, context: ToolContext) -> ToolResult:
+        reach(params.name)
+        return ToolResult.ok({"passed": params.name}, f"Passed {params.name}")
+
+
+class Draw(Gate):
+    """A draft that holds like the gate."""
+
+    name = "probe.draw"
+    level = Level.DRAFT
+
+
+class Effect(Tool):
+    """A write beyond our database: the recorder counts it by its idempotency key."""
+
+    name = "probe.effect"
+    description = "Has an effect outside."
+    level = Level.WRITE
+    Params = Named
+    timeout_s = 20.0
+
+    def execute(self, params: Named, context: ToolContext) -> ToolResult:
+        reach(params.name, context.idempotency_key)
+        return ToolResult.ok({"done": params.name}, f"Did {params.name}")
+
+
+class ShortEffect(Effect):
+    """The same with little patience, so that its outcome becomes unknown when the reply is withheld."""
+
+    name = "probe.shortEffect"
+    timeout_s = 0.3
+
+
+class Doom(Effect):
+    """The same at destructive level."""
+
+    name = "probe.doom"
+    level = Level.DESTRUCTIVE
+
+
+class Rename(Tool):
+    """A transactional write that may hold inside its transaction."""
+
+    name = "probe.rename"
+    description = "Renames a record."
+    level = Level.WRITE
+    transactional = True
+
+    class Params(BaseModel):
+        record_id: int
+        to: str
+        gate: str = ""
+
+    def preview(self, params: Any, context: ToolContext) -> Preview:
+        record = self._record(params, context)
+        return Preview(
+            "update",
+            (Target(str(record.pk), record.name, record.version, {"name": record.name}, {"name": params.to}),),
+        )
+
+    def execute(self, params: Any, context: ToolContext) -> ToolResult:
+        record = self._record(params, context)
+        record.name, record.version = params.to, record.version + 1
+        record.save(update_fields=("name", "version"))
+        if params.gate:
+            reach(params.gate)
+        return ToolResult.ok({"id": str(record.pk)}, f"Renamed to {params.to}")
+
+    def _record(self, params: Any, context: ToolContext) -> Record:
+        found = Record.objects.filter(organization_id=context.organization_id, pk=params.record_id).first()
+        if found is None:
+            raise ToolError(ErrorCode.NOT_FOUND, f"There is no record {params.record_id}.", attempted=False)
+        return found
+
+
+class Sleep(Tool):
+    """A read that takes a while."""
+
+    name = "probe.sleep"
+    description = "Sleeps."
+    level = Level.READ
+
+    class Params(BaseModel):
+        ms: int
+        tag: str = ""
+
+    def execute(self, params: Any, context: ToolContext) -> ToolResult:
+        time.sleep(params.ms / 1000)
+        return ToolResult.ok({"tag": params.tag}, f"Slept {params.ms} ms")
+
+
+class Hang(Tool):
+    """A read that never ends by itself; given up after 0.3 s."""
+
+    name = "probe.hang"
+    description = "Hangs."
+    level = Level.READ
+    timeout_s = 0.3
+    Params = Named
+
+    def execute(self, params: Named, context: ToolContext) -> ToolResult:
+        threading.Event().wait(60)
+        return ToolResult.ok()
+
+
+class Fail(Tool):
+    """A read that fails as it is told to."""
+
+    name = "probe.fail"
+    description = "Fails."
+    level = Level.READ
+
+    class Params(BaseModel):
+        code: str = ""
+        tag: str = ""
+
+    def execute(self, params: Any, context: ToolContext) -> ToolResult:
+        if not params.code:
+            raise RuntimeError("the secret is hunter2")
+        raise ToolError(ErrorCode(params.code), f"failed with {params.code}")
+
+
+class Clock(Tool):
+    """A volatile read."""
+
+    name = "probe.clock"
+    description = "Tells a number that changes."
+    level = Level.READ
+    volatile = True
+
+    def execute(self, params: Any, context: ToolContext) -> ToolResult:
+        return ToolResult.ok({"now": time.time_ns()}, "Told the time")
+
+
+class Report(Tool):
+    """A read that reports progress."""
+
+    name = "probe.progress"
+    description = "Reports progress."
+    level = Level.READ
+
+    def execute(self, params: Any, context: ToolContext) -> ToolResult:
+        context.progress(0.5, "half")
+        return ToolResult.ok({}, "Reported")
+
+
+PROBES = (Gate, Draw, Effect, ShortEffect, Doom, Rename, Sleep, Hang, Fail, Clock, Report)

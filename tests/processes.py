@@ -1,0 +1,215 @@
+"""The real system for tests: web, workers and sweeper as processes on the test database, with their own Redis."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+from django.conf import settings
+from django.db import connection
+
+from agents.management.parts import Part, sweeper_part, web_part, worker_part
+from tests import services
+
+READY_PATIENCE_S = 40.0
+STOP_PATIENCE_S = 5.0
+
+
+class RealProcess:
+    """One part of the system as a process, with every line that it wrote."""
+
+    def __init__(self, part: Part, environment: dict[str, str]) -> None:
+        self.name = part.name
+        self.lines: list[str] = []
+        self._changed = threading.Condition()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "agents.management.tether", *part.command],
+            cwd=settings.BASE_DIR,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        threading.Thread(target=self._read, name=f"lines-{part.name}", daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def await_line(self, text: str, seconds: float = READY_PATIENCE_S) -> str:
+        """The first line that holds `text`; AssertionError with the whole output if it does not come in time."""
+        deadline = time.monotonic() + seconds
+        with self._changed:
+            while (found := next((line for line in self.lines if text in line), None)) is None:
+                left = deadline - time.monotonic()
+                if left <= 0 or (not self.is_alive and not self._changed.wait(0.5)):
+                    raise AssertionError(f"{self.name} did not say {text!r}:\n{self.output}")
+                self._changed.wait(min(left, 0.5))
+        return found
+
+    @property
+    def output(self) -> str:
+        return "\n".join(self.lines)
+
+    def kill(self) -> None:
+        """kill -9, and waits until the process is gone."""
+        self._signal(signal.SIGKILL)
+        self._process.wait()
+
+    def pause(self) -> None:
+        """SIGSTOP: alive, but it does nothing."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT after `pause()`."""
+        self._signal(signal.SIGCONT)
+
+    def stop(self, seconds: float = STOP_PATIENCE_S) -> None:
+        """SIGTERM, and kill -9 for what is still there after `seconds`."""
+        self.resume()
+        self._signal(signal.SIGTERM)
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def _signal(self, number: signal.Signals) -> None:
+        try:
+            os.killpg(self._process.pid, number)
+        except ProcessLookupError:
+            return
+
+    def _read(self) -> None:
+        for line in self._process.stdout or ():
+            with self._changed:
+                self.lines.append(line.rstrip())
+                self._changed.notify_all()
+        with self._changed:
+            self._changed.notify_all()
+
+
+@dataclass
+class Installation:
+    """A whole Gadget on the current test database: `start_web()`, `start_worker()`, `start_sweeper()` as needed.
+
+    `timing_scale` multiplies the engine's lease, heartbeat, sweep, grace and expiry; `variables` are added to the
+    processes' environment. Use it as a context manager, or the fixture `installation`: it always cleans up.
+    """
+
+    timing_scale: float = 0.1
+    variables: dict[str, str] = field(default_factory=dict)
+    processes: list[RealProcess] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.queue = f"test-{secrets.token_hex(4)}"
+        self.port = _free_port()
+        self._folder = Path(tempfile.mkdtemp(prefix="gadget-site-"))
+        self.redis = services.start_redis(self._folder)
+
+    def __enter__(self) -> Installation:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def url(self) -> str:
+        """The web's address, without a slash at its end."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of every process of this installation."""
+        return {
+            **os.environ,
+            services.GIVEN_VARIABLE: "1",
+            "DJANGO_SETTINGS_MODULE": "tests.settings",
+            "PYTHONUNBUFFERED": "1",
+            "GADGET_DATA_DIR": str(self._folder),
+            "DATABASE_URL": current_database_url(),
+            "REDIS_URL": self.redis.url,
+            "GADGET_QUEUE": self.queue,
+            "GADGET_TIMING_SCALE": str(self.timing_scale),
+            "HOST": "127.0.0.1",
+            "PORT": str(self.port),
+            **self.variables,
+        }
+
+    def start_all(self, workers: int = 1) -> None:
+        """Web, workers and sweeper, all at once; returns when every one is ready."""
+        parts = [web_part(), sweeper_part(), *(worker_part(number + 1) for number in range(workers))]
+        for process in [self.spawn(part) for part in parts]:
+            process.await_line(" ready")
+
+    def start_web(self) -> RealProcess:
+        return self._start(web_part())
+
+    def start_worker(self, number: int = 1) -> RealProcess:
+        return self._start(worker_part(number))
+
+    def start_sweeper(self) -> RealProcess:
+        return self._start(sweeper_part())
+
+    def process(self, name: str) -> RealProcess:
+        """The newest process of this name: web, sweeper, worker1, worker2…"""
+        return next(process for process in reversed(self.processes) if process.name == name)
+
+    def wipe_redis(self) -> None:
+        """Ends Redis and starts an empty one at the same address."""
+        self.redis.stop()
+        self.redis = services.start_redis(self._folder)
+
+    def spawn(self, part: Part) -> RealProcess:
+        """Starts the part without waiting for its ready line."""
+        process = RealProcess(part, {**self.environment, **part.environment})
+        self.processes.append(process)
+        return process
+
+    def stop(self) -> None:
+        """Ends everything, by force where needed, and removes the folder."""
+        threads = [threading.Thread(target=process.stop) for process in self.processes]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.redis.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _start(self, part: Part) -> RealProcess:
+        process = self.spawn(part)
+        process.await_line(" ready")
+        return process
+
+
+def current_database_url() -> str:
+    """The address of the database that this test's own connection is on."""
+    found = connection.settings_dict
+    if connection.vendor == "sqlite":
+        return f"sqlite:///{found['NAME']}"
+    login = quote(found["USER"], safe="") + (":" + quote(found["PASSWORD"], safe="") if found["PASSWORD"] else "")
+    where = f"?host={found['HOST']}" + (f"&port={found['PORT']}" if found["PORT"] else "")
+    return f"postgresql://{login}@/{found['NAME']}{where}"
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,59 @@
+"""A fake model server for each test, and one way to ask it."""
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from agents.providers import ModelRequest, ModelResponse, Provider, ProviderConfig, provider_for
+from tests.model_server import ModelServer
+
+HISTORY = [{"role": "system", "content": "You are Dana."}, {"role": "user", "content": "Find the EU records."}]
+
+
+def definition(name: str, description: str = "Does it.") -> dict[str, Any]:
+    return {
+        "type": "function",
+        "function": {"name": name, "description": description, "parameters": {"type": "object"}},
+    }
+
+
+TOOLS = [definition("data.searchRecords"), definition("data.updateRecord"), definition("utility.now")]
+
+
+class Asking:
+    """A provider of the server, what it streamed, and its stop."""
+
+    def __init__(self, base_url: str) -> None:
+        self.base_url = base_url
+        self.heard: list[str] = []
+        self.stopped = threading.Event()
+
+    def provider(self, *, api_key: str = "sk-secret-1234", timeout_s: float = 20, **options: Any) -> Provider:
+        config = ProviderConfig("openai", base_url=self.base_url, api_key=api_key, timeout_s=timeout_s, options=options)
+        return provider_for(config)
+
+    def __call__(
+        self, messages: list[dict[str, Any]] | None = None, *, within: float = 20, closing: bool = False, **options: Any
+    ) -> ModelResponse:
+        request = ModelRequest(
+            model="fake-model",
+            messages=HISTORY if messages is None else messages,
+            tools=options.pop("tools", TOOLS),
+            deadline=time.monotonic() + within,
+            closing=closing,
+        )
+        return self.provider(**options).ask(request, self.heard.append, self.stopped)
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with ModelServer() as running:
+        yield running
+
+
+@pytest.fixture
+def ask(server: ModelServer) -> Asking:
+    return Asking(server.url)

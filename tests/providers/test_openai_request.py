@@ -1,0 +1,87 @@
+"""What is sent: only what every server takes, and what the configuration adds."""
+
+import pytest
+
+from agents.providers import ProviderError
+from tests.model_server import Answer, ModelServer, failing, html
+from tests.providers.conftest import HISTORY, Asking
+
+
+def test_the_body_has_the_model_the_history_and_the_tools(server: ModelServer, ask: Asking) -> None:
+    ask()
+    body = server.requests[0]
+    assert set(body) == {"model", "messages", "tools", "stream", "stream_options"}
+    assert body["model"] == "fake-model"
+    assert body["messages"] == HISTORY
+
+
+def test_a_closing_request_offers_no_tools(server: ModelServer, ask: Asking) -> None:
+    ask(closing=True)
+    assert "tools" not in server.requests[0]
+
+
+def test_no_tools_means_no_field(server: ModelServer, ask: Asking) -> None:
+    ask(tools=[])
+    assert "tools" not in server.requests[0]
+
+
+def test_the_configured_body_is_merged_but_never_replaces_the_conversation(server: ModelServer, ask: Asking) -> None:
+    ask(body={"temperature": 0.1, "parallel_tool_calls": True, "model": "other"})
+    body = server.requests[0]
+    assert (body["temperature"], body["parallel_tool_calls"], body["model"]) == (0.1, True, "fake-model")
+
+
+def test_the_key_is_sent_as_bearer(server: ModelServer, ask: Asking) -> None:
+    ask(api_key="sk-abc")
+    assert server.request_headers[0]["authorization"] == "Bearer sk-abc"
+
+
+def test_a_server_without_keys_is_asked_without_one(server: ModelServer, ask: Asking) -> None:
+    assert ask(api_key="").text == "Done."
+
+
+@pytest.mark.parametrize("status", [400, 422])
+def test_a_server_that_refuses_stream_options_is_asked_without_and_remembered(
+    server: ModelServer, ask: Asking, status: int
+) -> None:
+    server.answer_with(
+        lambda body: (
+            failing(status, "Unknown parameter: 'stream_options'") if "stream_options" in body else Answer("Hi")
+        )
+    )
+    assert ask().text == "Hi"
+    assert ask().text == "Hi"
+    assert ["stream_options" in body for body in server.requests] == [True, False, False]
+
+
+def test_usage_can_be_left_out_by_configuration(server: ModelServer, ask: Asking) -> None:
+    ask(include_usage=False)
+    assert "stream_options" not in server.requests[0]
+
+
+def test_check_lists_the_models(server: ModelServer, ask: Asking) -> None:
+    ask.provider().check()
+    assert server.requests == []
+
+
+def test_check_accepts_a_server_without_a_list_of_models(server: ModelServer, ask: Asking) -> None:
+    server.models = failing(404)
+    ask.provider().check()
+    assert server.requests == [{}]
+
+
+@pytest.mark.parametrize(
+    ("models", "code"), [(failing(401), "bad_key"), (html(), "bad_answer"), (failing(500), "server_error")]
+)
+def test_check_says_what_is_wrong(server: ModelServer, ask: Asking, models: Answer, code: str) -> None:
+    server.models = models
+    with pytest.raises(ProviderError) as caught:
+        ask.provider().check()
+    assert caught.value.code == code
+
+
+def test_check_names_an_address_without_such_a_server(server: ModelServer, ask: Asking) -> None:
+    ask.base_url = server.url.removesuffix("/v1") + "/other"
+    with pytest.raises(ProviderError) as caught:
+        ask.provider().check()
+    assert caught.value.code == "not_found"

@@ -1,0 +1,76 @@
+"""Tool names survive the way to the model and back, whatever they look like."""
+
+import re
+from typing import Any
+
+import pytest
+
+from agents.providers import ProviderError
+from agents.providers.wire_names import WireNames
+from tests.providers.conftest import definition
+
+LEGAL = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+HARD_NAMES = [
+    "data.searchRecords",
+    "data__searchRecords",
+    "data.search.records",
+    "search_google",
+    "crm.créer un contact",
+    "crm.cr_er_un_contact",
+    "a" * 64,
+    "long." + "x" * 80 + "1",
+    "long." + "x" * 80 + "2",
+    "日本",
+    "中国",
+    "",
+]
+
+
+def test_every_name_is_legal_on_the_wire_and_comes_back() -> None:
+    names = WireNames(HARD_NAMES)
+    wires = [names.wire(name) for name in HARD_NAMES]
+    assert all(LEGAL.fullmatch(wire) for wire in wires)
+    assert len(set(wires)) == len(HARD_NAMES)
+    assert [names.internal(wire) for wire in wires] == HARD_NAMES
+
+
+def test_legal_names_stay_and_dots_become_two_underscores() -> None:
+    names = WireNames(["search_google", "data.searchRecords"])
+    assert names.wire("search_google") == "search_google"
+    assert names.wire("data.searchRecords") == "data__searchRecords"
+
+
+def test_two_underscores_never_become_a_dot_by_replacing_text() -> None:
+    names = WireNames(["utility.now"])
+    assert names.internal("data__searchRecords") == "data__searchRecords"
+
+
+def test_the_exact_internal_name_is_accepted_and_an_unknown_one_passes_through() -> None:
+    names = WireNames(["data.searchRecords"])
+    assert names.internal("data.searchRecords") == "data.searchRecords"
+    assert names.internal("delete_everything") == "delete_everything"
+
+
+def test_129_tools_are_refused_with_the_number() -> None:
+    with pytest.raises(ProviderError, match="129") as caught:
+        WireNames([f"data.tool{number}" for number in range(129)])
+    assert caught.value.code == "refused"
+    assert not caught.value.transient
+
+
+def test_a_description_is_cut_at_1024_characters_and_the_definition_itself_stays_whole() -> None:
+    tool = definition("data.searchRecords", "x" * 2000)
+    outgoing = WireNames(["data.searchRecords"]).definitions([tool])[0]["function"]
+    assert len(outgoing["description"]) == 1024
+    assert outgoing["name"] == "data__searchRecords"
+    assert tool == definition("data.searchRecords", "x" * 2000)
+
+
+def test_history_keeps_its_very_objects_unless_a_name_is_illegal() -> None:
+    names = WireNames(["data.searchRecords"])
+    fine = {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "data__searchRecords"}}]}
+    dotted: dict[str, Any] = {"role": "assistant", "tool_calls": [{"id": "2", "function": {"name": "data.searchRecords"}}]}
+    kept, changed = names.messages([fine, dotted])
+    assert kept is fine
+    assert changed["tool_calls"][0]["function"]["name"] == "data__searchRecords"
+    assert dotted["tool_calls"][0]["function"]["name"] == "data.searchRecords"

@@ -1,0 +1,95 @@
+"""A small HTTP server that stands for the outside world: it takes effects, counts them, and can withhold its replies."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from urllib.parse import parse_qs, urlsplit
+
+
+class Recorder:
+    """`POST /effect?key=…` takes an effect, `GET /gate?name=…` only asks to pass; both wait while held."""
+
+    def __init__(self) -> None:
+        self.effects: Counter[str] = Counter()
+        self.waiting: Counter[str] = Counter()
+        self._changed = threading.Condition()
+        self._held: set[str] = set()
+        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._server.recorder = self
+        threading.Thread(target=self._server.serve_forever, name="recorder", daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def hold(self, name: str) -> None:
+        """Withhold replies to this name from now on; an effect is taken all the same."""
+        with self._changed:
+            self._held.add(name)
+
+    def release(self, name: str) -> None:
+        """Let everything of this name pass, now and later."""
+        with self._changed:
+            self._held.discard(name)
+            self._changed.notify_all()
+
+    def await_arrival(self, name: str, count: int = 1, seconds: float = 30) -> None:
+        """Wait until so many requests of this name have arrived."""
+        with self._changed:
+            arrived = self._changed.wait_for(lambda: self.waiting[name] >= count, seconds)
+        assert arrived, f"{self.waiting[name]} of {count} requests for {name!r} arrived"
+
+    def arrive(self, name: str, effect_key: str) -> None:
+        with self._changed:
+            if effect_key:
+                self.effects[effect_key] += 1
+            self.waiting[name] += 1
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: name not in self._held, 120)
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._changed:
+            self._held.clear()
+            self._changed.notify_all()
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    recorder: Recorder
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self._take()
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self._take()
+
+    def _take(self) -> None:
+        query = {key: values[0] for key, values in parse_qs(urlsplit(self.path).query).items()}
+        server = self.server
+        assert isinstance(server, _Server)
+        server.recorder.arrive(query.get("name", ""), query.get("key", ""))
+        body = json.dumps({"ok": True}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Quiet."""

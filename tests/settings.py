@@ -1,0 +1,22 @@
+"""The settings of tests: those of the product, on private servers and a data folder of their own.
+
+Real web, worker and sweeper processes that a test starts use them too, with the test's own DATABASE_URL and REDIS_URL.
+"""
+
+import os
+
+from tests import services
+
+services.prepare_environment()
+
+from gadget_site.settings import *  # noqa: E402, F403
+from gadget_site.settings import DATABASES, SITE  # noqa: E402
+
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+AXES_ENABLED = False
+GADGET_TOOLS = [*GADGET_TOOLS, "tests.probes.PROBES"]  # noqa: F405
+
+if SITE.database.is_sqlite:
+    DATABASES["default"]["TEST"] = {"NAME": str(SITE.data_dir / "test.sqlite3")}
+elif services.GIVEN_VARIABLE not in os.environ:
+    DATABASES["default"]["TEST"] = {"NAME": services.test_database_name(SITE.database.name)}

@@ -1,0 +1,1 @@
+"""Rules of the contract and the toolbox: pure Python, no database."""

@@ -1,0 +1,178 @@
+"""The gate: one order of checks, nothing by default, and no rule that lets a write through unasked."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tools.contract import ErrorCode, Level, ToolError
+from tools.toolbox import Decision, Grants, Policy, Verdict, verdict_for
+
+from .sample_tools import Echo
+
+NAME = Echo.name
+GRANTED = Grants(frozenset({NAME}))
+GOOD = {"text": "hi"}
+
+
+def code_of(verdict: Verdict) -> ErrorCode:
+    assert verdict.decision is Decision.FORBIDDEN
+    assert verdict.params == {}
+    assert verdict.error is not None
+    assert verdict.error.is_definite
+    return verdict.error.code
+
+
+@pytest.mark.parametrize(
+    ("level", "decision"),
+    [
+        (Level.READ, Decision.AUTO),
+        (Level.DRAFT, Decision.AUTO),
+        (Level.WRITE, Decision.ASK),
+        (Level.DESTRUCTIVE, Decision.ASK),
+    ],
+)
+def test_the_level_decides(level: Level, decision: Decision) -> None:
+    verdict = verdict_for(Echo(level=level), GOOD, GRANTED, Policy())
+    assert (verdict.decision, verdict.level, verdict.error) == (decision, level, None)
+    assert verdict.reason.startswith(f"{level} level")
+    assert verdict.params == {"text": "hi", "times": 1, "style": "plain"}
+
+
+def test_the_models_text_and_parsed_params_are_judged_alike() -> None:
+    assert verdict_for(Echo(), '{"text": "hi"}', GRANTED, Policy()) == verdict_for(Echo(), GOOD, GRANTED, Policy())
+
+
+def test_an_unknown_tool_is_quoted() -> None:
+    verdict = verdict_for(None, GOOD, GRANTED, Policy(), "data.nothing")
+    assert code_of(verdict) is ErrorCode.TOOL_NOT_FOUND
+    assert "'data.nothing'" in verdict.reason
+
+
+def test_nothing_is_granted_by_default() -> None:
+    assert code_of(verdict_for(Echo(), GOOD, Grants(), Policy())) is ErrorCode.NOT_PERMITTED
+
+
+@pytest.mark.parametrize("granted", ["sample", "sample.*", "sample.ech", "sample.echoes", "*", "SAMPLE.ECHO", ""])
+def test_a_grant_is_an_exact_name(granted: str) -> None:
+    verdict = verdict_for(Echo(), GOOD, Grants(frozenset({granted})), Policy())
+    assert code_of(verdict) is ErrorCode.NOT_PERMITTED
+
+
+@pytest.mark.parametrize("disabled", [NAME, f"{NAME}@1.0"])
+def test_disabled_beats_granted(disabled: str) -> None:
+    policy = Policy(disabled=frozenset({disabled}))
+    assert code_of(verdict_for(Echo(), GOOD, GRANTED, policy)) is ErrorCode.TOOL_DISABLED
+    assert code_of(verdict_for(Echo(), GOOD, Grants(), policy)) is ErrorCode.TOOL_DISABLED
+
+
+def test_a_tool_serves_its_modes_only() -> None:
+    tool = Echo(modes=frozenset({"code"}))
+    assert code_of(verdict_for(tool, GOOD, GRANTED, Policy())) is ErrorCode.NOT_PERMITTED
+    assert verdict_for(tool, GOOD, replace(GRANTED, mode="code"), Policy()).decision is Decision.AUTO
+
+
+def test_a_system_tool_is_never_for_a_model() -> None:
+    assert code_of(verdict_for(Echo(modes=frozenset()), GOOD, GRANTED, Policy())) is ErrorCode.NOT_PERMITTED
+
+
+def test_capabilities_are_all_demanded_unless_the_policy_is_lenient() -> None:
+    tool = Echo(capabilities=frozenset({"a", "b"}))
+    half = replace(GRANTED, capabilities=frozenset({"a"}))
+    assert code_of(verdict_for(tool, GOOD, half, Policy())) is ErrorCode.NOT_PERMITTED
+    assert verdict_for(tool, GOOD, half, Policy(strict_capabilities=False)).decision is Decision.AUTO
+    assert code_of(verdict_for(tool, GOOD, GRANTED, Policy(strict_capabilities=False))) is ErrorCode.NOT_PERMITTED
+
+
+def test_features_of_the_tool_and_of_the_policy_are_both_demanded() -> None:
+    tool = Echo(features=frozenset({"plus"}))
+    policy = Policy(features_by_tool={NAME: frozenset({"beta"})})
+    plus = replace(GRANTED, features=frozenset({"plus"}))
+    assert code_of(verdict_for(tool, GOOD, GRANTED, Policy())) is ErrorCode.NOT_PERMITTED
+    assert code_of(verdict_for(tool, GOOD, plus, policy)) is ErrorCode.NOT_PERMITTED
+    both = replace(GRANTED, features=frozenset({"plus", "beta"}))
+    assert verdict_for(tool, GOOD, both, policy).decision is Decision.AUTO
+
+
+def test_an_admin_raises_a_level_but_never_lowers_one() -> None:
+    raised = replace(GRANTED, raised={NAME: Level.WRITE})
+    verdict = verdict_for(Echo(), GOOD, raised, Policy())
+    assert (verdict.decision, verdict.level) == (Decision.ASK, Level.WRITE)
+    assert verdict.reason == "write level (raised from read by an admin): a person decides"
+    lowered = Policy(raised={NAME: Level.READ})
+    assert verdict_for(Echo(level=Level.DESTRUCTIVE), GOOD, raised, lowered).level is Level.DESTRUCTIVE
+
+
+def test_an_open_world_read_beyond_the_allowed_hosts_is_asked() -> None:
+    class Fetch(Echo):
+        open_world = True
+
+        def hosts(self, params: Any) -> frozenset[str] | None:
+            return frozenset({params.text})
+
+    policy = Policy(allowed_hosts=frozenset({"example.com"}))
+    assert verdict_for(Fetch(), {"text": "EXAMPLE.com"}, GRANTED, policy).decision is Decision.AUTO
+    beyond = verdict_for(Fetch(), {"text": "evil.example.com"}, GRANTED, policy)
+    assert beyond.decision is Decision.ASK
+    assert "evil.example.com" in beyond.reason
+    assert verdict_for(Echo(open_world=True), GOOD, GRANTED, policy).decision is Decision.ASK
+
+
+def test_a_call_with_bad_params_never_reaches_a_person() -> None:
+    tool = Echo(level=Level.WRITE)
+    assert code_of(verdict_for(tool, {}, GRANTED, Policy())) is ErrorCode.MISSING_PARAM
+    assert code_of(verdict_for(tool, "not json", GRANTED, Policy())) is ErrorCode.INVALID_TOOL_ARGUMENTS
+    assert code_of(verdict_for(tool, {"text": ""}, GRANTED, Policy())) is ErrorCode.INVALID_PARAMETER
+
+
+def test_a_validation_that_crashes_forbids_the_call_and_hides_why() -> None:
+    class Crashing(Echo):
+        def validate(self, params: Any) -> None:
+            raise RuntimeError("password=hunter2")
+
+    verdict = verdict_for(Crashing(), GOOD, GRANTED, Policy())
+    assert code_of(verdict) is ErrorCode.TOOL_EXECUTION_FAILED
+    assert "hunter2" not in verdict.reason
+
+
+def test_a_tool_may_refuse_beyond_its_schema() -> None:
+    class Picky(Echo):
+        def validate(self, params: Any) -> None:
+            raise ToolError(ErrorCode.OPERATION_NOT_ALLOWED, "Not on Sundays.", attempted=False)
+
+    assert code_of(verdict_for(Picky(), GOOD, GRANTED, Policy())) is ErrorCode.OPERATION_NOT_ALLOWED
+
+
+WORDS = st.sampled_from([NAME, f"{NAME}@1.0", "sample.*", "other.tool", "a", "b"])
+SETS = st.frozensets(WORDS, max_size=4)
+LEVELS = st.dictionaries(WORDS, st.sampled_from(Level), max_size=3)
+TOOLS = st.builds(
+    Echo,
+    level=st.sampled_from(Level),
+    modes=st.none() | st.frozensets(st.sampled_from(["general", "code"])),
+    capabilities=SETS,
+    features=SETS,
+    open_world=st.booleans(),
+)
+GRANTS = st.builds(Grants, SETS, st.sampled_from(["general", "code", "other"]), SETS, SETS, LEVELS)
+POLICIES = st.builds(Policy, SETS, st.booleans(), st.dictionaries(WORDS, SETS, max_size=2), LEVELS, SETS)
+ARGUMENTS = st.sampled_from(['{"text": "hi"}', '{"text": 1}', "", "[]", '{"text": "hi", "times": "3"}']) | st.text(
+    max_size=9
+)
+
+
+@given(TOOLS, ARGUMENTS, GRANTS, POLICIES)
+def test_whatever_is_configured_the_gate_holds(tool: Echo, arguments: str, grants: Grants, policy: Policy) -> None:
+    verdict = verdict_for(tool, arguments, grants, policy)
+    usable = NAME in grants.tools and not {NAME, tool.id} & policy.disabled and tool.modes != frozenset()
+    assert usable or verdict.decision is Decision.FORBIDDEN
+    assert verdict.level.rank >= tool.level.rank
+    assert (verdict.error is not None) == (verdict.decision is Decision.FORBIDDEN)
+    assert not (verdict.decision is Decision.AUTO and verdict.level.has_side_effects)
+    assert not (verdict.decision is Decision.AUTO and tool.open_world)
+    assert verdict.reason
+    if verdict.error is None:
+        again = verdict_for(tool, verdict.params, grants, policy)
+        assert again == verdict

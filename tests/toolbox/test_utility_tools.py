@@ -1,0 +1,74 @@
+"""utility.calculate is exact and says what is wrong with a zero; utility.now knows time zones."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from tools.builtin.utility import Calculate, Now
+from tools.contract import ErrorCode
+from tools.testing import run_tool
+
+
+@pytest.mark.parametrize(
+    ("operation", "a", "b", "value"),
+    [
+        ("add", 0.1, 0.2, 0.3),
+        ("subtract", 1, 0.9, 0.1),
+        ("multiply", 9007199254740993, 3, 27021597764222979),
+        ("divide", 84, 2, 42),
+        ("divide", 1, 8, 0.125),
+        ("multiply", 1e30, 1e30, 10**60),
+    ],
+)
+def test_results_are_exact(operation: str, a: float, b: float, value: float) -> None:
+    assert run_tool(Calculate, {"operation": operation, "a": a, "b": b}).data == {"value": value}
+
+
+def test_the_summary_shows_the_sum() -> None:
+    assert run_tool(Calculate, {"operation": "divide", "a": 84, "b": 2}).summary == "84 / 2 = 42"
+
+
+def test_a_division_by_zero_is_explained() -> None:
+    error = run_tool(Calculate, {"operation": "divide", "a": 84, "b": 0}).error
+    assert error is not None
+    assert error.code is ErrorCode.INVALID_OPERATION
+    assert "84 cannot be divided by zero." in error.text
+
+
+@pytest.mark.parametrize(
+    ("params", "parameter"),
+    [
+        ({"operation": "power", "a": 1, "b": 2}, "operation"),
+        ({"operation": "add", "a": "many", "b": 2}, "a"),
+        ({"operation": "add", "a": 1, "b": 1e31}, "b"),
+        ({"operation": "add", "a": "nan", "b": 1}, "a"),
+    ],
+)
+def test_bad_params_name_the_parameter(params: dict[str, object], parameter: str) -> None:
+    error = run_tool(Calculate, params).error
+    assert error is not None
+    assert error.code is ErrorCode.INVALID_PARAMETER
+    assert f"PARAMETER: {parameter}" in error.text
+
+
+def test_a_result_beyond_all_numbers_is_refused() -> None:
+    error = run_tool(Calculate, {"operation": "divide", "a": 1.1e30, "b": 3e-300}).error
+    assert error is None or error.code is ErrorCode.INVALID_PARAMETER
+    error = run_tool(Calculate, {"operation": "divide", "a": 1e29, "b": 3e-300}).error
+    assert error is not None
+    assert error.code is ErrorCode.LIMIT_EXCEEDED
+
+
+def test_now_is_the_same_moment_in_every_zone() -> None:
+    utc = datetime.fromisoformat(run_tool(Now).data["iso"])
+    tokyo = datetime.fromisoformat(run_tool(Now, {"timezone": "Asia/Tokyo"}).data["iso"])
+    assert tokyo.utcoffset() == timedelta(hours=9)
+    assert abs(tokyo - utc) < timedelta(seconds=5)
+
+
+@pytest.mark.parametrize("timezone", ["Mars/Base", "", "../../etc/passwd", "/etc/passwd", "America", "x" * 500])
+def test_an_unknown_zone_is_an_invalid_parameter(timezone: str) -> None:
+    error = run_tool(Now, {"timezone": timezone}).error
+    assert error is not None
+    assert error.code is ErrorCode.INVALID_PARAMETER
+    assert Now.volatile

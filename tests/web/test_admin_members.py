@@ -1,0 +1,119 @@
+"""Members and their roles: an admin rules the own organisation and can raise nobody, not even the self, beyond it."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from agents.models import AuditEntry, Membership, Organization, Role
+from tests.web.admin_rows import address, faults, filled_form, make_admin_world
+from tests.web.world import World
+
+pytestmark = pytest.mark.django_db
+
+PASSWORD = "correct-horse-battery"
+
+
+@pytest.fixture
+def world() -> World:
+    return make_admin_world()
+
+
+@pytest.fixture
+def admin(world: World) -> Client:
+    return world.client("admin")
+
+
+def new_member(organization: Organization, **changes: str) -> dict[str, object]:
+    return {"organization": organization.pk, "username": "newbie", "password": PASSWORD, "role": "operator", **changes}
+
+
+def test_a_new_member_gets_an_account(world: World, admin: Client) -> None:
+    answer = admin.post(address(Membership, "add"), new_member(world.acme))
+    assert answer.status_code == 302, faults(answer)
+    user = User.objects.get(username="newbie")
+    assert user.check_password(PASSWORD)
+    assert (user.is_staff, user.is_superuser) == (False, False)
+    assert Membership.objects.get(user=user).role == Role.OPERATOR
+    entry = AuditEntry.objects.get(organization=world.acme)
+    assert entry.action == "membership.added"
+    assert PASSWORD not in str(entry.payload)
+
+
+@pytest.mark.parametrize("password", ["", "short", "password1234"])
+def test_a_first_password_must_be_good(world: World, admin: Client, password: str) -> None:
+    assert "password" in faults(admin.post(address(Membership, "add"), new_member(world.acme, password=password)))
+    assert not User.objects.filter(username="newbie").exists()
+
+
+def test_nobody_is_put_into_another_organisation(world: World, admin: Client) -> None:
+    assert "organization" in faults(admin.post(address(Membership, "add"), new_member(world.globex)))
+    assert not User.objects.filter(username="newbie").exists()
+
+
+def test_an_admin_cannot_take_over_an_account_that_exists(world: World, admin: Client) -> None:
+    sent = new_member(world.acme, username="outsider")
+    assert "username" in faults(admin.post(address(Membership, "add"), sent))
+    assert not world.users["outsider"].check_password(PASSWORD)
+    assert not Membership.objects.filter(organization=world.acme, user=world.users["outsider"]).exists()
+
+
+def test_a_superuser_adds_an_account_that_exists_and_leaves_its_password(world: World) -> None:
+    world.users["root"] = User.objects.create_superuser("root")
+    root = world.client("root")
+    assert "password" in faults(root.post(address(Membership, "add"), new_member(world.acme, username="stranger")))
+    sent = new_member(world.acme, username="stranger", password="")
+    assert root.post(address(Membership, "add"), sent).status_code == 302
+    assert "username" in faults(root.post(address(Membership, "add"), sent))
+
+
+def test_who_becomes_admin_may_come_in_and_who_ceases_may_not(world: World, admin: Client) -> None:
+    member = world.member("approver")
+    path = address(member, "change")
+    assert admin.post(path, filled_form(admin, path, role="admin")).status_code == 302
+    assert world.client("approver").get("/admin/agents/employee/").status_code == 200
+    assert admin.post(path, filled_form(admin, path, role="approver")).status_code == 302
+    assert world.client("approver").get("/admin/").status_code == 302
+    assert admin.post(path, filled_form(admin, path, role="admin")).status_code == 302
+    assert admin.post(address(member, "delete"), {"post": "yes"}).status_code == 302
+    world.users["approver"].refresh_from_db()
+    assert not world.users["approver"].is_staff
+
+
+def test_nobody_changes_or_removes_the_own_membership(world: World, admin: Client) -> None:
+    own = world.member("admin")
+    assert admin.post(address(own, "change"), {"role": "viewer"}).status_code == 403
+    assert admin.post(address(own, "delete"), {"post": "yes"}).status_code == 403
+    assert world.member("admin").role == Role.ADMIN
+
+
+def test_a_posted_field_that_the_form_does_not_have_changes_nothing(world: World, admin: Client) -> None:
+    member = world.member("viewer")
+    path = address(member, "change")
+    sent = filled_form(
+        admin, path, role="operator", organization=world.globex.pk, user=world.users["outsider"].pk, is_superuser="on"
+    )
+    assert admin.post(path, sent).status_code == 302
+    member.refresh_from_db()
+    assert (member.organization, member.user, member.role) == (world.acme, world.users["viewer"], Role.OPERATOR)
+    assert not User.objects.filter(is_superuser=True).exists()
+
+
+def test_an_admin_changes_how_the_organisation_decides_but_not_its_plan(world: World, admin: Client) -> None:
+    path = address(world.acme, "change")
+    sent = {"name": "Acme Ltd", "four_eyes": "on", "card_days": 3, "slug": "globex-2", "plan_features": "everything"}
+    answer = admin.post(path, sent)
+    assert answer.status_code == 302, faults(answer)
+    world.acme.refresh_from_db()
+    assert (world.acme.name, world.acme.four_eyes, world.acme.card_days) == ("Acme Ltd", True, 3)
+    assert (world.acme.slug, world.acme.plan_features) == ("acme", [])
+
+
+def test_only_a_superuser_founds_an_organisation_and_nobody_deletes_one(world: World, admin: Client) -> None:
+    world.users["root"] = User.objects.create_superuser("root")
+    root = world.client("root")
+    sent = {"name": "Initech", "slug": "initech", "card_days": 7, "plan_features": "sso\nmcp"}
+    assert admin.post(address(Organization, "add"), sent).status_code == 403
+    assert root.post(address(Organization, "add"), sent).status_code == 302
+    assert Organization.objects.get(slug="initech").plan_features == ["sso", "mcp"]
+    for client in (admin, root):
+        assert client.post(address(world.acme, "delete"), {"post": "yes"}).status_code == 403

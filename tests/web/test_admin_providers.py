@@ -1,0 +1,96 @@
+"""A provider's key goes in and never comes out; a script is checked before it is kept."""
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from agents.models import AuditEntry, ModelProvider, ProviderKind
+from tests.web.admin_rows import address, faults, filled_form, make_admin_world
+from tests.web.world import World
+
+pytestmark = pytest.mark.django_db
+
+KEY = "sk-very-secret-0123456789"
+SCRIPT = "scripts:\n  - task: hello\n    answer: Hello.\n"
+
+
+@pytest.fixture
+def world() -> World:
+    return make_admin_world()
+
+
+@pytest.fixture
+def admin(world: World) -> Client:
+    return world.client("admin")
+
+
+@pytest.fixture
+def provider(world: World) -> ModelProvider:
+    return ModelProvider.objects.create(
+        organization=world.acme, name="Real", kind=ProviderKind.OPENAI, base_url="https://one.example/v1", api_key=KEY
+    )
+
+
+def test_a_key_is_kept_encrypted_and_recorded_without_its_value(world: World, admin: Client) -> None:
+    sent = {
+        "organization": world.acme.pk,
+        "name": "New",
+        "kind": "openai",
+        "base_url": "https://one.example/v1",
+        "new_key": KEY,
+        "timeout_s": 60,
+    }
+    answer = admin.post(address(ModelProvider, "add"), sent)
+    assert answer.status_code == 302, faults(answer)
+    made = ModelProvider.objects.get(name="New")
+    assert made.api_key == KEY
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT api_key FROM agents_modelprovider WHERE id = %s", [made.pk])
+        assert KEY not in cursor.fetchone()[0]
+    entry = AuditEntry.objects.get(organization=world.acme)
+    assert entry.payload["new_key"] == "set"
+    assert KEY not in str(entry.payload)
+
+
+def test_no_page_shows_the_key(admin: Client, provider: ModelProvider) -> None:
+    for page in ("list", "change", "history", "delete"):
+        assert KEY not in admin.get(address(provider, page)).content.decode(), page
+    path = address(provider, "change")
+    refused = admin.post(path, filled_form(admin, path, timeout_s="x", new_key=KEY))
+    assert "timeout_s" in faults(refused)
+    assert KEY not in refused.content.decode()
+
+
+def test_an_empty_field_keeps_the_key(admin: Client, provider: ModelProvider) -> None:
+    path = address(provider, "change")
+    assert admin.post(path, filled_form(admin, path, name="Renamed")).status_code == 302
+    provider.refresh_from_db()
+    assert (provider.name, provider.api_key) == ("Renamed", KEY)
+
+
+def test_a_key_can_be_replaced_and_forgotten(admin: Client, provider: ModelProvider) -> None:
+    path = address(provider, "change")
+    assert admin.post(path, filled_form(admin, path, new_key="another")).status_code == 302
+    provider.refresh_from_db()
+    assert provider.api_key == "another"
+    assert admin.post(path, filled_form(admin, path, forget_key="on")).status_code == 302
+    provider.refresh_from_db()
+    assert provider.api_key == ""
+
+
+def test_a_key_is_never_sent_to_an_address_that_it_was_not_given_for(admin: Client, provider: ModelProvider) -> None:
+    path = address(provider, "change")
+    moved = filled_form(admin, path, base_url="https://two.example/v1")
+    assert "new_key" in faults(admin.post(path, moved))
+    provider.refresh_from_db()
+    assert provider.base_url == "https://one.example/v1"
+    assert admin.post(path, {**moved, "new_key": "for-two"}).status_code == 302
+    provider.refresh_from_db()
+    assert (provider.base_url, provider.api_key) == ("https://two.example/v1", "for-two")
+
+
+@pytest.mark.parametrize("script", ["", "not: [yaml", "scripts: []", "scripts:\n  - task: '('\n    answer: x\n"])
+def test_a_faulty_script_is_refused(world: World, admin: Client, script: str) -> None:
+    sent = {"organization": world.acme.pk, "name": "S", "kind": "scripted", "script": script, "timeout_s": 60}
+    assert "script" in faults(admin.post(address(ModelProvider, "add"), sent))
+    assert admin.post(address(ModelProvider, "add"), {**sent, "script": SCRIPT}).status_code == 302

@@ -1,0 +1,32 @@
+"""The tools that ship: one explicit list."""
+
+from tools.contract import Tool
+
+from .analysis import BatchScore, CrossReference, ScoreRecord
+from .content import BuildReport, GenerateSummary
+from .data_bulk import ArchiveAll, BulkDelete, BulkUpdate
+from .data_read import GetRecordDetail, GetStats, SearchRecords
+from .data_write import AddToList, CreateRecord, QualifyRecord, UpdateRecord
+from .report import BuildPreview
+from .utility import Calculate, Now
+
+BUILTIN_TOOLS: tuple[type[Tool], ...] = (
+    SearchRecords,
+    GetRecordDetail,
+    GetStats,
+    CreateRecord,
+    UpdateRecord,
+    QualifyRecord,
+    AddToList,
+    BulkUpdate,
+    BulkDelete,
+    ArchiveAll,
+    ScoreRecord,
+    BatchScore,
+    CrossReference,
+    GenerateSummary,
+    BuildReport,
+    BuildPreview,
+    Calculate,
+    Now,
+)

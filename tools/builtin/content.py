@@ -1,0 +1,78 @@
+"""Tools that store what an employee wrote as a draft, which nobody outside sees until a person uses it."""
+
+from pydantic import Field
+
+from tools.contract import Level, Tool, ToolContext, ToolResult
+from tools.records.drafts import NewDraft, store_draft
+from tools.records.fields import Body, ListName, RecordIds, Sparse
+from tools.records.models import Draft
+from tools.records.queries import existing_ids
+
+from .content_parts import ReportParams, render
+
+
+class GenerateSummary(Tool):
+    """data: {draft_id, title, kind, record_ids}."""
+
+    name = "content.generateSummary"
+    display_name = "Draft a summary"
+    description = (
+        "Store a summary that you have written, in Markdown, as a draft with links to the records it is about. "
+        "A person reads it before anything is done with it."
+    )
+    level = Level.DRAFT
+
+    class Params(Sparse):
+        title: ListName = Field(description="Title of the summary")
+        body: Body = Field(description="The text, in Markdown")
+        record_ids: RecordIds = Field(
+            default_factory=list, max_length=200, description="Ids of the records that it is about"
+        )
+
+    def execute(self, params: Params, context: ToolContext) -> ToolResult:
+        ids = existing_ids(context.organization_id, params.record_ids)
+        draft = store_draft(_new(context, Draft.Kind.SUMMARY, params.title, params.body, ids))
+        return _stored(draft, ids)
+
+
+class BuildReport(Tool):
+    """data: {draft_id, title, kind, record_ids}."""
+
+    name = "content.buildReport"
+    display_name = "Draft a report"
+    description = (
+        "Build a report from sections of text and tables of records and store it as a draft. "
+        "report.buildPreview shows the same without storing it."
+    )
+    level = Level.DRAFT
+
+    class Params(ReportParams):
+        pass
+
+    def execute(self, params: Params, context: ToolContext) -> ToolResult:
+        report = render(params, context.organization_id)
+        draft = store_draft(_new(context, Draft.Kind.REPORT, params.title, report.body, report.record_ids))
+        return _stored(draft, report.record_ids)
+
+
+def _new(context: ToolContext, kind: Draft.Kind, title: str, body: str, record_ids: tuple[int, ...]) -> NewDraft:
+    return NewDraft(
+        organization_id=context.organization_id,
+        kind=kind,
+        title=title,
+        body=body,
+        record_ids=record_ids,
+        employee=context.employee_name,
+        run_id=context.run_id,
+        idempotency_key=context.idempotency_key,
+    )
+
+
+def _stored(draft: Draft, record_ids: tuple[int, ...]) -> ToolResult:
+    data = {
+        "draft_id": str(draft.pk),
+        "title": draft.title,
+        "kind": draft.kind,
+        "record_ids": [str(record_id) for record_id in record_ids],
+    }
+    return ToolResult.ok(data, f"Drafted the {draft.kind} “{draft.title}”")

@@ -1,0 +1,114 @@
+"""Tools that look records up."""
+
+from pydantic import Field
+
+from tools.contract import Level, Tool, ToolContext, ToolResult
+from tools.records.fields import RecordFilters, RecordId, Sparse
+from tools.records.models import Record
+from tools.records.queries import (
+    counts_by,
+    counts_by_score,
+    detail_of,
+    known_values,
+    matching,
+    missing,
+    records_of,
+    row_of,
+)
+from tools.records.tables import markdown_table
+
+COLUMNS = ("id", "name", "region", "category", "status", "score", "email", "domain", "qualification")
+
+
+class SearchRecords(Tool):
+    """data: {records: [row], total, filters_applied}; `total` counts all matches, also beyond the limit."""
+
+    name = "data.searchRecords"
+    display_name = "Search records"
+    description = (
+        "Search the organisation's business records (companies, customers, leads) and filter them by region, category, "
+        "status, qualification, score and text. Archived records are left out. Gives the ids that other tools need."
+    )
+    level = Level.READ
+
+    class Params(RecordFilters):
+        limit: int = Field(100, ge=1, le=1000, description="Most records to return")
+
+    def execute(self, params: Params, context: ToolContext) -> ToolResult:
+        found = matching(context.organization_id, params)
+        rows = [row_of(record) for record in found.order_by("name", "id")[: params.limit]]
+        total = len(rows) if len(rows) < params.limit else found.count()
+        data = {"records": rows, "total": total, "filters_applied": params.given()}
+        if not rows:
+            return ToolResult.ok(data, f"Found no records{_where(params)}", _nothing(params, context.organization_id))
+        table = markdown_table(COLUMNS, ([row[column] for column in COLUMNS] for row in rows))
+        noun = "record" if total == 1 else "records"
+        head = f"{total} {noun}{_where(params)}"
+        shown = f", the first {len(rows)} of them" if len(rows) < total else ""
+        return ToolResult.ok(data, f"Found {head}", f"{head}{shown}:\n\n{table}")
+
+    def running_summary(self, params: Params) -> str:
+        return f"Searching records{_where(params)}…"
+
+
+def _where(filters: RecordFilters) -> str:
+    rest = RecordFilters(**{key: value for key, value in filters.given().items() if key != "region"}).in_words()
+    return (f" in {filters.region}" if filters.region else "") + (f" ({rest})" if rest else "")
+
+
+def _nothing(filters: RecordFilters, organization_id: int) -> str:
+    known = {
+        field: ", ".join(known_values(organization_id, field)) or "none"
+        for field in ("region", "category")
+        if getattr(filters, field)
+    }
+    hints = [f"Values of {field} in use: {values}." for field, values in known.items()]
+    return " ".join([f"No record matches{_where(filters)}.", *hints])
+
+
+class GetRecordDetail(Tool):
+    """data: {record: {…all fields, lists, history}}."""
+
+    name = "data.getRecordDetail"
+    display_name = "Read a record"
+    description = "Read one record with all of its fields, the lists it is on and the history of its changes."
+    level = Level.READ
+
+    class Params(Sparse):
+        record_id: RecordId = Field(description="Id of the record, from data.searchRecords")
+
+    def execute(self, params: Params, context: ToolContext) -> ToolResult:
+        record: Record | None = records_of(context.organization_id).filter(pk=int(params.record_id)).first()
+        if record is None:
+            raise missing([params.record_id])
+        return ToolResult.ok({"record": detail_of(record)}, f"Read record {record.name}")
+
+
+class GetStats(Tool):
+    """data: {total, archived, by_region, by_category, by_status, by_qualification, by_score, filters_applied}."""
+
+    name = "data.getStats"
+    display_name = "Count records"
+    description = "Count the records by region, category, status, qualification and score, all of them or filtered."
+    level = Level.READ
+
+    class Params(RecordFilters):
+        pass
+
+    def execute(self, params: Params, context: ToolContext) -> ToolResult:
+        found = matching(context.organization_id, params)
+        groups = {f"by_{field}": counts_by(found, field) for field in ("region", "category", "status", "qualification")}
+        groups["by_score"] = counts_by_score(found)
+        total = sum(groups["by_score"].values())
+        data = {
+            "total": total,
+            "archived": records_of(context.organization_id).filter(archived_at__isnull=False).count(),
+            **groups,
+            "filters_applied": params.given(),
+        }
+        tables = [
+            f"**{name.removeprefix('by_').capitalize()}**\n\n{markdown_table(('value', 'records'), counts.items())}"
+            for name, counts in groups.items()
+        ]
+        head = f"{total} records{_where(params)}; {data['archived']} in the archive"
+        return ToolResult.ok(data, f"Counted {total} records{_where(params)}", "\n\n".join([head, *tables]))

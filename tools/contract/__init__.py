@@ -1,0 +1,34 @@
+"""What a tool is: plain Python, known to everything that makes, judges or runs tools."""
+
+from .canonical import canonical_json, fingerprint, parse_arguments, signature_of, storable_json, unstorable_in
+from .context import Person, ToolContext
+from .errors import INDEFINITE_CODES, REPEATABLE_CODES, ErrorCode, ToolError, format_error
+from .level import Level
+from .preview import Preview, Target
+from .result import ResultError, ToolResult
+from .schema import NoParams
+from .tool import Parameter, Tool
+
+__all__ = [
+    "INDEFINITE_CODES",
+    "REPEATABLE_CODES",
+    "ErrorCode",
+    "Level",
+    "NoParams",
+    "Parameter",
+    "Person",
+    "Preview",
+    "ResultError",
+    "Target",
+    "Tool",
+    "ToolContext",
+    "ToolError",
+    "ToolResult",
+    "canonical_json",
+    "fingerprint",
+    "format_error",
+    "parse_arguments",
+    "signature_of",
+    "storable_json",
+    "unstorable_in",
+]

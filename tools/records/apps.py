@@ -1,0 +1,10 @@
+"""The Django app of the organisation's business records."""
+
+from django.apps import AppConfig
+
+
+class RecordsConfig(AppConfig):
+    name = "tools.records"
+    label = "records"
+    verbose_name = "Business records"
+    default_auto_field = "django.db.models.BigAutoField"

@@ -1,0 +1,217 @@
+"""About 500 fictional companies for the demo: always the same ones, on domains and numbers that belong to nobody."""
+
+import random
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+
+from .models import Record
+from .queries import records_of
+
+SEED = 20
+COUNT = 500
+
+FIRST_WORDS = (
+    "Alder", "Amber", "Anchor", "Ashgrove", "Aurora", "Beacon", "Birch", "Bluewater", "Bramble", "Bright",
+    "Cedar", "Cinder", "Clearfield", "Cobalt", "Compass", "Coral", "Crescent", "Delta", "Driftwood", "Eastgate",
+    "Evergreen", "Falcon", "Fernhill", "Foxglove", "Garnet", "Granite", "Greystone", "Harbor", "Hawthorn", "Hazel",
+    "Highland", "Indigo", "Ironbridge", "Juniper", "Kestrel", "Lakeside", "Lantern", "Linden", "Magnolia", "Marlin",
+    "Meadow", "Meridian", "Millstone", "Northfield", "Oakhurst", "Orchard", "Osprey", "Pinnacle", "Quarry", "Redwood",
+    "Ridgeway", "Saffron", "Sandstone", "Silverline", "Stonebridge", "Summit", "Tamarind", "Thistle", "Upland",
+    "Vantage", "Vesper", "Westbrook", "Willow", "Windermere", "Yarrow", "Zephyr",
+)  # fmt: skip
+TRADES = {
+    "Logistics": ("Freight", "Logistics", "Shipping", "Haulage"),
+    "Manufacturing": ("Castings", "Components", "Precision", "Metalworks"),
+    "Retail": ("Outfitters", "Market", "Home", "Stores"),
+    "Software": ("Systems", "Software", "Data", "Cloud"),
+    "Healthcare": ("Clinics", "Diagnostics", "Dental", "Care"),
+    "Food & Beverage": ("Roasters", "Bakeries", "Provisions", "Brewing"),
+    "Energy": ("Solar", "Wind", "Power", "Storage"),
+    "Construction": ("Builders", "Roofing", "Joinery", "Civil Works"),
+    "Finance": ("Capital", "Leasing", "Assurance", "Accounting"),
+    "Education": ("Academy", "Learning", "Press", "Institute"),
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a company sits: its legal form and a telephone number from a range that is reserved for fiction."""
+
+    city: str
+    country: str
+    legal_form: str
+    phone: str
+
+
+PLACES = {
+    "EU": (
+        Place("Hamburg", "Germany", "GmbH", "+49 40 66969 {:03}"),
+        Place("Munich", "Germany", "GmbH", "+49 89 99998 {:03}"),
+        Place("Lyon", "France", "SARL", "+33 1 99 00 {:02} 17"),
+        Place("Rotterdam", "Netherlands", "BV", "+31 85 555 0{:03}"),
+        Place("Turin", "Italy", "SpA", "+39 011 555 0{:03}"),
+        Place("Turku", "Finland", "Oy", "+358 2 555 0{:03}"),
+    ),
+    "UK": (
+        Place("Leeds", "United Kingdom", "Ltd", "+44 113 496 0{:03}"),
+        Place("Bristol", "United Kingdom", "Ltd", "+44 117 496 0{:03}"),
+        Place("Glasgow", "United Kingdom", "plc", "+44 141 496 0{:03}"),
+    ),
+    "US": (
+        Place("Portland", "United States", "Inc", "+1 503 555 01{:02}"),
+        Place("Columbus", "United States", "LLC", "+1 614 555 01{:02}"),
+        Place("Austin", "United States", "Corp", "+1 512 555 01{:02}"),
+    ),
+    "APAC": (
+        Place("Melbourne", "Australia", "Pty Ltd", "+61 3 7010 0{:03}"),
+        Place("Singapore", "Singapore", "Pte Ltd", "+65 6555 0{:03}"),
+        Place("Osaka", "Japan", "KK", "+81 6 5550 0{:03}"),
+    ),
+    "LATAM": (
+        Place("Valparaíso", "Chile", "SpA", "+56 32 255 5{:03}"),
+        Place("Guadalajara", "Mexico", "SA", "+52 33 5555 0{:03}"),
+        Place("Curitiba", "Brazil", "Ltda", "+55 41 5555 0{:03}"),
+    ),
+}
+MAILBOXES = ("info", "office", "hello", "sales", "contact", "purchasing")
+NOTES = {
+    "active": (
+        "Orders every quarter; pays on time.",
+        "Asked for a framework agreement at the last meeting.",
+        "Long-standing customer; the buyer changed this spring.",
+        "Prefers delivery on Tuesdays and invoices by e-mail.",
+        "",
+        "",
+    ),
+    "pending": (
+        "Met at the trade fair in Hanover; wants a quote.",
+        "Waiting for the signed contract.",
+        "Sample sent, no answer yet.",
+        "",
+    ),
+    "inactive": (
+        "Contract ended; no new order since.",
+        "Moved to another supplier; friendly parting.",
+        "Mail bounces and the telephone is not answered.",
+        "",
+    ),
+}
+INACTIVE_CANDIDATE = "Inactive candidate: no order since 2022, and the last three e-mails bounced."
+EVENT_LEAD = "Business card from the 2019 spring fair; never answered."
+FIXED = (
+    {
+        "name": "Acme Corp", "region": "EU", "category": "Manufacturing", "status": "active", "score": 82,
+        "email": "purchasing@acme-corp.example", "domain": "acme-corp.example", "phone": "+49 40 66969 001",
+        "notes": "Largest customer in the region; contract renewal is due in spring.",
+        "attributes": {"city": "Hamburg", "country": "Germany", "employees": 640, "annual_revenue": 84_000_000},
+    },
+    {
+        "name": "Borealis Freight", "region": "EU", "category": "Logistics", "status": "active", "score": 14,
+        "email": "office@borealis-freight.example", "domain": "borealis-freight.example", "phone": "",
+        "notes": INACTIVE_CANDIDATE,
+        "attributes": {"city": "Turku", "country": "Finland", "employees": 12, "annual_revenue": 900_000},
+    },
+    {
+        "name": "Copperfield Textiles", "region": "EU", "category": "Retail", "status": "active", "score": 11,
+        "email": "info@copperfield-textiles.example", "domain": "copperfield-textiles.example", "phone": "",
+        "notes": INACTIVE_CANDIDATE,
+        "attributes": {"city": "Lyon", "country": "France", "employees": 8, "annual_revenue": 420_000},
+    },
+    {
+        "name": "Dovetail Joinery", "region": "EU", "category": "Construction", "status": "active", "score": 9,
+        "email": "", "domain": "dovetail-joinery.example", "phone": "+31 85 555 0004",
+        "notes": INACTIVE_CANDIDATE,
+        "attributes": {"city": "Rotterdam", "country": "Netherlands", "employees": 5},
+    },
+    {
+        "name": "Ember & Oak Hospitality", "region": "US", "category": "Food & Beverage", "status": "pending",
+        "score": 64, "email": "hello@ember-and-oak.example", "domain": "ember-and-oak.example",
+        "phone": "+1 503 555 0105", "notes": "Asked for a quote for four restaurants; decides this month.",
+        "attributes": {"city": "Portland", "country": "United States", "employees": 210, "annual_revenue": 15_500_000},
+    },
+)  # fmt: skip
+EVENT_LEADS = (
+    "Alpenglow Crafts", "Bento Kiosk", "Canvas & Crate", "Dune Surfwear", "Echo Print Shop", "Firefly Toys",
+    "Gull Harbour Inn", "Honeycomb Gifts", "Ivory Keys Music", "Jade Garden Tea", "Kite & Key Travel", "Loom Lane",
+)  # fmt: skip
+
+
+def demo_companies(count: int = COUNT) -> list[dict[str, Any]]:
+    """Companies as fields of a Record, no name twice: the fixed ones, 12 old event leads, and composed ones.
+
+    Args:
+        count: how many in all, from 17 to 2,000.
+    """
+    fixed: list[dict[str, Any]] = [dict(company) for company in FIXED]
+    companies = fixed + [_event_lead(name) for name in EVENT_LEADS]
+    chance = random.Random(SEED)
+    pairs = [(word, category, trade) for word in FIRST_WORDS for category, trades in TRADES.items() for trade in trades]
+    for word, category, trade in chance.sample(pairs, count - len(companies)):
+        companies.append(_composed(f"{word} {trade}", category, chance))
+    return companies
+
+
+def add_demo_companies(organization_id: int, count: int = COUNT) -> int:
+    """Adds those that the organisation does not have yet, by name; returns how many were added."""
+    with transaction.atomic():
+        there = set(records_of(organization_id).values_list("name", flat=True))
+        fresh = [company for company in demo_companies(count) if company["name"] not in there]
+        Record.objects.bulk_create(
+            [Record(organization_id=organization_id, **company) for company in fresh], batch_size=count
+        )
+    return len(fresh)
+
+
+def _composed(base: str, category: str, chance: random.Random) -> dict[str, Any]:
+    region = chance.choices(list(PLACES), weights=(36, 16, 24, 14, 10))[0]
+    place = chance.choice(PLACES[region])
+    status = chance.choices(("active", "pending", "inactive"), weights=(64, 16, 20))[0]
+    employees = int(5 * 2 ** chance.uniform(0, 8))
+    domain = f"{_slug(base)}.example"
+    return {
+        "name": f"{base} {place.legal_form}",
+        "region": region,
+        "category": category,
+        "status": status,
+        "score": None if chance.random() < 0.15 else _score(status, chance),
+        "email": "" if chance.random() < 0.08 else f"{chance.choice(MAILBOXES)}@{domain}",
+        "domain": domain,
+        "phone": "" if chance.random() < 0.12 else place.phone.format(chance.randrange(100)),
+        "notes": chance.choice(NOTES[status]),
+        "attributes": {
+            "city": place.city,
+            "country": place.country,
+            "employees": employees,
+            "annual_revenue": employees * chance.randrange(60, 240) * 1_000,
+            "customer_since": chance.randrange(2008, 2026),
+        },
+    }
+
+
+def _score(status: str, chance: random.Random) -> int:
+    middle = {"active": 62, "pending": 45, "inactive": 24}[status]
+    return max(0, min(100, round(chance.gauss(middle, 16))))
+
+
+def _event_lead(name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "region": "APAC",
+        "category": "Event lead",
+        "status": "inactive",
+        "score": 3,
+        "email": f"info@{_slug(name)}.example",
+        "domain": f"{_slug(name)}.example",
+        "phone": "",
+        "notes": EVENT_LEAD,
+        "attributes": {"source": "spring fair 2019"},
+    }
+
+
+def _slug(name: str) -> str:
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")

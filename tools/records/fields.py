@@ -1,0 +1,188 @@
+"""The fields of a record as pydantic types, one truth for tools, imports and the API."""
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
+
+from tools.contract import canonical_json
+
+MOST_ATTRIBUTES = 50
+LONGEST_ATTRIBUTES = 10_000
+EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s.]+")
+DOMAIN = re.compile(r"[\w-]+(\.[\w-]+)+")
+
+
+def _no_null(text: str) -> str:
+    if "\x00" in text:
+        raise ValueError("it contains a null character")
+    return text
+
+
+def _one_line(text: str) -> str:
+    return " ".join(_no_null(text).split())
+
+
+def _not_blank(text: str) -> str:
+    if not text:
+        raise ValueError("it is blank")
+    return text
+
+
+def _email(text: str) -> str:
+    if text and not EMAIL.fullmatch(text):
+        raise ValueError("it is not an e-mail address")
+    return text
+
+
+def _domain(text: str) -> str:
+    if text and not DOMAIN.fullmatch(text):
+        raise ValueError("it is not a bare domain such as example.com")
+    return text.lower()
+
+
+def _attributes(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    if len(value) > MOST_ATTRIBUTES:
+        raise ValueError(f"there are {len(value)} attributes; at most {MOST_ATTRIBUTES} are allowed")
+    written = canonical_json(value)
+    if len(written) > LONGEST_ATTRIBUTES:
+        raise ValueError(f"they take {len(written)} characters as JSON; at most {LONGEST_ATTRIBUTES} are allowed")
+    if "\\u0000" in written:
+        raise ValueError("they contain a null character")
+    if any(not 0 < len(key) <= 60 or key != _one_line(key) for key in value):
+        raise ValueError("a key must be one line of 1 to 60 characters")
+    return value
+
+
+def _as_text(value: Any) -> Any:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _plain_id(text: str) -> str:
+    return str(int(text))
+
+
+def _without_repeats(values: list[str]) -> list[str]:
+    return list(dict.fromkeys(values))
+
+
+RecordId = Annotated[
+    str, BeforeValidator(_as_text), Field(pattern=r"^[0-9]{1,18}$", examples=["42"]), AfterValidator(_plain_id)
+]
+RecordIds = Annotated[list[RecordId], AfterValidator(_without_repeats)]
+Name = Annotated[str, Field(max_length=200), AfterValidator(_one_line), AfterValidator(_not_blank)]
+ListName = Annotated[str, Field(max_length=100), AfterValidator(_one_line), AfterValidator(_not_blank)]
+Region = Annotated[str, Field(max_length=50), AfterValidator(_one_line)]
+Category = Annotated[str, Field(max_length=80), AfterValidator(_one_line)]
+Email = Annotated[str, Field(max_length=254), AfterValidator(_one_line), AfterValidator(_email)]
+Domain = Annotated[str, Field(max_length=253), AfterValidator(_one_line), AfterValidator(_domain)]
+Phone = Annotated[str, Field(max_length=40), AfterValidator(_one_line)]
+Notes = Annotated[str, Field(max_length=5_000), AfterValidator(_no_null)]
+Reason = Annotated[str, Field(max_length=500), AfterValidator(_one_line), AfterValidator(_not_blank)]
+Query = Annotated[str, Field(max_length=200), AfterValidator(_one_line)]
+Body = Annotated[str, Field(min_length=1, max_length=100_000), AfterValidator(_no_null)]
+Score = Annotated[int, Field(ge=0, le=100)]
+Attributes = Annotated[dict[str, JsonValue], AfterValidator(_attributes)]
+StatusName = Literal["active", "inactive", "pending"]
+QualificationName = Literal["qualified", "disqualified"]
+
+
+def _without_nulls(schema: dict[str, Any]) -> None:
+    for name, part in schema.get("properties", {}).items():
+        choices = [choice for choice in part.get("anyOf", ()) if choice != {"type": "null"}]
+        if len(choices) == 1 and part.get("default", "") is None:
+            rest = {key: value for key, value in part.items() if key not in ("anyOf", "default")}
+            schema["properties"][name] = {**choices[0], **rest}
+
+
+class Sparse(BaseModel):
+    """A model whose unset fields are None, and whose JSON leaves them out, so that a card shows only what was said.
+
+    Its schema speaks of optional fields, not of nulls, which keeps it short; a null is taken as "not said".
+    """
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_without_nulls)
+
+    @model_serializer(mode="wrap")
+    def _leave_out_unset(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in dump(self).items() if value is not None}
+
+
+class RecordFields(Sparse):
+    """A new record: only the name is needed."""
+
+    name: Name = Field(description="Name of the company or person")
+    region: Region | None = Field(None, description="Region code, e.g. EU")
+    category: Category | None = Field(None, description="Line of business, e.g. Logistics")
+    status: StatusName = Field("active", description="active, inactive or pending")
+    score: Score | None = Field(None, description="Score from 0 to 100")
+    email: Email | None = Field(None, description="E-mail address")
+    domain: Domain | None = Field(None, description="Internet domain without https://, e.g. example.com")
+    phone: Phone | None = Field(None, description="Telephone number")
+    notes: Notes | None = Field(None, description="Free text")
+    attributes: Attributes | None = Field(None, description="Further facts as key and value, e.g. employees: 120")
+
+
+class SharedChanges(Sparse):
+    """Changes that make sense for many records at once; a field that is left out stays as it is."""
+
+    region: Region | None = Field(None, description="New region code")
+    category: Category | None = Field(None, description="New category")
+    status: StatusName | None = Field(None, description="New status: active, inactive or pending")
+    score: Score | None = Field(None, description="New score from 0 to 100")
+
+
+class RecordChanges(SharedChanges):
+    """Changes of one record; a field that is left out stays as it is, an empty text clears it."""
+
+    name: Name | None = Field(None, description="New name")
+    email: Email | None = Field(None, description="New e-mail address")
+    domain: Domain | None = Field(None, description="New domain, e.g. example.com")
+    phone: Phone | None = Field(None, description="New telephone number")
+    notes: Notes | None = Field(None, description="New notes; they replace the old ones")
+    attributes: Attributes | None = Field(
+        None, description="Attributes to set; others stay, and null removes the named one"
+    )
+    archived: Literal[False] | None = Field(None, description="false brings an archived record back")
+
+
+class RecordFilters(Sparse):
+    """Which records: all conditions must hold."""
+
+    region: Region | None = Field(None, description="Region code, e.g. EU")
+    category: Category | None = Field(None, description="Category, e.g. Logistics")
+    status: StatusName | None = Field(None, description="active, inactive or pending")
+    qualification: QualificationName | None = Field(None, description="qualified or disqualified")
+    text: Query | None = Field(
+        None, description="Words that must all appear in name, e-mail, domain, notes or category"
+    )
+    min_score: Score | None = Field(None, description="Lowest score")
+    max_score: Score | None = Field(None, description="Highest score")
+
+    def given(self) -> dict[str, Any]:
+        """The conditions that were set, by name."""
+        return {key: value for key in RecordFilters.model_fields if (value := getattr(self, key)) not in (None, "")}
+
+    def in_words(self) -> str:
+        """The conditions for people, e.g. "region EU, status inactive, score at least 10"; empty without any."""
+        words = {"min_score": "score at least", "max_score": "score at most"}
+        return ", ".join(
+            f"{words.get(key, key)} " + (f"“{value}”" if key == "text" else str(value))
+            for key, value in self.given().items()
+        )
+
+
+class Selection(Sparse):
+    """Either ids or filters."""
+
+    record_ids: RecordIds | None = Field(None, max_length=1000, description="Ids of the records; or give filters")
+    filters: RecordFilters | None = Field(None, description="Conditions that choose the records; or give record_ids")

@@ -1,0 +1,176 @@
+"""Records from a CSV file and back; bad rows are named by their line and left out."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+from django.db import transaction
+from pydantic import ValidationError
+
+from .fields import RecordFields
+from .models import Record, RecordChange
+from .queries import records_of
+
+MOST_ROWS = 50_000
+LARGEST_FILE = 50_000_000
+ROWS_AT_ONCE = 500
+COLUMNS = tuple(RecordFields.model_fields)
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+class ImportRefusedError(Exception):
+    """The file as a whole cannot be read; nothing was imported. The text is for the person."""
+
+
+@dataclass(frozen=True)
+class ImportReport:
+    """How many records were made, and which lines were not: `bad_rows` are (line, why)."""
+
+    imported: int = 0
+    bad_rows: list[tuple[int, str]] = field(default_factory=list)
+
+
+def import_csv(file: BinaryIO, organization_id: int, actor: str = "CSV import") -> ImportReport:
+    """Makes a record of every good row, in one transaction.
+
+    The first row names the columns: `name`, and any of region, category, status, score, email, domain, phone, notes,
+    attributes (JSON). Separated by commas or semicolons, in UTF-8. A row whose name and domain are those of a record
+    that is there already is left out, so that a file may be imported twice.
+
+    Raises:
+        ImportRefusedError: not UTF-8, too large, or a header that is not understood.
+    """
+    rows = _rows(_text_of(file))
+    bad_rows: list[tuple[int, str]] = []
+    with transaction.atomic():
+        known = set(records_of(organization_id).values_list("name", "domain"))
+        good: list[Record] = []
+        for line, row in rows:
+            if isinstance(row, str):
+                bad_rows.append((line, row))
+                continue
+            try:
+                fields = _fields_of(row)
+            except ValueError as error:
+                bad_rows.append((line, _why(error)))
+                continue
+            key = (fields["name"], fields.get("domain", ""))
+            if key in known:
+                bad_rows.append((line, f"a record {fields['name']!r} with this domain is there already"))
+                continue
+            known.add(key)
+            good.append(Record(organization_id=organization_id, **fields))
+        _create(good, actor)
+    return ImportReport(len(good), bad_rows)
+
+
+def export_csv(organization_id: int) -> Iterator[str]:
+    """The lines of a CSV file of all records that are not archived; `import_csv` reads it."""
+    yield _line(list(COLUMNS))
+    for record in records_of(organization_id).filter(archived_at__isnull=True).order_by("name", "id").iterator():
+        values = [getattr(record, column) for column in COLUMNS]
+        yield _line([_cell(value) for value in values])
+
+
+def _text_of(file: BinaryIO) -> str:
+    content = file.read(LARGEST_FILE + 1)
+    if len(content) > LARGEST_FILE:
+        raise ImportRefusedError(f"The file is larger than {LARGEST_FILE // 1_000_000} MB; split it.")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise ImportRefusedError(f"The file is not UTF-8 (line {line}); save it as “CSV UTF-8”.") from error
+
+
+def _rows(text: str) -> list[tuple[int, dict[str, str] | str]]:
+    """Each row with its first line's number: a dict by column, or what is wrong with it."""
+    first = text.split("\n", 1)[0]
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=";" if first.count(";") > first.count(",") else ",")
+    header = _header(next(reader, []))
+    rows: list[tuple[int, dict[str, str] | str]] = []
+    line = reader.line_num + 1
+    while True:
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return rows
+        except csv.Error as error:
+            rows.append((line, f"not readable as CSV: {error}"))
+        else:
+            if any(cell.strip() for cell in cells):
+                rows.append((line, _by_column(header, cells)))
+        if len(rows) > MOST_ROWS:
+            raise ImportRefusedError(f"The file has more than {MOST_ROWS:,} rows; split it.")
+        line = reader.line_num + 1
+
+
+def _header(cells: list[str]) -> list[str]:
+    header = [cell.strip().lower() for cell in cells]
+    known = f"Known columns: {', '.join(COLUMNS)}."
+    if "name" not in header:
+        raise ImportRefusedError(f"The first line names no column 'name'. {known}")
+    if unknown := [cell for cell in header if cell not in COLUMNS]:
+        raise ImportRefusedError(f"The first line names an unknown column {unknown[0]!r}. {known}")
+    if doubled := [cell for cell in header if header.count(cell) > 1]:
+        raise ImportRefusedError(f"The first line names the column {doubled[0]!r} twice.")
+    return header
+
+
+def _by_column(header: list[str], cells: list[str]) -> dict[str, str] | str:
+    if len(cells) > len(header):
+        return f"{len(cells)} cells, but the first line names {len(header)} columns"
+    return dict(zip(header, cells, strict=False))
+
+
+def _fields_of(row: dict[str, str]) -> dict[str, Any]:
+    given: dict[str, Any] = {column: _plain(cell) for column, cell in row.items() if cell.strip()}
+    if "status" in given:
+        given["status"] = given["status"].lower()
+    if "attributes" in given:
+        given["attributes"] = _object_of(given["attributes"])
+    given.setdefault("name", "")
+    return RecordFields.model_validate(given).model_dump(mode="json")
+
+
+def _object_of(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"attributes: not JSON ({error})") from error
+
+
+def _why(error: ValueError) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_context=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        return f"{where}: {first['msg']} (given: {repr(first['input'])[:80]})"
+    return str(error)
+
+
+def _create(records: list[Record], actor: str) -> None:
+    made = Record.objects.bulk_create(records, batch_size=ROWS_AT_ONCE)
+    steps = [RecordChange(record=record, version=1, actor=actor, after={"name": record.name}) for record in made]
+    RecordChange.objects.bulk_create(steps, batch_size=ROWS_AT_ONCE)
+
+
+def _line(cells: list[str]) -> str:
+    buffer = io.StringIO()
+    csv.writer(buffer).writerow(cells)
+    return buffer.getvalue()
+
+
+def _cell(value: Any) -> str:
+    if value is None or value == {}:
+        return ""
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True) if isinstance(value, dict) else str(value)
+    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
+
+
+def _plain(cell: str) -> str:
+    """The cell without the apostrophe that keeps a spreadsheet from taking a text for a formula."""
+    text = cell.strip()
+    return text[1:] if text.startswith("'") and text[1:].startswith(FORMULA_STARTS) else text

@@ -1,0 +1,141 @@
+"""The business records of an organisation, their history, named lists, and the drafts about them."""
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+
+class Status(models.TextChoices):
+    ACTIVE = "active"
+    INACTIVE = "inactive"
+    PENDING = "pending"
+
+
+class Qualification(models.TextChoices):
+    QUALIFIED = "qualified"
+    DISQUALIFIED = "disqualified"
+
+
+class Record(models.Model):
+    """One company, customer or lead; `version` grows by one with every change."""
+
+    organization = models.ForeignKey("agents.Organization", models.CASCADE, related_name="records")
+    name = models.CharField(max_length=200)
+    region = models.CharField(max_length=50, blank=True, default="")
+    category = models.CharField(max_length=80, blank=True, default="")
+    status = models.CharField(max_length=10, choices=Status.choices, default=Status.ACTIVE)
+    score = models.PositiveSmallIntegerField(null=True, blank=True, help_text="0 to 100; empty means not scored")
+    email = models.CharField(max_length=254, blank=True, default="")
+    domain = models.CharField(max_length=253, blank=True, default="")
+    phone = models.CharField(max_length=40, blank=True, default="")
+    notes = models.TextField(blank=True, default="")
+    attributes = models.JSONField(blank=True, default=dict)
+    qualification = models.CharField(max_length=12, choices=Qualification.choices, blank=True, default="")
+    qualification_reason = models.CharField(max_length=500, blank=True, default="")
+    version = models.PositiveIntegerField(default=1)
+    created_at = models.DateTimeField(db_default=Now())
+    updated_at = models.DateTimeField(db_default=Now())
+    archived_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("name", "id")
+        indexes = (
+            models.Index(fields=("organization", "name", "id"), name="record_name"),
+            models.Index(fields=("organization", "status"), name="record_status"),
+            models.Index(fields=("organization", "region"), name="record_region"),
+            models.Index(fields=("organization", "category"), name="record_category"),
+        )
+        constraints = (
+            models.CheckConstraint(condition=Q(status__in=Status.values), name="record_status_known"),
+            models.CheckConstraint(
+                condition=Q(score__isnull=True) | Q(score__gte=0, score__lte=100), name="record_score_0_to_100"
+            ),
+            models.CheckConstraint(
+                condition=Q(qualification__in=["", *Qualification.values]), name="record_qualification_known"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class RecordChange(models.Model):
+    """One step in a record's history: the fields that changed, and who asked for it."""
+
+    record = models.ForeignKey(Record, models.CASCADE, related_name="changes")
+    version = models.PositiveIntegerField(help_text="The record's version after this change")
+    call_id = models.CharField(max_length=64, blank=True, default="")
+    run_id = models.CharField(max_length=64, blank=True, default="")
+    actor = models.CharField(max_length=200, blank=True, default="")
+    before = models.JSONField(default=dict)
+    after = models.JSONField(default=dict)
+    at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ("-id",)
+
+    def __str__(self) -> str:
+        return f"version {self.version} of record {self.record_id}"
+
+
+class RecordList(models.Model):
+    """A named list of records."""
+
+    organization = models.ForeignKey("agents.Organization", models.CASCADE, related_name="record_lists")
+    name = models.CharField(max_length=100)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ("name",)
+        constraints = (models.UniqueConstraint(fields=("organization", "name"), name="record_list_name"),)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ListEntry(models.Model):
+    """A record's place on a list."""
+
+    list = models.ForeignKey(RecordList, models.CASCADE, related_name="entries")
+    record = models.ForeignKey(Record, models.CASCADE, related_name="list_entries")
+    added_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ("id",)
+        verbose_name_plural = "list entries"
+        constraints = (models.UniqueConstraint(fields=("list", "record"), name="list_entry_once"),)
+
+    def __str__(self) -> str:
+        return f"record {self.record_id} on list {self.list_id}"
+
+
+class Draft(models.Model):
+    """A text that an employee wrote, in Markdown, with links to the records it is about."""
+
+    class Kind(models.TextChoices):
+        SUMMARY = "summary"
+        REPORT = "report"
+
+    organization = models.ForeignKey("agents.Organization", models.CASCADE, related_name="drafts")
+    kind = models.CharField(max_length=10, choices=Kind.choices)
+    title = models.CharField(max_length=200)
+    body = models.TextField(help_text="Markdown")
+    records = models.ManyToManyField(Record, blank=True, related_name="drafts")
+    employee = models.CharField(max_length=200, blank=True, default="", help_text="Who wrote it")
+    run_id = models.CharField(max_length=64, blank=True, default="")
+    idempotency_key = models.CharField(max_length=200, blank=True, default="", editable=False)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ("-id",)
+        indexes = (models.Index(fields=("organization", "-id"), name="draft_newest"),)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("organization", "idempotency_key"),
+                condition=~Q(idempotency_key=""),
+                name="draft_once_per_call",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.title

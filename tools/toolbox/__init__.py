@@ -1,0 +1,24 @@
+"""What happens to a call: looked up, judged, executed. Plain Python, without Django."""
+
+from .executor import Batch, Finished, PreparedCall, Progress, abandoned_threads, run_call
+from .isolation import isolated
+from .permissions import Decision, Grants, Policy, Verdict, level_of, refusal_for, verdict_for
+from .toolbox import Toolbox
+
+__all__ = [
+    "Batch",
+    "Decision",
+    "Finished",
+    "Grants",
+    "Policy",
+    "PreparedCall",
+    "Progress",
+    "Toolbox",
+    "Verdict",
+    "abandoned_threads",
+    "isolated",
+    "level_of",
+    "refusal_for",
+    "run_call",
+    "verdict_for",
+]

@@ -1,0 +1,183 @@
+"""The gate: one pure function decides whether a call runs, waits for a person, or is refused."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from tools.contract import ErrorCode, Level, Tool, ToolError, parse_arguments
+
+from .isolation import isolated
+
+
+@dataclass(frozen=True)
+class Grants:
+    """What one employee may use; nothing by default.
+
+    Attributes:
+        tools: exact names.
+        mode: the named set of tools that the run works in.
+        capabilities: of the employee.
+        features: of the organisation's plan.
+        raised: levels that an admin raised for this employee, by a tool's name or id.
+    """
+
+    tools: frozenset[str] = frozenset()
+    mode: str = "general"
+    capabilities: frozenset[str] = frozenset()
+    features: frozenset[str] = frozenset()
+    raised: Mapping[str, Level] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What holds for every employee.
+
+    Attributes:
+        disabled: names or ids.
+        strict_capabilities: True demands all of a tool's capabilities, False any one of them.
+        features_by_tool: by name or id, demanded on top of the tool's own.
+        raised: levels that an admin raised for everybody, by name or id.
+        allowed_hosts: where open-world tools may go unasked, in lower case.
+    """
+
+    disabled: frozenset[str] = frozenset()
+    strict_capabilities: bool = True
+    features_by_tool: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    raised: Mapping[str, Level] = field(default_factory=dict)
+    allowed_hosts: frozenset[str] = frozenset()
+
+
+class Decision(StrEnum):
+    """What the machine decides about a call."""
+
+    AUTO = "auto"
+    """Runs by itself."""
+    ASK = "ask"
+    """A person approves or denies it."""
+    FORBIDDEN = "forbidden"
+    """Never runs; the model is told why."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The decision about one call.
+
+    Attributes:
+        level: the tool's level, as far as an admin raised it.
+        reason: for the card, in plain words.
+        params: canonical; empty when forbidden.
+        error: for the model; set exactly when forbidden.
+    """
+
+    decision: Decision
+    level: Level
+    reason: str
+    params: dict[str, Any] = field(default_factory=dict)
+    error: ToolError | None = None
+
+
+def verdict_for(
+    tool: Tool | None,
+    arguments: str | dict[str, Any],
+    grants: Grants,
+    policy: Policy,
+    name: str = "",
+) -> Verdict:
+    """Judge one call. Never raises, whatever the arguments are and however the tool fails to check them.
+
+    Args:
+        tool: None if no tool has that name.
+        arguments: the model's JSON text, or params that were parsed already.
+        name: what was asked for, to quote it when there is no such tool.
+    """
+    refusal = refusal_for(tool, grants, policy, name)
+    if tool is None or refusal is not None:
+        level = level_of(tool, grants, policy) if tool else Level.DESTRUCTIVE
+        return _forbidden(level, refusal or _not_found(name))
+    level = level_of(tool, grants, policy)
+    try:
+        raw = parse_arguments(arguments) if isinstance(arguments, str) else arguments
+        params = isolated(tool, "check_params", lambda: tool.check_params(raw))
+        reason = _why_ask(tool, level, params, policy)
+    except ToolError as error:
+        return _forbidden(level, error)
+    if reason:
+        return Verdict(Decision.ASK, level, reason, params)
+    return Verdict(Decision.AUTO, level, f"{level} level: runs by itself", params)
+
+
+def refusal_for(tool: Tool | None, grants: Grants, policy: Policy, name: str = "") -> ToolError | None:
+    """Why this employee cannot use the tool at all, whatever the params; None if it can."""
+    if tool is None:
+        return _not_found(name)
+    if tool.name in policy.disabled or tool.id in policy.disabled:
+        return _refused(ErrorCode.TOOL_DISABLED, f"The tool {tool.name!r} is switched off.")
+    if tool.name not in grants.tools:
+        return _refused(ErrorCode.NOT_PERMITTED, f"You may not use the tool {tool.name!r}: it was not granted to you.")
+    if tool.is_system:
+        return _refused(ErrorCode.NOT_PERMITTED, f"The tool {tool.name!r} is for the platform only.")
+    if not in_mode(tool, grants.mode):
+        return _refused(ErrorCode.NOT_PERMITTED, f"The tool {tool.name!r} is not part of the mode {grants.mode!r}.")
+    return _lacking_capabilities(tool, grants, policy) or _lacking_features(tool, grants, policy)
+
+
+def level_of(tool: Tool, grants: Grants, policy: Policy) -> Level:
+    """The tool's level, or a higher one that an admin set for the employee or for all; never a lower one."""
+    if not grants.raised and not policy.raised:
+        return tool.level
+    raised = [levels[key] for levels in (grants.raised, policy.raised) for key in (tool.name, tool.id) if key in levels]
+    return max([tool.level, *raised], key=lambda level: level.rank)
+
+
+def in_mode(tool: Tool, mode: str) -> bool:
+    """Whether the tool belongs to the mode; a tool that names no modes belongs to every one."""
+    return tool.modes is None or mode in tool.modes
+
+
+def _lacking_capabilities(tool: Tool, grants: Grants, policy: Policy) -> ToolError | None:
+    missing = tool.capabilities - grants.capabilities
+    if not missing or (not policy.strict_capabilities and missing != tool.capabilities):
+        return None
+    return _refused(
+        ErrorCode.NOT_PERMITTED,
+        f"The tool {tool.name!r} demands a capability that you lack: {', '.join(sorted(missing))}.",
+    )
+
+
+def _lacking_features(tool: Tool, grants: Grants, policy: Policy) -> ToolError | None:
+    demanded = tool.features.union(*(policy.features_by_tool.get(key, frozenset()) for key in (tool.name, tool.id)))
+    missing = demanded - grants.features
+    if not missing:
+        return None
+    return _refused(
+        ErrorCode.NOT_PERMITTED,
+        f"The tool {tool.name!r} demands a feature that the organisation's plan lacks: {', '.join(sorted(missing))}.",
+    )
+
+
+def _why_ask(tool: Tool, level: Level, params: dict[str, Any], policy: Policy) -> str:
+    raised = f" (raised from {tool.level} by an admin)" if level is not tool.level else ""
+    if level is Level.DESTRUCTIVE:
+        return f"destructive level{raised}: a person always decides"
+    if level is Level.WRITE:
+        return f"write level{raised}: a person decides"
+    if not tool.open_world:
+        return ""
+    hosts = isolated(tool, "hosts", lambda: tool.hosts(tool.load_params(params)))
+    if hosts is None:
+        return "the tool may reach any address on the internet: a person decides"
+    beyond = sorted(host for host in hosts if host.lower() not in policy.allowed_hosts)
+    return f"reaches {', '.join(beyond)}, not on the list of allowed hosts: a person decides" if beyond else ""
+
+
+def _forbidden(level: Level, error: ToolError) -> Verdict:
+    return Verdict(Decision.FORBIDDEN, level, error.message, {}, error)
+
+
+def _not_found(name: str) -> ToolError:
+    return _refused(ErrorCode.TOOL_NOT_FOUND, f"There is no tool {name!r}." if name else "There is no such tool.")
+
+
+def _refused(code: ErrorCode, message: str) -> ToolError:
+    return ToolError(code, message, recovery_hint="Use one of the tools that you were given.", attempted=False)
