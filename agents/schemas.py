@@ -14,6 +14,7 @@ LARGEST_ID = 2**63 - 1
 LONGEST_TEXT = 20_000
 LONGEST_REASON = 2_000
 LONGEST_NAME = 200
+LONGEST_MODE = 40
 LONGEST_GRACE_S = 60
 MOST_PASSES = 100
 MOST_DECISIONS = 200
@@ -66,7 +67,7 @@ class NewRun(Body):
         description="What the employee shall do.",
         examples=["Find the companies in region EU without a phone number and draft a report."],
     )
-    mode: Name = Field("", description="The set of tools; empty: the employee's own.")
+    mode: Text = Field("", max_length=LONGEST_MODE, description="The set of tools; empty: the employee's own.")
     client_request_id: Name = Field(
         "", description="Sent again, it answers the run that it started the first time.", examples=["order-4711"]
     )

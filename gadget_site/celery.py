@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any
 
 import structlog
 from celery import Celery
 from celery.app.amqp import AMQP
+from celery.exceptions import CPendingDeprecationWarning, SecurityWarning
 from celery.signals import setup_logging, worker_init, worker_ready, worker_shutting_down
 from django.conf import settings
 from kombu.connection import Connection
@@ -17,6 +19,10 @@ from agents.liveness import WORKER, Pulse
 LONGEST_PAUSE_S = 2.0
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gadget_site.settings")
+# Jobs are JSON and are not acknowledged late: neither root nor a lost connection is a danger to them.
+for category in (SecurityWarning, CPendingDeprecationWarning):
+    warnings.filterwarnings("ignore", category=category)
+
 log = structlog.get_logger(__name__)
 pulses: list[Pulse] = []
 

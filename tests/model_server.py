@@ -222,7 +222,7 @@ class _Connection(socketserver.StreamRequestHandler):
     server: _Server
 
     def handle(self) -> None:
-        with contextlib.suppress(ConnectionError, ValueError):
+        with contextlib.suppress(OSError):
             while self._serve_one():
                 pass
 

@@ -43,7 +43,7 @@ class TokenAdmin(ConfigurationAdmin):
     may_delete = False
     fixed = ("membership", "name")
     list_display = ("name", "membership", "created_at", "last_used_at", "revoked_at")
-    list_filter = (("membership", ScopedRelatedFilter),)
+    list_filter = (("membership__organization", ScopedRelatedFilter),)
     list_select_related = ("membership__user", "membership__organization")
     search_fields = ("name",)
 
@@ -81,7 +81,7 @@ class TokenAdmin(ConfigurationAdmin):
         obj.refresh_from_db()
 
     def response_add(self, request: HttpRequest, obj: ApiToken, post_url_continue: str | None = None) -> HttpResponse:
-        """The only page that ever shows the token; it is not kept by the browser either."""
+        """The only page that ever shows the token; like all of the admin it is never cached."""
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
@@ -89,6 +89,4 @@ class TokenAdmin(ConfigurationAdmin):
             "token": obj,
             "secret": request.issued_secret,  # type: ignore[attr-defined]
         }
-        response = TemplateResponse(request, "admin/token_issued.html", context)
-        response["Cache-Control"] = "no-store"
-        return response
+        return TemplateResponse(request, "admin/token_issued.html", context)

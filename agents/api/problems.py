@@ -28,6 +28,7 @@ CODES = {
     415: "unsupported_media_type",
     429: "too_many_requests",
 }
+WITHOUT_JSON = frozenset({"application/x-www-form-urlencoded", "multipart/form-data"})
 NAMES_OF_ARGUMENTS = frozenset({"payload", "filters"})
 RETRY_WHEN_DATABASE_IS_BACK_S = 2
 
@@ -125,6 +126,8 @@ def _http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
         return _too_large(request, cause)
     if isinstance(cause, RecursionError):
         return problem(400, "The body is nested too deeply.")
+    if isinstance(cause, ValueError) and request.content_type in WITHOUT_JSON:
+        return problem(415, f"Send the body as application/json, not as {request.content_type}.")
     if isinstance(cause, ValueError):
         return problem(400, f"The body is not JSON: {cause}.")
     return problem(error.status_code, error.message)

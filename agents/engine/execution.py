@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 
 from agents.engine import lease, turns
 from agents.engine.gate import Workplace, workplace
-from agents.engine.outcomes import Execution, record_result, reject
+from agents.engine.outcomes import Execution, record_results, reject
 from agents.engine.toolbox import installed_toolbox
 from agents.engine.turns import Turn
 from agents.events import Recording
@@ -22,6 +22,7 @@ from tools.toolbox.permissions import Decision
 
 MOST_AT_ONCE = 10
 _LOOK_AGAIN_S = 1.0
+_TOGETHER_S = 0.002
 
 
 def let_go() -> None:
@@ -39,14 +40,14 @@ def tool_thread() -> Iterator[None]:
         connection.close()
 
 
-def run_ready(held: lease.Claim, started: list[ToolCall] | None = None) -> Turn:
+def run_ready(held: lease.Claim, place: Workplace | None = None, started: list[ToolCall] | None = None) -> Turn:
     """Run every call that needs nobody's approval, and find the next move when the last one has ended.
 
     Args:
-        started: calls that were set executing already, by the transaction that recorded their pass.
+        place, started: of the pass that was just recorded: its calls were judged and set executing already.
     """
-    place = workplace(held.run_id)
-    if started is None:
+    place = place or workplace(held.run_id)
+    if not started:
         with held.recording() as record:
             _reject_forbidden(record, place)
             started = start_ready(record, held)
@@ -60,8 +61,7 @@ def run_ready(held: lease.Claim, started: list[ToolCall] | None = None) -> Turn:
         held.expects(max((timeout_of(call) for call in known.values()), default=0))
         reports = _reports(held, batch)
         with held.recording() as record:
-            for report in reports:
-                _record(record, held, known, report)
+            _record(record, held, known, reports)
             more = len(known) >= MOST_AT_ONCE
             started = start_ready(record, held, MOST_AT_ONCE - batch.running) if more else []
             known.update({call.pk: call for call in started})
@@ -70,9 +70,12 @@ def run_ready(held: lease.Claim, started: list[ToolCall] | None = None) -> Turn:
 
 
 def _reports(held: lease.Claim, batch: Batch) -> list[Finished | Progress]:
+    """What happened, as soon as something has; results that come within a moment of each other come together."""
     let_go()
     while batch.running:
         reports = batch.wait(time.monotonic() + _LOOK_AGAIN_S)
+        while reports and batch.running and (more := batch.wait(time.monotonic() + _TOGETHER_S)):
+            reports += more
         if reports:
             return reports
         if held.stopped.is_set():
@@ -81,20 +84,29 @@ def _reports(held: lease.Claim, batch: Batch) -> list[Finished | Progress]:
     return []
 
 
-def _record(record: Recording, held: lease.Claim, known: dict[int, ToolCall], report: Finished | Progress) -> None:
-    call = known[report.key]
-    if isinstance(report, Progress):
+def _record(
+    record: Recording, held: lease.Claim, known: dict[int, ToolCall], reports: list[Finished | Progress]
+) -> None:
+    results = []
+    for report in reports:
+        call = known[report.key]
+        if isinstance(report, Finished):
+            results.append((call, Execution(held.epoch, report.result, report.duration_ms)))
+            continue
         record.publish(
             EventType.TOOL_PROGRESS, call_id=str(call.pk), fraction=round(report.fraction, 3), text=report.text[:500]
         )
-        return
-    record_result(record, call, Execution(held.epoch, report.result, report.duration_ms))
+    record_results(record, results)
 
 
 def start_ready(record: Recording, held: lease.Claim, slots: int = MOST_AT_ONCE) -> list[ToolCall]:
-    """Set as many ready calls executing as there are slots, with their lines in the panel."""
+    """Start as many ready calls of the run as there are slots."""
     ready = ToolCall.objects.filter(run_id=record.run.pk, status=CallStatus.READY)
-    calls = list(ready.order_by("pass_number", "index")[: max(slots, 0)])
+    return start(record, held, list(ready.order_by("pass_number", "index")[: max(slots, 0)]))
+
+
+def start(record: Recording, held: lease.Claim, calls: list[ToolCall]) -> list[ToolCall]:
+    """Set ready calls executing, with their lines in the panel."""
     by_timeout: dict[float, list[int]] = {}
     for call in calls:
         by_timeout.setdefault(timeout_of(call), []).append(call.pk)

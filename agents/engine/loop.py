@@ -48,7 +48,7 @@ def _pass(held: lease.Claim, turn: Turn) -> Turn:
     except ProviderError as error:
         return _unanswered(held, turn, error)
     turn, started = passes.record(held, turn, answer)
-    return run_ready(held, started) if started else turn
+    return run_ready(held, answer.place, started) if started else turn
 
 
 def _stopped(held: lease.Claim) -> Turn:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from django.db import connection
 from django.db.models import Max
 from django.db.models.functions import Now
 
@@ -24,16 +25,49 @@ class Execution:
     duration_ms: int
 
 
+_RESULT_COLUMNS = ("status", "result", "content", "duration_ms", "finished_at", "finished_seq")
+_FIELDS = {name: ToolCall._meta.get_field(name) for name in _RESULT_COLUMNS}
+# Written out, because this runs for every call: one round trip for all results, and no query to be compiled.
+_STORE_RESULT = (
+    f"UPDATE {ToolCall._meta.db_table} SET {', '.join(f'{name} = %s' for name in _RESULT_COLUMNS)} "
+    "WHERE id = %s AND status = %s AND exec_epoch = %s"
+)
+
+
+class NotExecuting(RuntimeError):
+    """A call that this driver has started is not executing any more, although nobody else may end it."""
+
+
 def record_result(record: Recording, call: ToolCall, done: Execution) -> bool:
     """Store the result of an executing call and show it; False if the call is not executing in this epoch."""
-    run, result = record.run, done.result
     changed = ToolCall.objects.filter(pk=call.pk, status=CallStatus.EXECUTING, exec_epoch=done.epoch).update(
-        **ended(call, result, record.run.next_event_seq, done.duration_ms)
+        **ended(call, done.result, record.run.next_event_seq, done.duration_ms)
     )
     if changed:
-        publish_result(record, call, result, done.duration_ms)
-        run.crash_count = 0
+        publish_result(record, call, done.result, done.duration_ms)
+        record.run.crash_count = 0
     return bool(changed)
+
+
+def record_results(record: Recording, finished: list[tuple[ToolCall, Execution]]) -> None:
+    """Store and show results that came together, in one statement.
+
+    Raises:
+        NotExecuting: one of them is not executing in its epoch; nothing may be written then.
+    """
+    rows = []
+    for call, done in finished:
+        seq = publish_result(record, call, done.result, done.duration_ms)
+        columns = ended(call, done.result, seq, done.duration_ms) | {"finished_at": record.now}
+        values = [_FIELDS[name].get_db_prep_save(columns[name], connection) for name in _RESULT_COLUMNS]
+        rows.append((*values, call.pk, CallStatus.EXECUTING.value, done.epoch))
+    if not rows:
+        return
+    with connection.cursor() as cursor:
+        cursor.executemany(_STORE_RESULT, rows)
+        if cursor.rowcount != len(rows):
+            raise NotExecuting(f"run {record.run.pk}: {[call.pk for call, _ in finished]}")
+    record.run.crash_count = 0
 
 
 def ended(call: ToolCall, result: ToolResult, seq: int, duration_ms: int) -> dict[str, Any]:

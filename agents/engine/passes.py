@@ -9,7 +9,7 @@ from agents import hints
 from agents.engine import lease, turns
 from agents.engine.cards import Effect, effect_of, new_card, publish_card, seal
 from agents.engine.duplicates import earlier_calls
-from agents.engine.execution import let_go, start_ready
+from agents.engine.execution import MOST_AT_ONCE, let_go, start
 from agents.engine.gate import Workplace, workplace
 from agents.engine.history import messages_for, outcomes_of
 from agents.engine.outcomes import publish_rejection
@@ -49,6 +49,7 @@ class Planned:
 class Answer:
     """What the model answered, judged and previewed, before it is recorded."""
 
+    place: Workplace
     response: ModelResponse
     messages_upto: int
     duration_ms: int
@@ -82,7 +83,7 @@ def ask(held: lease.Claim, turn: Turn) -> Answer:
     response = provider.ask(request, lambda text: hints.stream_text(held.run_id, number, text), held.stopped)
     duration_ms = round((time.perf_counter() - started) * 1000)
     planned = [_plan(place, index, call) for index, call in enumerate(response.calls)]
-    return Answer(response, upto, duration_ms, planned)
+    return Answer(place, response, upto, duration_ms, planned)
 
 
 def provider_config(place: Workplace) -> ProviderConfig:
@@ -140,10 +141,9 @@ def record(held: lease.Claim, turn: Turn, answer: Answer) -> tuple[Turn, list[To
         if turn.move == Move.CLOSE:
             _close(recording, turn, answer)
             return LEAVE, []
-        if _record_calls(recording, answer.planned):
-            started = start_ready(recording, held)
-            if started:
-                return Turn(Move.EXECUTE_READY), started
+        ready = _record_calls(recording, answer.planned)
+        if ready:
+            return Turn(Move.EXECUTE_READY), start(recording, held, ready[:MOST_AT_ONCE])
         return turns.settle(recording, held), []
 
 
@@ -151,6 +151,7 @@ def _record_pass(recording: Recording, turn: Turn, answer: Answer) -> None:
     run, usage = recording.run, answer.response.usage
     run.pass_number += 1
     run.asked_pass = max(run.asked_pass, run.pass_number)
+    run.messages_heard = answer.messages_upto
     run.crash_count = run.patience_tries = 0
     run.patience_since = None
     run.problem = ""
@@ -186,20 +187,17 @@ def _close(recording: Recording, turn: Turn, answer: Answer) -> None:
     turns.end(recording, RunStatus.SUCCEEDED, turn.reason, answer=answer.response.text)
 
 
-def _record_calls(recording: Recording, planned: list[Planned]) -> bool:
-    """Insert the calls with their cards and lines; True if some of them can start now."""
+def _record_calls(recording: Recording, planned: list[Planned]) -> list[ToolCall]:
+    """Insert the calls with their cards and lines; returns those that can start now."""
     if not planned:
-        return False
+        return []
     run = recording.run
     _find_duplicates(run.pk, [plan for plan in planned if plan.error is None])
     _limit_cards(run.pk, planned)
     for plan in planned:
         _set_status(recording, plan)
     ToolCall.objects.bulk_create([plan.row for plan in planned if plan.row.duplicate_of is None])
-    doubles = [plan.row for plan in planned if plan.row.duplicate_of is not None]
-    for row in doubles:
-        row.duplicate_of_id = row.duplicate_of.pk if row.duplicate_of else None
-    ToolCall.objects.bulk_create(doubles)
+    _insert_doubles([plan.row for plan in planned if plan.row.duplicate_of is not None])
     _insert_cards(recording, [plan for plan in planned if plan.row.status == CallStatus.AWAITING_APPROVAL])
     for plan in planned:
         if plan.row.status == CallStatus.REJECTED and plan.error is not None:
@@ -211,7 +209,14 @@ def _record_calls(recording: Recording, planned: list[Planned]) -> bool:
                 tool=plan.row.tool,
                 duplicate_of=str(plan.row.duplicate_of_id),
             )
-    return any(plan.row.status == CallStatus.READY for plan in planned)
+    return [plan.row for plan in planned if plan.row.status == CallStatus.READY]
+
+
+def _insert_doubles(rows: list[ToolCall]) -> None:
+    """After the calls that they repeat, whose ids they name."""
+    for row in rows:
+        row.duplicate_of_id = row.duplicate_of.pk if row.duplicate_of else None
+    ToolCall.objects.bulk_create(rows)
 
 
 def _find_duplicates(run_id: int, planned: list[Planned]) -> None:

@@ -113,10 +113,10 @@ def _after_pass(record: Recording, statuses: list[str]) -> Turn:
     run = record.run
     if run.pass_number == 0:
         return Turn(Move.ASK)
-    last = Pass.objects.only("messages_upto", "text", "closing").get(run_id=run.pk, number=run.pass_number)
-    has_news = run.message_count > last.messages_upto
+    has_news = run.message_count > run.messages_heard
     if not statuses and not has_news:
-        end(record, RunStatus.SUCCEEDED, ExitReason.FINAL_ANSWER, answer=last.text)
+        answer = Pass.objects.values_list("text", flat=True).get(run_id=run.pk, number=run.pass_number)
+        end(record, RunStatus.SUCCEEDED, ExitReason.FINAL_ANSWER, answer=answer)
         return LEAVE
     if not has_news and _denied_repeatedly(run, statuses):
         end(record, RunStatus.FAILED, ExitReason.DENIED_REPEATEDLY)

@@ -104,7 +104,7 @@ def _current_effect(due: _Approved) -> Effect | ToolError:
     try:
         return effect_of(due.tool, due.verdict.params, due.place.context(due.call))
     except ToolError as error:
-        return error
+        return Effect(due.card.sentence, Preview.impossible(error.message))
 
 
 def _may_start(record: Recording, due: _Approved, effect: Effect | ToolError) -> bool:
@@ -174,15 +174,11 @@ def _attempt(record: Recording, held: lease.Claim, due: _Approved, tool: Tool) -
     call = due.call
     list(Approval.objects.select_for_update().filter(pk=due.card.pk).values_list("pk"))
     context = due.place.context(call)
-    effect: Effect | ToolError
     try:
         with transaction.atomic():
             effect = effect_here(tool, call.params, context)
     except ToolError as error:
-        effect = error
-    if isinstance(effect, ToolError):
-        gone = Preview.impossible(effect.message)
-        effect = Effect(due.card.sentence, gone)
+        effect = Effect(due.card.sentence, Preview.impossible(error.message))
     if not _may_start(record, due, effect):
         return
     publish_start(record, call)

@@ -82,6 +82,7 @@ class Run(models.Model):
     asked_pass = models.PositiveSmallIntegerField(default=0)
     max_passes = models.PositiveSmallIntegerField(default=5)
     next_event_seq = models.PositiveIntegerField(default=1)
+    messages_heard = models.PositiveIntegerField(default=0)
     message_count = models.PositiveIntegerField(default=1)
     input_tokens = models.PositiveIntegerField(default=0)
     output_tokens = models.PositiveIntegerField(default=0)

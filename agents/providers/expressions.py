@@ -15,7 +15,19 @@ MAX_TEXT = 100_000
 _PADDING_METHODS = frozenset(
     {"center", "ljust", "rjust", "zfill", "expandtabs", "format", "format_map", "replace", "join"}
 )
-_PADDING_FILTERS = ("center", "format", "indent", "filesizeformat", "pprint", "replace", "urlize", "wordwrap")
+_PADDING_FILTERS = (
+    "attr",
+    "batch",
+    "center",
+    "format",
+    "indent",
+    "pprint",
+    "replace",
+    "slice",
+    "tojson",
+    "urlize",
+    "wordwrap",
+)
 
 
 class ExpressionError(ValueError):
@@ -39,16 +51,23 @@ class _Sandbox(ImmutableSandboxedEnvironment):
             raise ExpressionError("** is only allowed with small numbers")
         return super().call_binop(context, operator, left, right)
 
-    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        if isinstance(obj, str) and attr in _PADDING_METHODS:
-            return False
-        return super().is_safe_attribute(obj, attr, value)
-
     def getattr(self, obj: Any, attribute: str) -> Any:
         """A key of a result comes before a method of dict: `data.items` is the field named items."""
         if isinstance(obj, dict) and attribute in obj:
             return obj[attribute]
+        if _would_pad(obj, attribute):
+            return self.unsafe_undefined(obj, attribute)
         return super().getattr(obj, attribute)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        if _would_pad(obj, argument):
+            return self.unsafe_undefined(obj, argument)
+        return super().getitem(obj, argument)
+
+
+def _would_pad(obj: Any, attribute: Any) -> bool:
+    """Whether this method could make a text of any length out of a small number."""
+    return isinstance(obj, str) and attribute in _PADDING_METHODS
 
 
 _STRICT = _Sandbox(StrictUndefined)

@@ -172,13 +172,9 @@ class OpenAIProvider:
 
     def _read(self, reader: Reader, response: httpx2.Response) -> Received:
         try:
-            return reader.read(_body_bytes(response))
+            return reader.read(response.iter_bytes())
         except httpx2.HTTPError as error:
             raise bad_answer(f"The answer cannot be read: {quote(str(error), self._api_key)}") from error
-
-
-def _body_bytes(response: httpx2.Response) -> Iterator[bytes]:
-    return response.iter_bytes()
 
 
 def _encoded(body: dict[str, Any]) -> bytes:

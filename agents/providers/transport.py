@@ -26,6 +26,7 @@ WRITE_S = 20.0
 MAX_CONNECTIONS = 512
 MAX_IDLE_CONNECTIONS = 64
 IDLE_S = 30.0
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 
 _thread = threading.local()
@@ -221,7 +222,7 @@ def _proxy_for(base_url: str) -> httpcore2.Proxy | None:
     target = urllib.parse.urlsplit(base_url)
     proxies = urllib.request.getproxies()
     address = proxies.get(target.scheme) or proxies.get("all")
-    if not address or urllib.request.proxy_bypass(target.netloc):
+    if not address or target.hostname in _LOOPBACK or urllib.request.proxy_bypass(target.netloc):
         return None
     proxy = urllib.parse.urlsplit(address if "//" in address else f"http://{address}")
     auth = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Concatenate, ParamSpec
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.contrib.auth.views import redirect_to_login
@@ -21,12 +21,10 @@ from agents.schemas import LARGEST_ID
 
 PLACES_TO_RETURN_TO = frozenset({"home", "runs", "run", "approvals", "approval", "employees"})
 
-Rest = ParamSpec("Rest")
-MemberView = Callable[Concatenate[HttpRequest, Membership, Rest], HttpResponseBase]
-View = Callable[Concatenate[HttpRequest, Rest], HttpResponseBase]
+View = Callable[..., HttpResponseBase]
 
 
-def page(*methods: str) -> Callable[[MemberView[Rest]], View[Rest]]:
+def page(*methods: str) -> Callable[[View], View]:
     """A view that gets the asking member: others are sent to the login, and a Refusal becomes a page that says it.
 
     Args:
@@ -34,9 +32,9 @@ def page(*methods: str) -> Callable[[MemberView[Rest]], View[Rest]]:
     """
     allowed = [*methods, "HEAD"] if "GET" in methods else list(methods)
 
-    def decorate(view: MemberView[Rest]) -> View[Rest]:
+    def decorate(view: View) -> View:
         @functools.wraps(view)
-        def answered(request: HttpRequest, *args: Rest.args, **kwargs: Rest.kwargs) -> HttpResponseBase:
+        def answered(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if not request.user.is_authenticated:
                 return redirect_to_login(request.get_full_path() if request.method == "GET" else "/")
             member = member_in_session(request.user, request.session)
@@ -48,8 +46,7 @@ def page(*methods: str) -> Callable[[MemberView[Rest]], View[Rest]]:
             except Refusal as refusal:
                 return refused(request, member, refusal)
 
-        checked: View[Rest] = require_http_methods(allowed)(answered)
-        return checked
+        return require_http_methods(allowed)(answered)
 
     return decorate
 
@@ -63,7 +60,7 @@ def framed(
         "memberships": list(memberships_of(member.user)),
         "may_operate": member.may(Role.OPERATOR),
         "may_decide": member.may(Role.APPROVER),
-        "may_configure": member.may(Role.ADMIN) and request.user.is_staff,  # type: ignore[union-attr]
+        "may_configure": member.may(Role.ADMIN) and request.user.is_staff,
         "pending_cards": pending_cards(member.organization_id),
         "place": template.partition("/")[0],
     }

@@ -140,6 +140,16 @@ def test_an_equal_list_of_another_organisation_is_not_touched(acme: Organization
     assert not ListEntry.objects.filter(list=theirs).exists()
 
 
+def test_a_result_tells_what_the_record_is_now(acme: Organization) -> None:
+    first = ids(acme)[0]
+    updated = approve(UpdateRecord(), {"record_id": first, "changes": {"score": 9, "notes": "new"}}, acme, None)
+    assert updated.data["changed"] == {"score": 9, "notes": "new"}
+    assert (updated.data["record"]["score"], updated.data["record"]["version"]) == (9, 2)
+    judged = {"record_id": first, "qualification": "qualified", "reason": "It buys."}
+    record = approve(QualifyRecord(), judged, acme, None).data["record"]
+    assert (record["qualification"], record["qualification_reason"]) == ("qualified", "It buys.")
+
+
 @pytest.mark.parametrize("tool", WRITES)
 def test_every_write_runs_in_the_engines_transaction(tool: type[Tool]) -> None:
     assert tool.transactional

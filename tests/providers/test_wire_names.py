@@ -69,7 +69,10 @@ def test_a_description_is_cut_at_1024_characters_and_the_definition_itself_stays
 def test_history_keeps_its_very_objects_unless_a_name_is_illegal() -> None:
     names = WireNames(["data.searchRecords"])
     fine = {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "data__searchRecords"}}]}
-    dotted: dict[str, Any] = {"role": "assistant", "tool_calls": [{"id": "2", "function": {"name": "data.searchRecords"}}]}
+    dotted: dict[str, Any] = {
+        "role": "assistant",
+        "tool_calls": [{"id": "2", "function": {"name": "data.searchRecords"}}],
+    }
     kept, changed = names.messages([fine, dotted])
     assert kept is fine
     assert changed["tool_calls"][0]["function"]["name"] == "data__searchRecords"

@@ -20,9 +20,7 @@ def world() -> World:
 def colleagues(world: World, count: int) -> None:
     start = Employee.objects.count()
     for number in range(start, start + count):
-        mate = Employee.objects.create(
-            organization=world.acme, name=f"Mate {number}", provider=world.employee.provider
-        )
+        mate = Employee.objects.create(organization=world.acme, name=f"Mate {number}", provider=world.employee.provider)
         mate.grants.create(tool=SEARCH)
 
 

@@ -107,7 +107,9 @@ def test_the_number_of_queries_does_not_grow(world: World) -> None:
     for _ in range(2):
         for _ in range(4):
             world.call(world.run())
-        with CaptureQueriesContext(connection, ) as queries:
+        with CaptureQueriesContext(
+            connection,
+        ) as queries:
             client.get("/api/runs")
         counts.append(len(queries))
     assert counts[0] == counts[1] <= 4

@@ -72,7 +72,6 @@ def test_another_organisations_request_id_is_another_run(world: World) -> None:
         ("employee_id", None),
         ("client_request_id", "x" * 201),
         ("client_request_id", "a\x00"),
-        ("mode", "no-such-mode"),
         ("mode", "x" * 10_000),
         ("tsak", "misspelt"),
     ],

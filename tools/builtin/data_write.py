@@ -16,14 +16,14 @@ from tools.records.fields import (
     Sparse,
 )
 from tools.records.models import ListEntry, RecordList
-from tools.records.queries import chosen, detail_of, one_record
+from tools.records.queries import chosen, one_record, row_of
 
 from .data_base import RecordWrite, author_of, nothing_to_do, require_selection
 from .data_words import bold, changes_in_words, named, shown, subject, values_in_words
 
 
 class CreateRecord(RecordWrite):
-    """data: {record}."""
+    """data: {record}, a row as data.searchRecords gives it."""
 
     name = "data.createRecord"
     display_name = "Create a record"
@@ -42,11 +42,11 @@ class CreateRecord(RecordWrite):
 
     def apply(self, params: Params, effect: Preview, context: ToolContext) -> ToolResult:
         record = create_record(context.organization_id, effect.targets[0].after, author_of(context))
-        return ToolResult.ok({"record": detail_of(record)}, f"Created record {record.name}")
+        return ToolResult.ok({"record": row_of(record)}, f"Created record {record.name}")
 
 
 class UpdateRecord(RecordWrite):
-    """data: {record, changed}; `changed` names the fields."""
+    """data: {record, changed}; `changed` holds the new values by field."""
 
     name = "data.updateRecord"
     display_name = "Update a record"
@@ -83,14 +83,13 @@ class UpdateRecord(RecordWrite):
     def apply(self, params: Params, effect: Preview, context: ToolContext) -> ToolResult:
         update_records(context.organization_id, effect.targets, author_of(context))
         record = one_record(context.organization_id, effect.targets[0].id)
-        changed = list(effect.targets[0].after)
-        return ToolResult.ok(
-            {"record": detail_of(record), "changed": changed}, f"Updated record {record.name}: {', '.join(changed)}"
-        )
+        changed = effect.targets[0].after
+        summary = f"Updated record {record.name}: {', '.join(changed)}"
+        return ToolResult.ok({"record": row_of(record), "changed": changed}, summary)
 
 
 class QualifyRecord(RecordWrite):
-    """data: {record}."""
+    """data: {record}, a row as data.searchRecords gives it, and its `qualification_reason`."""
 
     name = "data.qualifyRecord"
     display_name = "Qualify a record"
@@ -122,7 +121,8 @@ class QualifyRecord(RecordWrite):
     def apply(self, params: Params, effect: Preview, context: ToolContext) -> ToolResult:
         update_records(context.organization_id, effect.targets, author_of(context))
         record = one_record(context.organization_id, effect.targets[0].id)
-        return ToolResult.ok({"record": detail_of(record)}, f"Marked record {record.name} as {params.qualification}")
+        row = {**row_of(record), "qualification_reason": record.qualification_reason}
+        return ToolResult.ok({"record": row}, f"Marked record {record.name} as {params.qualification}")
 
 
 class AddToList(RecordWrite):

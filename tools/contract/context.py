@@ -3,11 +3,10 @@
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-if TYPE_CHECKING:
-    from .preview import Preview
-    from .result import ToolResult
+from .preview import Preview
+from .result import ToolResult
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,7 @@ def _no_progress(_fraction: float, _text: str) -> None:
     return None
 
 
-def _no_calls(name: str, _params: dict[str, Any]) -> "ToolResult":
+def _no_calls(name: str, _params: dict[str, Any]) -> ToolResult:
     raise RuntimeError(f"call_tool({name!r}) is not available outside a run")
 
 
@@ -55,10 +54,10 @@ class ToolContext:
     mode: str = "general"
     session: dict[str, Any] = field(default_factory=dict)
     credentials: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    preview: "Preview | None" = None
+    preview: Preview | None = None
     logger: logging.Logger = field(default_factory=lambda: logging.getLogger("gadget.tools"))
     progress: Callable[[float, str], None] = _no_progress
-    call_tool: "Callable[[str, dict[str, Any]], ToolResult]" = _no_calls
+    call_tool: Callable[[str, dict[str, Any]], ToolResult] = _no_calls
 
     def with_progress(self, progress: Callable[[float, str], None]) -> Self:
         """The same, but reporting elsewhere."""

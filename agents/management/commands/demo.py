@@ -10,7 +10,6 @@ from agents.demo import RealModel, build
 from agents.demo.building import PASSWORD
 from agents.demo.staff import OUTSIDER, PEOPLE
 
-OPENAI_ADDRESS = "https://api.openai.com/v1"
 USUAL_MODEL = "gpt-5-mini"
 
 
@@ -40,6 +39,6 @@ class Command(BaseCommand):
 
 def _real_model() -> RealModel | None:
     base_url, api_key = settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY
-    if not api_key and base_url == OPENAI_ADDRESS:
+    if not (api_key or base_url):
         return None
     return RealModel(base_url, api_key, os.environ.get("OPENAI_MODEL", "").strip() or USUAL_MODEL)

@@ -1,0 +1,206 @@
+// Cards: guards against hasty and blind clicks, and decisions through the REST API; without this script they are plain forms.
+import { announce } from "./announce.js";
+import { elementFrom, pageFrom } from "./fragments.js";
+import { countDown, localTimes } from "./times.js";
+
+const INERT_MS = 400;
+const places = new WeakMap();
+const movedAt = new WeakMap();
+
+const csrfToken = () => document.querySelector('meta[name="csrf-token"]').content;
+const topOf = (element) => Math.round(element.getBoundingClientRect().top + scrollY);
+const fragment = (id, newest) => `/approvals/${id}/card/${newest ? "?newest=1" : ""}`;
+
+// A card that has just appeared or moved takes no click for 0.4 s: the click was meant for what stood there before.
+export function noteMoves() {
+  for (const card of document.querySelectorAll("[data-card]")) {
+    const top = topOf(card);
+    if (places.get(card) !== top) {
+      places.set(card, top);
+      movedAt.set(card, performance.now());
+    }
+  }
+}
+
+function isInert(card) {
+  return performance.now() - (movedAt.get(card) ?? performance.now()) < INERT_MS;
+}
+
+function clampsIn(card) {
+  return [...card.querySelectorAll(".sentence .clamp, .facts .clamp, .effect .clamp, .changed .clamp")].filter(
+    (clamp) => !clamp.closest(".rest"),
+  );
+}
+
+// At destructive level Approve stays off until every shortened value was opened once.
+function guardClamps(card) {
+  const unread = new Set(clampsIn(card));
+  const button = card.querySelector(".approve-button");
+  const hint = card.querySelector("[data-unread]");
+  const show = () => {
+    button.disabled = unread.size > 0;
+    hint.hidden = unread.size === 0;
+  };
+  for (const clamp of unread) {
+    clamp.addEventListener("toggle", () => {
+      unread.delete(clamp);
+      show();
+    });
+  }
+  show();
+}
+
+export function prepareCards() {
+  noteMoves();
+  for (const card of document.querySelectorAll("[data-card]:not([data-prepared])")) {
+    card.dataset.prepared = "";
+    if (card.classList.contains("level-destructive") && card.querySelector(".approve-button")) {
+      guardClamps(card);
+    }
+    for (const form of card.querySelectorAll("[data-only-user]")) {
+      form.hidden = form.dataset.onlyUser !== document.body.dataset.user;
+    }
+  }
+}
+
+function say(card, text) {
+  const note = card.querySelector("[data-outcome]");
+  if (note) {
+    note.textContent = text;
+    note.hidden = false;
+  }
+  announce(text);
+}
+
+function lock(card) {
+  card.dataset.locked = "";
+  for (const control of card.querySelectorAll(".decide :is(button, input, select, textarea)")) {
+    control.disabled = true;
+  }
+}
+
+function unlock(card) {
+  delete card.dataset.locked;
+  for (const control of card.querySelectorAll(".decide :is(button, input, select, textarea)")) {
+    control.disabled = false;
+  }
+  if (card.classList.contains("level-destructive") && card.querySelector(".approve-button")) {
+    guardClamps(card);
+  }
+}
+
+// The card as it is now, in the place of the one that was shown.
+export async function showCardNow(card, newest) {
+  const fresh = (await pageFrom(fragment(card.dataset.card, newest))).querySelector("[data-card]");
+  if (!fresh || !card.isConnected) {
+    return;
+  }
+  const now = elementFrom(fresh.outerHTML);
+  card.replaceWith(now);
+  localTimes(now);
+  countDown(now);
+  prepareCards();
+}
+
+function offerNewCard(card) {
+  lock(card);
+  say(card, "This card has changed since it was shown. Nothing was decided. ");
+  const button = Object.assign(document.createElement("button"), {
+    type: "button",
+    className: "secondary",
+    textContent: "Show the new card and what changed",
+  });
+  button.addEventListener("click", () => showCardNow(card, true));
+  card.querySelector("[data-outcome]")?.append(button);
+}
+
+function bodyOf(form, card, submitter) {
+  const field = (name) => form.elements.namedItem(name)?.value ?? "";
+  switch (form.dataset.action) {
+    case "approve":
+      return {
+        address: `/api/approvals/${card.dataset.card}/approve`,
+        body: { digest: card.dataset.digest, decision_id: crypto.randomUUID?.() ?? "", grace_s: Number(form.dataset.grace), confirm: field("confirm") },
+      };
+    case "deny":
+      return {
+        address: `/api/approvals/${card.dataset.card}/deny`,
+        body: { digest: card.dataset.digest, decision_id: crypto.randomUUID?.() ?? "", reason: [field("preset"), field("reason")].filter(Boolean).join(". ") },
+      };
+    case "undo":
+      return { address: `/api/approvals/${card.dataset.card}/undo`, body: {} };
+    default:
+      return {
+        address: `/api/tool_calls/${form.dataset.call}/resolve`,
+        body: { outcome: submitter?.value ?? "", reason: field("reason") },
+      };
+  }
+}
+
+async function post({ address, body }) {
+  return fetch(address, {
+    method: "POST",
+    credentials: "same-origin",
+    headers: { "Content-Type": "application/json", "X-CSRFToken": csrfToken() },
+    body: JSON.stringify(body),
+  });
+}
+
+function wordsOf(problem) {
+  const when = problem.decided_at ? `, ${new Date(problem.decided_at).toLocaleString()}` : "";
+  return `Not done: ${problem.detail}${when}.`;
+}
+
+async function decide(form, card, submitter) {
+  const request = bodyOf(form, card, submitter);
+  lock(card);
+  let response;
+  try {
+    response = await post(request);
+  } catch {
+    unlock(card);
+    say(card, "Gadget could not be reached. It is not known whether your decision arrived: the card shows it as soon as it does.");
+    return;
+  }
+  if (response.ok) {
+    await showCardNow(card, form.dataset.action === "undo");
+    return;
+  }
+  const problem = await response.json().catch(() => ({ detail: `the server answered ${response.status}` }));
+  if (response.status === 412 || problem.approval_status === "superseded") {
+    offerNewCard(card);
+  } else if (response.status === 409 || response.status === 410) {
+    say(card, wordsOf(problem));
+    await showCardNow(card, false);
+    announce(wordsOf(problem));
+  } else {
+    unlock(card);
+    say(card, wordsOf(problem));
+  }
+}
+
+function withToken(form) {
+  if (!form.elements.namedItem("csrfmiddlewaretoken")) {
+    form.append(Object.assign(document.createElement("input"), { type: "hidden", name: "csrfmiddlewaretoken", value: csrfToken() }));
+  }
+}
+
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  const card = form.closest("[data-card]");
+  if (!card || !form.dataset.action) {
+    return;
+  }
+  if (isInert(card) || card.hasAttribute("data-locked")) {
+    event.preventDefault();
+    return;
+  }
+  if (form.dataset.action === "edit") {
+    withToken(form);
+    return;
+  }
+  event.preventDefault();
+  decide(form, card, event.submitter);
+});
+
+new ResizeObserver(noteMoves).observe(document.body);

@@ -1,0 +1,28 @@
+// On every page: times, cards, and the number of waiting cards kept true.
+import { prepareCards } from "./cards.js";
+import { LastingSocket } from "./socket.js";
+import { countDown, localTimes } from "./times.js";
+
+document.documentElement.classList.add("scripted");
+localTimes(document);
+countDown(document);
+prepareCards();
+
+for (const form of document.querySelectorAll("[data-submit-on-change]")) {
+  form.addEventListener("change", () => form.requestSubmit());
+}
+
+const bareTitle = document.title.replace(/^\(\d+\) /, "");
+
+function showPending(pending) {
+  for (const badge of document.querySelectorAll("[data-pending]")) {
+    badge.textContent = String(pending);
+    badge.hidden = pending === 0;
+  }
+  document.title = pending ? `(${pending}) ${bareTitle}` : bareTitle;
+  document.dispatchEvent(new CustomEvent("inbox-changed", { detail: { pending } }));
+}
+
+new LastingSocket(() => document.body.dataset.inbox, {
+  onMessage: (message) => message.type === "inbox_changed" && showPending(message.payload.pending),
+});

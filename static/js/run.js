@@ -1,0 +1,115 @@
+// The live activity panel: lines in order of their numbers, none lost, none twice, however often the connection breaks.
+import { announce } from "./announce.js";
+import { noteMoves, prepareCards } from "./cards.js";
+import { elementFrom } from "./fragments.js";
+import { LastingSocket } from "./socket.js";
+import { countDown, localTimes } from "./times.js";
+import { visible } from "./visible.js";
+
+const run = document.querySelector("[data-run]");
+const panel = document.getElementById("panel");
+const lostBar = document.querySelector("[data-lost]");
+let last = Number(panel.dataset.after);
+let askedAfter = -1;
+
+const STATUS_OF = {
+  pass_started: "running",
+  tool_start: "running",
+  assistant_message: "running",
+  run_waiting: "waiting",
+  run_needs_attention: "needs_attention",
+  run_resumed: "queued",
+};
+const NAME_OF = {
+  queued: "Queued",
+  running: "Running",
+  waiting: "Waiting for a decision",
+  needs_attention: "Needs attention",
+  succeeded: "Succeeded",
+  failed: "Failed",
+  cancelled: "Cancelled",
+};
+
+function showStatus(status) {
+  run.dataset.runStatus = status;
+  const badge = run.querySelector("[data-badge]");
+  badge.textContent = NAME_OF[status] ?? status;
+  badge.className = `badge status-${status}`;
+  for (const part of run.querySelectorAll("[data-when]")) {
+    part.hidden = !part.dataset.when.split(" ").includes(status);
+  }
+}
+
+function inSlot(slot) {
+  return slot ? panel.querySelector(`[data-slot="${CSS.escape(slot)}"]`) : null;
+}
+
+function place(line) {
+  const earlier = inSlot(line.dataset.slot);
+  const wasOpen = Boolean(earlier?.querySelector(".unfold[open]"));
+  if (earlier) {
+    earlier.replaceWith(line);
+    line.querySelector(".unfold")?.toggleAttribute("open", wasOpen);
+  } else {
+    panel.append(line);
+  }
+  localTimes(line);
+  countDown(line);
+  prepareCards();
+  announce(line.dataset.announce);
+}
+
+function showEvent(message) {
+  if (message.seq <= last) {
+    return;
+  }
+  if (message.seq > last + 1) {
+    if (askedAfter !== last) {
+      askedAfter = last;
+      socket.send({ after: last });
+    }
+    return;
+  }
+  last = message.seq;
+  panel.dataset.after = String(last);
+  const line = message.html && elementFrom(message.html);
+  if (line) {
+    place(line);
+  }
+  const status = message.type === "run_finished" ? message.payload.status : STATUS_OF[message.type];
+  if (status) {
+    showStatus(status);
+  }
+}
+
+function showText({ pass_number: pass, text }) {
+  const slot = `text-${pass}`;
+  let line = inSlot(slot);
+  if (line && !line.classList.contains("streaming")) {
+    return;
+  }
+  if (!line) {
+    line = document.createElement("li");
+    line.className = "line says streaming";
+    line.dataset.slot = slot;
+    line.append(Object.assign(document.createElement("p"), { className: "text" }));
+    panel.append(line);
+  }
+  line.firstChild.append(visible(text));
+  noteMoves();
+}
+
+const socket = new LastingSocket(() => `${panel.dataset.socket}?after=${last}`, {
+  onMessage: (message) => (message.seq === null ? showText(message.payload) : showEvent(message)),
+  onOpen: () => {
+    askedAfter = -1;
+    lostBar.hidden = true;
+  },
+  onLost: () => {
+    lostBar.hidden = false;
+  },
+  onEnd: (code) => {
+    lostBar.textContent = code === 4401 ? "You are not logged in any more. Reload the page." : "This run is not there any more.";
+    lostBar.hidden = false;
+  },
+});

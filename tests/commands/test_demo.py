@@ -1,0 +1,151 @@
+"""`manage.py demo` makes two organisations, may be repeated, and is refused where it could do harm."""
+
+from io import StringIO
+
+import pytest
+from django.contrib.auth import authenticate
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from agents import audit, demo
+from agents.demo.staff import PEOPLE, SCRIPTED_WORKERS
+from agents.engine.toolbox import installed_toolbox
+from agents.models import Employee, Grant, Membership, ModelProvider, Organization, Role
+from agents.providers.scripts import scripts_from
+from tools.contract import Level
+from tools.records.models import Record
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def debug(settings: Settings) -> None:
+    settings.DEBUG = True
+
+
+def run_demo(*arguments: str) -> str:
+    told = StringIO()
+    call_command("demo", *arguments, stdout=told)
+    return told.getvalue()
+
+
+def rows() -> dict[str, int]:
+    kinds = (Organization, User, Membership, ModelProvider, Employee, Grant, Record)
+    return {kind.__name__: kind._default_manager.count() for kind in kinds}
+
+
+def level_of(tool: str) -> Level:
+    found = installed_toolbox().get_tool(tool)
+    assert found is not None, f"{tool} is granted but not installed"
+    return found.level
+
+
+def test_it_tells_the_users_and_their_password() -> None:
+    told = run_demo()
+    for word in ("viewer", "operator", "approver", "admin", "outsider", "gadget-demo"):
+        assert word in told
+
+
+def test_every_role_has_a_person_who_can_log_in() -> None:
+    run_demo()
+    acme = Organization.objects.get(slug="acme-demo")
+    for username, role in PEOPLE.items():
+        assert authenticate(None, username=username, password="gadget-demo") is not None
+        assert Membership.objects.get(user__username=username).role == role
+    assert acme.memberships.count() == 4
+    assert [member.organization.slug for member in Membership.objects.filter(user__username="outsider")] == [
+        "other-demo"
+    ]
+
+
+def test_nobody_is_superuser_and_only_admins_come_into_the_admin() -> None:
+    run_demo()
+    assert not User.objects.filter(is_superuser=True).exists()
+    assert set(User.objects.filter(is_staff=True).values_list("username", flat=True)) == {"admin", "outsider"}
+
+
+def test_three_employees_reach_read_write_and_destructive() -> None:
+    run_demo()
+    highest = {
+        employee.name: max((level_of(grant.tool) for grant in employee.grants.all()), key=lambda level: level.rank)
+        for employee in Employee.objects.filter(organization__slug="acme-demo")
+    }
+    assert highest == {"Robin": Level.DRAFT, "Dana": Level.WRITE, "Morgan": Level.DESTRUCTIVE}
+
+
+def test_every_example_task_is_known_to_its_script() -> None:
+    run_demo()
+    for worker in SCRIPTED_WORKERS:
+        employee = Employee.objects.get(organization__slug="acme-demo", name=worker.name)
+        scripts = scripts_from(employee.provider.script)
+        assert {script.title for script in scripts} == set(employee.example_tasks)
+        for task in employee.example_tasks:
+            assert any(script.task.search(task) for script in scripts), task
+
+
+def test_about_500_companies_and_a_few_elsewhere() -> None:
+    run_demo()
+    assert Record.objects.filter(organization__slug="acme-demo").count() == 500
+    assert Record.objects.filter(organization__slug="other-demo").count() == 3
+
+
+def test_a_repetition_doubles_nothing_and_says_so() -> None:
+    run_demo()
+    before = rows()
+    assert "up to date" in run_demo()
+    assert rows() == before
+
+
+def test_a_changed_script_is_brought_up_to_date_and_recorded() -> None:
+    run_demo()
+    provider = ModelProvider.objects.get(name="Script of Dana")
+    script = provider.script
+    ModelProvider.objects.filter(pk=provider.pk).update(script="scripts:\n- {task: x, answer: y}\n")
+    assert "Script of Dana" in run_demo()
+    provider.refresh_from_db()
+    assert provider.script == script
+    for organization in Organization.objects.all():
+        assert audit.verify(organization.pk) == []
+        assert organization.audit_entries.filter(action="demo.built").exists()
+
+
+def test_an_account_that_exists_keeps_its_password_and_its_rights() -> None:
+    User.objects.create_superuser("admin", password="my own password")
+    run_demo()
+    assert authenticate(None, username="admin", password="my own password") is not None
+    assert authenticate(None, username="admin", password="gadget-demo") is None
+
+
+def test_without_debug_it_is_refused_unless_forced(settings: Settings) -> None:
+    settings.DEBUG = False
+    with pytest.raises(CommandError, match="--force"):
+        run_demo()
+    assert not Organization.objects.exists()
+    run_demo("--force")
+    assert Organization.objects.count() == 2
+
+
+def test_with_a_model_at_hand_one_more_employee_works_on_it(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_demo()
+    assert not Employee.objects.filter(name="Alex").exists()
+    settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY = "http://localhost:9/v1", "sk-demo"
+    monkeypatch.setenv("OPENAI_MODEL", "small-model")
+    told = run_demo()
+    assert "sk-demo" not in told
+    alex = Employee.objects.select_related("provider").get(name="Alex")
+    assert (alex.model, alex.provider.kind) == ("small-model", "openai")
+    assert (alex.provider.base_url, alex.provider.api_key) == ("http://localhost:9/v1", "sk-demo")
+    assert "up to date" in run_demo()
+
+
+def test_a_repetition_asks_the_database_little(django_assert_max_num_queries: DjangoAssertNumQueries) -> None:
+    demo.build()
+    with django_assert_max_num_queries(60):
+        demo.build()
+
+
+def test_every_role_is_played() -> None:
+    assert set(PEOPLE.values()) == set(Role)

@@ -1,0 +1,311 @@
+"""A scripted employee does what its YAML says, and only the messages decide what comes next."""
+
+import json
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from agents.providers import (
+    CallOutcome,
+    ModelRequest,
+    ModelResponse,
+    ProviderConfig,
+    ProviderError,
+    ProviderStopped,
+    provider_for,
+)
+from tests.providers.conftest import TOOLS
+
+FOLLOW_UP = """
+scripts:
+  - task: "(?i)deactivate (?P<region>[a-z]+)"
+    title: Deactivate a region
+    passes:
+      - text: "Let me look."
+        calls:
+          - {tool: data.searchRecords, params: {region: "{{ match.region | upper }}", limit: 5}}
+          - {tool: utility.now}
+      - text: "Checking nothing."
+        when: "{{ results('data.searchRecords')[0].data.total == 0 }}"
+        calls: [{tool: never.called}]
+      - text: "Updating {{ last('data.searchRecords').data.total }} records."
+        calls:
+          - tool: data.updateRecord
+            for_each: "{{ last('data.searchRecords').data.records }}"
+            when: item.status == 'active'
+            params: {record_id: "{{ item.id }}", changes: {status: inactive, note: "no. {{ index }}"}}
+    answer: >-
+      {{ results('data.updateRecord') | length }} changed;
+      denied: {{ denied() | map(attribute='reason') | join(', ') }}
+  - task: weather
+    answer: It is sunny.
+"""
+RECORDS = [{"id": 11, "status": "active"}, {"id": 12, "status": "inactive"}, {"id": 13, "status": "active"}]
+
+
+class Conversation:
+    """Plays a run against a script: what the provider asks for is answered with given outcomes."""
+
+    def __init__(self, script: str, task: str) -> None:
+        self.provider = provider_for(ProviderConfig("scripted", script=script))
+        self.messages: list[dict[str, Any]] = [{"role": "system", "content": "x"}, {"role": "user", "content": task}]
+        self.outcomes: list[CallOutcome] = []
+        self.heard: list[str] = []
+        self.passes = 0
+
+    def ask(self, *, closing: bool = False) -> ModelResponse:
+        self.heard.clear()
+        deadline = time.monotonic() + 10
+        request = ModelRequest("script", self.messages, TOOLS, deadline, closing, lambda: self.outcomes)
+        response = self.provider.ask(request, self.heard.append, threading.Event())
+        self.messages.append(response.message)
+        self.passes += 1
+        return response
+
+    def settle(self, response: ModelResponse, outcomes: Sequence[tuple[str, Any]]) -> None:
+        """Give each call of the response its status and its data, or the reason."""
+        for index, (call, (status, value)) in enumerate(zip(response.calls, outcomes, strict=True)):
+            succeeded = status == "succeeded"
+            self.outcomes.append(
+                CallOutcome(
+                    pass_number=self.passes,
+                    index=index,
+                    tool=call.tool,
+                    params=json.loads(call.arguments),
+                    status=status,
+                    success=succeeded,
+                    data=value if succeeded else None,
+                    summary="",
+                    reason="" if succeeded else value,
+                )
+            )
+            self.messages.append({"role": "tool", "tool_call_id": call.provider_call_id, "content": status})
+
+    def say(self, text: str) -> None:
+        self.messages.append({"role": "user", "content": text})
+
+
+def asked_for(response: ModelResponse) -> list[tuple[str, Any]]:
+    return [(call.tool, json.loads(call.arguments)) for call in response.calls]
+
+
+def play_search(conversation: Conversation) -> None:
+    found = {"total": 3, "records": RECORDS}
+    conversation.settle(conversation.ask(), [("succeeded", found), ("succeeded", {"now": "2026"})])
+
+
+def test_a_script_is_played_from_task_to_answer() -> None:
+    conversation = Conversation(FOLLOW_UP, "please deactivate eu")
+    first = conversation.ask()
+    assert asked_for(first) == [("data.searchRecords", {"region": "EU", "limit": 5}), ("utility.now", {})]
+    assert first.text == "Let me look."
+    conversation.settle(first, [("succeeded", {"total": 3, "records": RECORDS}), ("succeeded", {})])
+    second = conversation.ask()
+    assert second.text == "Updating 3 records."
+    assert asked_for(second) == [
+        ("data.updateRecord", {"record_id": 11, "changes": {"status": "inactive", "note": "no. 0"}}),
+        ("data.updateRecord", {"record_id": 13, "changes": {"status": "inactive", "note": "no. 2"}}),
+    ]
+    conversation.settle(second, [("succeeded", {}), ("denied", "wrong one")])
+    last = conversation.ask()
+    assert last.text == "1 changed; denied: wrong one"
+    assert last.calls == ()
+    assert last.message == {"role": "assistant", "content": last.text}
+
+
+def test_the_same_messages_give_the_same_answer() -> None:
+    conversation = Conversation(FOLLOW_UP, "deactivate eu")
+    play_search(conversation)
+    once = conversation.ask()
+    del conversation.messages[-1]
+    again = conversation.ask()
+    assert again == once
+
+
+def test_ids_are_unique_in_the_run_and_the_message_has_the_shape_of_chat_completions() -> None:
+    conversation = Conversation(FOLLOW_UP, "deactivate eu")
+    play_search(conversation)
+    response = conversation.ask()
+    entries = [entry for message in conversation.messages for entry in message.get("tool_calls", ())]
+    assert len({entry["id"] for entry in entries}) == len(entries) == 4
+    assert response.message["role"] == "assistant"
+    assert entries[-1] == {
+        "id": response.calls[-1].provider_call_id,
+        "type": "function",
+        "function": {"name": "data.updateRecord", "arguments": response.calls[-1].arguments},
+    }
+
+
+def test_text_is_streamed_word_by_word() -> None:
+    conversation = Conversation('scripts: [{task: ., answer: "One  two\\n\\nthree — four. "}]', "x")
+    response = conversation.ask()
+    assert "".join(conversation.heard) == response.text == "One  two\n\nthree — four. "
+    assert len(conversation.heard) >= 5
+
+
+def test_an_unknown_task_is_answered_with_the_tasks_that_can_be_played() -> None:
+    response = Conversation(FOLLOW_UP, "bake a cake").ask()
+    assert response.calls == ()
+    assert "- Deactivate a region" in response.text
+    assert "- weather" in response.text
+
+
+def test_a_message_that_a_script_knows_starts_that_script() -> None:
+    conversation = Conversation(FOLLOW_UP, "deactivate eu")
+    play_search(conversation)
+    conversation.say("rather: the weather")
+    assert conversation.ask().text == "It is sunny."
+
+
+def test_a_message_after_the_answer_that_no_script_knows_is_answered_with_the_tasks() -> None:
+    conversation = Conversation(FOLLOW_UP, "weather")
+    conversation.ask()
+    conversation.say("thank you")
+    assert "- Deactivate a region" in conversation.ask().text
+
+
+def test_a_message_in_the_middle_that_no_script_knows_does_not_end_the_script() -> None:
+    conversation = Conversation(FOLLOW_UP, "deactivate eu")
+    play_search(conversation)
+    conversation.say("be careful")
+    assert conversation.ask().calls[0].tool == "data.updateRecord"
+
+
+def test_the_same_task_again_starts_anew_and_sees_only_its_own_results() -> None:
+    conversation = Conversation(FOLLOW_UP, "deactivate eu")
+    play_search(conversation)
+    conversation.settle(conversation.ask(), [("succeeded", {}), ("succeeded", {})])
+    assert conversation.ask().text.startswith("2 changed")
+    conversation.say("deactivate uk")
+    response = conversation.ask()
+    assert asked_for(response)[0] == ("data.searchRecords", {"region": "UK", "limit": 5})
+    conversation.settle(response, [("succeeded", {"total": 1, "records": RECORDS[:1]}), ("succeeded", {})])
+    conversation.settle(conversation.ask(), [("denied", "no")])
+    assert conversation.ask().text == "0 changed; denied: no"
+
+
+def test_a_closing_pass_answers_without_calls_and_with_what_there_is() -> None:
+    response = Conversation(FOLLOW_UP, "deactivate eu").ask(closing=True)
+    assert response.calls == ()
+    assert response.text == "0 changed; denied: "
+    broken = "scripts: [{task: ., answer: 'Found {{ last().data.total }}.'}]"
+    assert Conversation(broken, "x").ask(closing=True).text
+
+
+def test_a_run_that_is_continued_after_its_closing_pass_plays_on() -> None:
+    conversation = Conversation(FOLLOW_UP, "deactivate eu")
+    play_search(conversation)
+    conversation.ask(closing=True)
+    assert conversation.ask().calls[0].tool == "data.updateRecord"
+
+
+def test_a_pass_without_calls_flows_into_the_next() -> None:
+    script = """
+scripts:
+  - task: go
+    passes:
+      - text: First.
+      - {text: Second., calls: [{tool: utility.now, when: "offered('utility.then')"}]}
+      - {text: Third., calls: [{tool: utility.now, when: "offered('utility.now')"}]}
+    answer: Over.
+"""
+    conversation = Conversation(script, "go")
+    response = conversation.ask()
+    assert response.text == "First.\n\nSecond.\n\nThird." == "".join(conversation.heard)
+    assert len(response.calls) == 1
+    conversation.settle(response, [("succeeded", {})])
+    assert conversation.ask().text == "Over."
+
+
+def test_whole_expressions_keep_their_type() -> None:
+    params = (
+        '{n: "{{ 2 + 3 }}", list: "{{ [1, {}] }}", neg: "{{ -1 }}", text: "{{ 1 }} of {{ 2 }}", plain: 7, none: null}'
+    )
+    script = f"scripts: [{{task: ., answer: x, passes: [{{calls: [{{tool: t, params: {params}}}]}}]}}]"
+    expected = {"n": 5, "list": [1, {}], "neg": -1, "text": "1 of 2", "plain": 7, "none": None}
+    assert asked_for(Conversation(script, "x").ask()) == [("t", expected)]
+
+
+def test_a_model_that_writes_bad_json_can_be_played() -> None:
+    script = "scripts: [{task: ., answer: x, passes: [{calls: [{tool: t, arguments: '{\"a\": '}]}]}]"
+    response = Conversation(script, "x").ask()
+    assert response.calls[0].arguments == '{"a": '
+    assert response.message["tool_calls"][0]["function"]["arguments"] == "{}"
+
+
+def test_a_failure_comes_as_often_as_the_script_says() -> None:
+    script = """
+scripts:
+  - task: flaky
+    passes:
+      - {fail: {code: rate_limited, message: Slow down, retry_after: 2, times: 2}, calls: [{tool: utility.now}]}
+    answer: Over.
+"""
+    conversation = Conversation(script, "a flaky task")
+    for _ in range(2):
+        with pytest.raises(ProviderError, match="Slow down") as caught:
+            conversation.ask()
+        assert (caught.value.code, caught.value.transient, caught.value.retry_after) == ("rate_limited", True, 2)
+    assert len(conversation.ask().calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("failure", "transient"),
+    [("{code: bad_key}", False), ("{code: server_error}", True), ("{code: bad_key, transient: true}", True)],
+)
+def test_a_failure_without_times_comes_always(failure: str, transient: bool) -> None:
+    conversation = Conversation(f"scripts: [{{task: ., answer: x, passes: [{{fail: {failure}}}]}}]", "x")
+    for _ in range(3):
+        with pytest.raises(ProviderError) as caught:
+            conversation.ask()
+        assert caught.value.transient is transient
+
+
+def ask_slowly(*, within: float, stopped: threading.Event) -> None:
+    script = "scripts: [{task: ., answer: x, passes: [{delay_ms: 60000, text: one two three}]}]"
+    messages = [{"role": "user", "content": "x"}]
+    request = ModelRequest("m", messages, [], time.monotonic() + within)
+    provider_for(ProviderConfig("scripted", script=script)).ask(request, lambda text: None, stopped)
+
+
+def test_a_delay_ends_at_once_when_stopped() -> None:
+    stopped = threading.Event()
+    threading.Timer(0.05, stopped.set).start()
+    begun = time.monotonic()
+    with pytest.raises(ProviderStopped):
+        ask_slowly(within=60, stopped=stopped)
+    assert time.monotonic() - begun < 1
+
+
+def test_a_delay_ends_at_the_deadline() -> None:
+    with pytest.raises(ProviderError) as caught:
+        ask_slowly(within=0.05, stopped=threading.Event())
+    assert (caught.value.code, caught.value.transient) == ("timeout", True)
+
+
+@pytest.mark.parametrize(
+    ("broken", "place"),
+    [
+        ("{text: '{{ nothing.there }}'}", "pass 1"),
+        ("{calls: [{tool: t, params: {a: '{{ results()[0].data }}'}}]}", "pass 1"),
+        ("{calls: [{tool: t, for_each: '{{ 5 }}'}]}", "for_each"),
+        ("{calls: [{tool: t, for_each: '{{ range(101) }}'}]}", "101 calls"),
+        ("{calls: [{tool: t, params: {a: '{{ last }}'}}]}", "params of t"),
+    ],
+)
+def test_an_expression_that_fails_is_named(broken: str, place: str) -> None:
+    conversation = Conversation(f"scripts: [{{task: ., title: Broken, answer: x, passes: [{broken}]}}]", "x")
+    with pytest.raises(ProviderError, match=place) as caught:
+        conversation.ask()
+    assert (caught.value.code, caught.value.transient) == ("bad_script", False)
+    assert "'Broken'" in caught.value.message
+
+
+def test_check_finds_a_script_that_cannot_be_read() -> None:
+    provider_for(ProviderConfig("scripted", script=FOLLOW_UP)).check()
+    with pytest.raises(ProviderError, match="scripts") as caught:
+        provider_for(ProviderConfig("scripted", script="scripts: []")).check()
+    assert caught.value.code == "bad_script"

@@ -1,0 +1,364 @@
+"""The shape of the code: who may import whom, how big things may be, what no file may do. Reads the sources only."""
+
+import ast
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PRODUCT = ("gadget_site", "agents", "tools")
+"""Highest first: each may import those after it."""
+
+LAYERS = {
+    "agents": (
+        ("urls", "routing"),
+        ("management",),
+        ("demo",),
+        ("api", "views", "consumers", "admin", "checks", "apps", "templatetags"),
+        ("desk",),
+        ("jobs", "sweeper"),
+        ("runs", "approvals", "standing_grants"),
+        ("engine",),
+        ("providers",),
+        ("events", "audit"),
+        ("schemas",),
+        ("membership", "refusals", "liveness"),
+        ("hints",),
+        ("models",),
+    ),
+    "tools": (
+        ("testing",),
+        ("sources",),
+        ("builtin",),
+        ("records",),
+        ("toolbox",),
+        ("contract",),
+    ),
+}
+"""Highest first: a module imports from its own line or from lines below it."""
+
+PLAIN = ("tools.contract", "tools.toolbox")
+"""Plain Python: these import the standard library, each other, and PLAIN_MAY_IMPORT."""
+PLAIN_MAY_IMPORT = {"pydantic", "jsonschema"}
+
+MOST_LINES_OF_A_FILE = 400
+MOST_LINES_OF_A_FUNCTION = 60
+MOST_LINES_OF_NEARLY_EVERY_FUNCTION = 40
+NEARLY_EVERY = 0.95
+MOST_ARGUMENTS = 4
+
+MANY_ARGUMENTS = {  # besides what overrides a library's method
+    "tools/contract/errors.py ToolError.__init__": "one for each line of the error's text",
+    "tools/toolbox/permissions.py verdict_for": "the last one only quotes the name of a tool that does not exist",
+}
+
+BROAD_HANDLERS = {
+    "tools/toolbox/isolation.py isolated": "a tool may fail in any way",
+    "agents/jobs.py advance_run": "nothing that happens in a job may end the worker",
+}
+
+OUTSIDE = ("/work/", "/home/", "/root/", "/Users/", "/tmp/", "/etc/", "/opt/", "/usr/", "/mnt/", "../", "~/")
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class Module:
+    """One source file, parsed."""
+
+    path: Path
+    name: str
+    text: str
+    tree: ast.Module
+
+    @property
+    def place(self) -> str:
+        return self.path.relative_to(ROOT).as_posix()
+
+    @property
+    def package(self) -> str:
+        return self.name if self.path.name == "__init__.py" else self.name.rpartition(".")[0]
+
+    @cached_property
+    def functions(self) -> list[tuple[str, Function]]:
+        """Every function with its qualified name, nested ones included."""
+        return list(functions_in(self.tree, ""))
+
+    @cached_property
+    def imports(self) -> list[tuple[str, int]]:
+        """(module, line) of every import, wherever it stands; `from package import module` names the module."""
+        found: list[tuple[str, int]] = []
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                found += [(alias.name, node.lineno) for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                base = self.absolute(node)
+                names = [f"{base}.{alias.name}" for alias in node.names]
+                found += [(name if name in names_of_ours() else base, node.lineno) for name in names]
+        return found
+
+    def absolute(self, node: ast.ImportFrom) -> str:
+        if not node.level:
+            return node.module or ""
+        above = self.package.split(".")
+        kept = above[: len(above) - node.level + 1]
+        return ".".join([*kept, node.module] if node.module else kept)
+
+
+def functions_in(node: ast.AST, prefix: str) -> Iterator[tuple[str, Function]]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, Function):
+            yield f"{prefix}{child.name}", child
+            yield from functions_in(child, f"{prefix}{child.name}.")
+        elif isinstance(child, ast.ClassDef):
+            yield from functions_in(child, f"{prefix}{child.name}.")
+        else:
+            yield from functions_in(child, prefix)
+
+
+@cache
+def paths() -> tuple[Path, ...]:
+    folders = [ROOT / name for name in (*PRODUCT, "tests")]
+    found = [path for folder in folders for path in sorted(folder.rglob("*.py")) if "migrations" not in path.parts]
+    return (*found, ROOT / "manage.py")
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@cache
+def names_of_ours() -> frozenset[str]:
+    return frozenset(name_of(path) for path in paths())
+
+
+@cache
+def modules() -> tuple[Module, ...]:
+    read = [(path, path.read_text(encoding="utf-8")) for path in paths()]
+    return tuple(Module(path, name_of(path), text, ast.parse(text, str(path))) for path, text in read)
+
+
+@cache
+def product() -> tuple[Module, ...]:
+    return tuple(module for module in modules() if not module.name.startswith("tests"))
+
+
+def is_within(name: str, package: str) -> bool:
+    return name == package or name.startswith(f"{package}.")
+
+
+def layer_of(name: str) -> int | None:
+    """The line of LAYERS on which the module stands, 0 for the highest; None if it stands on none."""
+    top, _, rest = name.partition(".")
+    part = rest.partition(".")[0]
+    return next((line for line, parts in enumerate(LAYERS.get(top, ())) if part in parts), None)
+
+
+def assert_none(offences: list[str], rule: str) -> None:
+    assert not offences, f"{rule}\n  " + "\n  ".join(offences)
+
+
+def offences_by_function(judge: Callable[[str, Function], str], among: tuple[Module, ...]) -> list[str]:
+    """`file:line name: fault` for each function of which the judge says a fault; it gets "file name" as the first."""
+    judged = (
+        (module, name, function, judge(f"{module.place} {name}", function))
+        for module in among
+        for name, function in module.functions
+    )
+    return [f"{module.place}:{function.lineno} {name}: {fault}" for module, name, function, fault in judged if fault]
+
+
+def length_of(function: Function) -> int:
+    return (function.end_lineno or function.lineno) - function.lineno + 1
+
+
+# Imports
+
+
+@pytest.mark.parametrize("top", PRODUCT)
+def test_imports_point_from_the_site_to_the_employees_to_the_tools(top: str) -> None:
+    forbidden = (*PRODUCT[: PRODUCT.index(top)], "tests")
+    offences = [
+        f"{module.place}:{line} imports {name}"
+        for module in modules()
+        if is_within(module.name, top)
+        for name, line in module.imports
+        if any(is_within(name, package) for package in forbidden)
+    ]
+    assert_none(offences, f"{top} never imports {', '.join(forbidden)}")
+
+
+@pytest.mark.parametrize("top", LAYERS)
+def test_every_module_stands_on_a_line_and_imports_nothing_from_above_it(top: str) -> None:
+    offences = []
+    for module in modules():
+        if not is_within(module.name, top) or module.name == top:
+            continue
+        own = layer_of(module.name)
+        if own is None:
+            offences.append(f"{module.place}:1 stands on no line of LAYERS")
+            continue
+        above = [(name, line, layer_of(name)) for name, line in module.imports if is_within(name, top)]
+        offences += [
+            f"{module.place}:{line} imports {name}, which stands above {' · '.join(LAYERS[top][own])}"
+            for name, line, layer in above
+            if layer is not None and layer < own
+        ]
+    assert_none(offences, f"inside {top} a file imports only from its own line or below")
+
+
+def test_contract_and_toolbox_are_plain_python() -> None:
+    allowed = sys.stdlib_module_names | PLAIN_MAY_IMPORT
+    offences = [
+        f"{module.place}:{line} imports {name}"
+        for module in product()
+        if any(is_within(module.name, plain) for plain in PLAIN)
+        for name, line in module.imports
+        if name.partition(".")[0] not in allowed and not any(is_within(name, plain) for plain in PLAIN)
+    ]
+    assert_none(offences, f"{' and '.join(PLAIN)} import only the standard library, {', '.join(PLAIN_MAY_IMPORT)}")
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    imported = {module.name: {name for name, _ in module.imports} & names_of_ours() for module in modules()}
+    done: set[str] = set()
+
+    def circle_from(name: str, way: tuple[str, ...]) -> tuple[str, ...]:
+        if name in way:
+            return (*way[way.index(name) :], name)
+        if name in done:
+            return ()
+        found = next(filter(None, (circle_from(below, (*way, name)) for below in sorted(imported[name]))), ())
+        done.add(name)
+        return found
+
+    circles = filter(None, (circle_from(name, ()) for name in sorted(imported)))
+    assert_none([" → ".join(circle) for circle in circles], "no circle of imports")
+
+
+def test_imports_stand_at_the_head_of_the_file() -> None:
+    offences = {
+        f"{module.place}:{node.lineno} in {name}"
+        for module in modules()
+        for name, function in module.functions
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+    assert_none(sorted(offences), "no import inside a function")
+
+
+# Sizes
+
+
+def test_files_are_short() -> None:
+    lengths = [(module.place, len(module.text.splitlines())) for module in modules()]
+    offences = [f"{place}: {length} lines" for place, length in lengths if length > MOST_LINES_OF_A_FILE]
+    assert_none(offences, f"a file has at most {MOST_LINES_OF_A_FILE} lines")
+
+
+def test_functions_are_short() -> None:
+    def judge(_: str, function: Function) -> str:
+        return f"{length_of(function)} lines" if length_of(function) > MOST_LINES_OF_A_FUNCTION else ""
+
+    assert_none(offences_by_function(judge, modules()), f"a function has at most {MOST_LINES_OF_A_FUNCTION} lines")
+
+
+def test_nearly_every_function_is_very_short() -> None:
+    def judge(_: str, function: Function) -> str:
+        return f"{length_of(function)} lines" if length_of(function) > MOST_LINES_OF_NEARLY_EVERY_FUNCTION else ""
+
+    longer = offences_by_function(judge, product())
+    allowed = (1 - NEARLY_EVERY) * sum(len(module.functions) for module in product())
+    assert_none(
+        longer if len(longer) > allowed else [],
+        f"{NEARLY_EVERY:.0%} of all functions have at most {MOST_LINES_OF_NEARLY_EVERY_FUNCTION} lines",
+    )
+
+
+def test_functions_take_few_arguments() -> None:
+    def judge(place: str, function: Function) -> str:
+        arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+        named = [argument.arg for argument in arguments if argument.arg not in {"self", "cls"}]
+        excused = place in MANY_ARGUMENTS or any(ast.unparse(d) == "override" for d in function.decorator_list)
+        if place in MANY_ARGUMENTS and len(named) <= MOST_ARGUMENTS:
+            return "needs no entry in MANY_ARGUMENTS any more"
+        return f"takes {', '.join(named)}" if len(named) > MOST_ARGUMENTS and not excused else ""
+
+    assert_none(offences_by_function(judge, product()), f"at most {MOST_ARGUMENTS} arguments; more make a dataclass")
+
+
+# What no file does
+
+
+def test_every_function_is_annotated() -> None:
+    def judge(_: str, function: Function) -> str:
+        arguments = function.args
+        every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+        bare = [a.arg for a in every if a and a.annotation is None and a.arg not in {"self", "cls"}]
+        bare += ["return"] if function.returns is None else []
+        return f"no annotation for {', '.join(bare)}" if bare else ""
+
+    assert_none(offences_by_function(judge, modules()), "every argument and every result has its type")
+
+
+def test_every_file_opens_with_what_it_is_for() -> None:
+    silent = [module.place for module in modules() if module.text.strip() and not ast.get_docstring(module.tree)]
+    assert_none(silent, "a file opens with one sentence that says what it is for")
+
+
+def catches_everything(node: ast.AST) -> bool:
+    """Whether it is `except:`, `except Exception`, `except BaseException`, or `suppress` of one of them."""
+    if isinstance(node, ast.ExceptHandler):
+        caught = [node.type]
+    elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("suppress"):
+        caught = [*node.args]
+    else:
+        return False
+    flat = [part for one in caught for part in (one.elts if isinstance(one, ast.Tuple) else [one])]
+    return any(part is None or ast.unparse(part) in {"Exception", "BaseException"} for part in flat)
+
+
+def test_only_the_named_places_catch_everything() -> None:
+    found = []
+    for module in product():
+        nodes = [(name, node) for name, function in module.functions for node in ast.walk(function)]
+        named = {id(node): name for name, node in nodes}
+        found += [
+            (f"{module.place} {named.get(id(node), '')}", node.lineno)
+            for node in ast.walk(module.tree)
+            if isinstance(node, ast.ExceptHandler | ast.Call) and catches_everything(node)
+        ]
+    offences = [f"{place}, line {line}" for place, line in found if place not in BROAD_HANDLERS]
+    offences += [f"{place} needs no entry any more" for place in BROAD_HANDLERS.keys() - {place for place, _ in found}]
+    assert_none(offences, f"broad handlers stand only in: {', '.join(BROAD_HANDLERS)}")
+
+
+def climbs_of(node: ast.AST) -> int:
+    """How many folders `Path(__file__).….parent.parent` or `.parents[n]` goes up; 0 if it is nothing of the kind."""
+    if isinstance(node, ast.Attribute):
+        return climbs_of(node.value) + (node.attr == "parent")
+    if isinstance(node, ast.Call):
+        return climbs_of(node.func)
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "parents":
+        index = node.slice.value if isinstance(node.slice, ast.Constant) else 0
+        return climbs_of(node.value) + (index + 1 if isinstance(index, int) else 1)
+    return 0
+
+
+def test_nothing_outside_the_project_is_read() -> None:
+    offences = []
+    for module in product():
+        depth = len(module.path.relative_to(ROOT).parts)
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith(OUTSIDE):
+                offences.append(f"{module.place}:{node.lineno} names {node.value!r}")
+            elif isinstance(node, ast.Attribute | ast.Subscript) and climbs_of(node) > depth:
+                offences.append(f"{module.place}:{node.lineno} climbs out of the project: {ast.unparse(node)}")
+            elif isinstance(node, ast.Attribute) and ast.unparse(node) == "Path.home":
+                offences.append(f"{module.place}:{node.lineno} reads the home folder")
+    assert_none(offences, "the project reads nothing outside its own folder")

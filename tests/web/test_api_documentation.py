@@ -1,0 +1,109 @@
+"""The OpenAPI document describes every route whole, and its page loads nothing from outside and runs nothing inline."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.contrib.staticfiles import finders
+from django.test import Client
+
+STATUSES = {"200", "201", "401", "403", "404", "409", "410", "412", "422", "429", "503", "default"}
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    found: dict[str, Any] = Client().get("/api/openapi.json").json()
+    return found
+
+
+def operations(document: dict[str, Any]) -> list[dict[str, Any]]:
+    return [operation for path in document["paths"].values() for operation in path.values()]
+
+
+def test_the_routes_are_those_of_the_contract(document: dict[str, Any]) -> None:
+    assert {(method, path) for path, methods in document["paths"].items() for method in methods} == {
+        ("get", "/api/health"),
+        ("get", "/api/ready"),
+        ("get", "/api/employees"),
+        ("get", "/api/employees/{employee_id}"),
+        ("get", "/api/tools"),
+        ("post", "/api/runs"),
+        ("get", "/api/runs"),
+        ("get", "/api/runs/{run_id}"),
+        ("get", "/api/runs/{run_id}/events"),
+        ("get", "/api/tool_calls/{call_id}"),
+        ("post", "/api/runs/{run_id}/cancel"),
+        ("post", "/api/runs/{run_id}/messages"),
+        ("post", "/api/runs/{run_id}/continue"),
+        ("get", "/api/approvals"),
+        ("get", "/api/approvals/{approval_id}"),
+        ("post", "/api/approvals/{approval_id}/approve"),
+        ("post", "/api/approvals/{approval_id}/undo"),
+        ("post", "/api/approvals/{approval_id}/deny"),
+        ("post", "/api/approvals/decide"),
+        ("post", "/api/tool_calls/{call_id}/resolve"),
+    }
+
+
+def test_every_operation_is_described(document: dict[str, Any]) -> None:
+    names = {tag["name"] for tag in document["tags"]}
+    for operation in operations(document):
+        assert operation["summary"]
+        assert operation["description"]
+        assert set(operation["tags"]) <= names
+        assert operation["responses"].keys() <= STATUSES
+        assert "default" in operation["responses"]
+
+
+def test_operation_ids_are_unique_and_short(document: dict[str, Any]) -> None:
+    ids = [operation["operationId"] for operation in operations(document)]
+    assert len(set(ids)) == len(ids)
+    assert all(re.fullmatch(r"[a-z_]{4,30}", each) for each in ids)
+
+
+def test_problems_are_problem_documents(document: dict[str, Any]) -> None:
+    for operation in operations(document):
+        for status, answer in operation["responses"].items():
+            kind = "application/json" if status.startswith("2") else "application/problem+json"
+            assert list(answer["content"]) == [kind]
+
+
+def test_references_lead_somewhere(document: dict[str, Any]) -> None:
+    references = set(re.findall(r"'\$ref': '#/components/schemas/(\w+)'", str(document)))
+    assert references <= document["components"]["schemas"].keys()
+
+
+def test_both_ways_to_log_in_are_described(document: dict[str, Any]) -> None:
+    schemes = document["components"]["securitySchemes"]
+    assert schemes["BearerToken"]["scheme"] == "bearer"
+    assert schemes["SessionCookie"]["in"] == "cookie"
+
+
+def test_ids_are_strings(document: dict[str, Any]) -> None:
+    for operation in operations(document):
+        for parameter in operation["parameters"]:
+            if parameter["in"] == "path":
+                assert parameter["schema"]["type"] == "string"
+    assert document["components"]["schemas"]["NewRun"]["properties"]["employee_id"]["type"] == "string"
+
+
+def test_limits_are_told(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    assert schemas["NewRun"]["properties"]["task"]["maxLength"] == 20_000
+    assert schemas["Denial"]["properties"]["reason"]["maxLength"] == 2_000
+    assert schemas["Approving"]["properties"]["grace_s"]["maximum"] == 60
+
+
+def test_the_page_works_offline_under_the_strict_policy() -> None:
+    answer = Client().get("/api/docs")
+    page = answer.content.decode()
+    assert "'unsafe-inline'" not in answer["Content-Security-Policy"]
+    scripts = re.findall(r"<script\b([^>]*)>(.*?)</script>", page, re.DOTALL)
+    assert all("src=" in attributes or "application/json" in attributes for attributes, _ in scripts)
+    assert "<style" not in page
+    assert not re.search(r"\son\w+=|\sstyle=", page)
+    for address in re.findall(r"""(?:src|href)="([^"]+)""", page):
+        assert address.startswith("/static/")
+        assert finders.find(address.removeprefix("/static/"))
