@@ -208,7 +208,7 @@ def resolve(member: Membership, call_id: int, outcome: str, reason: str) -> Tool
         call = ToolCall.objects.get(pk=call_id)
         result = _said_by_person(outcome, by, reason)
         unknown = ToolCall.objects.filter(pk=call.pk, status=CallStatus.OUTCOME_UNKNOWN)
-        if not unknown.update(**ended(call, result, record.run.next_event_seq, 0)):
+        if not unknown.update(**ended(record, call, result)):
             raise Conflict("the outcome of this call is not unknown", call_status=call.status)
         close_unknown_card(call, f"{by}: {reason}")
         record.inbox_changed = True

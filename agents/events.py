@@ -7,15 +7,26 @@ from functools import partial
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from agents import audit, hints
 from agents.models import Event, EventType, Run, RunStatus
+from agents.statements import Prepared, columns_of, insert, row_of, update
 from tools.contract import canonical_json
 
 MOST_DATA_BYTES = 4096
 
 _RUN_FIELDS = tuple(field.attname for field in Run._meta.concrete_fields if field.attname != "id")
+
+
+def _locked(run_id: int, wait: bool) -> QuerySet[Run, Any]:
+    free = Run.objects.filter(pk=run_id).order_by().select_for_update(no_key=True, skip_locked=not wait)
+    return free.values_list(*columns_of(Run), Now())
+
+
+_LOCKED = Prepared(partial(_locked, wait=True))
+_LOCKED_IF_FREE = Prepared(partial(_locked, wait=False))
 
 
 class LostRace(RuntimeError):
@@ -53,13 +64,10 @@ class Recording:
         """Write what was gathered, and ring after the commit."""
         run = self.run
         changed = {name: value for name in _RUN_FIELDS if (value := getattr(run, name)) != self._before[name]}
-        if self._events:
-            Event.objects.bulk_create(self._events)
+        insert(self._events)
         if changed:
-            same = Run.objects.filter(
-                pk=run.pk, lease_epoch=self._before["lease_epoch"], next_event_seq=self._before["next_event_seq"]
-            )
-            if same.update(**changed) != 1:
+            same = {name: self._before[name] for name in ("lease_epoch", "next_event_seq")}
+            if update(Run, changed, {"id": run.pk, **same}) != 1:
                 raise LostRace(f"run {run.pk} changed while it was locked")
         if self._entries:
             audit.append(run.organization_id, self._entries)
@@ -83,9 +91,10 @@ def recording(run_id: int, wait: bool = True) -> Iterator[Recording]:
         Run.DoesNotExist: there is no such run, or without `wait`, somebody else has locked it.
     """
     with transaction.atomic():
-        locked = Run.objects.select_for_update(no_key=True, skip_locked=not wait)
-        run = locked.annotate(now=Now()).get(pk=run_id)
-        record = Recording(run, run.now)
+        locked = (_LOCKED if wait else _LOCKED_IF_FREE).rows(run_id)
+        if not locked:
+            raise Run.DoesNotExist(f"run {run_id} is not there, or not free")
+        record = Recording(row_of(Run, locked[0][:-1]), locked[0][-1])
         yield record
         record.write()
 

@@ -54,6 +54,11 @@ class RealProcess:
     def is_alive(self) -> bool:
         return self._process.poll() is None
 
+    @property
+    def exit_code(self) -> int | None:
+        """Of the process, negative if a signal ended it; None while it lives."""
+        return self._process.poll()
+
     def await_line(self, text: str, seconds: float = READY_PATIENCE_S) -> str:
         """The first line that holds `text`; AssertionError with the whole output if it does not come in time."""
         deadline = time.monotonic() + seconds

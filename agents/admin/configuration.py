@@ -46,11 +46,13 @@ def record_change(request: HttpRequest, row: Model, action: str, payload: dict[s
     """Write one act of this person to the audit; to be called in the transaction of the act.
 
     Args:
-        action: added, changed or deleted; the audit's action is e.g. `employee.changed`.
+        action: added, changed or deleted; the audit's action is e.g. `employee_changed`.
+        payload: the fields, see `ConfigurationAdmin.told`; the audit's payload is {"row", "fields"}.
     """
-    name = str(row._meta.model_name)
-    subject = f"{name} {row.pk} {row}"[:200]
-    audit.record(organization_id_of(row), person(request).get_username(), f"{name}.{action}", subject, payload)
+    name = str(row._meta.verbose_name).replace(" ", "_")
+    told = {"row": str(row)[:200], "fields": payload}
+    actor = f"user:{person(request).get_username()}"
+    audit.append(organization_id_of(row), [audit.Entry(actor, f"{name}_{action}", f"{name}:{row.pk}", told)])
 
 
 class ConfigurationAdmin(ScopedAdmin):

@@ -5,6 +5,7 @@ from typing import Any
 
 from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
+from ninja.operation import Operation
 
 from agents.schemas import Problem
 
@@ -51,7 +52,12 @@ def refusals(*statuses: int) -> dict[str, Any]:
 
 
 class DescribedAPI(NinjaAPI):
-    """An API whose description names the problems."""
+    """An API whose description names the problems and calls operations by their functions' names."""
+
+    def get_openapi_operation_id(self, operation: Operation) -> str:
+        """The name of the operation's function, which is unique over all routers."""
+        name: str = operation.view_func.__name__
+        return name
 
     def get_openapi_schema(
         self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None

@@ -1,7 +1,7 @@
 """Builds the demo, or brings one that is there up to date; nothing is ever doubled."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -64,7 +64,7 @@ def _acme(built: Built, real_model: RealModel | None) -> None:
         _employee(organization, worker, _script_provider(organization, worker, built), built)
     if real_model is not None:
         provider = _model_provider(organization, real_model, built)
-        _employee(organization, staff.ON_A_REAL_MODEL, provider, built, model=real_model.model)
+        _employee(organization, replace(staff.ON_A_REAL_MODEL, model=real_model.model), provider, built)
     if added := add_demo_companies(organization.pk):
         built.note(f"{added} records in {organization.slug}")
     _record(organization, built.changes[started:])
@@ -86,7 +86,8 @@ def _other(built: Built) -> None:
 
 def _record(organization: Organization, changes: list[str]) -> None:
     if changes:
-        audit.record(organization.pk, ACTOR, "demo.built", organization.slug, {"changes": changes})
+        entry = audit.Entry(ACTOR, "demo_built", f"organization:{organization.pk}", {"changes": changes})
+        audit.append(organization.pk, [entry])
 
 
 def _organization(slug: str, name: str, built: Built) -> Organization:
@@ -123,9 +124,7 @@ def _model_provider(organization: Organization, real: RealModel, built: Built) -
     return provider
 
 
-def _employee(
-    organization: Organization, worker: staff.Worker, provider: ModelProvider, built: Built, model: str = ""
-) -> None:
+def _employee(organization: Organization, worker: staff.Worker, provider: ModelProvider, built: Built) -> None:
     employee, is_new = Employee.objects.get_or_create(
         organization=organization, name=worker.name, defaults={"provider": provider}
     )
@@ -133,7 +132,7 @@ def _employee(
         "job_title": worker.job_title,
         "instructions": worker.instructions,
         "provider": provider,
-        "model": model,
+        "model": worker.model,
         "max_passes": MAX_PASSES,
         "example_tasks": list(worker.example_tasks),
     }

@@ -35,7 +35,7 @@ class Worker:
     """One employee of the demo.
 
     Attributes:
-        script: name of a file in `scripts/`; empty for an employee on a real model.
+        script: name of a file in `scripts/`; empty for an employee on a real model, which `model` names.
     """
 
     name: str
@@ -44,6 +44,7 @@ class Worker:
     allowed_tools: tuple[str, ...]
     example_tasks: tuple[str, ...]
     script: str = ""
+    model: str = ""
 
 
 RESEARCHER = Worker(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from django.db.models import Q
@@ -123,14 +124,28 @@ class Card:
     def total(self) -> int:
         return int(self.preview.get("total", 0))
 
-    @property
+    @cached_property
     def first_targets(self) -> list[TargetView]:
         return [_target(target) for target in self.preview.get("targets", [])[:FIRST_TARGETS]]
 
-    @property
+    @cached_property
     def more_targets(self) -> list[TargetView]:
         last = None if self.all_targets else MOST_TARGETS
         return [_target(target) for target in self.preview.get("targets", [])[FIRST_TARGETS:last]]
+
+    @cached_property
+    def side(self) -> str:
+        """`gone` or `made` when every target is only deleted or only created: then each is one row; else empty."""
+        targets = self.preview.get("targets", [])
+        if all(target.get("before") and not target.get("after") for target in targets):
+            return "gone"
+        return "made" if all(target.get("after") and not target.get("before") for target in targets) else ""
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """The fields of all targets, for the table with one row each."""
+        targets = self.first_targets + self.more_targets
+        return list(dict.fromkeys(change.name for target in targets for change in target.changes))
 
     @property
     def left_out(self) -> int:
@@ -159,7 +174,7 @@ class Card:
         label = self.target if len(self.target) <= 48 else f"{self.target[:47]}…"
         return f"{self.preview.get('effect', 'change')} {label}"
 
-    @property
+    @cached_property
     def confirm(self) -> str:
         """What must be typed before approving; empty below the destructive level."""
         return confirm_phrase(self.approval) if self.is_destructive else ""
@@ -175,7 +190,7 @@ class Card:
             return 0
         return max(0, round((self.approval.start_after - self.now).total_seconds()))
 
-    @property
+    @cached_property
     def edit_fields(self) -> list[Field]:
         """The typed form made from the tool's schema; empty if the tool is gone."""
         if self.tool is None or not self.is_open:
@@ -190,7 +205,7 @@ class Card:
     def edited_by_a_person(self) -> bool:
         return self.call.model_params is not None and self.call.model_params != self.call.params
 
-    @property
+    @cached_property
     def changes(self) -> list[Change]:
         """What differs from the card that this one replaces."""
         if self.previous is None:

@@ -62,6 +62,7 @@ class _Facts:
     calls: dict[int, ToolCall]
     cards: dict[int, Card]
     passes: dict[int, Pass]
+    answers: frozenset[str]
 
 
 def slot_of(event: Event) -> str:
@@ -73,6 +74,8 @@ def slot_of(event: Event) -> str:
         return f"question-{payload.get('approval_id')}"
     if event.type == EventType.ASSISTANT_MESSAGE:
         return f"text-{payload.get('pass_number')}"
+    if event.type == EventType.PASS_STARTED:
+        return f"pass-{payload.get('pass_number')}"
     return ""
 
 
@@ -123,8 +126,6 @@ def _only_rows(data: Any) -> list[Any] | None:
 
 def _line(event: Event, facts: _Facts, page_token: str) -> Line:
     line = Line(event.seq, event.type, event.payload, event.created_at, slot_of(event))
-    if event.type == EventType.ASSISTANT_MESSAGE and not str(event.payload.get("text", "")).strip():
-        return line
     context = {"line": line, "payload": event.payload, "run": facts.run, "token": page_token}
     html = get_template(f"activity/{event.type}.html").render(context | _about(event, facts))
     return replace(line, html=html.strip())
@@ -134,8 +135,8 @@ def _about(event: Event, facts: _Facts) -> dict[str, Any]:
     payload = event.payload
     if event.type in OF_CALLS:
         return _about_call(event, facts)
-    if event.type == EventType.PASS_STARTED:
-        return {"pass": facts.passes.get(payload["pass_number"])}
+    if event.type == EventType.ASSISTANT_MESSAGE:
+        return {"pass": facts.passes.get(payload["pass_number"]), "is_answer": payload["text"] in facts.answers}
     return {}
 
 
@@ -156,10 +157,11 @@ def _about_call(event: Event, facts: _Facts) -> dict[str, Any]:
 
 def _facts(run: Run, events: list[Event]) -> _Facts:
     call_ids = {int(one.payload["call_id"]) for one in events if one.type in OF_CALLS and one.payload.get("call_id")}
-    numbers = {one.payload["pass_number"] for one in events if one.type == EventType.PASS_STARTED}
+    numbers = {one.payload["pass_number"] for one in events if one.type == EventType.ASSISTANT_MESSAGE}
     calls = _calls(run, call_ids) if call_ids else {}
     passes = run.passes.filter(number__in=numbers).defer("response", "text") if numbers else ()
-    return _Facts(run, calls, _cards(run, calls), {one.number: one for one in passes})
+    ends = run.events.filter(type=EventType.RUN_FINISHED).values_list("payload__answer", flat=True) if numbers else ()
+    return _Facts(run, calls, _cards(run, calls), {one.number: one for one in passes}, frozenset(ends))
 
 
 def _calls(run: Run, call_ids: set[int]) -> dict[int, ToolCall]:

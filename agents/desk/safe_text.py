@@ -73,7 +73,7 @@ def own_words(text: str) -> str:
 
 def brief(params: dict[str, Any], *, at_most: int = 120) -> str:
     """Params in one short line: `region: EU · limit: 100`; empty ones are left out."""
-    parts = [f"{name}: {as_text(value)}" for name, value in params.items() if value not in (None, "", [], {})]
+    parts = [f"{name}: {_in_line(value)}" for name, value in params.items() if value not in (None, "", [], {})]
     line = " · ".join(parts)
     return line if len(line) <= at_most else line[: at_most - 1] + "…"
 
@@ -91,6 +91,11 @@ def as_text(value: Any) -> str:
     if isinstance(value, (dict, list)):
         return json.dumps(value, ensure_ascii=False, indent=2)
     return str(value)
+
+
+def _in_line(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else as_text(value)
+    return " ".join(text.split())
 
 
 def is_mixed_host(host: str) -> bool:

@@ -6,8 +6,6 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 from django.db import connection
-from django.db.models import F
-from django.db.models.functions import Now
 
 from agents.engine import lease, turns
 from agents.engine.gate import Workplace, workplace
@@ -16,6 +14,7 @@ from agents.engine.toolbox import installed_toolbox
 from agents.engine.turns import Turn
 from agents.events import Recording
 from agents.models import CallStatus, EventType, ToolCall
+from agents.statements import update
 from tools.contract import ErrorCode, Tool, ToolError, ToolResult
 from tools.toolbox.executor import Batch, Finished, PreparedCall, Progress
 from tools.toolbox.permissions import Decision
@@ -23,6 +22,7 @@ from tools.toolbox.permissions import Decision
 MOST_AT_ONCE = 10
 _LOOK_AGAIN_S = 1.0
 _TOGETHER_S = 0.002
+_STARTED_COLUMNS = ("status", "exec_epoch", "attempts", "started_at", "deadline_at")
 
 
 def let_go() -> None:
@@ -107,20 +107,21 @@ def start_ready(record: Recording, held: lease.Claim, slots: int = MOST_AT_ONCE)
 
 def start(record: Recording, held: lease.Claim, calls: list[ToolCall]) -> list[ToolCall]:
     """Set ready calls executing, with their lines in the panel."""
-    by_timeout: dict[float, list[int]] = {}
     for call in calls:
-        by_timeout.setdefault(timeout_of(call), []).append(call.pk)
-    for timeout_s, keys in by_timeout.items():
-        ToolCall.objects.filter(pk__in=keys, status=CallStatus.READY).update(
-            status=CallStatus.EXECUTING,
-            exec_epoch=held.epoch,
-            attempts=F("attempts") + 1,
-            started_at=Now(),
-            deadline_at=Now() + timedelta(seconds=timeout_s),
-        )
-    for call in calls:
-        publish_start(record, call)
+        set_executing(record, held, call)
+        changed = {name: getattr(call, name) for name in _STARTED_COLUMNS}
+        if update(ToolCall, changed, {"id": call.pk, "status": CallStatus.READY.value}):
+            publish_start(record, call)
     return calls
+
+
+def set_executing(record: Recording, held: lease.Claim, call: ToolCall) -> None:
+    """Write on the call, not yet in the database, that it executes from now on."""
+    call.status = CallStatus.EXECUTING
+    call.exec_epoch = held.epoch
+    call.attempts += 1
+    call.started_at = record.now
+    call.deadline_at = record.now + timedelta(seconds=timeout_of(call))
 
 
 def publish_start(record: Recording, call: ToolCall) -> None:

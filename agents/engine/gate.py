@@ -1,9 +1,14 @@
 """Who works here, with which tools: what the gate needs to judge a call of this run."""
 
 from dataclasses import dataclass
+from itertools import islice
+
+from django.contrib.auth.models import User
+from django.db.models import Model
 
 from agents.engine.toolbox import installed_toolbox
-from agents.models import Grant, Run, ToolCall
+from agents.models import Employee, Grant, ModelProvider, Organization, Run, ToolCall
+from agents.statements import Prepared, columns_of, row_of
 from tools.contract import Person, Tool, ToolContext
 from tools.toolbox.permissions import Grants, Policy, Verdict, verdict_for
 
@@ -51,12 +56,47 @@ class Workplace:
         )
 
 
+_PARTS: tuple[tuple[str, type[Model]], ...] = (
+    ("", Run),
+    ("employee__", Employee),
+    ("employee__provider__", ModelProvider),
+    ("organization__", Organization),
+    ("created_by__", User),
+)
+_JOINED = Prepared(
+    lambda run_id: (
+        Run.objects.filter(pk=run_id)
+        .order_by()
+        .values_list(*(column for prefix, model in _PARTS for column in columns_of(model, prefix)))
+    )
+)
+_GRANTED = Prepared(lambda employee_id: Grant.objects.filter(employee_id=employee_id).order_by().values_list("tool"))
+
+
+def _with_its_people(run_id: int) -> Run:
+    """The run with its employee, provider, organisation and creator.
+
+    Raises:
+        Run.DoesNotExist
+    """
+    rows = _JOINED.rows(run_id)
+    if not rows:
+        raise Run.DoesNotExist(f"run {run_id}")
+    values = iter(rows[0])
+    run, employee, provider, organization, user = (
+        row_of(model, tuple(islice(values, len(model._meta.concrete_fields)))) for _, model in _PARTS
+    )
+    employee.provider = provider
+    run.employee, run.organization = employee, organization
+    run.created_by = user if run.created_by_id else None
+    return run
+
+
 def workplace(run_id: int) -> Workplace:
     """Load a run with its employee's grants, in two queries."""
-    run = Run.objects.select_related("employee__provider", "organization", "created_by").get(pk=run_id)
-    granted = Grant.objects.filter(employee_id=run.employee_id).values_list("tool", flat=True)
+    run = _with_its_people(run_id)
     grants = Grants(
-        tools=frozenset(granted),
+        tools=frozenset(name for (name,) in _GRANTED.rows(run.employee_id)),
         mode=run.mode,
         capabilities=frozenset(run.employee.capabilities),
         features=frozenset(run.organization.plan_features),

@@ -97,7 +97,7 @@ def give_back(held: Claim, crashed: bool = False) -> None:
             run.hinted_at = None
             if crashed:
                 run.crash_count += 1
-                run.next_wake_at = Now() + timing().backoff(run.crash_count - 1, None)
+                run.next_wake_at = record.now + timing().backoff(run.crash_count - 1, None)
     except LeaseLost:
         logger.info("run %s was taken over", held.run_id)
 

@@ -2,8 +2,6 @@
 
 import logging
 
-from django.db.models.functions import Now
-
 from agents.engine import lease, passes, turns
 from agents.engine.execution import run_ready
 from agents.engine.recovery import recover
@@ -79,7 +77,7 @@ def _unanswered(held: lease.Claim, turn: Turn, error: ProviderError) -> Turn:
         pause = timing().backoff(run.patience_tries, error.retry_after)
         turns.requeue(record)
         run.problem = str(error)
-        run.next_wake_at = Now() + pause
+        run.next_wake_at = record.now + pause
         record.publish(
             EventType.PROVIDER_DELAYED,
             code=error.code,

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from django.db import connection
 from django.db.models import Max
 from django.db.models.functions import Now
 
 from agents.engine.digests import digest_of, unforeseen
 from agents.events import Recording, brief
 from agents.models import Approval, ApprovalKind, ApprovalStatus, CallStatus, EventType, ToolCall
+from agents.statements import update_each
 from tools.contract import ErrorCode, ToolError, ToolResult, canonical_json, format_error
 
 _NEVER = timedelta(days=3650)
@@ -25,15 +25,6 @@ class Execution:
     duration_ms: int
 
 
-_RESULT_COLUMNS = ("status", "result", "content", "duration_ms", "finished_at", "finished_seq")
-_FIELDS = {name: ToolCall._meta.get_field(name) for name in _RESULT_COLUMNS}
-# Written out, because this runs for every call: one round trip for all results, and no query to be compiled.
-_STORE_RESULT = (
-    f"UPDATE {ToolCall._meta.db_table} SET {', '.join(f'{name} = %s' for name in _RESULT_COLUMNS)} "
-    "WHERE id = %s AND status = %s AND exec_epoch = %s"
-)
-
-
 class NotExecuting(RuntimeError):
     """A call that this driver has started is not executing any more, although nobody else may end it."""
 
@@ -41,7 +32,7 @@ class NotExecuting(RuntimeError):
 def record_result(record: Recording, call: ToolCall, done: Execution) -> bool:
     """Store the result of an executing call and show it; False if the call is not executing in this epoch."""
     changed = ToolCall.objects.filter(pk=call.pk, status=CallStatus.EXECUTING, exec_epoch=done.epoch).update(
-        **ended(call, done.result, record.run.next_event_seq, done.duration_ms)
+        **ended(record, call, done.result, done.duration_ms)
     )
     if changed:
         publish_result(record, call, done.result, done.duration_ms)
@@ -55,30 +46,26 @@ def record_results(record: Recording, finished: list[tuple[ToolCall, Execution]]
     Raises:
         NotExecuting: one of them is not executing in its epoch; nothing may be written then.
     """
-    rows = []
+    updates = []
     for call, done in finished:
-        seq = publish_result(record, call, done.result, done.duration_ms)
-        columns = ended(call, done.result, seq, done.duration_ms) | {"finished_at": record.now}
-        values = [_FIELDS[name].get_db_prep_save(columns[name], connection) for name in _RESULT_COLUMNS]
-        rows.append((*values, call.pk, CallStatus.EXECUTING.value, done.epoch))
-    if not rows:
-        return
-    with connection.cursor() as cursor:
-        cursor.executemany(_STORE_RESULT, rows)
-        if cursor.rowcount != len(rows):
-            raise NotExecuting(f"run {record.run.pk}: {[call.pk for call, _ in finished]}")
-    record.run.crash_count = 0
+        where = {"id": call.pk, "status": CallStatus.EXECUTING.value, "exec_epoch": done.epoch}
+        updates.append((ended(record, call, done.result, done.duration_ms), where))
+        publish_result(record, call, done.result, done.duration_ms)
+    if update_each(ToolCall, updates) != len(updates):
+        raise NotExecuting(f"run {record.run.pk}: {[call.pk for call, _ in finished]}")
+    if updates:
+        record.run.crash_count = 0
 
 
-def ended(call: ToolCall, result: ToolResult, seq: int, duration_ms: int) -> dict[str, Any]:
-    """The columns of a call that succeeded or failed."""
+def ended(record: Recording, call: ToolCall, result: ToolResult, duration_ms: int = 0) -> dict[str, Any]:
+    """The columns of a call that succeeded or failed, which the next event tells."""
     return {
         "status": CallStatus.SUCCEEDED if result.success else CallStatus.FAILED,
         "result": result.as_json(),
         "content": tool_message(call, result),
         "duration_ms": duration_ms,
-        "finished_at": Now(),
-        "finished_seq": seq,
+        "finished_at": record.now,
+        "finished_seq": record.run.next_event_seq,
     }
 
 
@@ -108,7 +95,7 @@ def end_unexecuted(record: Recording, call: ToolCall, status: CallStatus, error:
             status=status,
             result=ToolResult.failed(error).as_json(),
             content=format_error(error),
-            finished_at=Now(),
+            finished_at=record.now,
             finished_seq=record.run.next_event_seq,
         )
     )

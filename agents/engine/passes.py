@@ -3,13 +3,11 @@
 import time
 from dataclasses import dataclass, field
 
-from django.db.models.functions import Now
-
 from agents import hints
 from agents.engine import lease, turns
 from agents.engine.cards import Effect, effect_of, new_card, publish_card, seal
 from agents.engine.duplicates import earlier_calls
-from agents.engine.execution import MOST_AT_ONCE, let_go, start
+from agents.engine.execution import MOST_AT_ONCE, let_go, publish_start, set_executing
 from agents.engine.gate import Workplace, workplace
 from agents.engine.history import messages_for, outcomes_of
 from agents.engine.outcomes import publish_rejection
@@ -29,6 +27,7 @@ from agents.models import (
 from agents.models.tool_call import new_idempotency_key
 from agents.providers import ProviderConfig, provider_for
 from agents.providers.base import ModelRequest, ModelResponse, RequestedCall
+from agents.statements import insert
 from tools.contract import ErrorCode, ToolError, ToolResult, fingerprint, format_error
 from tools.toolbox.permissions import Decision
 
@@ -141,9 +140,9 @@ def record(held: lease.Claim, turn: Turn, answer: Answer) -> tuple[Turn, list[To
         if turn.move == Move.CLOSE:
             _close(recording, turn, answer)
             return LEAVE, []
-        ready = _record_calls(recording, answer.planned)
-        if ready:
-            return Turn(Move.EXECUTE_READY), start(recording, held, ready[:MOST_AT_ONCE])
+        started = _record_calls(recording, answer.planned, held)
+        if started:
+            return Turn(Move.EXECUTE_READY), started
         return turns.settle(recording, held), []
 
 
@@ -157,7 +156,7 @@ def _record_pass(recording: Recording, turn: Turn, answer: Answer) -> None:
     run.problem = ""
     run.input_tokens += usage.input_tokens
     run.output_tokens += usage.output_tokens
-    Pass.objects.bulk_create(
+    insert(
         [
             Pass(
                 run_id=run.pk,
@@ -183,12 +182,12 @@ def _close(recording: Recording, turn: Turn, answer: Answer) -> None:
     )
     for plan in answer.planned:
         plan.decision, plan.error = Decision.FORBIDDEN, refused
-    _record_calls(recording, answer.planned)
+    _record_calls(recording, answer.planned, held=None)
     turns.end(recording, RunStatus.SUCCEEDED, turn.reason, answer=answer.response.text)
 
 
-def _record_calls(recording: Recording, planned: list[Planned]) -> list[ToolCall]:
-    """Insert the calls with their cards and lines; returns those that can start now."""
+def _record_calls(recording: Recording, planned: list[Planned], held: lease.Claim | None) -> list[ToolCall]:
+    """Insert the calls with their cards and lines, as many as there are slots for executing; returns these."""
     if not planned:
         return []
     run = recording.run
@@ -196,7 +195,10 @@ def _record_calls(recording: Recording, planned: list[Planned]) -> list[ToolCall
     _limit_cards(run.pk, planned)
     for plan in planned:
         _set_status(recording, plan)
-    ToolCall.objects.bulk_create([plan.row for plan in planned if plan.row.duplicate_of is None])
+    started = [plan.row for plan in planned if plan.row.status == CallStatus.READY][:MOST_AT_ONCE]
+    for row in started if held else ():
+        set_executing(recording, held, row)
+    insert([plan.row for plan in planned if plan.row.duplicate_of is None])
     _insert_doubles([plan.row for plan in planned if plan.row.duplicate_of is not None])
     _insert_cards(recording, [plan for plan in planned if plan.row.status == CallStatus.AWAITING_APPROVAL])
     for plan in planned:
@@ -209,14 +211,16 @@ def _record_calls(recording: Recording, planned: list[Planned]) -> list[ToolCall
                 tool=plan.row.tool,
                 duplicate_of=str(plan.row.duplicate_of_id),
             )
-    return [plan.row for plan in planned if plan.row.status == CallStatus.READY]
+    for row in started:
+        publish_start(recording, row)
+    return started
 
 
 def _insert_doubles(rows: list[ToolCall]) -> None:
     """After the calls that they repeat, whose ids they name."""
     for row in rows:
         row.duplicate_of_id = row.duplicate_of.pk if row.duplicate_of else None
-    ToolCall.objects.bulk_create(rows)
+    insert(rows)
 
 
 def _find_duplicates(run_id: int, planned: list[Planned]) -> None:
@@ -247,10 +251,10 @@ def _set_status(recording: Recording, plan: Planned) -> None:
     row = plan.row
     row.pass_number = recording.run.pass_number
     if row.duplicate_of is not None:
-        row.status, row.finished_at = CallStatus.DUPLICATE, Now()
+        row.status, row.finished_at = CallStatus.DUPLICATE, recording.now
         row.finished_seq = recording.run.next_event_seq
     elif plan.error is not None:
-        row.status, row.finished_at = CallStatus.REJECTED, Now()
+        row.status, row.finished_at = CallStatus.REJECTED, recording.now
         row.finished_seq = recording.run.next_event_seq
         row.result = ToolResult.failed(plan.error).as_json()
         row.content = format_error(plan.error)

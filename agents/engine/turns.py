@@ -27,6 +27,7 @@ from agents.models import (
     RunStatus,
     ToolCall,
 )
+from agents.statements import Prepared
 from tools.contract import ErrorCode, Level, ToolError, ToolResult
 
 
@@ -52,6 +53,15 @@ class Turn:
 
 LEAVE = Turn(Move.LEAVE)
 
+_OPEN_OR_LAST = Prepared(
+    lambda run_id, number: (
+        ToolCall.objects.filter(Q(pass_number=number) | ~Q(status__in=TERMINAL_CALLS), run_id=run_id)
+        .order_by()
+        .values_list("status", "pass_number")
+    ),
+    slots=(1_900_000_011, 31_011),
+)
+
 
 def settle(record: Recording, held: lease.Claim) -> Turn:
     """Decide the next move of a run that this worker holds; parks or ends it where nothing is left to do."""
@@ -59,9 +69,8 @@ def settle(record: Recording, held: lease.Claim) -> Turn:
     if run.cancel_requested_at is not None:
         end(record, RunStatus.CANCELLED, ExitReason.CANCELLED)
         return LEAVE
-    rows = ToolCall.objects.filter(Q(run_id=run.pk, pass_number=run.pass_number) | _open(run))
-    statuses = {pk: (status, number) for pk, status, number in rows.values_list("pk", "status", "pass_number")}
-    unfinished = {status for status, _ in statuses.values() if status not in TERMINAL_CALLS}
+    rows = _OPEN_OR_LAST.rows(run.pk, run.pass_number)
+    unfinished = {status for status, _ in rows if status not in TERMINAL_CALLS}
     if CallStatus.APPROVED in unfinished and startable(run):
         return _unless_interrupted(record, held, Turn(Move.EXECUTE_APPROVED))
     if CallStatus.READY in unfinished:
@@ -72,7 +81,7 @@ def settle(record: Recording, held: lease.Claim) -> Turn:
     if ended := _overdue(record):
         end(record, RunStatus.FAILED, ended)
         return LEAVE
-    turn = _after_pass(record, [status for status, number in statuses.values() if number == run.pass_number])
+    turn = _after_pass(record, [status for status, number in rows if number == run.pass_number])
     return _unless_interrupted(record, held, turn) if turn.move != Move.LEAVE else turn
 
 
@@ -190,7 +199,7 @@ def end(record: Recording, status: RunStatus, reason: ExitReason, answer: str = 
     run.next_wake_at = None
     run.problem = problem or run.problem
     run.answer = answer or answer_from_summaries(run, reason)
-    run.finished_at = Now()
+    run.finished_at = record.now
     record.publish(EventType.RUN_FINISHED, status=str(status), exit_reason=str(reason), answer=run.answer)
 
 

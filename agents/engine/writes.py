@@ -189,7 +189,7 @@ def _attempt(record: Recording, held: lease.Claim, due: _Approved, tool: Tool) -
         attempts=1,
         exec_epoch=held.epoch,
         started_at=Now(),
-        **ended(call, result, record.run.next_event_seq, duration_ms),
+        **ended(record, call, result, duration_ms),
     )
     publish_result(record, call, result, duration_ms)
     record.run.crash_count = 0
@@ -239,7 +239,7 @@ def _settle_late(record: Recording, held: lease.Claim, call: ToolCall, result: T
     outcome = "succeeded" if result.success else "failed"
     unknown = ToolCall.objects.filter(pk=call.pk, status=CallStatus.OUTCOME_UNKNOWN, exec_epoch=held.epoch)
     is_definite = result.success or (result.error is not None and result.error.is_definite)
-    if is_definite and unknown.update(**ended(call, result, record.run.next_event_seq, 0)):
+    if is_definite and unknown.update(**ended(record, call, result)):
         close_unknown_card(call, "The executor reported late.")
         record.inbox_changed = True
         publish_resolution(record, call, outcome, "gadget", "The executor reported late.")

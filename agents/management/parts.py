@@ -12,17 +12,18 @@ from django.conf import settings
 
 @dataclass(frozen=True)
 class Part:
-    """One process of the installation; `name` stands before each of its lines."""
+    """One process of the installation; `name` stands before each of its lines. A quiet one's are shown if it dies."""
 
     name: str
     command: tuple[str, ...]
     environment: dict[str, str] = field(default_factory=dict)
+    is_quiet: bool = False
 
 
 def redis_part() -> Part:
     """The embedded Redis of this data folder."""
     script = Path(settings.BASE_DIR) / "gadget_site" / "redis_server.py"
-    return Part("redis", (sys.executable, str(script), str(settings.GADGET_DATA_DIR)))
+    return Part("redis", (sys.executable, str(script), str(settings.GADGET_DATA_DIR)), is_quiet=True)
 
 
 def web_part() -> Part:

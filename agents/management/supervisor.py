@@ -72,6 +72,8 @@ class Supervisor:
             except Empty:
                 return
             self._count_death(child)
+            for line in child.lines if child.part.is_quiet else ():
+                self._say(child.part.name, line)
             self._say(child.part.name, f"{_ending(child)}; it is started again")
             self.start(child.part)
 
@@ -106,7 +108,8 @@ class Supervisor:
     def _read(self, child: Child) -> None:
         for line in child.process.stdout or ():
             child.lines.append(line.rstrip())
-            self._say(child.part.name, line.rstrip())
+            if not child.part.is_quiet:
+                self._say(child.part.name, line.rstrip())
         child.process.wait()
         if self._children.get(child.part.name) is child:
             self._ended.put(child)

@@ -12,6 +12,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from agents.desk import safe_text
+from agents.desk.cards import Card, TargetView
 from agents.desk.markdown import render_markdown
 
 register = template.Library()
@@ -90,3 +91,10 @@ def moment(at: datetime | None) -> SafeString | str:
 def words(name: str) -> str:
     """`needs_attention` as `needs attention`."""
     return name.replace("_", " ")
+
+
+@register.filter
+def row(target: TargetView, card: Card) -> list[Any]:
+    """The target's values in the order of the card's columns; None where it has no such field."""
+    values = {change.name: change.after if card.side == "made" else change.before for change in target.changes}
+    return [values.get(name) for name in card.columns]

@@ -76,15 +76,34 @@ function showEvent(message) {
   if (line) {
     place(line);
   }
+  if (message.type === "pass_started") {
+    beginPass(message.payload.pass_number);
+  }
   const status = message.type === "run_finished" ? message.payload.status : STATUS_OF[message.type];
   if (status) {
     showStatus(status);
   }
 }
 
+// Streamed text has no number: it waits until its pass stands in the panel, and a pass that is asked again begins anew.
+const early = new Map();
+
+function beginPass(pass) {
+  inSlot(`text-${pass}`)?.remove();
+  const text = early.get(pass);
+  early.clear();
+  if (text) {
+    showText({ pass_number: pass, text });
+  }
+}
+
 function showText({ pass_number: pass, text }) {
   const slot = `text-${pass}`;
   let line = inSlot(slot);
+  if (!inSlot(`pass-${pass}`)) {
+    early.set(pass, (early.get(pass) ?? "") + text);
+    return;
+  }
   if (line && !line.classList.contains("streaming")) {
     return;
   }

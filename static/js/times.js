@@ -1,5 +1,5 @@
 // Times in the reader's own zone, and countdowns of the grace.
-const FORMAT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const FORMAT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
 export function localTimes(root) {
   for (const time of root.querySelectorAll("time[datetime]:not([data-local])")) {

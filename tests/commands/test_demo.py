@@ -107,7 +107,7 @@ def test_a_changed_script_is_brought_up_to_date_and_recorded() -> None:
     assert provider.script == script
     for organization in Organization.objects.all():
         assert audit.verify(organization.pk) == []
-        assert organization.audit_entries.filter(action="demo.built").exists()
+        assert organization.audit_entries.filter(action="demo_built").exists()
 
 
 def test_an_account_that_exists_keeps_its_password_and_its_rights() -> None:

@@ -18,7 +18,8 @@ def organizations() -> tuple[Organization, Organization]:
     for organization in made:
         for number in range(3):
             with transaction.atomic():
-                audit.record(organization.pk, "admin", "employee.changed", f"employee {number}", {"number": number})
+                entry = audit.Entry("user:admin", "employee_changed", f"employee:{number}", {"number": number})
+                audit.append(organization.pk, [entry])
     return made[0], made[1]
 
 

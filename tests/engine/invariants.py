@@ -1,11 +1,18 @@
 """The invariants I1–I10 of the engine, asked of the database in SQL; to be called after every fault test."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 
 from django.db import connection
+from django.db.models import Max, Q
+from django.db.models.functions import Now
 
 from agents import audit
-from agents.models import TERMINAL_CALLS, Pass
+from agents.engine.digests import digest_of
+from agents.models import TERMINAL_CALLS, Approval, ApprovalStatus, CallStatus, Pass, Run, RunStatus, ToolCall
+
+_BEYOND_DEADLINE = timedelta(seconds=45)
+_UNCLAIMED = timedelta(seconds=30)
 
 _TERMINAL = ", ".join(f"'{status}'" for status in TERMINAL_CALLS)
 
@@ -50,6 +57,9 @@ def assert_invariants() -> None:
     """Raises AssertionError naming each broken invariant with the ids of its rows."""
     broken = [f"{name}: {rows}" for name, sql in _FAULTS.items() if (rows := _rows(sql))]
     broken += _calls_without_a_row()
+    broken += _foreign_digests()
+    broken += [f"I8: {pk} executes beyond its deadline" for pk in _executing_too_long()]
+    broken += [f"I10: run {pk} is due and nobody claims it" for pk in _unclaimed()]
     broken += [f"I9: {slug}: {fault}" for slug, faults in audit.verify_all().items() for fault in faults]
     assert not broken, "\n".join(broken)
 
@@ -70,3 +80,22 @@ def _calls_without_a_row() -> list[str]:
         if asked != stored:
             faults.append(f"I7: run {each.run_id} pass {each.number}: asked {asked}, stored {stored}")
     return faults
+
+
+def _foreign_digests() -> list[str]:
+    """I2: what was executed is what was approved, by the digest made anew from the call as it is now."""
+    consumed = Approval.objects.filter(status=ApprovalStatus.CONSUMED).select_related("tool_call")
+    wrong = [card for card in consumed if digest_of(card.tool_call, card.preview) != card.digest]
+    return [f"I2: call {card.tool_call_id} is not what its approval {card.pk} shows" for card in wrong]
+
+
+def _executing_too_long() -> list[int]:
+    late = ToolCall.objects.filter(status=CallStatus.EXECUTING, deadline_at__lt=Now() - _BEYOND_DEADLINE)
+    return list(late.values_list("pk", flat=True))
+
+
+def _unclaimed() -> list[int]:
+    """Due runs of which nothing was heard for so long; to be asked where a worker has a free slot."""
+    due = Q(next_wake_at=None, newest__lt=Now() - _UNCLAIMED) | Q(next_wake_at__lt=Now() - _UNCLAIMED)
+    queued = Run.objects.filter(status=RunStatus.QUEUED).annotate(newest=Max("events__created_at")).filter(due)
+    return list(queued.values_list("pk", flat=True))

@@ -31,7 +31,7 @@ def one_of_each(world: World) -> list[Model]:
     run = Run.objects.get(pk=card.run_id)
     listed = RecordList.objects.create(organization=world.acme, name="Spring")
     with transaction.atomic():
-        audit.record(world.acme.pk, "admin", "employee.changed", "employee 1", {})
+        audit.append(world.acme.pk, [audit.Entry("user:admin", "employee_changed", "employee:1")])
     token, _ = issue_token(world.member("operator"), "Acme's key")
     return [
         world.acme,

@@ -123,8 +123,8 @@ def test_a_change_is_recorded_with_what_was_before(world: World, admin: Client) 
     path = address(world.employee, "change")
     admin.post(path, filled_form(admin, path, allowed_tools=[SEARCH]))
     entry = AuditEntry.objects.get(organization=world.acme)
-    assert (entry.actor, entry.action) == ("admin", "employee.changed")
-    told = entry.payload["allowed_tools"]
+    assert (entry.actor, entry.action) == ("user:admin", "employee_changed")
+    told = entry.payload["fields"]["allowed_tools"]
     assert (set(told["before"]), told["after"]) == ({SEARCH, UPDATE, DELETE}, [SEARCH])
     assert audit.verify(world.acme.pk) == []
 
@@ -148,4 +148,4 @@ def test_deleting_an_unused_employee_is_recorded(world: World, admin: Client) ->
     assert admin.post(address(made, "delete"), {"post": "yes"}).status_code == 302
     assert not Employee.objects.filter(pk=made.pk).exists()
     actions = AuditEntry.objects.filter(organization=world.acme).order_by("seq").values_list("action", flat=True)
-    assert list(actions) == ["employee.added", "employee.deleted"]
+    assert list(actions) == ["employee_added", "employee_deleted"]

@@ -45,7 +45,7 @@ def test_a_records_change_grows_its_version_and_enters_its_history(world: World)
     step = RecordChange.objects.get(record=record)
     assert (step.actor, step.version) == ("admin", 2)
     assert (step.before, step.after) == ({"status": "active", "score": None}, {"status": "inactive", "score": 7})
-    assert AuditEntry.objects.get(organization=world.acme).action == "record.changed"
+    assert AuditEntry.objects.get(organization=world.acme).action == "record_changed"
 
 
 def test_a_change_made_meanwhile_is_not_overwritten(world: World) -> None:

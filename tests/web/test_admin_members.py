@@ -35,7 +35,7 @@ def test_a_new_member_gets_an_account(world: World, admin: Client) -> None:
     assert (user.is_staff, user.is_superuser) == (False, False)
     assert Membership.objects.get(user=user).role == Role.OPERATOR
     entry = AuditEntry.objects.get(organization=world.acme)
-    assert entry.action == "membership.added"
+    assert entry.action == "membership_added"
     assert PASSWORD not in str(entry.payload)
 
 

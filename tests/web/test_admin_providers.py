@@ -48,7 +48,7 @@ def test_a_key_is_kept_encrypted_and_recorded_without_its_value(world: World, ad
         cursor.execute("SELECT api_key FROM agents_modelprovider WHERE id = %s", [made.pk])
         assert KEY not in cursor.fetchone()[0]
     entry = AuditEntry.objects.get(organization=world.acme)
-    assert entry.payload["new_key"] == "set"
+    assert entry.payload["fields"]["new_key"] == "set"
     assert KEY not in str(entry.payload)
 
 

@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from agents.models import Employee
-from tests.web.world import DELETE, SEARCH, UPDATE, World, make_world, problem
+from tests.web.world import DELETE, SEARCH, UPDATE, World, make_world, pages, problem
 
 pytestmark = pytest.mark.django_db
 
@@ -49,11 +49,7 @@ def test_the_list_holds_those_of_the_organisation(world: World) -> None:
 
 def test_pages_go_on_where_the_last_one_ended(world: World) -> None:
     colleagues(world, 4)
-    client, seen, cursor = world.client("viewer"), [], ""
-    while cursor is not None:
-        answer = client.get("/api/employees", {"limit": 2, "cursor": cursor}).json()
-        seen += [item["name"] for item in answer["items"]]
-        cursor = answer["next_cursor"]
+    seen = [item["name"] for items in pages(world.client("viewer"), "/api/employees", 2) for item in items]
     assert seen == ["Dana", "Mate 2", "Mate 3", "Mate 4", "Mate 5"]
 
 

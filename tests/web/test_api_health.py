@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from django.conf import settings
-from django.db import connection
+from django.db import connection, connections
 from django.test import Client
 
 from agents.liveness import SWEEPER, WORKER, Pulse
@@ -21,7 +21,7 @@ def unreachable_database() -> Iterator[None]:
     if connection.vendor == "sqlite":
         connection.settings_dict["NAME"] = "/nowhere/gadget.sqlite3"
     else:
-        connection.close_pool()
+        connections["default"].close_pool()
         connection.settings_dict.update(HOST="127.0.0.1", PORT="1", OPTIONS={"connect_timeout": 1})
     yield
     connection.close()

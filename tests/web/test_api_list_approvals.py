@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tests.web.world import DELETE, World, make_world, post, problem
+from tests.web.world import DELETE, World, make_world, pages, post, problem
 
 pytestmark = pytest.mark.django_db
 
@@ -71,11 +71,7 @@ def test_filters(world: World) -> None:
 
 def test_pages_hold_each_card_once(world: World) -> None:
     cards = [str(world.card().pk) for _ in range(5)]
-    client, seen, cursor = world.client("viewer"), [], ""
-    while cursor is not None:
-        answer = client.get("/api/approvals", {"limit": 2, "cursor": cursor}).json()
-        seen += [item["id"] for item in answer["items"]]
-        cursor = answer["next_cursor"]
+    seen = [item["id"] for items in pages(world.client("viewer"), "/api/approvals", 2) for item in items]
     assert seen == cards[::-1]
 
 

@@ -6,8 +6,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from agents.models import RunStatus
-from tests.web.world import World, make_employee, make_world, problem
+from agents.models import Employee, RunStatus
+from tests.web.world import World, make_world, pages, problem
 
 pytestmark = pytest.mark.django_db
 
@@ -32,12 +32,9 @@ def test_newest_first_without_tool_calls(world: World) -> None:
 
 def test_pages_hold_each_run_once_while_new_ones_come(world: World) -> None:
     runs = [str(world.run().pk) for _ in range(5)]
-    client, seen, cursor = world.client("viewer"), [], ""
-    while cursor is not None:
-        answer = client.get("/api/runs", {"limit": 2, "cursor": cursor}).json()
-        assert len(answer["items"]) <= 2
-        seen += ids(answer)
-        cursor = answer["next_cursor"]
+    seen = []
+    for items in pages(world.client("viewer"), "/api/runs", limit=2):
+        seen += [item["id"] for item in items]
         world.run()
     assert seen == runs[::-1]
 
@@ -56,17 +53,11 @@ def test_filter_by_status(world: World) -> None:
 
 def test_filter_by_employee(world: World) -> None:
     mine = world.run()
-    world.employee = make_employee_beside(world)
+    world.employee = Employee.objects.create(organization=world.acme, name="Erin", provider=world.employee.provider)
     world.run()
     client = world.client("viewer")
     assert ids(client.get("/api/runs", {"employee_id": mine.employee_id}).json()) == [str(mine.pk)]
     assert ids(client.get("/api/runs?employee_id=999999").json()) == []
-
-
-def make_employee_beside(world: World):  # type: ignore[no-untyped-def]
-    world.employee.provider.name = "Another"
-    world.employee.provider.save()
-    return make_employee(world.acme, "Erin")
 
 
 @pytest.mark.parametrize("text", ["100% of", "100%", "_under", "Ünïcode", "phone"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from django.test import Client
 
 from agents.membership import ACTIVE_ORGANIZATION, member_in_session, memberships_of, still_member, switch_organization
 from agents.models import Membership, Role, Run
@@ -17,22 +16,16 @@ def world() -> World:
     return make_world()
 
 
-def browser(world: World, username: str) -> Client:
-    client = Client(enforce_csrf_checks=True)
-    client.force_login(world.users[username])
-    return client
-
-
 def task(world: World) -> dict[str, str]:
     return {"employee_id": str(world.employee.pk), "task": "Search."}
 
 
 def test_reading_needs_no_csrf_token(world: World) -> None:
-    assert browser(world, "viewer").get("/api/runs").status_code == 200
+    assert world.client("viewer", needs_csrf=True).get("/api/runs").status_code == 200
 
 
 def test_changing_needs_the_csrf_token(world: World) -> None:
-    client = browser(world, "operator")
+    client = world.client("operator", needs_csrf=True)
     assert problem(post(client, "/api/runs", task(world)), 403)["code"] == "csrf"
     assert not Run.objects.exists()
     client.cookies["csrftoken"] = token = "a" * 32
@@ -41,7 +34,9 @@ def test_changing_needs_the_csrf_token(world: World) -> None:
 
 
 def test_a_form_of_another_page_changes_nothing(world: World) -> None:
-    answer = browser(world, "operator").post("/api/runs", task(world), headers={"origin": "https://evil.example"})
+    answer = world.client("operator", needs_csrf=True).post(
+        "/api/runs", task(world), headers={"origin": "https://evil.example"}
+    )
     assert problem(answer, 403)["code"] == "csrf"
 
 
@@ -71,7 +66,8 @@ def test_a_membership_that_ended_falls_back_to_another(world: World) -> None:
 
 
 def test_only_ones_own_organisations_can_be_switched_to(world: World) -> None:
-    user, session = world.users["operator"], {}
+    user = world.users["operator"]
+    session: dict[str, int] = {}
     assert switch_organization(user, session, world.globex.pk) is None
     assert session == {}
     member = switch_organization(user, session, world.acme.pk)

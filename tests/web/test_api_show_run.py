@@ -1,4 +1,4 @@
-"""GET /api/runs/{id} shows a run with its calls, shortened results and newest cards, in a constant number of queries."""
+"""GET /api/runs/{id} shows a run with its calls, shortened results and newest cards, in a few queries."""
 
 from __future__ import annotations
 

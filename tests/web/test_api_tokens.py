@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pytest
 from django.core.cache import cache
 from django.core.management import CommandError, call_command
 from django.db.models.functions import Now
-from django.http import HttpResponse
-from django.test import Client
 
 from agents import audit
 from agents.membership import hash_of, issue_token
 from agents.models import ApiToken, AuditEntry, Membership, Role
-from tests.web.world import World, make_world, post, problem
+from tests.web.world import World, make_world, nobody, post, problem
 
 pytestmark = pytest.mark.django_db
 
@@ -30,8 +29,8 @@ def token_of(*arguments: str) -> str:
     return output.getvalue().strip()
 
 
-def get(path: str, token: str, scheme: str = "Bearer") -> HttpResponse:
-    return Client(enforce_csrf_checks=True).get(path, headers={"authorization": f"{scheme} {token}"})
+def get(path: str, token: str, scheme: str = "Bearer") -> Any:
+    return nobody(needs_csrf=True).get(path, headers={"authorization": f"{scheme} {token}"})
 
 
 def test_a_new_token_asks_as_its_member(world: World) -> None:
@@ -61,13 +60,13 @@ def test_its_making_is_in_the_audit_chain(world: World) -> None:
 def test_a_token_changes_things_without_csrf(world: World) -> None:
     secret = token_of("operator")
     body = {"employee_id": str(world.employee.pk), "task": "Search."}
-    client = Client(enforce_csrf_checks=True)
+    client = nobody(needs_csrf=True)
     assert post(client, "/api/runs", body, authorization=f"Bearer {secret}").status_code == 201
 
 
 def test_a_viewers_token_changes_nothing(world: World) -> None:
     body = {"employee_id": str(world.employee.pk), "task": "Search."}
-    answer = post(Client(), "/api/runs", body, authorization=f"Bearer {token_of('viewer')}")
+    answer = post(nobody(), "/api/runs", body, authorization=f"Bearer {token_of('viewer')}")
     problem(answer, 403)
 
 

@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from agents.engine.toolbox import installed_toolbox
 from agents.models import CallStatus
-from tests.web.world import SEARCH, World, make_world, problem
+from tests.web.world import SEARCH, World, make_world, pages, problem
 
 pytestmark = pytest.mark.django_db
 
@@ -47,11 +47,7 @@ def test_figures_count_what_ended_in_this_organisation(world: World) -> None:
 
 
 def test_pages_hold_each_tool_once(world: World) -> None:
-    client, seen, cursor = world.client("viewer"), [], ""
-    while cursor is not None:
-        answer = client.get("/api/tools", {"limit": 3, "cursor": cursor}).json()
-        seen += [item["name"] for item in answer["items"]]
-        cursor = answer["next_cursor"]
+    seen = [item["name"] for items in pages(world.client("viewer"), "/api/tools", 3) for item in items]
     assert seen == sorted(tool.name for tool in installed_toolbox().tools())
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.db.models.functions import Now
-from django.http import HttpResponse
 from django.test import Client
 from django.test.client import ClientHandler
 
@@ -38,8 +38,9 @@ UPDATE = "data.updateRecord"
 DELETE = "data.bulkDelete"
 SEARCH = "data.searchRecords"
 
-HANDLER = ClientHandler(enforce_csrf_checks=False)
-"""One for all clients: loading the middleware is the slowest part of a test."""
+LENIENT = ClientHandler(enforce_csrf_checks=False)
+STRICT = ClientHandler(enforce_csrf_checks=True)
+"""Shared by all clients: loading the middleware is the slowest part of a test."""
 
 
 @dataclass
@@ -53,10 +54,9 @@ class World:
     others_employee: Employee
     records: list[Record] = field(default_factory=list)
 
-    def client(self, username: str) -> Client:
-        """A browser in which this person is logged in; it needs no CSRF token."""
-        client = Client()
-        client.handler = HANDLER
+    def client(self, username: str, needs_csrf: bool = False) -> Client:
+        """A browser in which this person is logged in."""
+        client = nobody(needs_csrf)
         client.force_login(self.users[username])
         return client
 
@@ -151,6 +151,13 @@ def make_world() -> World:
     return World(acme, globex, users, employee, others, records)
 
 
+def nobody(needs_csrf: bool = False) -> Client:
+    """A client in which nobody is logged in."""
+    client = Client(enforce_csrf_checks=needs_csrf)
+    client.handler = STRICT if needs_csrf else LENIENT
+    return client
+
+
 def make_employee(organization: Organization, name: str) -> Employee:
     provider = ModelProvider.objects.create(organization=organization, name="Script", kind=ProviderKind.SCRIPTED)
     return Employee.objects.create(
@@ -169,14 +176,24 @@ def success(data: Any, **more: Any) -> dict[str, Any]:
     return {**plain, **more}
 
 
-def post(client: Client, path: str, body: Any = None, **headers: Any) -> HttpResponse:
+def post(client: Client, path: str, body: Any = None, **headers: Any) -> Any:
     """Sends JSON, or nothing at all."""
     if body is None:
         return client.generic("POST", path, headers=headers)
     return client.post(path, body, content_type="application/json", headers=headers)
 
 
-def problem(response: HttpResponse, status: int) -> dict[str, Any]:
+def pages(client: Client, path: str, limit: int) -> Iterator[list[dict[str, Any]]]:
+    """The items of each page of a list, asked for only when wanted."""
+    cursor: str | None = ""
+    while cursor is not None:
+        answer = client.get(f"{path}?limit={limit}&cursor={cursor}").json()
+        assert len(answer["items"]) <= limit
+        yield answer["items"]
+        cursor = answer["next_cursor"]
+
+
+def problem(response: Any, status: int) -> dict[str, Any]:
     """The problem document of an answer with this status, once its form is known to be right."""
     assert response.status_code == status, response.content
     assert response["Content-Type"] == "application/problem+json"

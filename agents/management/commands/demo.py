@@ -30,6 +30,8 @@ class Command(BaseCommand):
                 "If you want it all the same: manage.py demo --force"
             )
         built = build(_real_model())
+        if not options["verbosity"]:
+            return
         for change in built.changes:
             self.stdout.write(f"made or changed: {change}")
         state = "The demo is ready." if built.changes else "The demo was up to date."

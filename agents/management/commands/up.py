@@ -58,7 +58,6 @@ class Command(BaseCommand):
                 self.stdout.write("Gadget is stopped.")
 
     def _run(self, supervisor: Supervisor, with_demo: bool) -> None:
-        began = time.monotonic()
         if settings.REDIS_IS_EMBEDDED:
             supervisor.start(redis_part())
         call_command("migrate", verbosity=0)
@@ -69,7 +68,7 @@ class Command(BaseCommand):
             supervisor.start(part)
         self._await(supervisor, _everything_is_ready)
         if not self._stopping:
-            self._welcome(time.monotonic() - began)
+            self._welcome()
         while not self._stopping:
             supervisor.watch(LOOK_EVERY_S)
 
@@ -80,8 +79,8 @@ class Command(BaseCommand):
                 raise CommandError(f"Not everything is ready after {READY_PATIENCE_S:.0f} s; the lines above say why.")
             supervisor.watch(LOOK_EVERY_S)
 
-    def _welcome(self, seconds: float) -> None:
-        lines = [f"Gadget is ready after {seconds:.1f} s: {_address()}/"]
+    def _welcome(self) -> None:
+        lines = [f"Gadget is ready: {_address()}/"]
         if settings.DEBUG and Organization.objects.filter(slug=DEMO_ORGANIZATION).exists():
             lines.append(f"Log in as operator or approver (also viewer, admin) with the password {DEMO_PASSWORD}")
         if settings.DEBUG:

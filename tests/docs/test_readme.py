@@ -1,0 +1,83 @@
+"""What the README shows works: its code runs, its commands and settings exist, its links lead somewhere."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import get_commands
+
+from agents.demo.staff import DATA_STEWARD, OFFICE_MANAGER, ON_A_REAL_MODEL
+from tools.contract import Level, Tool
+from tools.toolbox import Toolbox
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(language: str) -> list[str]:
+    """The texts of all code blocks of this language."""
+    found: list[str] = re.findall(rf"^```{language}\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+    return found
+
+
+def test_the_tool_and_its_test_run_as_they_stand() -> None:
+    names: dict[str, Any] = {"__name__": "readme"}
+    code = blocks("python")
+    assert len(code) == 2
+    for block in code:
+        exec(compile(block, "README.md", "exec"), names)
+    tool = names["WorkingDays"]()
+    assert isinstance(tool, Tool)
+    assert tool.level == Level.READ
+    toolbox = Toolbox()
+    toolbox.register(tool)
+    assert toolbox.get_tool("dates.workingDays") is tool
+
+
+def test_the_tool_has_about_twenty_lines() -> None:
+    body = blocks("python")[0].partition("class WorkingDays")[2]
+    assert len(body.splitlines()) <= 20
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_that_is_named_exists(page: Path) -> None:
+    for command in re.findall(r"manage\.py (\w+)", page.read_text(encoding="utf-8")):
+        assert command in get_commands(), command
+
+
+def test_every_make_target_that_is_named_exists() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"\bmake (run|test|\w+)`", README):
+        assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
+
+
+def test_every_setting_of_the_table_is_read_and_none_is_left_out() -> None:
+    table = README.partition("## Settings")[2].partition("## Development")[0]
+    told = {
+        name for row in re.findall(r"^\| (`.*?) \|", table, flags=re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
+    }
+    read = (ROOT / "gadget_site" / "environment.py").read_text(encoding="utf-8")
+    elsewhere = {"OPENAI_MODEL": "agents/management/commands/demo.py"}
+    for name in told:
+        source = (ROOT / elsewhere[name]).read_text(encoding="utf-8") if name in elsewhere else read
+        assert f'"{name}"' in source, name
+    for_tests_or_later = {"GADGET_TIMING_SCALE", "GADGET_CONFIG", "OLLAMA_HOST"}
+    known = set(re.findall(r'variables\.\w+\("(\w+)"|_web_address\(variables, "(\w+)"', read))
+    assert {name for pair in known for name in pair if name} - told <= for_tests_or_later
+
+
+def test_the_tour_names_the_demo_as_it_is() -> None:
+    words = " ".join(README.split())
+    for worker in (DATA_STEWARD, OFFICE_MANAGER):
+        assert f"*{worker.name}, {worker.job_title}*" in words
+        assert worker.example_tasks[0] in words
+    assert f"*{ON_A_REAL_MODEL.name}*" in words
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_to_a_file(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        if not target.startswith(("http://", "https://")):
+            assert (page.parent / target).exists(), target

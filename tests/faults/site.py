@@ -1,0 +1,147 @@
+"""A running Gadget with the world outside it, and what a fault test does to both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from agents import approvals, runs
+from agents.management.parts import Part, sweeper_part, worker_part
+from agents.models import (
+    ENDED,
+    PARKED,
+    Approval,
+    ApprovalStatus,
+    Employee,
+    Event,
+    Grant,
+    ModelProvider,
+    ProviderKind,
+    Run,
+    RunStatus,
+    ToolCall,
+)
+from tests.engine.workshop import Workshop
+from tests.faults.awaiting import await_that
+from tests.model_server import ModelServer
+from tests.processes import Installation, RealProcess
+from tests.recorder import Recorder
+
+Pass = dict[str, Any]
+
+
+@dataclass
+class Site:
+    """Real processes, one organisation, the recorder outside, and a model that can be held.
+
+    Decisions are made in the test's process, which reaches no queue: only the sweeper tells the workers of them.
+    """
+
+    installation: Installation
+    workshop: Workshop
+    recorder: Recorder
+    model: ModelServer
+    _scripts: list[dict[str, Any]] = field(default_factory=list)
+
+    def start(self, *parts: Part) -> None:
+        """Start these parts at once and wait until each is ready."""
+        for process in [self.installation.spawn(part) for part in parts]:
+            process.await_line(" ready")
+
+    def start_workers(self, count: int = 1) -> None:
+        """A sweeper and so many workers."""
+        self.start(sweeper_part(), *(worker_part(number + 1) for number in range(count)))
+
+    def start_another_worker(self) -> RealProcess:
+        """One more worker, with a number of its own."""
+        number = sum(process.name.startswith("worker") for process in self.installation.processes) + 1
+        return self.installation.start_worker(number)
+
+    def submit(self, task: str, *passes: Pass) -> Run:
+        """A run of the employee whose script plays these passes for exactly this task."""
+        self._scripts.append({"title": task, "task": f"^{task}$", "passes": list(passes), "answer": "Done."})
+        provider = self.workshop.employee.provider
+        provider.script = yaml.safe_dump({"scripts": self._scripts})
+        provider.save()
+        return self.workshop.submit(task)
+
+    def submit_to_model(self) -> Run:
+        """A run of another employee, whose model is `self.model`."""
+        organization = self.workshop.organization
+        provider = ModelProvider.objects.create(
+            organization=organization,
+            name="Held",
+            kind=ProviderKind.OPENAI,
+            base_url=self.model.url,
+            api_key="sk-test",
+            timeout_s=60,
+        )
+        employee = Employee.objects.create(organization=organization, name="Mo", provider=provider, model="fake")
+        Grant.objects.create(employee=employee, tool="probe.gate")
+        submission = runs.Submission(employee_id=employee.pk, task="Think")
+        return runs.submit(self.workshop.operator, submission)[0]
+
+    def driver_of(self, run: Run) -> RealProcess:
+        """The worker that holds the run's lease."""
+        pid = fresh(run).lease_owner.partition("-")[0]
+        return next(process for process in self.installation.processes if str(process.pid) == pid)
+
+    def await_status(self, run: Run, *statuses: str, seconds: float = 60) -> Run:
+        """The run, once it has one of these statuses."""
+        await_that(lambda: fresh(run).status in statuses, f"run {run.pk} is {statuses}: {self.story(run)}", seconds)
+        return fresh(run)
+
+    def await_card(self, run: Run) -> Approval:
+        """The run's card, once it waits for a decision."""
+        self.await_status(run, RunStatus.WAITING)
+        return self.workshop.card(run)
+
+    def approve_next(self, run: Run, **more: Any) -> Approval:
+        """Approve the run's card once it is there."""
+        return self.workshop.approve(self.await_card(run), **more)
+
+    def resolve(self, run: Run, outcome: str) -> None:
+        """A person says what became of the run's unknown call."""
+        (call,) = ToolCall.objects.filter(run=run, status="outcome_unknown")
+        approvals.resolve(self.workshop.approver, call.pk, outcome, "Looked at it outside.")
+
+    def story(self, run: Run) -> str:
+        """What happened to the run, for a failing test."""
+        now = fresh(run)
+        lines = Event.objects.filter(run=run).order_by("seq").values_list("type", flat=True)
+        return f"{now.status} {now.exit_reason} crashes={now.crash_count} {now.problem!r} {list(lines)}"
+
+
+def fresh(run: Run) -> Run:
+    return Run.objects.get(pk=run.pk)
+
+
+def has_ended(run: Run) -> bool:
+    return fresh(run).status in ENDED
+
+
+def unsettled() -> list[int]:
+    """Runs that a machine still has to do something about."""
+    parked = Q(status__in=PARKED)
+    graced = Q(approvals__status=ApprovalStatus.APPROVED, approvals__start_after__gt=Now())
+    busy = Run.objects.exclude(parked | Q(status__in=ENDED)) | Run.objects.filter(parked & graced)
+    return list(busy.values_list("pk", flat=True).distinct())
+
+
+def read(name: str) -> Pass:
+    """A pass with one read that waits at this gate of the recorder."""
+    return {"calls": [{"tool": "probe.gate", "params": {"name": name}}]}
+
+
+def effect(name: str) -> Pass:
+    """A pass with one write outside our database."""
+    return {"calls": [{"tool": "probe.effect", "params": {"name": name}}]}
+
+
+def rename(record_id: int, to: str, gate: str = "") -> Pass:
+    """A pass with one write inside our database, which may hold in its transaction."""
+    return {"calls": [{"tool": "probe.rename", "params": {"record_id": record_id, "to": to, "gate": gate}}]}

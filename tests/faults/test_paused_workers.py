@@ -1,0 +1,140 @@
+"""SIGSTOP of a worker until another has taken its run over, then SIGCONT: the zombie writes nothing more."""
+
+from __future__ import annotations
+
+from django.db import connection
+
+from agents.models import AuditEntry, CallStatus, Run, RunStatus
+from tests.engine.workshop import calls, event_types, passes, statuses
+from tests.faults.awaiting import await_that
+from tests.faults.site import Site, effect, fresh, read, rename
+from tests.processes import RealProcess
+from tools.records.models import Record
+
+LEASE_LOST = "the lease was lost"
+
+
+def _pause_driver(site: Site, run: Run) -> RealProcess:
+    driver = site.driver_of(run)
+    driver.pause()
+    return driver
+
+
+def _await_takeover(run: Run, epoch: int = 2) -> None:
+    await_that(lambda: fresh(run).lease_epoch >= epoch, f"run {run.pk} is driven by somebody else")
+
+
+def test_one_that_asked_the_model_records_no_second_pass(site: Site) -> None:
+    site.start_workers(2)
+    site.model.hold()
+    run = site.submit_to_model()
+    site.model.wait_for_held(1, timeout=30)
+    zombie = _pause_driver(site, run)
+    _await_takeover(run)
+    site.model.wait_for_held(2, timeout=30)
+    zombie.resume()
+    zombie.await_line(LEASE_LOST)
+    site.model.release()
+    site.await_status(run, RunStatus.SUCCEEDED)
+    assert len(passes(run)) == 1
+    assert event_types(run).count("assistant_message") == 1
+
+
+def test_one_that_executed_a_read_reports_nothing(site: Site) -> None:
+    site.start_workers(2)
+    site.recorder.hold("read")
+    run = site.submit("Read", read("read"))
+    site.recorder.await_arrival("read")
+    zombie = _pause_driver(site, run)
+    site.recorder.await_arrival("read", 2)
+    site.recorder.release("read")
+    site.await_status(run, RunStatus.SUCCEEDED)
+    zombie.resume()
+    zombie.await_line(LEASE_LOST)
+    assert event_types(run).count("tool_result") == 1
+    assert event_types(run)[-1] == "run_finished"
+
+
+class TestOneThatExecutedAWriteOutside:
+    """Its report is the proof of what happened, so it settles the unknown call, and nothing else."""
+
+    def test_settles_the_unknown_outcome_by_its_late_report(self, site: Site) -> None:
+        site.start_workers(2)
+        site.recorder.hold("pay")
+        run = site.submit("Pay", effect("pay"))
+        site.approve_next(run)
+        site.recorder.await_arrival("pay")
+        zombie = _pause_driver(site, run)
+        site.await_status(run, RunStatus.NEEDS_ATTENTION)
+        site.recorder.release("pay")
+        zombie.resume()
+        site.await_status(run, RunStatus.SUCCEEDED)
+        (call,) = calls(run)
+        assert (call.status, call.attempts) == (CallStatus.SUCCEEDED, 1)
+        assert event_types(run).count("call_resolved") == 1
+        assert site.recorder.effects == {call.idempotency_key: 1}
+
+    def test_changes_nothing_that_a_person_has_settled_before(self, site: Site) -> None:
+        site.start_workers(2)
+        site.recorder.hold("pay")
+        run = site.submit("Pay", effect("pay"))
+        site.approve_next(run)
+        site.recorder.await_arrival("pay")
+        zombie = _pause_driver(site, run)
+        site.await_status(run, RunStatus.NEEDS_ATTENTION)
+        site.resolve(run, "not_done")
+        site.await_status(run, RunStatus.SUCCEEDED)
+        (before,) = calls(run)
+        site.recorder.release("pay")
+        zombie.resume()
+        await_that(lambda: AuditEntry.objects.filter(action="late_report").exists(), "the late report is audited")
+        (after,) = calls(run)
+        assert (after.status, after.result, after.finished_at) == (before.status, before.result, before.finished_at)
+        assert event_types(run).count("call_resolved") == 2
+
+
+def test_one_that_stood_inside_a_transactional_write_changes_nothing_twice(site: Site) -> None:
+    """PostgreSQL ends its idle transaction and another worker does it; SQLite lets nobody else write meanwhile."""
+    site.start_workers(2)
+    site.recorder.hold("inside")
+    record = site.workshop.record(name="Old")
+    run = site.submit("Rename", rename(record.pk, "New", "inside"))
+    site.approve_next(run)
+    site.recorder.await_arrival("inside")
+    zombie = _pause_driver(site, run)
+    site.recorder.release("inside")
+    if connection.vendor == "postgresql":
+        site.await_status(run, RunStatus.SUCCEEDED)
+        zombie.resume()
+        zombie.await_line(LEASE_LOST)
+    else:
+        zombie.resume()
+    site.await_status(run, RunStatus.SUCCEEDED)
+    renamed = Record.objects.get(pk=record.pk)
+    assert (renamed.name, renamed.version) == ("New", record.version + 1)
+    assert event_types(run).count("tool_start") == event_types(run).count("tool_result") == 1
+    assert statuses(run) == [CallStatus.SUCCEEDED]
+
+
+def test_one_that_takes_its_own_run_up_again_keeps_the_new_lease_and_loses_the_old(site: Site) -> None:
+    """The only worker stood still for so long that its run was queued again: two of its threads know the run now."""
+    site.start_workers(1)
+    site.recorder.hold("read")
+    run = site.submit("Read", read("read"))
+    site.recorder.await_arrival("read")
+    worker = _pause_driver(site, run)
+    site.await_status(run, RunStatus.QUEUED)
+    worker.resume()
+    site.recorder.await_arrival("read", 2)
+    first_end = fresh(run).lease_expires_at
+    assert first_end is not None
+    await_that(lambda: _lease_grew_by(run, first_end.timestamp() + 5), "the new lease is renewed again and again", 20)
+    site.recorder.release("read")
+    done = site.await_status(run, RunStatus.SUCCEEDED)
+    assert done.lease_epoch == 2
+    assert event_types(run).count("tool_result") == 1
+
+
+def _lease_grew_by(run: Run, until: float) -> bool:
+    end = fresh(run).lease_expires_at
+    return end is not None and end.timestamp() > until

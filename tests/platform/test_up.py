@@ -1,0 +1,166 @@
+"""`manage.py up` starts everything as real processes, keeps it alive, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+READY = "Gadget is ready: "
+PATIENCE_S = 60.0
+
+
+class Up:
+    """A running `manage.py up` with a data folder and a port of its own."""
+
+    def __init__(self, folder: Path, port: int, **variables: str) -> None:
+        self.folder, self.port = folder, port
+        self.lines: list[str] = []
+        kept = {name: value for name, value in os.environ.items() if name in {"PATH", "HOME", "LANG", "TMPDIR"}}
+        self.environment = {**kept, "GADGET_DATA_DIR": str(folder), "PORT": str(port), **variables}
+        self.process = subprocess.Popen(
+            [sys.executable, "manage.py", "up", "--demo"],
+            cwd=ROOT,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    @property
+    def output(self) -> str:
+        return "\n".join(self.lines)
+
+    def until(self, condition: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not condition():
+            has_ended = self.process.poll() is not None and not self._reader.is_alive()
+            too_late = time.monotonic() > deadline or (has_ended and not condition())
+            assert not too_late, f"{what} did not come true:\n{self.output}"
+            time.sleep(0.05)
+
+    def until_said(self, text: str, times: int = 1) -> None:
+        self.until(lambda: self.output.count(text) >= times, f"{text!r} {times} times")
+
+    def until_gone(self) -> None:
+        deadline = time.monotonic() + 10
+        while left := self.parts():
+            assert time.monotonic() < deadline, f"still there: {left}"
+            time.sleep(0.05)
+
+    def end(self, number: signal.Signals, seconds: float = 15) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(seconds)
+
+    def parts(self) -> dict[int, str]:
+        """The command lines of what runs for this data folder, by process id."""
+        listing = subprocess.run(["ps", "-axww", "-o", "pid=,command="], capture_output=True, text=True, check=True)
+        rows = (line.strip().partition(" ") for line in listing.stdout.splitlines())
+        return {int(pid): command for pid, _, command in rows if self._is_mine(int(pid), command)}
+
+    def _is_mine(self, pid: int, command: str) -> bool:
+        if str(self.folder) in command:
+            return True
+        try:
+            return f"GADGET_DATA_DIR={self.folder}" in Path(f"/proc/{pid}/environ").read_text(errors="replace")
+        except OSError:
+            return False
+
+    def _read(self) -> None:
+        for line in self.process.stdout or ():
+            self.lines.append(line.rstrip())
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def up(tmp_path: Path, port: int) -> Iterator[Up]:
+    running = Up(tmp_path / "var", port)
+    yield running
+    running.process.kill()
+    running.process.wait()
+    running.until_gone()
+
+
+@pytest.mark.alone
+@pytest.mark.timeout(240)
+def test_everything_starts_survives_a_death_and_stops_without_orphans(up: Up) -> None:
+    up.until_said(READY)
+    assert f"{READY}http://127.0.0.1:{up.port}/" in up.output
+    assert "operator or approver" in up.output
+    assert "gadget-demo" in up.output
+    assert status_of(up.port, "/api/health") == 200
+    assert status_of(up.port, "/static/vendor/pico/pico.min.css") == 200
+
+    second = Up(up.folder, up.port)
+    assert second.process.wait(PATIENCE_S) == 1
+    second.until_said(f"Gadget runs already in '{up.folder}': http://127.0.0.1:{up.port}/ (process {up.process.pid})")
+
+    web = next(pid for pid, command in up.parts().items() if "gadget_site.web" in command)
+    os.kill(web, signal.SIGKILL)
+    up.until_said("web      | ended by SIGKILL; it is started again")
+    up.until_said("web ready", times=2)
+    assert status_of(up.port, "/api/health") == 200
+
+    assert up.end(signal.SIGINT) == 0
+    up.until_said("Gadget is stopped.")
+    assert not up.parts()
+    assert "Traceback" not in up.output
+
+
+@pytest.mark.alone
+@pytest.mark.timeout(240)
+def test_a_killed_up_takes_its_parts_with_it_and_the_next_one_starts(up: Up) -> None:
+    up.until_said(READY)
+    up.end(signal.SIGKILL)
+    up.until_gone()
+    again = Up(up.folder, up.port)
+    again.until_said(READY)
+    assert again.end(signal.SIGTERM) == 0
+    assert not again.parts()
+
+
+@pytest.mark.timeout(90)
+def test_a_port_in_use_is_said_before_anything_starts(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        taken_port = taken.getsockname()[1]
+        up = Up(tmp_path, taken_port)
+        assert up.process.wait(PATIENCE_S) == 1
+    up.until_said(f"Cannot listen on 127.0.0.1:{taken_port}: Address already in use.")
+    assert f"PORT={taken_port + 1}" in up.output
+    assert "redis" not in up.output
+
+
+@pytest.mark.timeout(90)
+def test_a_wrong_setting_ends_the_start_with_one_line(tmp_path: Path, port: int) -> None:
+    up = Up(tmp_path, port, DATABASE_URL="mysql://localhost/gadget")
+    assert up.process.wait(PATIENCE_S) == 1
+    up.until_said("Gadget cannot start. DATABASE_URL: 'mysql://localhost/gadget' begins with neither")
+    assert "Traceback" not in up.output
+
+
+def status_of(port: int, path: str) -> int:
+    connection = HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status
+    finally:
+        connection.close()
