@@ -15,7 +15,7 @@ from agents.engine.outcomes import close_unknown_card, end_unexecuted, ended
 from agents.engine.recovery import current_effect
 from agents.engine.timing import timing
 from agents.engine.toolbox import installed_toolbox
-from agents.engine.writes import publish_resolution
+from agents.engine.writes import Resolution, publish_resolution
 from agents.events import Recording, recording
 from agents.models import (
     Approval,
@@ -85,7 +85,7 @@ def approve(member: Membership, approval_id: int, decision: Decision) -> Approva
             valid_until=until,
         )
         _move_call(card.tool_call, CallStatus.APPROVED)
-        _tell(record, member, card, ApprovalStatus.APPROVED, decision)
+        _tell(record, member, card, decision.reason)
         turns.wake_if_possible(record)
     return _fresh(approval_id)
 
@@ -108,7 +108,7 @@ def deny(member: Membership, approval_id: int, decision: Decision) -> Approval:
             ErrorCode.APPROVAL_DENIED, f"A person denied this call.{because}", recovery_hint=hint, attempted=False
         )
         end_unexecuted(record, card.tool_call, CallStatus.DENIED, denied)
-        _tell(record, member, card, ApprovalStatus.DENIED, decision)
+        _tell(record, member, card, decision.reason)
         turns.wake_if_possible(record)
     return _fresh(approval_id)
 
@@ -143,7 +143,7 @@ def edit(member: Membership, approval_id: int, decision: Decision, params: dict[
         seal(call, tool, verdict.params)
         call.signature = kept_signature
         record.audit(f"user:{member.user.get_username()}", "card_edited", f"approval:{card.pk}", params=call.params)
-        return reopen(record, call, card, effect, f"{member.user.get_username()} changed the params.")
+        return reopen(record, card, effect, f"{member.user.get_username()} changed the params.")
 
 
 def undo(member: Membership, approval_id: int, decision_id: str = "") -> Approval:
@@ -166,7 +166,7 @@ def undo(member: Membership, approval_id: int, decision_id: str = "") -> Approva
         if card.decided_by_id != member.user_id:
             raise Conflict("only the person who decided can undo it")
         record.audit(f"user:{member.user.get_username()}", "decision_undone", f"approval:{card.pk}")
-        return reopen(record, card.tool_call, card, effect, f"{member.user.get_username()} took the approval back.")
+        return reopen(record, card, effect, f"{member.user.get_username()} took the approval back.")
 
 
 def decide_many(member: Membership, items: Sequence[tuple[int, str, Decision]]) -> list[Outcome]:
@@ -212,7 +212,7 @@ def resolve(member: Membership, call_id: int, outcome: str, reason: str) -> Tool
             raise Conflict("the outcome of this call is not unknown", call_status=call.status)
         close_unknown_card(call, f"{by}: {reason}")
         record.inbox_changed = True
-        publish_resolution(record, call, outcome, by, reason)
+        publish_resolution(record, call, Resolution(outcome, by, reason))
         record.audit(f"user:{by}", "outcome_resolved", f"tool_call:{call.pk}", outcome=outcome, reason=reason)
         turns.wake_if_possible(record)
     return ToolCall.objects.get(pk=call_id)
@@ -242,7 +242,8 @@ def expire(approval_id: int) -> bool:
         error = ToolError(ErrorCode.APPROVAL_EXPIRED, "Nobody decided in time. That is not a refusal.", attempted=False)
         call = ToolCall.objects.get(pk=card.tool_call_id)
         end_unexecuted(record, call, CallStatus.EXPIRED, error)
-        publish_decision(record, card, ApprovalStatus.EXPIRED, error.message)
+        card.status = ApprovalStatus.EXPIRED
+        publish_decision(record, card, error.message)
         record.audit("gadget", "card_expired", f"approval:{card.pk}")
         turns.wake_if_possible(record)
         return True
@@ -301,7 +302,7 @@ def _decide(member: Membership, card: Approval, decision: Decision, status: Appr
     if not undecided.update(status=status, reason=decision.reason, **columns):
         _refuse_undecidable(card, decision.digest)
         raise Conflict("the run was cancelled meanwhile", approval_status=card.status)
-    card.decided_by = member.user
+    card.decided_by, card.status = member.user, status
 
 
 def _refuse_undecidable(card: Approval, digest: str) -> None:
@@ -367,13 +368,14 @@ def _move_call(call: ToolCall, status: CallStatus) -> None:
         raise Conflict("the call does not await approval", call_status=call.status)
 
 
-def _tell(record: Recording, member: Membership, card: Approval, status: ApprovalStatus, decision: Decision) -> None:
-    publish_decision(record, card, status, decision.reason)
+def _tell(record: Recording, member: Membership, card: Approval, reason: str) -> None:
+    """The panel's line and the audit's entry for a decision, which the card's `status` says."""
+    publish_decision(record, card, reason)
     record.audit(
         f"user:{member.user.get_username()}",
-        f"card_{status}",
+        f"card_{card.status}",
         f"approval:{card.pk}",
         tool=card.tool_call.tool,
         digest=card.digest,
-        reason=decision.reason,
+        reason=reason,
     )

@@ -22,11 +22,6 @@ class Entry:
     payload: dict[str, Any] = field(default_factory=dict)
 
 
-def record(organization_id: int, actor: str, action: str, subject: str, payload: dict[str, Any]) -> None:
-    """Append one entry; to be called inside the transaction of the fact, as its last statement."""
-    append(organization_id, [Entry(actor, action, subject, payload)])
-
-
 def append(organization_id: int, entries: Sequence[Entry]) -> None:
     """Append entries in order.
 

@@ -7,6 +7,7 @@ from django.db import IntegrityError
 from django.db.models.functions import Now
 
 from agents.engine import turns
+from agents.engine.turns import Ending
 from agents.events import Recording, recording, starting
 from agents.models import (
     Employee,
@@ -105,7 +106,7 @@ def cancel(member: Membership, run_id: int) -> Run:
             record.publish(EventType.CANCEL_REQUESTED, by=member.user.get_username())
             record.audit(_actor(member), "run_cancelled", f"run:{run.pk}")
         if run.status != RunStatus.RUNNING:
-            turns.end(record, RunStatus.CANCELLED, ExitReason.CANCELLED)
+            turns.end(record, Ending(ExitReason.CANCELLED))
     return Run.objects.get(pk=run_id)
 
 

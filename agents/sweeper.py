@@ -13,6 +13,7 @@ from agents.approvals import expire
 from agents.engine import turns
 from agents.engine.recovery import ask_again
 from agents.engine.timing import CRASHES, timing
+from agents.engine.turns import Ending
 from agents.events import recording
 from agents.models import PARKED, Approval, ApprovalKind, ApprovalStatus, ExitReason, Run, RunStatus
 
@@ -69,11 +70,11 @@ def _recover(run_id: int) -> bool:
         if run.status != RunStatus.RUNNING or run.lease_expires_at is None or run.lease_expires_at >= record.now:
             return False
         if run.cancel_requested_at is not None:
-            turns.end(record, RunStatus.CANCELLED, ExitReason.CANCELLED)
+            turns.end(record, Ending(ExitReason.CANCELLED))
             return True
         run.crash_count += 1
         if run.crash_count >= CRASHES:
-            turns.end(record, RunStatus.FAILED, ExitReason.CRASH_LOOP)
+            turns.end(record, Ending(ExitReason.CRASH_LOOP))
         else:
             turns.requeue(record)
         return True
@@ -88,7 +89,7 @@ def _end_overdue(run_id: int) -> bool:
     with recording(run_id, wait=False) as record:
         if record.run.status not in (RunStatus.QUEUED, RunStatus.WAITING):
             return False
-        turns.end(record, RunStatus.FAILED, ExitReason.DEADLINE)
+        turns.end(record, Ending(ExitReason.DEADLINE))
         return True
 
 

@@ -5,8 +5,11 @@ import threading
 import time
 import urllib.parse
 import urllib.request
+from collections import Counter
+from contextlib import suppress
 from typing import Any
 
+from django.db import DatabaseError, IntegrityError, OperationalError, connection
 from pydantic import BaseModel, Field
 
 from tools.contract import ErrorCode, Level, Preview, Target, Tool, ToolContext, ToolError, ToolResult
@@ -22,6 +25,13 @@ def reach(name: str, key: str = "") -> None:
     request = urllib.request.Request(address, data=b"" if key else None)
     with urllib.request.urlopen(request, timeout=60) as answer:
         answer.read()
+
+
+def record_of(params: Any, context: ToolContext) -> Record:
+    found = Record.objects.filter(organization_id=context.organization_id, pk=params.record_id).first()
+    if found is None:
+        raise ToolError(ErrorCode.NOT_FOUND, f"There is no record {params.record_id}.", attempted=False)
+    return found
 
 
 class Named(BaseModel):
@@ -90,25 +100,19 @@ class Rename(Tool):
         gate: str = ""
 
     def preview(self, params: Any, context: ToolContext) -> Preview:
-        record = self._record(params, context)
+        record = record_of(params, context)
         return Preview(
             "update",
             (Target(str(record.pk), record.name, record.version, {"name": record.name}, {"name": params.to}),),
         )
 
     def execute(self, params: Any, context: ToolContext) -> ToolResult:
-        record = self._record(params, context)
+        record = record_of(params, context)
         record.name, record.version = params.to, record.version + 1
         record.save(update_fields=("name", "version"))
         if params.gate:
             reach(params.gate)
         return ToolResult.ok({"id": str(record.pk)}, f"Renamed to {params.to}")
-
-    def _record(self, params: Any, context: ToolContext) -> Record:
-        found = Record.objects.filter(organization_id=context.organization_id, pk=params.record_id).first()
-        if found is None:
-            raise ToolError(ErrorCode.NOT_FOUND, f"There is no record {params.record_id}.", attempted=False)
-        return found
 
 
 class Sleep(Tool):
@@ -182,4 +186,121 @@ class Report(Tool):
         return ToolResult.ok({}, "Reported")
 
 
-PROBES = (Gate, Draw, Effect, ShortEffect, Doom, Rename, Sleep, Hang, Fail, Clock, Report)
+class FailingEffect(Tool):
+    """A write beyond our database that fails as it is told to."""
+
+    name = "probe.failingEffect"
+    description = "Fails outside."
+    level = Level.WRITE
+
+    class Params(BaseModel):
+        code: str = ""
+        attempted: bool = True
+
+    def execute(self, params: Any, context: ToolContext) -> ToolResult:
+        if not params.code:
+            raise RuntimeError("the secret is hunter2")
+        raise ToolError(ErrorCode(params.code), f"failed with {params.code}", attempted=params.attempted)
+
+
+class Announce(Effect):
+    """A write beyond our database about a record, whose preview shows the record as it is."""
+
+    name = "probe.announce"
+
+    class Params(BaseModel):
+        record_id: int
+
+    def preview(self, params: Any, context: ToolContext) -> Preview:
+        record = record_of(params, context)
+        return Preview("announce", (Target(str(record.pk), record.name, record.version),), reversible=False)
+
+    def execute(self, params: Any, context: ToolContext) -> ToolResult:
+        reach("announce", context.idempotency_key)
+        return ToolResult.ok({}, "Announced")
+
+
+class Spoil(Rename):
+    """A transactional write that does its work and then goes wrong as it is told to."""
+
+    name = "probe.spoil"
+    tries: Counter[str] = Counter()
+    """How often each call was begun, by its id."""
+
+    class Params(BaseModel):
+        record_id: int
+        to: str
+        how: str
+        gate: str = ""
+
+    def execute(self, params: Any, context: ToolContext) -> ToolResult:
+        done = super().execute(params, context)
+        self.tries[context.call_id] += 1
+        if params.how == "raise":
+            raise RuntimeError("the secret is hunter2")
+        if params.how == "fail":
+            raise ToolError(ErrorCode.NETWORK_ERROR, "The network is away.")
+        if params.how == "busy" or (params.how == "busy once" and self.tries[context.call_id] == 1):
+            raise OperationalError("deadlock detected")
+        if params.how == "swallow":
+            with suppress(IntegrityError):
+                Record.objects.create(organization_id=context.organization_id, name="Too good", score=500)
+        if params.how == "swallow sql":
+            with suppress(DatabaseError), connection.cursor() as cursor:
+                cursor.execute("SELECT nothing FROM nowhere")
+        return done
+
+
+class Visit(Tool):
+    """A read that reaches a host chosen by its params, and fails as it is told to."""
+
+    name = "probe.visit"
+    description = "Visits a host."
+    level = Level.READ
+    open_world = True
+
+    class Params(BaseModel):
+        host: str
+        code: str = ""
+
+    def hosts(self, params: Any) -> frozenset[str]:
+        return frozenset({params.host})
+
+    def execute(self, params: Any, context: ToolContext) -> ToolResult:
+        if params.code:
+            raise ToolError(ErrorCode(params.code), f"failed with {params.code}")
+        return ToolResult.ok({"host": params.host}, f"Visited {params.host}")
+
+
+class Big(Tool):
+    """A read with a result of so many characters."""
+
+    name = "probe.big"
+    description = "Returns much."
+    level = Level.READ
+
+    class Params(BaseModel):
+        characters: int
+
+    def execute(self, params: Any, context: ToolContext) -> ToolResult:
+        return ToolResult.ok({"text": "x" * params.characters}, f"{params.characters} characters")
+
+
+PROBES = (
+    Gate,
+    Draw,
+    Effect,
+    ShortEffect,
+    Doom,
+    Rename,
+    Sleep,
+    Hang,
+    Fail,
+    Clock,
+    Report,
+    FailingEffect,
+    Announce,
+    Spoil,
+    Visit,
+    Big,
+)

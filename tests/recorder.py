@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 
@@ -35,6 +37,14 @@ class Recorder:
         """Let everything of this name pass, now and later."""
         with self._changed:
             self._held.discard(name)
+            self._changed.notify_all()
+
+    def reset(self) -> None:
+        """Let everybody go, and forget who came and what was done."""
+        with self._changed:
+            self._held.clear()
+            self.effects.clear()
+            self.waiting.clear()
             self._changed.notify_all()
 
     def await_arrival(self, name: str, count: int = 1, seconds: float = 30) -> None:
@@ -67,6 +77,11 @@ class Recorder:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     recorder: Recorder
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that was killed before it had its reply is nothing to tell."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):

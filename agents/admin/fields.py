@@ -11,7 +11,7 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminT
 
 from tools.contract import Tool
 
-SHORT = 90
+SHORT = 60
 NOT_INSTALLED = "Granted, but not installed"
 
 
@@ -75,6 +75,4 @@ class AllowedToolsField(forms.MultipleChoiceField):
 
 
 def _label(tool: Tool) -> str:
-    described = " ".join(tool.description.split())
-    short = described if len(described) <= SHORT else described[: SHORT - 1] + "…"
-    return f"{tool.name} · {tool.level.value.upper()} · {short}"
+    return f"{tool.name} · {tool.level.value.upper()} · {tool.title[:SHORT]}"

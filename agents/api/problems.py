@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 from django.core.exceptions import RequestDataTooBig
-from django.db import InterfaceError, OperationalError
+from django.db import DataError, InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, RawPostDataException, UnreadablePostError
 from django.http.response import HttpResponseBase
 from ninja import NinjaAPI
@@ -64,6 +64,7 @@ def answer_in_problems(api: NinjaAPI) -> None:
         UnreadablePostError: _cut_off,
         OperationalError: _database_away,
         InterfaceError: _database_away,
+        DataError: _unstorable,
         Exception: _unexpected,
     }
     for kind, answer in answers.items():
@@ -102,7 +103,10 @@ def _refused(request: HttpRequest, refusal: Refusal) -> HttpResponse:
 
 
 def _invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
-    faults = [{"field": _field_of(fault["loc"]), "detail": fault["msg"]} for fault in error.errors]
+    faults = [
+        {"field": _field_of(fault["loc"]), "detail": fault["msg"].removeprefix("Value error, ")}
+        for fault in error.errors
+    ]
     first = faults[0]
     detail = f"{first['field']}: {first['detail']}"
     return problem(422, detail, "invalid", field=first["field"], errors=faults)
@@ -157,9 +161,14 @@ def _cut_off(request: HttpRequest, error: UnreadablePostError) -> HttpResponse:
 
 def _database_away(request: HttpRequest, error: Exception) -> HttpResponse:
     log.error("database away", path=request.path, exc_info=error)
-    response = problem(503, "The database does not answer. Nothing was changed; try again.", "database_away")
+    response = problem(503, "The database does not answer in time; try again.", "database_away")
     response["Retry-After"] = str(RETRY_WHEN_DATABASE_IS_BACK_S)
     return response
+
+
+def _unstorable(request: HttpRequest, error: DataError) -> HttpResponse:
+    log.error("value refused by the database", path=request.path, exc_info=error)
+    return problem(422, "The request holds a value that no database can keep or look up.", "invalid")
 
 
 def _unexpected(request: HttpRequest, error: Exception) -> HttpResponse:

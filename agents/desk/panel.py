@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from django.template.loader import get_template
 
 from agents.models import Approval, Event, EventType, Pass, Run, ToolCall
+from tools.contract import Level
 
 from .cards import Card, cards_of, tool_of
 
@@ -31,6 +33,12 @@ OF_CALLS = frozenset(
     }
 )
 MOST_ROWS = 20
+HARMLESS = frozenset({Level.READ.value, Level.DRAFT.value})
+# What lines and cards show of a call; its result may be large, and events carry what is shown of it.
+CALL_FIELDS = (
+    "run_id", "tool", "version", "level", "status", "params", "model_params", "why", "pass_number", "duration_ms",
+    "duplicate_of_id", "idempotency_key", "started_at", "definition_hash",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -56,13 +64,39 @@ class Table:
 
 @dataclass(frozen=True)
 class _Facts:
-    """The rows that the lines of one batch are about, as they are now."""
+    """The rows that the lines of one batch are about, as they are now; what not every batch needs is fetched late."""
 
-    run: Run
+    run_id: int
+    given_run: Run | None
     calls: dict[int, ToolCall]
-    cards: dict[int, Card]
-    passes: dict[int, Pass]
-    answers: frozenset[str]
+    pass_numbers: set[int]
+
+    @cached_property
+    def run(self) -> Run:
+        return self.given_run or Run.objects.select_related("employee").get(pk=self.run_id)
+
+    @cached_property
+    def passes(self) -> dict[int, Pass]:
+        rows = Pass.objects.filter(run_id=self.run_id, number__in=self.pass_numbers).defer("response", "text")
+        return {one.number: one for one in rows}
+
+    @cached_property
+    def answers(self) -> frozenset[str]:
+        """The answers that the run's ends show."""
+        ends = Event.objects.filter(run_id=self.run_id, type=EventType.RUN_FINISHED).order_by()
+        return frozenset(ends.values_list("payload__answer", flat=True))
+
+    @cached_property
+    def cards(self) -> dict[int, Card]:
+        """The newest card of each call that has one."""
+        asked = [call.pk for call in self.calls.values() if _may_have_card(call)]
+        if not asked:
+            return {}
+        approvals = Approval.objects.filter(tool_call_id__in=asked).select_related("decided_by").order_by("sequence")
+        newest = {one.tool_call_id: one for one in approvals}
+        for one in newest.values():
+            one.run, one.tool_call = self.run, self.calls[one.tool_call_id]
+        return {card.call.pk: card for card in cards_of(newest.values())} if newest else {}
 
 
 def slot_of(event: Event) -> str:
@@ -79,16 +113,16 @@ def slot_of(event: Event) -> str:
     return ""
 
 
-def lines_of(run: Run, events: Iterable[Event], page_token: str = "") -> list[Line]:
+def lines_of(run_id: int, events: Iterable[Event], run: Run | None = None, page_token: str = "") -> list[Line]:
     """A line for each event, rendered from the rows as they are now.
 
     Args:
-        run: fetched with its employee.
+        run: the run's row with its employee, if it is at hand.
         page_token: the CSRF token of the one page that the lines are for, so that cards work as plain forms; empty for
             lines that all who look share.
     """
     wanted = list(events)
-    facts = _facts(run, wanted)
+    facts = _facts(run_id, run, wanted)
     return [_line(event, facts, page_token) for event in wanted]
 
 
@@ -126,8 +160,8 @@ def _only_rows(data: Any) -> list[Any] | None:
 
 def _line(event: Event, facts: _Facts, page_token: str) -> Line:
     line = Line(event.seq, event.type, event.payload, event.created_at, slot_of(event))
-    context = {"line": line, "payload": event.payload, "run": facts.run, "token": page_token}
-    html = get_template(f"activity/{event.type}.html").render(context | _about(event, facts))
+    context = {"line": line, "payload": event.payload, "token": page_token} | _about(event, facts)
+    html = get_template(f"activity/{event.type}.html").render(context)
     return replace(line, html=html.strip())
 
 
@@ -137,44 +171,26 @@ def _about(event: Event, facts: _Facts) -> dict[str, Any]:
         return _about_call(event, facts)
     if event.type == EventType.ASSISTANT_MESSAGE:
         return {"pass": facts.passes.get(payload["pass_number"]), "is_answer": payload["text"] in facts.answers}
-    return {}
+    return {"run": facts.run} if event.type == EventType.RUN_FINISHED else {}
 
 
 def _about_call(event: Event, facts: _Facts) -> dict[str, Any]:
-    call_id = int(event.payload["call_id"])
-    call = facts.calls.get(call_id)
-    if call is None:
-        return {}
+    call = facts.calls[int(event.payload["call_id"])]
     tool = tool_of(call.tool)
-    about: dict[str, Any] = {"call": call, "title": tool.title if tool else call.tool, "card": facts.cards.get(call_id)}
+    about: dict[str, Any] = {"call": call, "title": tool.title if tool else call.tool, "card": facts.cards.get(call.pk)}
     if event.type == EventType.TOOL_RESULT:
         result = event.payload["result"]
         about |= {"result": result, "table": table_of(result.get("data"))}
-    if call.duplicate_of_id is not None:
-        about["original"] = call.duplicate_of
     return about
 
 
-def _facts(run: Run, events: list[Event]) -> _Facts:
-    call_ids = {int(one.payload["call_id"]) for one in events if one.type in OF_CALLS and one.payload.get("call_id")}
+def _facts(run_id: int, run: Run | None, events: list[Event]) -> _Facts:
+    call_ids = {int(one.payload["call_id"]) for one in events if one.type in OF_CALLS}
+    rows = ToolCall.objects.filter(run_id=run_id, pk__in=call_ids).only(*CALL_FIELDS).order_by() if call_ids else ()
     numbers = {one.payload["pass_number"] for one in events if one.type == EventType.ASSISTANT_MESSAGE}
-    calls = _calls(run, call_ids) if call_ids else {}
-    passes = run.passes.filter(number__in=numbers).defer("response", "text") if numbers else ()
-    ends = run.events.filter(type=EventType.RUN_FINISHED).values_list("payload__answer", flat=True) if numbers else ()
-    return _Facts(run, calls, _cards(run, calls), {one.number: one for one in passes}, frozenset(ends))
+    return _Facts(run_id, run, {call.pk: call for call in rows}, numbers)
 
 
-def _calls(run: Run, call_ids: set[int]) -> dict[int, ToolCall]:
-    rows = ToolCall.objects.filter(run_id=run.pk, pk__in=call_ids).defer("result", "content")
-    return {call.pk: call for call in rows.select_related("duplicate_of")}
-
-
-def _cards(run: Run, calls: dict[int, ToolCall]) -> dict[int, Card]:
-    """The newest card of each call that has one."""
-    if not calls:
-        return {}
-    approvals = Approval.objects.filter(tool_call_id__in=calls).select_related("decided_by").order_by("sequence")
-    newest = {one.tool_call_id: one for one in approvals}
-    for one in newest.values():
-        one.run, one.tool_call = run, calls[one.tool_call_id]
-    return {card.call.pk: card for card in cards_of(newest.values())} if newest else {}
+def _may_have_card(call: ToolCall) -> bool:
+    tool = tool_of(call.tool)
+    return call.level not in HARMLESS or tool is None or tool.open_world

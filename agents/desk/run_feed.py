@@ -105,8 +105,7 @@ def read_page(run_id: int, after: int, viewers: set[Viewer]) -> tuple[set[Viewer
     events = list(Event.objects.filter(run_id=run_id, seq__gt=after).order_by("seq")[:PAGE])
     if not events:
         return allowed, []
-    run = Run.objects.select_related("employee").get(pk=run_id)
-    return allowed, [_sendable(line) for line in lines_of(run, events)]
+    return allowed, [_sendable(line) for line in lines_of(run_id, events)]
 
 
 @in_thread

@@ -94,8 +94,9 @@ def as_text(value: Any) -> str:
 
 
 def _in_line(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else as_text(value)
-    return " ".join(text.split())
+    text = as_text(value)
+    is_nested = text.startswith(("{", "[")) and isinstance(value, (dict, list))
+    return " ".join((json.dumps(value, ensure_ascii=False) if is_nested else text).split())
 
 
 def is_mixed_host(host: str) -> bool:

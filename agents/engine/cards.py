@@ -107,15 +107,18 @@ def publish_card(record: Recording, call: ToolCall, card: Approval, days: int) -
     record.inbox_changed = True
 
 
-def reopen(record: Recording, call: ToolCall, card: Approval, effect: Effect, why: str) -> Approval:
+def reopen(record: Recording, card: Approval, effect: Effect, why: str) -> Approval:
     """Replace a card by the next one, because what it showed is no longer what would happen, or a person asked so.
 
-    The call as given holds what is to be sealed: params, level, definition. The old card becomes superseded.
+    The card's call as given holds what is to be sealed: params, level, definition. The old card becomes superseded.
+
+    Raises:
+        RuntimeError: the card is not open any more; the caller has to look before.
     """
-    Approval.objects.filter(pk=card.pk, status__in=(ApprovalStatus.PENDING, ApprovalStatus.APPROVED)).update(
-        status=ApprovalStatus.SUPERSEDED, reason=why
-    )
-    ToolCall.objects.filter(pk=call.pk).update(
+    call = card.tool_call
+    supersede(record, card, why)
+    waiting = ToolCall.objects.filter(pk=call.pk, status__in=(CallStatus.AWAITING_APPROVAL, CallStatus.APPROVED))
+    waiting.update(
         status=CallStatus.AWAITING_APPROVAL,
         params=call.params,
         model_params=call.model_params,
@@ -130,19 +133,29 @@ def reopen(record: Recording, call: ToolCall, card: Approval, effect: Effect, wh
     fresh = new_card(call, effect, why, days)
     fresh.sequence = next_sequence(call)
     fresh.save(force_insert=True)
-    publish_decision(record, card, ApprovalStatus.SUPERSEDED, why, next_approval_id=str(fresh.pk))
+    publish_decision(record, card, why, next_approval_id=str(fresh.pk))
     publish_card(record, call, fresh, days)
     return fresh
 
 
-def drifted(record: Recording, call: ToolCall, card: Approval, effect: Effect, why: str) -> None:
+def supersede(record: Recording, card: Approval, why: str) -> None:
+    """Close an open card without a decision."""
+    open_ = Approval.objects.filter(pk=card.pk, status__in=(ApprovalStatus.PENDING, ApprovalStatus.APPROVED))
+    if not open_.update(status=ApprovalStatus.SUPERSEDED, reason=why):
+        raise RuntimeError(f"card {card.pk} is not open any more")
+    card.status = ApprovalStatus.SUPERSEDED
+    record.inbox_changed = True
+
+
+def drifted(record: Recording, card: Approval, effect: Effect, why: str) -> None:
     """A guard failed at the start: ask again, and give up after the third time."""
+    call = card.tool_call
     call.drifts += 1
     if call.drifts < DRIFTS:
-        reopen(record, call, card, effect, why)
+        reopen(record, card, effect, why)
         return
-    Approval.objects.filter(pk=card.pk).update(status=ApprovalStatus.SUPERSEDED, reason=why)
-    publish_decision(record, card, ApprovalStatus.SUPERSEDED, why)
+    supersede(record, card, why)
+    publish_decision(record, card, why)
     error = ToolError(ErrorCode.OPERATION_FAILED, f"The target kept changing: {why}", attempted=False)
     if end_unexecuted(record, call, CallStatus.FAILED, error):
         record.publish(
@@ -150,16 +163,14 @@ def drifted(record: Recording, call: ToolCall, card: Approval, effect: Effect, w
         )
 
 
-def publish_decision(
-    record: Recording, card: Approval, status: ApprovalStatus, reason: str = "", next_approval_id: str | None = None
-) -> None:
-    """The panel's line for what became of a card."""
+def publish_decision(record: Recording, card: Approval, reason: str, next_approval_id: str | None = None) -> None:
+    """The panel's line for what became of a card, whose `status` says it."""
     by = card.decided_by.get_username() if card.decided_by else ""
     record.publish(
         EventType.APPROVAL_DECIDED,
         approval_id=str(card.pk),
         call_id=str(card.tool_call_id),
-        status=str(status),
+        status=str(card.status),
         decided_by=by,
         reason=reason,
         next_approval_id=next_approval_id,

@@ -18,7 +18,8 @@ _WRITES = (Level.WRITE, Level.DESTRUCTIVE)
 def earlier_calls(run_id: int, calls: Iterable[ToolCall]) -> dict[str, ToolCall]:
     """By signature, the earlier call whose result answers an equal new one.
 
-    One query where no signature was seen before.
+    Args:
+        calls: those whose signature the run has seen before.
     """
     wanted = {call.signature for call in calls if call.signature and not _is_volatile(call.tool)}
     if not wanted:

@@ -50,7 +50,7 @@ def run_ready(held: lease.Claim, place: Workplace | None = None, started: list[T
     if not started:
         with held.recording() as record:
             _reject_forbidden(record, place)
-            started = start_ready(record, held)
+            started = start_ready(record)
             if not started:
                 return turns.settle(record, held)
     batch = Batch(around=tool_thread)
@@ -63,7 +63,7 @@ def run_ready(held: lease.Claim, place: Workplace | None = None, started: list[T
         with held.recording() as record:
             _record(record, held, known, reports)
             more = len(known) >= MOST_AT_ONCE
-            started = start_ready(record, held, MOST_AT_ONCE - batch.running) if more else []
+            started = start_ready(record, MOST_AT_ONCE - batch.running) if more else []
             known.update({call.pk: call for call in started})
             if not batch.running and not started:
                 return turns.settle(record, held)
@@ -99,26 +99,26 @@ def _record(
     record_results(record, results)
 
 
-def start_ready(record: Recording, held: lease.Claim, slots: int = MOST_AT_ONCE) -> list[ToolCall]:
+def start_ready(record: Recording, slots: int = MOST_AT_ONCE) -> list[ToolCall]:
     """Start as many ready calls of the run as there are slots."""
     ready = ToolCall.objects.filter(run_id=record.run.pk, status=CallStatus.READY)
-    return start(record, held, list(ready.order_by("pass_number", "index")[: max(slots, 0)]))
+    return start(record, list(ready.order_by("pass_number", "index")[: max(slots, 0)]))
 
 
-def start(record: Recording, held: lease.Claim, calls: list[ToolCall]) -> list[ToolCall]:
+def start(record: Recording, calls: list[ToolCall]) -> list[ToolCall]:
     """Set ready calls executing, with their lines in the panel."""
     for call in calls:
-        set_executing(record, held, call)
+        set_executing(record, call)
         changed = {name: getattr(call, name) for name in _STARTED_COLUMNS}
         if update(ToolCall, changed, {"id": call.pk, "status": CallStatus.READY.value}):
             publish_start(record, call)
     return calls
 
 
-def set_executing(record: Recording, held: lease.Claim, call: ToolCall) -> None:
+def set_executing(record: Recording, call: ToolCall) -> None:
     """Write on the call, not yet in the database, that it executes from now on."""
     call.status = CallStatus.EXECUTING
-    call.exec_epoch = held.epoch
+    call.exec_epoch = record.run.lease_epoch
     call.attempts += 1
     call.started_at = record.now
     call.deadline_at = record.now + timedelta(seconds=timeout_of(call))

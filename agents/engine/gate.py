@@ -1,14 +1,16 @@
 """Who works here, with which tools: what the gate needs to judge a call of this run."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.db.models import Model
 
 from agents.engine.toolbox import installed_toolbox
 from agents.models import Employee, Grant, ModelProvider, Organization, Run, ToolCall
-from agents.statements import Prepared, columns_of, row_of
+from agents.statements import Prepared, Row, columns_of, row_of
 from tools.contract import Person, Tool, ToolContext
 from tools.toolbox.permissions import Grants, Policy, Verdict, verdict_for
 
@@ -83,13 +85,17 @@ def _with_its_people(run_id: int) -> Run:
     if not rows:
         raise Run.DoesNotExist(f"run {run_id}")
     values = iter(rows[0])
-    run, employee, provider, organization, user = (
-        row_of(model, tuple(islice(values, len(model._meta.concrete_fields)))) for _, model in _PARTS
-    )
-    employee.provider = provider
-    run.employee, run.organization = employee, organization
-    run.created_by = user if run.created_by_id else None
+    run = _next_row(Run, values)
+    run.employee = _next_row(Employee, values)
+    run.employee.provider = _next_row(ModelProvider, values)
+    run.organization = _next_row(Organization, values)
+    creator = _next_row(User, values)
+    run.created_by = creator if run.created_by_id else None
     return run
+
+
+def _next_row(model: type[Row], values: Iterator[Any]) -> Row:
+    return row_of(model, tuple(islice(values, len(model._meta.concrete_fields))))
 
 
 def workplace(run_id: int) -> Workplace:

@@ -1,5 +1,6 @@
 """What the model is shown: instructions, what people said, its own messages, and the result of every call."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from agents.engine.gate import Workplace
@@ -19,7 +20,7 @@ _TOLD = Prepared(
     lambda run_id: (
         ToolCall.objects.filter(run_id=run_id, parent_call=None)
         .order_by("pass_number", "index")
-        .values_list("pass_number", "provider_call_id", "content", "duplicate_of__content")
+        .values_list("pass_number", "provider_call_id", "content", "duplicate_of__content", "signature")
     )
 )
 _ANSWERED = Prepared(
@@ -30,15 +31,29 @@ _ANSWERED = Prepared(
 _CLOSING = "Answer now with what you have. Do not call any more tools."
 
 
-def messages_for(place: Workplace, closing: bool) -> tuple[list[dict[str, Any]], int]:
-    """The messages of the next request in the Chat Completions shape, and the number of the last message of a person.
+@dataclass(frozen=True)
+class History:
+    """What the next request holds.
 
-    Costs two queries, three where people have said more than the task.
+    Attributes:
+        messages: in the Chat Completions shape.
+        heard: the number of the last message of a person among them.
+        signatures: of all calls that were made, to see whether a new one may be a duplicate.
     """
+
+    messages: list[dict[str, Any]]
+    heard: int
+    signatures: frozenset[str]
+
+
+def history_of(place: Workplace, closing: bool) -> History:
+    """Costs two queries, three where people have said more than the task."""
     run = place.run
     said = _said(run)
     results: dict[int, list[dict[str, Any]]] = {}
-    for number, call_id, own, earlier in _TOLD.rows(run.pk):
+    signatures = set()
+    for number, call_id, own, earlier, signature in _TOLD.rows(run.pk):
+        signatures.add(signature)
         results.setdefault(number, []).append({"role": "tool", "tool_call_id": call_id, "content": own or earlier})
     messages = [{"role": "system", "content": _system_text(place)}]
     heard = 0
@@ -50,7 +65,7 @@ def messages_for(place: Workplace, closing: bool) -> tuple[list[dict[str, Any]],
     messages += [{"role": "user", "content": text} for text in said[heard:]]
     if closing:
         messages.append({"role": "user", "content": _CLOSING})
-    return messages, len(said)
+    return History(messages, len(said), frozenset(signatures))
 
 
 def _said(run: Run) -> list[str]:

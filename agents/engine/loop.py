@@ -6,9 +6,9 @@ from agents.engine import lease, passes, turns
 from agents.engine.execution import run_ready
 from agents.engine.recovery import recover
 from agents.engine.timing import PATIENCE_TRIES, timing
-from agents.engine.turns import LEAVE, Move, Turn
+from agents.engine.turns import LEAVE, Ending, Move, Turn
 from agents.engine.writes import run_approved
-from agents.models import EventType, ExitReason, RunStatus
+from agents.models import EventType, ExitReason
 from agents.providers.base import ProviderError, ProviderStopped
 
 logger = logging.getLogger(__name__)
@@ -66,13 +66,13 @@ def _unanswered(held: lease.Claim, turn: Turn, error: ProviderError) -> Turn:
         if run.cancel_requested_at is not None:
             return turns.settle(record, held)
         if turn.move == Move.CLOSE:
-            turns.end(record, RunStatus.SUCCEEDED, turn.reason, problem=str(error))
+            turns.end(record, Ending(turn.reason, problem=str(error)))
             return LEAVE
         run.patience_tries += 1
         run.patience_since = run.patience_since or record.now
         patient = run.patience_tries < PATIENCE_TRIES and record.now - run.patience_since < timing().patience
         if not (error.transient and patient):
-            turns.end(record, RunStatus.FAILED, ExitReason.PROVIDER_ERROR, problem=str(error))
+            turns.end(record, Ending(ExitReason.PROVIDER_ERROR, problem=str(error)))
             return LEAVE
         pause = timing().backoff(run.patience_tries, error.retry_after)
         turns.requeue(record)

@@ -9,11 +9,11 @@ from agents.engine.cards import Effect, effect_of, new_card, publish_card, seal
 from agents.engine.duplicates import earlier_calls
 from agents.engine.execution import MOST_AT_ONCE, let_go, publish_start, set_executing
 from agents.engine.gate import Workplace, workplace
-from agents.engine.history import messages_for, outcomes_of
+from agents.engine.history import History, history_of, outcomes_of
 from agents.engine.outcomes import publish_rejection
 from agents.engine.timing import OPEN_CARDS
 from agents.engine.toolbox import installed_toolbox
-from agents.engine.turns import LEAVE, Move, Turn
+from agents.engine.turns import LEAVE, Ending, Move, Turn
 from agents.events import Recording
 from agents.models import (
     Approval,
@@ -21,7 +21,6 @@ from agents.models import (
     CallStatus,
     EventType,
     Pass,
-    RunStatus,
     ToolCall,
 )
 from agents.models.tool_call import new_idempotency_key
@@ -49,8 +48,8 @@ class Answer:
     """What the model answered, judged and previewed, before it is recorded."""
 
     place: Workplace
+    history: History
     response: ModelResponse
-    messages_upto: int
     duration_ms: int
     planned: list[Planned] = field(default_factory=list)
 
@@ -64,11 +63,11 @@ def ask(held: lease.Claim, turn: Turn) -> Answer:
     """
     place = workplace(held.run_id)
     run, closing = place.run, turn.move == Move.CLOSE
-    messages, upto = messages_for(place, closing)
+    history = history_of(place, closing)
     config = provider_config(place)
     request = ModelRequest(
         model=run.employee.model,
-        messages=messages,
+        messages=history.messages,
         tools=[tool.definition for tool in place.tools()],
         deadline=time.monotonic() + config.timeout_s,
         closing=closing,
@@ -82,7 +81,7 @@ def ask(held: lease.Claim, turn: Turn) -> Answer:
     response = provider.ask(request, lambda text: hints.stream_text(held.run_id, number, text), held.stopped)
     duration_ms = round((time.perf_counter() - started) * 1000)
     planned = [_plan(place, index, call) for index, call in enumerate(response.calls)]
-    return Answer(place, response, upto, duration_ms, planned)
+    return Answer(place, history, response, duration_ms, planned)
 
 
 def provider_config(place: Workplace) -> ProviderConfig:
@@ -140,7 +139,7 @@ def record(held: lease.Claim, turn: Turn, answer: Answer) -> tuple[Turn, list[To
         if turn.move == Move.CLOSE:
             _close(recording, turn, answer)
             return LEAVE, []
-        started = _record_calls(recording, answer.planned, held)
+        started = _record_calls(recording, answer)
         if started:
             return Turn(Move.EXECUTE_READY), started
         return turns.settle(recording, held), []
@@ -150,7 +149,7 @@ def _record_pass(recording: Recording, turn: Turn, answer: Answer) -> None:
     run, usage = recording.run, answer.response.usage
     run.pass_number += 1
     run.asked_pass = max(run.asked_pass, run.pass_number)
-    run.messages_heard = answer.messages_upto
+    run.messages_heard = answer.history.heard
     run.crash_count = run.patience_tries = 0
     run.patience_since = None
     run.problem = ""
@@ -163,7 +162,7 @@ def _record_pass(recording: Recording, turn: Turn, answer: Answer) -> None:
                 number=run.pass_number,
                 response=answer.response.message,
                 text=answer.response.text,
-                messages_upto=answer.messages_upto,
+                messages_upto=answer.history.heard,
                 closing=turn.move == Move.CLOSE,
                 input_tokens=usage.input_tokens,
                 output_tokens=usage.output_tokens,
@@ -182,22 +181,24 @@ def _close(recording: Recording, turn: Turn, answer: Answer) -> None:
     )
     for plan in answer.planned:
         plan.decision, plan.error = Decision.FORBIDDEN, refused
-    _record_calls(recording, answer.planned, held=None)
-    turns.end(recording, RunStatus.SUCCEEDED, turn.reason, answer=answer.response.text)
+    _record_calls(recording, answer)
+    turns.end(recording, Ending(turn.reason, answer.response.text))
 
 
-def _record_calls(recording: Recording, planned: list[Planned], held: lease.Claim | None) -> list[ToolCall]:
+def _record_calls(recording: Recording, answer: Answer) -> list[ToolCall]:
     """Insert the calls with their cards and lines, as many as there are slots for executing; returns these."""
+    planned = answer.planned
     if not planned:
         return []
     run = recording.run
-    _find_duplicates(run.pk, [plan for plan in planned if plan.error is None])
+    _find_duplicates(run.pk, [plan for plan in planned if plan.error is None], answer.history.signatures)
     _limit_cards(run.pk, planned)
     for plan in planned:
         _set_status(recording, plan)
-    started = [plan.row for plan in planned if plan.row.status == CallStatus.READY][:MOST_AT_ONCE]
-    for row in started if held else ():
-        set_executing(recording, held, row)
+    ready = [plan.row for plan in planned if plan.row.status == CallStatus.READY]
+    started = ready[:MOST_AT_ONCE]
+    for row in started:
+        set_executing(recording, row)
     insert([plan.row for plan in planned if plan.row.duplicate_of is None])
     _insert_doubles([plan.row for plan in planned if plan.row.duplicate_of is not None])
     _insert_cards(recording, [plan for plan in planned if plan.row.status == CallStatus.AWAITING_APPROVAL])
@@ -223,8 +224,8 @@ def _insert_doubles(rows: list[ToolCall]) -> None:
     insert(rows)
 
 
-def _find_duplicates(run_id: int, planned: list[Planned]) -> None:
-    earlier = earlier_calls(run_id, [plan.row for plan in planned])
+def _find_duplicates(run_id: int, planned: list[Planned], seen: frozenset[str]) -> None:
+    earlier = earlier_calls(run_id, [plan.row for plan in planned if plan.row.signature in seen])
     volatile_free = {plan.row.signature: plan.row for plan in reversed(planned) if not _repeats_freely(plan)}
     for plan in planned:
         if plan.row.signature in earlier:

@@ -26,7 +26,7 @@ def ask_again(card_id: int, why: str) -> bool:
         card = Approval.objects.select_related("tool_call", "decided_by").get(pk=card_id)
         if card.status != ApprovalStatus.APPROVED or card.tool_call.status != CallStatus.APPROVED:
             return False
-        reopen(record, card.tool_call, card, effect, why)
+        reopen(record, card, effect, why)
         return True
 
 

@@ -67,7 +67,7 @@ def settle(record: Recording, held: lease.Claim) -> Turn:
     """Decide the next move of a run that this worker holds; parks or ends it where nothing is left to do."""
     run = record.run
     if run.cancel_requested_at is not None:
-        end(record, RunStatus.CANCELLED, ExitReason.CANCELLED)
+        end(record, Ending(ExitReason.CANCELLED))
         return LEAVE
     rows = _OPEN_OR_LAST.rows(run.pk, run.pass_number)
     unfinished = {status for status, _ in rows if status not in TERMINAL_CALLS}
@@ -79,7 +79,7 @@ def settle(record: Recording, held: lease.Claim) -> Turn:
         park(record, needs_attention=CallStatus.OUTCOME_UNKNOWN in unfinished)
         return LEAVE
     if ended := _overdue(record):
-        end(record, RunStatus.FAILED, ended)
+        end(record, Ending(ended))
         return LEAVE
     turn = _after_pass(record, [status for status, number in rows if number == run.pass_number])
     return _unless_interrupted(record, held, turn) if turn.move != Move.LEAVE else turn
@@ -125,10 +125,10 @@ def _after_pass(record: Recording, statuses: list[str]) -> Turn:
     has_news = run.message_count > run.messages_heard
     if not statuses and not has_news:
         answer = Pass.objects.values_list("text", flat=True).get(run_id=run.pk, number=run.pass_number)
-        end(record, RunStatus.SUCCEEDED, ExitReason.FINAL_ANSWER, answer=answer)
+        end(record, Ending(ExitReason.FINAL_ANSWER, answer))
         return LEAVE
     if not has_news and _denied_repeatedly(run, statuses):
-        end(record, RunStatus.FAILED, ExitReason.DENIED_REPEATEDLY)
+        end(record, Ending(ExitReason.DENIED_REPEATEDLY))
         return LEAVE
     if run.pass_number >= run.max_passes:
         return Turn(Move.CLOSE, ExitReason.MAX_PASSES)
@@ -184,12 +184,30 @@ def requeue(record: Recording) -> None:
     run.hinted_at = None
 
 
-def end(record: Recording, status: RunStatus, reason: ExitReason, answer: str = "", problem: str = "") -> None:
+@dataclass(frozen=True)
+class Ending:
+    """How a run ends; without an answer, the server makes one from what was done."""
+
+    reason: ExitReason
+    answer: str = ""
+    problem: str = ""
+
+    @property
+    def status(self) -> RunStatus:
+        if self.reason == ExitReason.CANCELLED:
+            return RunStatus.CANCELLED
+        return RunStatus.SUCCEEDED if self.reason in _SUCCESSES else RunStatus.FAILED
+
+
+_SUCCESSES = (ExitReason.FINAL_ANSWER, ExitReason.ALL_TOOLS_DUPLICATE, ExitReason.MAX_PASSES)
+
+
+def end(record: Recording, ending: Ending) -> None:
     """End the run: open cards and unstarted calls are cancelled, what a dead worker executed is settled or unknown.
 
     A run that fails while an outcome is unknown needs attention first, and ends when that is settled.
     """
-    run = record.run
+    run, status, reason = record.run, ending.status, ending.reason
     _cancel_open(record, reason)
     if status == RunStatus.FAILED and _has_unknown(run):
         park(record, needs_attention=True)
@@ -197,8 +215,8 @@ def end(record: Recording, status: RunStatus, reason: ExitReason, answer: str = 
     lease.drop(run)
     run.status, run.exit_reason = status, reason
     run.next_wake_at = None
-    run.problem = problem or run.problem
-    run.answer = answer or answer_from_summaries(run, reason)
+    run.problem = ending.problem or run.problem
+    run.answer = ending.answer or answer_from_summaries(run, reason)
     run.finished_at = record.now
     record.publish(EventType.RUN_FINISHED, status=str(status), exit_reason=str(reason), answer=run.answer)
 
@@ -215,7 +233,8 @@ def _cancel_open(record: Recording, reason: ExitReason) -> None:
     )
     for card in cards.select_related("decided_by").order_by("pk"):
         Approval.objects.filter(pk=card.pk, status=card.status).update(status=ApprovalStatus.CANCELLED, reason=why)
-        publish_decision(record, card, ApprovalStatus.CANCELLED, why)
+        card.status = ApprovalStatus.CANCELLED
+        publish_decision(record, card, why)
     error = ToolError(ErrorCode.OPERATION_NOT_ALLOWED, f"This call was not started. {why}", attempted=False)
     for call in ToolCall.objects.filter(run_id=run.pk, status__in=NOT_STARTED).order_by("pk"):
         end_unexecuted(record, call, CallStatus.CANCELLED, error)

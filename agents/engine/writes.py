@@ -27,7 +27,7 @@ from agents.events import Recording, recording
 from agents.models import Approval, ApprovalStatus, CallStatus, EventType, ToolCall
 from tools.contract import ErrorCode, Preview, Tool, ToolError, ToolResult
 from tools.toolbox.executor import Finished, PreparedCall, run_call
-from tools.toolbox.permissions import Decision, Verdict
+from tools.toolbox.permissions import Verdict
 
 _TRIES = 3
 
@@ -109,36 +109,37 @@ def _current_effect(due: _Approved) -> Effect | ToolError:
 
 def _may_start(record: Recording, due: _Approved, effect: Effect | ToolError) -> bool:
     """The guards, under the run's lock; consumes the approval if they all hold."""
-    call, card = due.call, due.card
-    if record.run.cancel_requested_at is not None:
+    approved = Approval.objects.filter(pk=due.card.pk, status=ApprovalStatus.APPROVED)
+    if record.run.cancel_requested_at is not None or not approved.exists():
         return False
-    if due.verdict.decision == Decision.FORBIDDEN or isinstance(effect, ToolError):
-        _refuse(record, due, effect if isinstance(effect, ToolError) else due.verdict.error)
+    if isinstance(effect, ToolError):
+        _refuse(record, due, effect)
         return False
-    if not due.fits and due.tool is not None:
-        call.level = str(due.verdict.level)
-        seal(call, due.tool, due.verdict.params)
-        drifted(record, call, card, effect, "The tool or its level changed since this was approved.")
-        return False
-    if digest_of(call, effect.preview.as_json()) != card.digest:
-        drifted(record, call, card, effect, "The target changed since this was approved.")
-        return False
-    unused = Approval.objects.filter(
-        pk=card.pk, status=ApprovalStatus.APPROVED, valid_until__gt=Now(), start_after__lte=Now()
-    )
-    if unused.update(status=ApprovalStatus.CONSUMED, consumed_at=Now()):
+    why = _what_changed(due, effect)
+    in_time = approved.filter(valid_until__gt=Now(), start_after__lte=Now())
+    if not why and in_time.update(status=ApprovalStatus.CONSUMED, consumed_at=Now()):
         return True
-    if Approval.objects.filter(pk=card.pk, status=ApprovalStatus.APPROVED, valid_until__lte=Now()).exists():
-        drifted(record, call, card, effect, "The approval was not used in time.")
+    drifted(record, due.card, effect, why or "The approval was not used in time.")
     return False
 
 
-def _refuse(record: Recording, due: _Approved, error: ToolError | None) -> None:
-    told = error or ToolError(ErrorCode.NOT_PERMITTED, "This is not permitted any more.", attempted=False)
+def _what_changed(due: _Approved, effect: Effect) -> str:
+    """Why the card no longer shows what would run; empty if it does. The call is sealed anew for its next card."""
+    if not due.fits and due.tool is not None:
+        due.call.level = str(due.verdict.level)
+        seal(due.call, due.tool, due.verdict.params)
+        return "The tool or its level changed since this was approved."
+    if digest_of(due.call, effect.preview.as_json()) != due.card.digest:
+        return "The target changed since this was approved."
+    return ""
+
+
+def _refuse(record: Recording, due: _Approved, error: ToolError) -> None:
     closed = Approval.objects.filter(pk=due.card.pk, status=ApprovalStatus.APPROVED)
-    if closed.update(status=ApprovalStatus.CANCELLED, reason=told.message):
-        publish_decision(record, due.card, ApprovalStatus.CANCELLED, told.message)
-        reject(record, due.call, told)
+    if closed.update(status=ApprovalStatus.CANCELLED, reason=error.message):
+        due.card.status = ApprovalStatus.CANCELLED
+        publish_decision(record, due.card, error.message)
+        reject(record, due.call, error)
 
 
 def _audit_execution(record: Recording, due: _Approved) -> None:
@@ -210,7 +211,8 @@ def _in_savepoint(prepared: PreparedCall) -> ToolResult:
 def _refuse_busy(record: Recording, due: _Approved, error: ToolError) -> None:
     closed = Approval.objects.filter(pk=due.card.pk, status=ApprovalStatus.APPROVED)
     if closed.update(status=ApprovalStatus.CANCELLED, reason=error.message):
-        publish_decision(record, due.card, ApprovalStatus.CANCELLED, error.message)
+        due.card.status = ApprovalStatus.CANCELLED
+        publish_decision(record, due.card, error.message)
         if end_unexecuted(record, due.call, CallStatus.FAILED, error):
             publish_result(record, due.call, ToolResult.failed(error), 0)
 
@@ -242,13 +244,22 @@ def _settle_late(record: Recording, held: lease.Claim, call: ToolCall, result: T
     if is_definite and unknown.update(**ended(record, call, result)):
         close_unknown_card(call, "The executor reported late.")
         record.inbox_changed = True
-        publish_resolution(record, call, outcome, "gadget", "The executor reported late.")
+        publish_resolution(record, call, Resolution(outcome, "gadget", "The executor reported late."))
         turns.wake_if_possible(record)
     else:
-        publish_resolution(record, call, "late_report", "gadget", f"It reported after all: {outcome}.")
+        publish_resolution(record, call, Resolution("late_report", "gadget", f"It reported after all: {outcome}."))
     record.audit("gadget", "late_report", f"tool_call:{call.pk}", tool=call.tool, outcome=outcome)
 
 
-def publish_resolution(record: Recording, call: ToolCall, outcome: str, by: str, reason: str) -> None:
+@dataclass(frozen=True)
+class Resolution:
+    """What became of an unknown outcome, and who says so."""
+
+    outcome: str
+    by: str
+    reason: str
+
+
+def publish_resolution(record: Recording, call: ToolCall, said: Resolution) -> None:
     """The panel's line for an unknown outcome that was settled."""
-    record.publish(EventType.CALL_RESOLVED, call_id=str(call.pk), outcome=outcome, by=by, reason=reason)
+    record.publish(EventType.CALL_RESOLVED, call_id=str(call.pk), outcome=said.outcome, by=said.by, reason=said.reason)

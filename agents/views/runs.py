@@ -49,7 +49,7 @@ def run_page(request: HttpRequest, member: Membership, run_id: int) -> HttpRespo
     run = _found(member, run_id)
     before = _id_or_none(request.GET.get("before", ""))
     events = _events(run, before)
-    lines = lines_of(run, folded(events), get_token(request))
+    lines = lines_of(run.pk, folded(events), run, get_token(request))
     first = events[0].seq if events else 1
     context: dict[str, Any] = {
         "run": run,

@@ -6,22 +6,57 @@ import json
 import subprocess
 import sys
 import tempfile
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from django.contrib.auth.models import User
 
-from agents.models import Employee, Grant, Membership, ModelProvider, Organization, ProviderKind, Role
+from agents import runs
+from agents.membership import issue_token
+from agents.models import Employee, Grant, Membership, ModelProvider, Organization, ProviderKind, Role, Run, RunStatus
 from tests.probes import PROBES
 
 TOOLS = ("utility.calculate", "data.searchRecords", "data.updateRecord")
+MOST_PASSES = 100
+
+_numbers = count(1)
+
+
+@dataclass(frozen=True)
+class Worksite:
+    """An employee, the approver who works with it, that person's API token, and the employee's model."""
+
+    employee: Employee
+    member: Membership
+    token: str
+    model_url: str
+
+    def submit(self) -> Run:
+        """Start a run in this process, as the web does it for a request."""
+        submission = runs.Submission(employee_id=self.employee.pk, task="Do the work of the benchmark")
+        return runs.submit(self.member, submission)[0]
+
+    def enqueue(self, *answers: dict[str, Any]) -> None:
+        """The model's next answers, whoever asks."""
+        control = f"{self.model_url.removesuffix('/v1')}/control/enqueue"
+        with urllib.request.urlopen(urllib.request.Request(control, json.dumps(answers).encode())) as answer:
+            answer.read()
 
 
 @contextmanager
-def model_process(answers: list[dict[str, Any]]) -> Iterator[str]:
-    """The fake model as a process of its own, playing these answers by the number of earlier passes; yields its URL."""
+def worksite(answers: list[dict[str, Any]]) -> Iterator[Worksite]:
+    """A new organisation; its model plays these answers by the number of earlier passes."""
+    with _model_process(answers) as url:
+        yield _employ(url, f"bench-{next(_numbers)}")
+
+
+@contextmanager
+def _model_process(answers: list[dict[str, Any]]) -> Iterator[str]:
     with tempfile.NamedTemporaryFile("w", suffix=".json") as script:
         json.dump(answers, script)
         script.flush()
@@ -36,27 +71,39 @@ def model_process(answers: list[dict[str, Any]]) -> Iterator[str]:
             process.wait()
 
 
-def employee_on(url: str, slug: str, max_passes: int = 100) -> tuple[Employee, Membership]:
-    """An employee whose model is at the URL, and the approver who works with it."""
+def _employ(url: str, slug: str) -> Worksite:
     organization = Organization.objects.create(name=slug.title(), slug=slug)
     provider = ModelProvider.objects.create(
         organization=organization, name="Fake", kind=ProviderKind.OPENAI, base_url=url, api_key="sk-bench"
     )
     employee = Employee.objects.create(
-        organization=organization, name="Dana", provider=provider, model="fake", max_passes=max_passes
+        organization=organization, name="Dana", provider=provider, model="fake", max_passes=MOST_PASSES
     )
     names = [probe.name for probe in PROBES] + list(TOOLS)
     Grant.objects.bulk_create([Grant(employee=employee, tool=name) for name in names])
     user = User.objects.create_user(f"{slug}-approver", password="secret-enough")
-    return employee, Membership.objects.create(organization=organization, user=user, role=Role.APPROVER)
+    member = Membership.objects.create(organization=organization, user=user, role=Role.APPROVER)
+    return Worksite(employee, member, issue_token(member, "bench")[1], url)
 
 
-def passes_of_calls(passes: int, calls: int, tool: str = "utility.calculate") -> list[dict[str, Any]]:
-    """Answers with so many calls each, no two alike, and a last one without."""
+def passes_of_calls(passes: int, calls: int) -> list[dict[str, Any]]:
+    """Answers with so many cheap calls each, no two alike, and a last one without."""
     answers: list[dict[str, Any]] = []
     for number in range(passes):
-        asked = [
-            {"tool": tool, "params": {"operation": "add", "a": number, "b": index}} for index in range(calls)
-        ]
-        answers.append({"calls": asked})
+        params = [{"operation": "add", "a": number, "b": index} for index in range(calls)]
+        answers.append({"calls": [{"tool": "utility.calculate", "params": each} for each in params]})
     return [*answers, {"text": "Done."}]
+
+
+def succeeded(run_id: int) -> Run:
+    """The run as it ended; AssertionError if it did not succeed."""
+    run = Run.objects.get(pk=run_id)
+    assert run.status == RunStatus.SUCCEEDED, f"run {run_id} is {run.status} ({run.exit_reason}): {run.problem}"
+    return run
+
+
+def seconds_of(run: Run) -> float:
+    """From the claim to the end, by the database's clock."""
+    assert run.started_at is not None
+    assert run.finished_at is not None
+    return (run.finished_at - run.started_at).total_seconds()

@@ -21,17 +21,23 @@ _KEPT_TABLES = ("auth_permission", "auth_group", "auth_group_permissions")
 
 
 @pytest.fixture
-def workshop(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Workshop]:
-    """An organisation at work; when the test has ended, the invariants must hold.
+def _django_db_helper(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """In the place of pytest-django's: real transactions, and rows deleted in one afterwards.
 
-    Real transactions, and rows deleted in one: truncating all tables takes PostgreSQL a second.
+    Truncating all tables, as a TransactionTestCase does, takes PostgreSQL a second.
     """
     with django_db_blocker.unblock():
         try:
-            yield build_workshop()
-            assert_invariants()
+            yield
         finally:
             _clear()
+
+
+@pytest.fixture
+def workshop(transactional_db: None) -> Iterator[Workshop]:
+    """An organisation at work; when the test has ended, the invariants must hold."""
+    yield build_workshop()
+    assert_invariants()
 
 
 def _clear() -> None:

@@ -1,7 +1,11 @@
 """From task to answer: reads run by themselves, writes wait for a person, exactly the approved change happens."""
 
+import pytest
+
 from agents.models import CallStatus, ExitReason, RunStatus
 from tests.engine.workshop import Workshop, calls, event_types, statuses
+
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 class TestARun:

@@ -16,8 +16,10 @@ from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from agents import approvals, runs
-from agents.engine import lease, passes
+from agents.engine import lease
 from agents.engine.loop import advance
+from agents.engine.passes import ask
+from agents.engine.passes import record as record_pass
 from agents.engine.recovery import recover
 from agents.engine.turns import Move
 from agents.models import (
@@ -65,13 +67,13 @@ class Workshop:
     def operator(self) -> Membership:
         return self.members["operator"]
 
-    def play(self, *passes_: dict[str, Any], answer: str = "Done.", task: str = ".*") -> None:
+    def play(self, *script: dict[str, Any], answer: str = "Done.", task: str = ".*") -> None:
         """The employee's script from now on: `{"calls": [{"tool": …, "params": …}], "text": …}` for each pass.
 
         A later message that `task` finds starts the script again from its first pass.
         """
-        script = {"scripts": [{"title": "anything", "task": task, "passes": list(passes_), "answer": answer}]}
-        self.play_text(yaml.safe_dump(script))
+        one = {"title": "anything", "task": task, "passes": list(script), "answer": answer}
+        self.play_text(yaml.safe_dump({"scripts": [one]}))
 
     def play_text(self, script: str) -> None:
         """The same, from YAML."""
@@ -206,7 +208,7 @@ def payloads(run: Run, type_: str) -> list[dict[str, Any]]:
     return list(Event.objects.filter(run=run, type=type_).order_by("seq").values_list("payload", flat=True))
 
 
-def passes_of(run: Run) -> list[Pass]:
+def passes(run: Run) -> list[Pass]:
     return list(Pass.objects.filter(run=run).order_by("number"))
 
 
@@ -216,7 +218,7 @@ def die_while_executing(run: Run) -> lease.Claim:
     assert held is not None
     turn = recover(held)
     assert turn.move == Move.ASK
-    passes.record(held, turn, passes.ask(held, turn))
+    record_pass(held, turn, ask(held, turn))
     return held
 
 

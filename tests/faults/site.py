@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +23,7 @@ from agents.models import (
     Event,
     Grant,
     ModelProvider,
+    Organization,
     ProviderKind,
     Run,
     RunStatus,
@@ -52,14 +56,25 @@ class Site:
         for process in [self.installation.spawn(part) for part in parts]:
             process.await_line(" ready")
 
-    def start_workers(self, count: int = 1) -> None:
-        """A sweeper and so many workers."""
-        self.start(sweeper_part(), *(worker_part(number + 1) for number in range(count)))
+    def have_workers(self, count: int, *others: Part) -> None:
+        """See to it that exactly so many workers live, and a sweeper; `others` are started along with them."""
+        living = self.workers()
+        for surplus in living[count:]:
+            surplus.kill()
+        missing = [self._next_worker(place) for place in range(count - len(living))]
+        has_sweeper = any(process.is_alive for process in self.installation.processes if process.name == "sweeper")
+        self.start(*missing, *others, *([] if has_sweeper else [sweeper_part()]))
 
-    def start_another_worker(self) -> RealProcess:
-        """One more worker, with a number of its own."""
-        number = sum(process.name.startswith("worker") for process in self.installation.processes) + 1
-        return self.installation.start_worker(number)
+    def workers(self) -> list[RealProcess]:
+        """Those that live."""
+        return [each for each in self.installation.processes if each.name.startswith("worker") and each.is_alive]
+
+    def start_another_worker(self) -> None:
+        self.start(self._next_worker())
+
+    def _next_worker(self, place: int = 0) -> Part:
+        earlier = sum(process.name.startswith("worker") for process in self.installation.processes)
+        return worker_part(earlier + place + 1)
 
     def submit(self, task: str, *passes: Pass) -> Run:
         """A run of the employee whose script plays these passes for exactly this task."""
@@ -116,6 +131,15 @@ class Site:
         return f"{now.status} {now.exit_reason} crashes={now.crash_count} {now.problem!r} {list(lines)}"
 
 
+@contextmanager
+def leaving(worker: RealProcess) -> Iterator[None]:
+    """SIGTERM; when the block has ended, the worker must have gone by itself."""
+    going = threading.Thread(target=worker.stop, args=(20.0,))
+    going.start()
+    yield
+    going.join()
+
+
 def fresh(run: Run) -> Run:
     return Run.objects.get(pk=run.pk)
 
@@ -124,11 +148,12 @@ def has_ended(run: Run) -> bool:
     return fresh(run).status in ENDED
 
 
-def unsettled() -> list[int]:
+def unsettled(organization: Organization) -> list[int]:
     """Runs that a machine still has to do something about."""
+    own = Run.objects.filter(organization=organization)
     parked = Q(status__in=PARKED)
     graced = Q(approvals__status=ApprovalStatus.APPROVED, approvals__start_after__gt=Now())
-    busy = Run.objects.exclude(parked | Q(status__in=ENDED)) | Run.objects.filter(parked & graced)
+    busy = own.exclude(parked | Q(status__in=ENDED)) | own.filter(parked & graced)
     return list(busy.values_list("pk", flat=True).distinct())
 
 

@@ -30,7 +30,7 @@ def _all_are_taken(site: Site) -> bool:
 
 
 def test_fifty_copies_of_a_message_start_one_driver(site: Site) -> None:
-    site.start_workers(2)
+    site.have_workers(2)
     site.model.hold()
     run = site.submit_to_model()
     _send_copies(site, run)

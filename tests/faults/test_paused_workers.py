@@ -25,7 +25,7 @@ def _await_takeover(run: Run, epoch: int = 2) -> None:
 
 
 def test_one_that_asked_the_model_records_no_second_pass(site: Site) -> None:
-    site.start_workers(2)
+    site.have_workers(2)
     site.model.hold()
     run = site.submit_to_model()
     site.model.wait_for_held(1, timeout=30)
@@ -41,7 +41,7 @@ def test_one_that_asked_the_model_records_no_second_pass(site: Site) -> None:
 
 
 def test_one_that_executed_a_read_reports_nothing(site: Site) -> None:
-    site.start_workers(2)
+    site.have_workers(2)
     site.recorder.hold("read")
     run = site.submit("Read", read("read"))
     site.recorder.await_arrival("read")
@@ -59,7 +59,7 @@ class TestOneThatExecutedAWriteOutside:
     """Its report is the proof of what happened, so it settles the unknown call, and nothing else."""
 
     def test_settles_the_unknown_outcome_by_its_late_report(self, site: Site) -> None:
-        site.start_workers(2)
+        site.have_workers(2)
         site.recorder.hold("pay")
         run = site.submit("Pay", effect("pay"))
         site.approve_next(run)
@@ -72,10 +72,10 @@ class TestOneThatExecutedAWriteOutside:
         (call,) = calls(run)
         assert (call.status, call.attempts) == (CallStatus.SUCCEEDED, 1)
         assert event_types(run).count("call_resolved") == 1
-        assert site.recorder.effects == {call.idempotency_key: 1}
+        assert site.recorder.effects[call.idempotency_key] == 1
 
     def test_changes_nothing_that_a_person_has_settled_before(self, site: Site) -> None:
-        site.start_workers(2)
+        site.have_workers(2)
         site.recorder.hold("pay")
         run = site.submit("Pay", effect("pay"))
         site.approve_next(run)
@@ -85,9 +85,13 @@ class TestOneThatExecutedAWriteOutside:
         site.resolve(run, "not_done")
         site.await_status(run, RunStatus.SUCCEEDED)
         (before,) = calls(run)
+        report_of = f"tool_call:{before.pk}"
         site.recorder.release("pay")
         zombie.resume()
-        await_that(lambda: AuditEntry.objects.filter(action="late_report").exists(), "the late report is audited")
+        await_that(
+            lambda: AuditEntry.objects.filter(action="late_report", subject=report_of).exists(),
+            "the late report is audited",
+        )
         (after,) = calls(run)
         assert (after.status, after.result, after.finished_at) == (before.status, before.result, before.finished_at)
         assert event_types(run).count("call_resolved") == 2
@@ -95,7 +99,7 @@ class TestOneThatExecutedAWriteOutside:
 
 def test_one_that_stood_inside_a_transactional_write_changes_nothing_twice(site: Site) -> None:
     """PostgreSQL ends its idle transaction and another worker does it; SQLite lets nobody else write meanwhile."""
-    site.start_workers(2)
+    site.have_workers(2)
     site.recorder.hold("inside")
     record = site.workshop.record(name="Old")
     run = site.submit("Rename", rename(record.pk, "New", "inside"))
@@ -118,7 +122,7 @@ def test_one_that_stood_inside_a_transactional_write_changes_nothing_twice(site:
 
 def test_one_that_takes_its_own_run_up_again_keeps_the_new_lease_and_loses_the_old(site: Site) -> None:
     """The only worker stood still for so long that its run was queued again: two of its threads know the run now."""
-    site.start_workers(1)
+    site.have_workers(1)
     site.recorder.hold("read")
     run = site.submit("Read", read("read"))
     site.recorder.await_arrival("read")

@@ -48,23 +48,23 @@ def test_the_old_digest_approves_nothing_any_more(world: World) -> None:
     assert post(client, f"/api/approvals/{new}/approve", {"digest": digest}).json()["status"] == "approved"
 
 
-@pytest.mark.parametrize(
-    "params",
-    [
-        {},
-        {"record_id": "1"},
-        {"record_id": "1", "changes": {"phone": 7}},
-        {"record_id": "999999", "changes": {"phone": "+1 555 0199"}},
-        {"record_id": "1", "changes": {"colour": "red"}},
-        {"record_id": "1", "changes": {"phone": "a\x00b"}},
-        {"record_id": "1", "changes": {"phone": "\ud800"}},
-        "text",
-        ["list"],
-    ],
-)
-def test_invalid_params_leave_the_card_as_it_is(world: World, params: Any) -> None:
+INVALID_PARAMS: list[Any] = [
+    {},
+    {"record_id": "1"},
+    {"record_id": "1", "changes": {"phone": 7}},
+    {"record_id": "999999", "changes": {"phone": "+1 555 0199"}},
+    {"record_id": "1", "changes": {"colour": "red"}},
+    {"record_id": "1", "changes": {"phone": "a\x00b"}},
+    {"record_id": "1", "changes": {"phone": "\ud800"}},
+    "text",
+    ["list"],
+]
+
+
+def test_invalid_params_leave_the_card_as_it_is(world: World) -> None:
     card = world.card()
-    problem(edit(world, card, params), 422)
+    for params in INVALID_PARAMS:
+        assert "params" in problem(edit(world, card, params), 422)["field"]
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
     assert Approval.objects.count() == 1
 

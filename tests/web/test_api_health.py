@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, cast
 
 import pytest
 from django.conf import settings
-from django.db import connection, connections
+from django.db import connection
 from django.test import Client
 
 from agents.liveness import SWEEPER, WORKER, Pulse
@@ -21,7 +22,7 @@ def unreachable_database() -> Iterator[None]:
     if connection.vendor == "sqlite":
         connection.settings_dict["NAME"] = "/nowhere/gadget.sqlite3"
     else:
-        connections["default"].close_pool()
+        cast("Any", connection).close_pool()
         connection.settings_dict.update(HOST="127.0.0.1", PORT="1", OPTIONS={"connect_timeout": 1})
     yield
     connection.close()

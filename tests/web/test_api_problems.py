@@ -61,6 +61,12 @@ def test_a_body_that_is_too_large(world: World) -> None:
     assert problem(answer, 413)["code"] == "too_large"
 
 
+def test_a_cookie_that_no_database_can_look_up() -> None:
+    client = nobody()
+    client.cookies[settings.SESSION_COOKIE_NAME] = "a" * 20 + "\x00"
+    assert client.get("/api/runs").status_code in (401, 422)
+
+
 def test_a_refusal_of_the_rules_has_its_own_fields(world: World) -> None:
     run = world.run()
     client = world.client("operator")

@@ -33,7 +33,7 @@ class Command(BaseCommand):
             token, secret = issue_token(member, name)
             subject = f"api token {token.pk}"
             payload = {"name": name, "user": member.user.get_username(), "role": member.role}
-            audit.record(member.organization_id, "command line", "token_created", subject, payload)
+            audit.append(member.organization_id, [audit.Entry("command line", "token_created", subject, payload)])
         self.stderr.write(f"A token of {member}, shown this once:")
         return secret
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import http.client
+import io
 import os
 import signal
 import socket
@@ -62,7 +63,7 @@ class Command(BaseCommand):
             supervisor.start(redis_part())
         call_command("migrate", verbosity=0)
         if with_demo:
-            call_command("demo", verbosity=0)
+            call_command("demo", stdout=io.StringIO())
         self._await(supervisor, _redis_answers)
         for part in (web_part(), sweeper_part(), *(worker_part(n + 1) for n in range(settings.GADGET_WORKERS))):
             supervisor.start(part)
@@ -91,6 +92,7 @@ class Command(BaseCommand):
         connections.close_all()
         width = max(map(len, lines))
         self.stdout.write("\n".join(["", "─" * width, *lines, "─" * width, ""]))
+        self.stdout.flush()
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         """The first signal stops in order; at the second the parts' tethers do it."""

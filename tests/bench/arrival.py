@@ -1,0 +1,56 @@
+"""From an event's commit to a browser's socket."""
+
+from __future__ import annotations
+
+import random
+import time
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+
+from agents.engine.outcomes import publish_result
+from agents.events import recording
+from agents.models import CallStatus, EventType, ToolCall
+from tests.bench.browser import browsing
+from tests.bench.figures import Figure, latency
+from tests.bench.site import worksite
+from tests.processes import Installation
+from tools.contract import ToolResult
+
+AIM_MS = 10.0
+LONGEST_REST_S = 0.02
+WARM_UP = 10
+
+
+def events(installation: Installation, samples: int) -> list[Figure]:
+    """One event at a time, at irregular moments: results of a call in a run that waits, written by this process."""
+    with worksite([_read_and_write()]) as site, browsing(installation.url, site.token) as browser:
+        watched = browser.watch(site.submit().pk)
+        watched.first(EventType.RUN_WAITING)
+        call = ToolCall.objects.get(run_id=watched.run_id, status=CallStatus.SUCCEEDED)
+        seconds = []
+        for _ in range(samples + WARM_UP):
+            time.sleep(random.uniform(0, LONGEST_REST_S))
+            seq, committed = _write(call)
+            seconds.append(watched.number(seq).at - committed)
+    return [latency("commit → browser", seconds[WARM_UP:], AIM_MS)]
+
+
+def _read_and_write() -> dict[str, Any]:
+    """The model's answer that leaves a run waiting: one call that runs, and one that a person has to approve."""
+    read = {"tool": "utility.calculate", "params": {"operation": "add", "a": 1, "b": 2}}
+    return {"calls": [read, {"tool": "probe.effect", "params": {"name": "never approved"}}]}
+
+
+def _write(call: ToolCall) -> tuple[int, float]:
+    """The event's number, and the wall clock right after its commit."""
+    committed: list[float] = []
+    with recording(call.run_id) as record:
+        transaction.on_commit(partial(_note_time, committed))
+        seq = publish_result(record, call, ToolResult.ok({"value": 3}, "1 + 2 = 3"), 1)
+    return seq, committed[0]
+
+
+def _note_time(moments: list[float]) -> None:
+    moments.append(time.time())

@@ -1,0 +1,140 @@
+"""What a person's browser does: REST requests, and a socket for each run that takes in every event."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+from websockets.asyncio.client import connect
+from websockets.exceptions import WebSocketException
+
+PATIENCE_S = 60.0
+
+
+@dataclass(frozen=True)
+class Seen:
+    """An event as the socket brought it; `at` is the wall clock when it came."""
+
+    at: float
+    seq: int
+    type: str
+    payload: dict[str, Any]
+
+
+class Watched:
+    """One run's socket and everything that came over it."""
+
+    def __init__(self, run_id: int) -> None:
+        self.run_id = run_id
+        self.events: list[Seen] = []
+        self._by_type: dict[str, Seen] = {}
+        self._fault = ""
+        self._changed = threading.Condition()
+
+    def take(self, event: Seen) -> None:
+        with self._changed:
+            self.events.append(event)
+            self._by_type.setdefault(event.type, event)
+            self._changed.notify_all()
+
+    def fail(self, why: str) -> None:
+        with self._changed:
+            self._fault = why
+            self._changed.notify_all()
+
+    def first(self, type_: str) -> Seen:
+        """The first event of this type, once it is there; AssertionError if it does not come."""
+        return self._awaited(lambda: self._by_type.get(type_), type_)
+
+    def number(self, seq: int) -> Seen:
+        """The event of this number, once it is there."""
+        return self._awaited(lambda: self.events[seq - 1] if len(self.events) >= seq else None, f"event {seq}")
+
+    def assert_whole(self, next_event_seq: int) -> None:
+        """Every event of the run came, once and in order."""
+        numbers = [event.seq for event in self.events]
+        assert numbers == list(range(1, next_event_seq)), f"run {self.run_id}: {numbers}, next is {next_event_seq}"
+
+    def _awaited(self, look: Any, what: str) -> Seen:
+        with self._changed:
+            self._changed.wait_for(lambda: self._fault or look() is not None, PATIENCE_S)
+            found = look()
+        assert isinstance(found, Seen), f"run {self.run_id}: no {what} came: {self._fault or 'too late'}"
+        return found
+
+
+class Browser:
+    """Requests and sockets of one person, by token; the sockets live in a thread of their own."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self._socket_url = url.replace("http", "ws", 1)
+        self._headers = {"Authorization": f"Bearer {token}"}
+        self._client = httpx2.Client(base_url=url, headers=self._headers, timeout=PATIENCE_S)
+        self._loop = asyncio.new_event_loop()
+        self._tasks: set[asyncio.Task[None]] = set()
+        threading.Thread(target=self._loop.run_forever, name="browser", daemon=True).start()
+
+    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """POST to the API; AssertionError unless it is done."""
+        answer = self._client.post(f"/api{path}", json=body)
+        assert answer.is_success, f"{path}: {answer.status_code} {answer.text}"
+        told: dict[str, Any] = answer.json()
+        return told
+
+    def start_run(self, employee_id: int) -> int:
+        """A new run over REST; returns its id."""
+        run = self.post("/runs", {"employee_id": str(employee_id), "task": "Do the work of the benchmark"})
+        return int(run["id"])
+
+    def watch(self, run_id: int) -> Watched:
+        """Open the run's socket, without waiting for it; it closes when the run has finished."""
+        watched = Watched(run_id)
+        self._loop.call_soon_threadsafe(self._begin, watched)
+        return watched
+
+    def close(self) -> None:
+        self._client.close()
+        self._loop.call_soon_threadsafe(self._end)
+
+    def _begin(self, watched: Watched) -> None:
+        task = self._loop.create_task(self._follow(watched))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _end(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        self._loop.call_soon(self._loop.stop)
+
+    async def _follow(self, watched: Watched) -> None:
+        address = f"{self._socket_url}/ws/runs/{watched.run_id}/?after=0"
+        options: dict[str, Any] = {"additional_headers": self._headers, "compression": None, "open_timeout": PATIENCE_S}
+        try:
+            async with connect(address, **options) as socket:
+                async for text in socket:
+                    at = time.time()
+                    event = json.loads(text)
+                    if event["seq"] is not None:
+                        watched.take(Seen(at, event["seq"], event["type"], event["payload"]))
+                    if event["type"] == "run_finished":
+                        return
+            watched.fail("the server closed the socket")
+        except (OSError, WebSocketException) as error:
+            watched.fail(repr(error))
+
+
+@contextmanager
+def browsing(url: str, token: str) -> Iterator[Browser]:
+    """A browser at this address, logged in with this token."""
+    browser = Browser(url, token)
+    try:
+        yield browser
+    finally:
+        browser.close()

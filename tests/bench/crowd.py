@@ -1,0 +1,63 @@
+"""100 runs at once on two workers: each waits for its model and for its tools, and is watched by a browser or not."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from agents.models import Run
+from tests.bench.browser import Browser, Watched, browsing
+from tests.bench.figures import Figure, figure, say
+from tests.bench.site import Worksite, succeeded, worksite
+from tests.processes import Installation
+
+RUNS = 100
+PASSES = 5
+CALLS = 3
+TOOL_MS = 50
+MODEL_MS = 200
+AIM_S = 4.0
+
+
+def at_once(installation: Installation, repeats: int) -> list[Figure]:
+    """Seconds from the first of 100 submissions to the last end: 1.45 s of waiting, twice for those that come last."""
+    with worksite(_answers()) as site, browsing(installation.url, site.token) as browser:
+        _all_of_them(site, None, 10)
+        alone = [_all_of_them(site, None, RUNS) for _ in range(repeats)]
+        say(f"  nobody watching: {', '.join(f'{each:.2f}' for each in alone)} s")
+        watched = [_all_of_them(site, browser, RUNS) for _ in range(repeats)]
+    return [
+        figure("100 runs at once, each watched", "s", watched, AIM_S),
+        figure("100 runs at once, nobody watching", "s", alone),
+    ]
+
+
+def _answers() -> list[dict[str, Any]]:
+    passes = [
+        [{"tool": "probe.sleep", "params": {"ms": TOOL_MS, "tag": f"{number}-{index}"}} for index in range(CALLS)]
+        for number in range(PASSES)
+    ]
+    return [*({"calls": calls, "delay_ms": MODEL_MS} for calls in passes), {"text": "Done.", "delay_ms": MODEL_MS}]
+
+
+def _all_of_them(site: Worksite, browser: Browser | None, count: int) -> float:
+    sockets: list[Watched] = []
+    began, ids = time.time(), []
+    for _ in range(count):
+        ids.append(site.submit().pk)
+        if browser is not None:
+            sockets.append(browser.watch(ids[-1]))
+    _await_ends(ids)
+    runs = [succeeded(pk) for pk in ids]
+    for watched in sockets:
+        watched.first("run_finished")
+        watched.assert_whole(Run.objects.values_list("next_event_seq", flat=True).get(pk=watched.run_id))
+    return max(run.finished_at.timestamp() for run in runs if run.finished_at is not None) - began
+
+
+def _await_ends(ids: list[int]) -> None:
+    """Looks seldom, so that looking costs nothing; the ends themselves are read from the runs."""
+    deadline = time.monotonic() + 60
+    while Run.objects.filter(pk__in=ids, finished_at=None).exists():
+        assert time.monotonic() < deadline, f"{Run.objects.filter(pk__in=ids, finished_at=None).count()} never ended"
+        time.sleep(0.25)

@@ -1,0 +1,133 @@
+"""All benchmarks on the database that DATABASE_URL names; `python -m tests.bench` starts this as a process of its own.
+
+The parts that count in this process come first, while no worker is there to take their runs; then the installation
+starts: web, two workers and the sweeper, with the product's own settings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import django
+
+django.setup()
+
+from django.conf import settings  # noqa: E402
+from django.core.management import call_command  # noqa: E402
+from django.db import connection  # noqa: E402
+
+from tests import services  # noqa: E402
+from tests.bench import arrival, crowd, decisions, history, passes  # noqa: E402
+from tests.bench.figures import Figure, say  # noqa: E402
+from tests.engine.invariants import assert_invariants  # noqa: E402
+from tests.probes import RECORDER_VARIABLE  # noqa: E402
+from tests.processes import Installation  # noqa: E402
+from tests.recorder import Recorder  # noqa: E402
+
+WORKERS = 2
+LATENCY_SAMPLES = 8
+"""Decisions for each repetition."""
+ARRIVALS = 40
+"""Events for each repetition."""
+
+
+@dataclass
+class Results:
+    """What one database showed."""
+
+    figures: list[Figure]
+    anatomy: passes.Anatomy | None = None
+
+    def add(self, figures: list[Figure]) -> None:
+        self.figures += figures
+        for each in figures:
+            say(f"  {each.name}: {each.text} {each.unit}")
+
+
+def main() -> None:
+    """Writes the results as JSON to the file given."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("output", type=Path)
+    parser.add_argument("--repeats", type=int, required=True)
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    call_command("migrate", verbosity=0)
+    redis = services.start_redis(Path(settings.GADGET_DATA_DIR))
+    results = Results([])
+    try:
+        _measure(results, options.repeats, options.only)
+        assert_invariants()
+    finally:
+        redis.stop()
+    anatomy = asdict(results.anatomy) if results.anatomy else None
+    told = {"version": _database_version(), "figures": [asdict(each) for each in results.figures], "anatomy": anatomy}
+    options.output.write_text(json.dumps(told))
+
+
+def _measure(results: Results, repeats: int, only: str) -> None:
+    if only in ("", "passes"):
+        figures, results.anatomy = passes.in_process(repeats)
+        results.add(figures)
+    if only in ("", "history"):
+        results.add(history.earlier_results(repeats))
+    live: dict[str, Callable[[Installation], list[Figure]]] = {
+        "passes": lambda site: passes.in_worker(site, repeats),
+        "arrival": lambda site: arrival.events(site, ARRIVALS * repeats),
+        "decisions": lambda site: decisions.approvals(site, LATENCY_SAMPLES * repeats),
+        "crowd": lambda site: crowd.at_once(site, repeats),
+    }
+    wanted = [measure for name, measure in live.items() if only in ("", name)]
+    if wanted:
+        with _installation() as running:
+            for measure in wanted:
+                results.add(measure(running))
+
+
+@contextmanager
+def _installation() -> Iterator[Installation]:
+    """Everything started, on the same Redis and queue as this process; on a failure it shows what the parts wrote."""
+    with Recorder() as outside:
+        variables = {
+            "REDIS_URL": settings.REDIS_URL,
+            "GADGET_QUEUE": settings.GADGET_QUEUE,
+            RECORDER_VARIABLE: outside.url,
+        }
+        with Installation(timing_scale=1.0, variables=variables) as running:
+            running.start_all(workers=WORKERS)
+            try:
+                yield running
+            except AssertionError:
+                for process in running.processes:
+                    say(f"--- {process.name}\n" + "\n".join(process.lines[-30:]))
+                raise
+
+
+def _database_version() -> dict[str, Any]:
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            cursor.execute("SELECT sqlite_version()")
+            name, durable = f"SQLite {cursor.fetchone()[0]}", _pragma("synchronous") == 2
+        else:
+            cursor.execute("SHOW server_version")
+            name = f"PostgreSQL {str(cursor.fetchone()[0]).split()[0]}"
+            cursor.execute("SELECT current_setting('fsync') = 'on' AND current_setting('synchronous_commit') = 'on'")
+            durable = bool(cursor.fetchone()[0])
+    return {"name": name, "durable": durable}
+
+
+def _pragma(name: str) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(f"PRAGMA {name}")
+        return int(cursor.fetchone()[0])
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
+    main()

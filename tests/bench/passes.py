@@ -1,0 +1,97 @@
+"""What a pass of five calls costs: through a real worker with a browser watching, and in this process."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from statistics import mean, median
+
+from agents.engine.loop import advance
+from agents.models import Pass, Run
+from tests.bench.browser import browsing
+from tests.bench.figures import Figure, figure
+from tests.bench.site import Worksite, passes_of_calls, seconds_of, succeeded, worksite
+from tests.bench.statements import Statement, listened, split_passes, usual_pass
+from tests.processes import Installation
+
+PASSES = 20
+CALLS = 5
+AIM_MS = 12.0
+
+
+@dataclass(frozen=True)
+class Anatomy:
+    """Where the time of a usual pass goes, in this process.
+
+    Attributes:
+        statements: what the database is asked, in order, with the median duration of each.
+        model_ms: mean time until the model's answer was there.
+        wall_ms: mean time of a pass while its statements were listened to.
+    """
+
+    statements: list[Statement]
+    model_ms: float
+    wall_ms: float
+
+
+def in_worker(installation: Installation, repeats: int) -> list[Figure]:
+    """20 passes of 5 calls, from the worker's claim to the end, while a browser's socket takes in every event."""
+    with worksite(passes_of_calls(PASSES, CALLS)) as site, browsing(installation.url, site.token) as browser:
+        seconds = []
+        for number in range(repeats + 1):
+            watched = browser.watch(browser.start_run(site.employee.pk))
+            watched.first("run_finished")
+            run = succeeded(watched.run_id)
+            watched.assert_whole(run.next_event_seq)
+            if number:
+                seconds.append(seconds_of(run))
+    return [
+        figure("pass of 5 calls", "ms", [1000 * each / PASSES for each in seconds], AIM_MS),
+        figure("the same, per call", "ms", [1000 * each / PASSES / CALLS for each in seconds]),
+    ]
+
+
+def in_process(repeats: int) -> tuple[list[Figure], Anatomy]:
+    """The same run driven in this process, where its processor time and its statements can be counted."""
+    with worksite(passes_of_calls(PASSES, CALLS)) as site:
+        _drive(site)
+        driven = [_drive(site) for _ in range(repeats)]
+        heard = [_listen(site) for _ in range(repeats)]
+    usual = [usual_pass(split_passes(statements)) for _, statements, _ in heard]
+    anatomy = Anatomy(
+        usual[0],
+        median(_model_ms(run) for run, _, _ in heard),
+        median(1000 * seconds / PASSES for _, _, seconds in heard),
+    )
+    queries = [sum(one.is_query for one in each) for each in usual]
+    transactions = [sum(one.shape == "COMMIT" for one in each) for each in usual]
+    return [
+        figure("pass of 5 calls, nobody else at work", "ms", [1000 * wall / PASSES for wall, _ in driven]),
+        figure("processor time of it", "ms", [1000 * cpu / PASSES for _, cpu in driven]),
+        figure("queries per pass", "", queries),
+        figure("queries per call", "", [each / CALLS for each in queries]),
+        figure("commits per pass", "", transactions),
+    ], anatomy
+
+
+def _drive(site: Worksite) -> tuple[float, float]:
+    """Seconds by the clock on the wall, and of the processor."""
+    run = site.submit()
+    wall, cpu = time.perf_counter(), time.process_time()
+    advance(run.pk)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    succeeded(run.pk)
+    return wall, cpu
+
+
+def _listen(site: Worksite) -> tuple[Run, list[Statement], float]:
+    run = site.submit()
+    began = time.perf_counter()
+    with listened() as statements:
+        advance(run.pk)
+    seconds = time.perf_counter() - began
+    return succeeded(run.pk), statements, seconds
+
+
+def _model_ms(run: Run) -> float:
+    return mean(Pass.objects.filter(run=run).values_list("duration_ms", flat=True))

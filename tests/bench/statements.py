@@ -1,0 +1,88 @@
+"""What the database is asked during a run in this process: every statement with its duration."""
+
+from __future__ import annotations
+
+import logging
+import re
+import statistics
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+TRANSACTION_WORDS = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")
+_PASS_BEGINS = "SELECT run+"
+_TABLE = re.compile(r'(?:FROM|JOIN|INTO|UPDATE) "?(?:agents_|auth_|records_)?(\w+)"?')
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement: what it does to which tables, and the seconds until its answer was there."""
+
+    shape: str
+    seconds: float
+
+    @property
+    def is_query(self) -> bool:
+        return not self.shape.startswith(TRANSACTION_WORDS)
+
+
+class _Listener(logging.Handler):
+    """Django logs each statement with its exact duration while queries are captured."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.heard: list[Statement] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        said = record.__dict__
+        self.heard.append(Statement(_shape_of(said["sql"] or ""), said["duration"]))
+
+
+@contextmanager
+def listened() -> Iterator[list[Statement]]:
+    """The statements of this thread's connection, growing while the block runs."""
+    logger = logging.getLogger("django.db.backends")
+    listener = _Listener()
+    level, passes_on = logger.level, logger.propagate
+    logger.addHandler(listener)
+    logger.setLevel(logging.DEBUG)
+    logger.propagate = False
+    try:
+        with CaptureQueriesContext(connection):
+            yield listener.heard
+    finally:
+        logger.removeHandler(listener)
+        logger.setLevel(level)
+        logger.propagate = passes_on
+
+
+def split_passes(statements: list[Statement]) -> list[list[Statement]]:
+    """The statements of each whole pass: from loading the run to just before the next pass loads it again."""
+    starts = [place for place, each in enumerate(statements) if each.shape.startswith(_PASS_BEGINS)]
+    return [statements[here:there] for here, there in pairwise(starts)]
+
+
+def usual_pass(passes: list[list[Statement]]) -> list[Statement]:
+    """The commonest sequence of statements, each with its median duration."""
+    shapes = Counter(tuple(each.shape for each in one) for one in passes)
+    usual = shapes.most_common(1)[0][0]
+    alike = [one for one in passes if tuple(each.shape for each in one) == usual]
+    return [
+        Statement(shape, statistics.median(one[place].seconds for one in alike)) for place, shape in enumerate(usual)
+    ]
+
+
+def _shape_of(sql: str) -> str:
+    many = "many of " if re.match(r"\d+ times: ", sql) else ""
+    bare = re.sub(r"^\d+ times: ", "", sql).lstrip("( ")
+    verb = bare.split(" ", 1)[0].upper()
+    if verb in TRANSACTION_WORDS:
+        return verb
+    tables = list(dict.fromkeys(_TABLE.findall(bare)))
+    locks = " FOR UPDATE" if " FOR " in bare and "UPDATE" in bare.rsplit(" FOR ", 1)[1] else ""
+    return f"{many}{verb} {'+'.join(tables)}{locks}".strip()

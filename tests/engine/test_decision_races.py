@@ -1,0 +1,154 @@
+"""Whoever decides at the same moment: one outcome, and at most one effect."""
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from agents.models import Approval, ApprovalStatus, CallStatus, RunStatus
+from agents.refusals import Decided, Expired, Refusal
+from agents.sweeper import sweep_once
+from tests.engine.workshop import Workshop, again, all_at_once, asking, call, calls, expire_card, payloads
+from tests.recorder import Recorder
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def outcome_of(act: Callable[[], object], outcomes: Counter[str]) -> None:
+    try:
+        act()
+    except Refusal as refusal:
+        outcomes[type(refusal).__name__] += 1
+    else:
+        outcomes["done"] += 1
+
+
+def test_fifty_approve_at_once_one_does_and_the_effect_happens_once(workshop: Workshop, recorder: Recorder) -> None:
+    workshop.play(asking(call("probe.effect", name="a")))
+    run = workshop.work()
+    card = workshop.card(run)
+    outcomes: Counter[str] = Counter()
+    all_at_once([lambda: outcome_of(lambda: workshop.approve(card), outcomes)] * 50)
+    assert outcomes == {"done": 1, "Decided": 49}
+    run = workshop.drive(run)
+    assert run.status == RunStatus.SUCCEEDED
+    assert list(recorder.effects.values()) == [1]
+    assert len(payloads(run, "approval_decided")) == 1
+
+
+def test_fifty_with_the_same_decision_id_all_get_the_same_answer(workshop: Workshop, recorder: Recorder) -> None:
+    workshop.play(asking(call("probe.effect", name="a")))
+    run = workshop.work()
+    card = workshop.card(run)
+    outcomes: Counter[str] = Counter()
+    all_at_once([lambda: outcome_of(lambda: workshop.approve(card, decision_id="d"), outcomes)] * 50)
+    assert outcomes == {"done": 50}
+    workshop.drive(run)
+    assert list(recorder.effects.values()) == [1]
+
+
+@pytest.mark.parametrize("round_", range(3))
+def test_approving_against_denying_has_one_outcome(workshop: Workshop, recorder: Recorder, round_: int) -> None:
+    workshop.play(asking(call("probe.effect", name="a")))
+    run = workshop.work()
+    card = workshop.card(run)
+    outcomes: Counter[str] = Counter()
+    approve = lambda: outcome_of(lambda: workshop.approve(card), outcomes)  # noqa: E731
+    deny = lambda: outcome_of(lambda: workshop.deny(card, by=workshop.admin), outcomes)  # noqa: E731
+    all_at_once([approve, deny] * 5)
+    assert outcomes == {"done": 1, "Decided": 9}
+    workshop.drive(run)
+    (done,) = calls(run)
+    was_approved = Approval.objects.get(pk=card.pk).status == ApprovalStatus.CONSUMED
+    assert done.status == (CallStatus.SUCCEEDED if was_approved else CallStatus.DENIED)
+    assert len(recorder.effects) == was_approved
+
+
+@pytest.mark.parametrize("round_", range(3))
+def test_deciding_against_expiry_and_cancelling_has_one_outcome(
+    workshop: Workshop, recorder: Recorder, round_: int
+) -> None:
+    workshop.play(asking(call("probe.effect", name="a")))
+    run = workshop.work()
+    card = workshop.card(run)
+    outcomes: Counter[str] = Counter()
+
+    def lapse() -> None:
+        expire_card(card)
+        sweep_once()
+
+    acts = [lambda: workshop.approve(card), lambda: workshop.deny(card), lambda: workshop.cancel(run)]
+    works: list[Callable[[], object]] = [lambda act=act: outcome_of(act, outcomes) for act in acts]  # type: ignore[misc]
+    all_at_once([*works, lapse])
+    run = workshop.drive(run)
+    (done,) = calls(run)
+    final = {
+        ApprovalStatus.CONSUMED: CallStatus.SUCCEEDED,
+        ApprovalStatus.DENIED: CallStatus.DENIED,
+        ApprovalStatus.EXPIRED: CallStatus.EXPIRED,
+        ApprovalStatus.CANCELLED: CallStatus.CANCELLED,
+    }
+    status = ApprovalStatus(Approval.objects.get(pk=card.pk).status)
+    assert done.status == final[status]
+    assert len(recorder.effects) == (status == ApprovalStatus.CONSUMED)
+    assert run.status == RunStatus.CANCELLED
+    final_lines = [line for line in payloads(run, "approval_decided") if line["status"] != "approved"]
+    assert len(final_lines) <= 1
+
+
+def test_an_expired_card_is_approved_by_nobody_and_expires_once(workshop: Workshop, recorder: Recorder) -> None:
+    workshop.play(asking(call("probe.effect", name="a")))
+    run = workshop.work()
+    card = workshop.card(run)
+    expire_card(card)
+    refusals: list[type[Refusal]] = []
+
+    def approve() -> None:
+        try:
+            workshop.approve(card)
+        except Refusal as refusal:
+            refusals.append(type(refusal))
+
+    all_at_once([approve, approve, sweep_once, sweep_once, sweep_once])
+    assert refusals == [Expired, Expired]
+    (line,) = payloads(run, "approval_decided")
+    assert line["status"] == "expired"
+    assert workshop.drive(run).status == RunStatus.SUCCEEDED
+    assert not recorder.effects
+
+
+def test_editing_against_approving_leaves_one_card_or_one_start(workshop: Workshop, recorder: Recorder) -> None:
+    workshop.play(asking(call("probe.effect", name="a")))
+    run = workshop.work()
+    card = workshop.card(run)
+    outcomes: Counter[str] = Counter()
+    approve = lambda: outcome_of(lambda: workshop.approve(card), outcomes)  # noqa: E731
+    edit = lambda: outcome_of(lambda: workshop.edit(card, {"name": "b"}), outcomes)  # noqa: E731
+    all_at_once([approve, edit] * 3)
+    assert outcomes["done"] == 1
+    run = workshop.drive(run)
+    assert (again(run).status == RunStatus.SUCCEEDED) == (len(recorder.effects) == 1)
+    assert len(workshop.cards(run)) == (run.status == RunStatus.WAITING)
+
+
+def test_an_undo_against_the_start_leaves_one_card_or_one_start(workshop: Workshop, recorder: Recorder) -> None:
+    workshop.play(asking(call("probe.effect", name="a")))
+    run = workshop.work()
+    card = workshop.card(run)
+    workshop.approve(card)
+    outcomes: Counter[str] = Counter()
+    all_at_once([lambda: outcome_of(lambda: workshop.undo(card), outcomes), lambda: workshop.drive(run)])
+    run = workshop.drive(run)
+    undone = outcomes["done"] == 1
+    assert (len(workshop.cards(run)), len(recorder.effects)) == ((1, 0) if undone else (0, 1))
+    assert undone or outcomes == {"Conflict": 1}
+
+
+def test_ten_edits_at_once_make_one_new_card(workshop: Workshop) -> None:
+    workshop.play(asking(call("probe.effect", name="a")))
+    run = workshop.work()
+    card = workshop.card(run)
+    decided = Counter[str]()
+    all_at_once([lambda n=n: outcome_of(lambda: workshop.edit(card, {"name": str(n)}), decided) for n in range(10)])  # type: ignore[misc]
+    assert decided == {"done": 1, Decided.__name__: 9}
+    assert len(workshop.cards(run)) == 1

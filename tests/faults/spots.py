@@ -1,0 +1,99 @@
+"""The spots at which a worker may die, each reached from outside, and what must have become of a run that stood there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from agents.models import Approval, CallStatus, Run, RunStatus
+from tests.engine.workshop import calls, event_types, passes, statuses
+from tests.faults.site import Site, effect, fresh, read, rename
+from tools.records.models import Record
+
+SETTLED_WITHIN_S = 60
+
+
+@dataclass
+class Spots:
+    """Runs brought to the spots at which a worker may die; `check` says what must have become of them."""
+
+    site: Site
+    runs: dict[str, Run] = field(default_factory=dict)
+    record: Record = field(default_factory=Record)
+    card: Approval = field(default_factory=Approval)
+
+    def bring(self, spot: str) -> None:
+        getattr(self, f"_bring_{spot}")()
+
+    def let_go(self) -> None:
+        """Whoever takes over is not held any more."""
+        self.site.model.release()
+        for gate in ("read", "pay", "inside"):
+            self.site.recorder.release(gate)
+
+    def settle(self, spot: str) -> None:
+        getattr(self, f"_settle_{spot}")(self.runs[spot])
+
+    def _bring_asking(self) -> None:
+        self.site.model.hold()
+        self.runs["asking"] = self.site.submit_to_model()
+        self.site.model.wait_for_held(1, timeout=30)
+
+    def _settle_asking(self, run: Run) -> None:
+        done = self.site.await_status(run, RunStatus.SUCCEEDED, seconds=SETTLED_WITHIN_S)
+        assert done.answer == "Done."
+        assert len(passes(run)) == 1
+        assert len(self.site.model.requests) == done.lease_epoch
+
+    def _bring_reading(self) -> None:
+        self.site.recorder.hold("read")
+        self.runs["reading"] = self.site.submit("Read", read("read"))
+        self.site.recorder.await_arrival("read")
+
+    def _settle_reading(self, run: Run) -> None:
+        self.site.await_status(run, RunStatus.SUCCEEDED, seconds=SETTLED_WITHIN_S)
+        (call,) = calls(run)
+        assert (call.status, call.attempts) == (CallStatus.SUCCEEDED, 2)
+        assert len(passes(run)) == 2
+
+    def _bring_paying(self) -> None:
+        self.site.recorder.hold("pay")
+        self.runs["paying"] = run = self.site.submit("Pay", effect("pay"))
+        self.site.approve_next(run)
+        self.site.recorder.await_arrival("pay")
+
+    def _settle_paying(self, run: Run) -> None:
+        """The effect was taken, and nobody reported it: a person is asked, and the run goes on."""
+        self.site.await_status(run, RunStatus.NEEDS_ATTENTION, seconds=SETTLED_WITHIN_S)
+        assert statuses(run) == [CallStatus.OUTCOME_UNKNOWN]
+        self.site.resolve(run, "succeeded")
+        self.site.await_status(run, RunStatus.SUCCEEDED)
+        (call,) = calls(run)
+        assert (call.status, call.attempts) == (CallStatus.SUCCEEDED, 1)
+        assert self.site.recorder.effects[call.idempotency_key] == 1
+
+    def _bring_renaming(self) -> None:
+        self.site.recorder.hold("inside")
+        self.record = self.site.workshop.record(name="Old")
+        self.runs["renaming"] = run = self.site.submit("Rename", rename(self.record.pk, "New", "inside"))
+        self.site.approve_next(run)
+        self.site.recorder.await_arrival("inside")
+
+    def _settle_renaming(self, run: Run) -> None:
+        self.site.await_status(run, RunStatus.SUCCEEDED, seconds=SETTLED_WITHIN_S)
+        (call,) = calls(run)
+        assert (call.status, call.attempts) == (CallStatus.SUCCEEDED, 1)
+        renamed = Record.objects.get(pk=self.record.pk)
+        assert (renamed.name, renamed.version) == ("New", self.record.version + 1)
+        assert event_types(run).count("tool_start") == 1
+
+    def _bring_waiting(self) -> None:
+        self.runs["waiting"] = run = self.site.submit("Wait", effect("later"))
+        self.card = self.site.await_card(run)
+
+    def _settle_waiting(self, run: Run) -> None:
+        assert fresh(run).crash_count == 0
+        self.site.workshop.approve(self.card)
+        self.site.await_status(run, RunStatus.SUCCEEDED, seconds=SETTLED_WITHIN_S)
+        (call,) = calls(run)
+        assert call.attempts == 1
+        assert self.site.recorder.effects[call.idempotency_key] == 1

@@ -1,0 +1,57 @@
+"""The real parts start on the test database, find each other through Redis, and come back after they lost it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+from celery import Celery
+
+from gadget_site.addresses import celery_broker
+from tests.http import get
+from tests.processes import Installation
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_all_parts_are_ready_and_know_of_each_other(installation: Installation) -> None:
+    installation.start_all(workers=2)
+    answer = get(f"{installation.url}/api/ready")
+    assert (answer.status, answer.json()) == (200, {"status": "ready", "degraded": []})
+
+
+def test_a_killed_worker_is_missed_and_a_worker_that_leaves_says_so(installation: Installation) -> None:
+    installation.start_web()
+    worker = installation.start_worker()
+    assert "worker" not in degraded(installation)
+    worker.stop()
+    assert "worker" in degraded(installation)
+
+
+def test_a_worker_hears_again_within_seconds_after_redis_was_wiped(installation: Installation) -> None:
+    worker = installation.start_worker()
+    assert answers(installation) == 1
+    installation.wipe_redis()
+    began = time.monotonic()
+    until(lambda: answers(installation) == 1)
+    assert time.monotonic() - began < 5
+    assert worker.is_alive
+
+
+def degraded(installation: Installation) -> list[str]:
+    found: list[str] = get(f"{installation.url}/api/ready").json()["degraded"]
+    return found
+
+
+def answers(installation: Installation) -> int:
+    """How many workers answer through the queue's own broker."""
+    with Celery(broker=celery_broker(installation.redis.url)) as app:
+        return len(app.control.ping(timeout=0.5))
+
+
+def until(condition: Callable[[], bool], seconds: float = 15) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "this did not come true in time"
+        time.sleep(0.02)
