@@ -74,7 +74,7 @@ def approve(member: Membership, approval_id: int, decision: Decision) -> Approva
         _refuse_own(member, record)
         if card.status == ApprovalStatus.PENDING and card.digest == decision.digest:
             _check_confirmation(card, decision)
-        start = Now() + timedelta(seconds=decision.grace_s)
+        start = record.now + timedelta(seconds=decision.grace_s)
         until = start + timing().start_within
         _decide(
             member,
@@ -134,14 +134,14 @@ def edit(member: Membership, approval_id: int, decision: Decision, params: dict[
         raise Invalid("params", error.message) from error
     with _deciding(member, approval_id) as (record, card):
         _refuse_undecidable(card, decision.digest)
+        if record.run.cancel_requested_at is not None:
+            raise Conflict("the run was cancelled meanwhile", approval_status=card.status)
         call = card.tool_call
         if verdict.params == call.params:
             raise Invalid("params", "nothing was changed")
         call.model_params = call.params if call.model_params is None else call.model_params
-        kept_signature = call.signature
         call.level = str(verdict.level)
         seal(call, tool, verdict.params)
-        call.signature = kept_signature
         record.audit(f"user:{member.user.get_username()}", "card_edited", f"approval:{card.pk}", params=call.params)
         return reopen(record, card, effect, f"{member.user.get_username()} changed the params.")
 
@@ -342,8 +342,8 @@ def _check_limits(decision: Decision) -> None:
         raise Invalid("reason", f"reason may have at most {MOST_REASON:,} characters, and no NUL")
     if not 0 <= decision.grace_s <= MOST_GRACE_S:
         raise Invalid("grace_s", f"grace_s is {decision.grace_s}, but has to be 0 to {MOST_GRACE_S}")
-    if len(decision.decision_id) > 200:
-        raise Invalid("decision_id", "decision_id is longer than 200 characters")
+    if len(decision.decision_id) > 200 or "\0" in decision.decision_id:
+        raise Invalid("decision_id", "decision_id may have at most 200 characters, and no NUL")
 
 
 def _check_confirmation(card: Approval, decision: Decision) -> None:

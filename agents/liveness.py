@@ -27,7 +27,8 @@ class Pulse:
     _stopped: threading.Event = field(default_factory=threading.Event)
 
     def start(self) -> None:
-        """Leaves signs from a thread of its own until `stop()`."""
+        """Leaves the first sign at once and more from a thread of its own, until `stop()`."""
+        self._leave_sign()
         threading.Thread(target=self._beat, name=f"pulse-{self.part}", daemon=True).start()
 
     def stop(self) -> None:
@@ -40,13 +41,15 @@ class Pulse:
             log.info("sign of life left to fade", part=self.part, name=self.name)
 
     def _beat(self) -> None:
-        while not self._stopped.is_set():
-            try:
-                with _redis() as client:
-                    client.set(_key(self.part, self.name), "alive", ex=FADES_AFTER_S)
-            except redis.RedisError:
-                log.debug("no sign of life: Redis is away", part=self.part)
-            self._stopped.wait(BEAT_S)
+        while not self._stopped.wait(BEAT_S):
+            self._leave_sign()
+
+    def _leave_sign(self) -> None:
+        try:
+            with _redis() as client:
+                client.set(_key(self.part, self.name), "alive", ex=FADES_AFTER_S)
+        except redis.RedisError:
+            log.debug("no sign of life: Redis is away", part=self.part)
 
 
 def living(part: str) -> list[str]:

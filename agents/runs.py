@@ -21,6 +21,7 @@ from agents.models import (
     RunStatus,
 )
 from agents.refusals import Conflict, Forbidden, Invalid, NotFound
+from tools.toolbox.toolbox import MODES
 
 MOST_TEXT = 20_000
 _TITLE_LENGTH = 80
@@ -50,8 +51,10 @@ def submit(member: Membership, submission: Submission) -> tuple[Run, bool]:
     """
     _demand(member, Role.OPERATOR, "start a run")
     task = _checked("task", submission.task)
-    if len(submission.client_request_id) > 200:
-        raise Invalid("client_request_id", "client_request_id is longer than 200 characters")
+    if len(submission.client_request_id) > 200 or "\0" in submission.client_request_id:
+        raise Invalid("client_request_id", "client_request_id may have at most 200 characters, and no NUL")
+    if submission.mode and submission.mode not in MODES:
+        raise Invalid("mode", f"mode is {submission.mode!r}, but has to be one of {', '.join(MODES)}")
     employee = Employee.objects.filter(organization_id=member.organization_id, pk=submission.employee_id).first()
     if employee is None:
         raise NotFound(f"there is no employee {submission.employee_id}")

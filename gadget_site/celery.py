@@ -19,10 +19,7 @@ from agents.liveness import WORKER, Pulse
 LONGEST_PAUSE_S = 2.0
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gadget_site.settings")
-# Jobs are JSON and are not acknowledged late: neither root nor a lost connection is a danger to them.
-for category in (SecurityWarning, CPendingDeprecationWarning):
-    warnings.filterwarnings("ignore", category=category)
-
+warnings.filterwarnings("ignore", category=SecurityWarning)  # root is no danger to a queue of plain JSON
 log = structlog.get_logger(__name__)
 pulses: list[Pulse] = []
 
@@ -58,6 +55,7 @@ def tell_that_the_worker_is_ready(sender: Any, **_: Any) -> None:
     """Leaves signs of life from now on, and says so in the log."""
     pulse = Pulse(WORKER, sender.hostname)
     pulse.start()
+    warnings.filterwarnings("ignore", category=CPendingDeprecationWarning)  # of late acknowledgement, which is off
     pulses.append(pulse)
     log.info("worker ready", name=sender.hostname, queue=settings.GADGET_QUEUE, threads=settings.GADGET_WORKER_THREADS)
 

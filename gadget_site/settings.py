@@ -136,7 +136,7 @@ CONTENT_SECURITY_POLICY = {
 
 # Files for the browser: served from where they lie, so nothing has to be collected
 STATIC_URL = "/static/"
-STATIC_ROOT = SITE.data_dir / "static"
+STATIC_ROOT = None
 STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = SITE.debug
@@ -179,4 +179,9 @@ CHANNEL_LAYERS = {
 
 LOGGING = logging_settings(SITE)
 
-UNFOLD = {"SITE_TITLE": "Gadget", "SITE_HEADER": "Gadget", "SITE_URL": "/"}
+UNFOLD = {
+    "SITE_TITLE": "Gadget",
+    "SITE_HEADER": "Gadget",
+    "SITE_URL": "/",
+    "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": f"{STATIC_URL}icon.svg"}],
+}

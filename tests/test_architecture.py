@@ -28,6 +28,7 @@ LAYERS = {
         ("schemas",),
         ("membership", "refusals", "liveness"),
         ("hints",),
+        ("statements",),
         ("models",),
     ),
     "tools": (
@@ -61,7 +62,7 @@ BROAD_HANDLERS = {
     "agents/jobs.py advance_run": "nothing that happens in a job may end the worker",
 }
 
-OUTSIDE = ("/work/", "/home/", "/root/", "/Users/", "/tmp/", "/etc/", "/opt/", "/usr/", "/mnt/", "../", "~/")
+OUTSIDE = ("/home/", "/root/", "/Users/", "/tmp/", "/etc/", "/opt/", "/usr/", "/mnt/", "../", "~/")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

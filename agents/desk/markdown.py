@@ -22,7 +22,7 @@ def render_markdown(text: str) -> SafeString:
     clean = nh3.clean(
         html,
         tags=TAGS,
-        attributes={"a": {"href"}},
+        attributes={"a": {"href"}, "*": set()},
         url_schemes={"http", "https"},
         link_rel="nofollow noopener noreferrer",
     )

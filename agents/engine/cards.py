@@ -52,15 +52,21 @@ def effect_of(tool: Tool, params: dict[str, object], context: ToolContext) -> Ef
     return answer
 
 
-def effect_here(tool: Tool, params: dict[str, object], context: ToolContext) -> Effect:
+def effect_here(
+    tool: Tool,
+    params: dict[str, object],
+    context: ToolContext,
+    let_through: tuple[type[BaseException], ...] = (),
+) -> Effect:
     """Compute the effect in this thread, inside the caller's transaction if there is one.
 
     Raises:
         ToolError: the tool says that the call cannot work, e.g. because its target is not there.
+        BaseException: only of the classes in `let_through`, e.g. a deadlock that the caller answers by trying again.
     """
     loaded = tool.load_params(params)
     try:
-        preview = isolated(tool, "preview", lambda: tool.preview(loaded, context))
+        preview = isolated(tool, "preview", lambda: tool.preview(loaded, context), let_through)
     except ToolError as error:
         if error.code != ErrorCode.TOOL_EXECUTION_FAILED:
             raise
@@ -179,10 +185,14 @@ def publish_decision(record: Recording, card: Approval, reason: str, next_approv
 
 
 def seal(call: ToolCall, tool: Tool, params: dict[str, object]) -> None:
-    """Write tool and params on the call as they will be shown, decided and executed."""
+    """Write tool and params on the call as they will be shown, decided and executed.
+
+    A call that a person edited keeps the signature of what the model asked for.
+    """
     call.tool = tool.name
     call.version = tool.version
     call.definition_hash = tool.definition_hash
     call.params = dict(params)
     call.params_hash = fingerprint(params)
-    call.signature = fingerprint(signature_of(tool.name, dict(params)))
+    if call.model_params is None:
+        call.signature = fingerprint(signature_of(tool.name, dict(params)))

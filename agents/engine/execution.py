@@ -17,6 +17,7 @@ from agents.models import CallStatus, EventType, ToolCall
 from agents.statements import update
 from tools.contract import ErrorCode, Tool, ToolError, ToolResult
 from tools.toolbox.executor import Batch, Finished, PreparedCall, Progress
+from tools.toolbox.isolation import isolated
 from tools.toolbox.permissions import Decision
 
 MOST_AT_ONCE = 10
@@ -100,7 +101,9 @@ def _record(
 
 
 def start_ready(record: Recording, slots: int = MOST_AT_ONCE) -> list[ToolCall]:
-    """Start as many ready calls of the run as there are slots."""
+    """Start as many ready calls of the run as there are slots; none if it is cancelled or the worker is leaving."""
+    if record.run.cancel_requested_at is not None or lease.is_going_down():
+        return []
     ready = ToolCall.objects.filter(run_id=record.run.pk, status=CallStatus.READY)
     return start(record, list(ready.order_by("pass_number", "index")[: max(slots, 0)]))
 
@@ -140,7 +143,12 @@ def publish_start(record: Recording, call: ToolCall) -> None:
 
 
 def _running_summary(tool: Tool | None, call: ToolCall) -> str:
-    return tool.running_summary(tool.load_params(call.params)) if tool else call.tool
+    if tool is None:
+        return call.tool
+    try:
+        return isolated(tool, "running_summary", lambda: tool.running_summary(tool.load_params(call.params)))
+    except ToolError:
+        return tool.title
 
 
 def _reject_forbidden(record: Recording, place: Workplace) -> None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from django.db import DatabaseError, close_old_connections, connection, transaction
+from django.db import DatabaseError, InterfaceError, OperationalError, close_old_connections, connection, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Coalesce, Now
 
@@ -63,10 +63,13 @@ class Claim:
 
 
 def claim(run_id: int) -> Claim | None:
-    """Take a queued run whose time has come; None if somebody else has it or there is nothing to do."""
+    """Take a queued run whose time has come; None if somebody else has it or there is nothing to do.
+
+    A cancelled run that a leaving worker put back is taken too: the first thing its driver does is to end it.
+    """
     due = Q(next_wake_at__isnull=True) | Q(next_wake_at__lte=Now())
     with transaction.atomic():
-        taken = Run.objects.filter(due, pk=run_id, status=RunStatus.QUEUED, cancel_requested_at=None).update(
+        taken = Run.objects.filter(due, pk=run_id, status=RunStatus.QUEUED).update(
             status=RunStatus.RUNNING,
             lease_owner=OWNER,
             lease_epoch=F("lease_epoch") + 1,
@@ -182,7 +185,7 @@ def kept(held: Claim) -> Iterator[None]:
     heartbeat.add(held)
     try:
         yield
-    except DatabaseError:
+    except (OperationalError, InterfaceError):
         held.gives_up = True
         raise
     finally:

@@ -137,8 +137,9 @@ def record(held: lease.Claim, turn: Turn, answer: Answer) -> tuple[Turn, list[To
             return turns.settle(recording, held), []
         _record_pass(recording, turn, answer)
         if turn.move == Move.CLOSE:
-            _close(recording, turn, answer)
-            return LEAVE, []
+            return _close(recording, held, turn, answer), []
+        _find_duplicates(run.pk, answer.planned, answer.history.signatures)
+        _limit_cards(run.pk, answer.planned)
         started = _record_calls(recording, answer)
         if started:
             return Turn(Move.EXECUTE_READY), started
@@ -174,15 +175,18 @@ def _record_pass(recording: Recording, turn: Turn, answer: Answer) -> None:
         recording.publish(EventType.ASSISTANT_MESSAGE, text=answer.response.text, pass_number=run.pass_number)
 
 
-def _close(recording: Recording, turn: Turn, answer: Answer) -> None:
-    """The closing pass: its text is the answer; calls that come all the same are rejected."""
+def _close(recording: Recording, held: lease.Claim, turn: Turn, answer: Answer) -> Turn:
+    """The closing pass: calls are rejected, and its text is the answer, unless a person said something meanwhile."""
     refused = ToolError(
         ErrorCode.OPERATION_NOT_ALLOWED, "No more tools may be called: the run is closing.", attempted=False
     )
     for plan in answer.planned:
         plan.decision, plan.error = Decision.FORBIDDEN, refused
     _record_calls(recording, answer)
+    if recording.run.message_count > answer.history.heard:
+        return turns.settle(recording, held)
     turns.end(recording, Ending(turn.reason, answer.response.text))
+    return LEAVE
 
 
 def _record_calls(recording: Recording, answer: Answer) -> list[ToolCall]:
@@ -190,9 +194,6 @@ def _record_calls(recording: Recording, answer: Answer) -> list[ToolCall]:
     planned = answer.planned
     if not planned:
         return []
-    run = recording.run
-    _find_duplicates(run.pk, [plan for plan in planned if plan.error is None], answer.history.signatures)
-    _limit_cards(run.pk, planned)
     for plan in planned:
         _set_status(recording, plan)
     ready = [plan.row for plan in planned if plan.row.status == CallStatus.READY]

@@ -71,7 +71,7 @@ def settle(record: Recording, held: lease.Claim) -> Turn:
         return LEAVE
     rows = _OPEN_OR_LAST.rows(run.pk, run.pass_number)
     unfinished = {status for status, _ in rows if status not in TERMINAL_CALLS}
-    if CallStatus.APPROVED in unfinished and startable(run):
+    if CallStatus.APPROVED in unfinished and startable(record):
         return _unless_interrupted(record, held, Turn(Move.EXECUTE_APPROVED))
     if CallStatus.READY in unfinished:
         return _unless_interrupted(record, held, Turn(Move.EXECUTE_READY))
@@ -89,10 +89,10 @@ def _open(run: Run) -> Q:
     return Q(run_id=run.pk) & ~Q(status__in=TERMINAL_CALLS)
 
 
-def startable(run: Run) -> bool:
+def startable(record: Recording) -> bool:
     """True if an approved call of the run may start now, its grace being over."""
-    approved = Approval.objects.filter(run_id=run.pk, status=ApprovalStatus.APPROVED)
-    return approved.filter(Q(start_after=None) | Q(start_after__lte=Now())).exists()
+    approved = Approval.objects.filter(run_id=record.run.pk, status=ApprovalStatus.APPROVED)
+    return approved.filter(start_after__lte=record.now).exists()
 
 
 def _overdue(record: Recording) -> ExitReason | None:
@@ -165,7 +165,7 @@ def wake_if_possible(record: Recording) -> bool:
     if run.status not in PARKED:
         return False
     statuses = set(ToolCall.objects.filter(_open(run)).values_list("status", flat=True))
-    can_start = CallStatus.READY in statuses or (CallStatus.APPROVED in statuses and startable(run))
+    can_start = CallStatus.READY in statuses or (CallStatus.APPROVED in statuses and startable(record))
     if statuses and not can_start:
         if run.status == RunStatus.NEEDS_ATTENTION and CallStatus.OUTCOME_UNKNOWN not in statuses:
             run.status = RunStatus.WAITING

@@ -1,10 +1,11 @@
 """Executes approved calls, one by one: judged again, previewed again, started at most once."""
 
+import logging
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 
-from django.db import OperationalError, transaction
+from django.db import InternalError, OperationalError, transaction
 from django.db.models.functions import Now
 
 from agents.engine import lease, turns
@@ -28,6 +29,8 @@ from agents.models import Approval, ApprovalStatus, CallStatus, EventType, ToolC
 from tools.contract import ErrorCode, Preview, Tool, ToolError, ToolResult
 from tools.toolbox.executor import Finished, PreparedCall, run_call
 from tools.toolbox.permissions import Verdict
+
+logger = logging.getLogger(__name__)
 
 _TRIES = 3
 
@@ -177,7 +180,7 @@ def _attempt(record: Recording, held: lease.Claim, due: _Approved, tool: Tool) -
     context = due.place.context(call)
     try:
         with transaction.atomic():
-            effect = effect_here(tool, call.params, context)
+            effect = effect_here(tool, call.params, context, (OperationalError,))
     except ToolError as error:
         effect = Effect(due.card.sentence, Preview.impossible(error.message))
     if not _may_start(record, due, effect):
@@ -203,8 +206,14 @@ def _in_savepoint(prepared: PreparedCall) -> ToolResult:
             result = run_call(prepared, let_through=(OperationalError,))
             if not result.success:
                 raise _TriedInVain(result)
+            if transaction.get_rollback():
+                raise InternalError("the tool kept a database error to itself")
     except _TriedInVain as failure:
         return failure.result
+    except InternalError:
+        logger.exception("%s: its changes were rolled back", prepared.tool.id)
+        message = f"{prepared.tool.title} failed in the database; nothing was changed."
+        return ToolResult.failed(ToolError(ErrorCode.TOOL_EXECUTION_FAILED, message, attempted=False))
     return result
 
 
@@ -237,9 +246,13 @@ def _report_late(held: lease.Claim, call: ToolCall, _key: int, result: ToolResul
 
 
 def _settle_late(record: Recording, held: lease.Claim, call: ToolCall, result: ToolResult) -> None:
-    """The original executor proves what happened, unless a person has said so before: then it is only audited."""
+    """The original executor proves what happened, unless a person has said so before: then it is only audited.
+
+    It may come before anybody noticed that the call was given up.
+    """
     outcome = "succeeded" if result.success else "failed"
-    unknown = ToolCall.objects.filter(pk=call.pk, status=CallStatus.OUTCOME_UNKNOWN, exec_epoch=held.epoch)
+    unsettled = (CallStatus.EXECUTING, CallStatus.OUTCOME_UNKNOWN)
+    unknown = ToolCall.objects.filter(pk=call.pk, status__in=unsettled, exec_epoch=held.epoch)
     is_definite = result.success or (result.error is not None and result.error.is_definite)
     if is_definite and unknown.update(**ended(record, call, result)):
         close_unknown_card(call, "The executor reported late.")

@@ -66,15 +66,17 @@ def from_status(status: int, body: Any, headers: Mapping[str, str], secret: str)
     if 300 <= status < 400:
         target = quote(headers.get("location", ""), secret)
         return ProviderError("not_found", f"The address redirects to {target}: set that as base URL", transient=False)
-    return _failure(status, body, f" (status {status})", retry_after_s(headers), secret)
+    failure = _failure(status, body, f" (status {status})", secret)
+    failure.retry_after = retry_after_s(headers)
+    return failure
 
 
 def from_error_object(error: Any, secret: str) -> ProviderError:
     """The failure behind an `{"error": …}` that came although the status was 200."""
-    return _failure(_status_of(error), error, "", None, secret)
+    return _failure(_status_of(error), error, "", secret)
 
 
-def _failure(status: int | None, body: Any, shown: str, retry_after: float | None, secret: str) -> ProviderError:
+def _failure(status: int | None, body: Any, shown: str, secret: str) -> ProviderError:
     words = _words(body)
     if status is None:
         code = "bad_answer"
@@ -90,7 +92,6 @@ def _failure(status: int | None, body: Any, shown: str, retry_after: float | Non
         code,
         f"{_MEANINGS[code]}{shown}: {quote(_message(body), secret)}",
         transient=code in _TRANSIENT or status is None,
-        retry_after=retry_after,
     )
 
 

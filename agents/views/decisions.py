@@ -116,9 +116,13 @@ def _not_decided(
         "token": get_token(request),
         "place": "approvals",
     }
-    return framed(request, member, "approvals/one.html", context, status=refusal.status)
+    page = framed(request, member, "approvals/one.html", context)
+    page.status_code = refusal.status
+    return page
 
 
 def _not_readable(request: HttpRequest, member: Membership, card: Card) -> HttpResponse:
     context = {"card": card, "call": card.call, "token": get_token(request), "place": "approvals"}
-    return framed(request, member, "approvals/one.html", context, status=422)
+    page = framed(request, member, "approvals/one.html", context)
+    page.status_code = 422
+    return page

@@ -50,7 +50,9 @@ def _shown(request: HttpRequest, member: Membership, extra: dict[str, Any], stat
         "chosen": request.POST.get("employee", ""),
         "task": request.POST.get("task", ""),
     }
-    return framed(request, member, "home/home.html", context | extra, status)
+    page = framed(request, member, "home/home.html", context | extra)
+    page.status_code = status
+    return page
 
 
 def _runs_of(member: Membership) -> QuerySet[Run]:

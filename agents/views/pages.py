@@ -51,9 +51,7 @@ def page(*methods: str) -> Callable[[View], View]:
     return decorate
 
 
-def framed(
-    request: HttpRequest, member: Membership, template: str, context: dict[str, Any], status: int = 200
-) -> HttpResponse:
+def framed(request: HttpRequest, member: Membership, template: str, context: dict[str, Any]) -> HttpResponse:
     """The page with its frame: who is asking, what they may do, how many cards wait."""
     frame = {
         "member": member,
@@ -64,7 +62,7 @@ def framed(
         "pending_cards": pending_cards(member.organization_id),
         "place": template.partition("/")[0],
     }
-    response = render(request, template, frame | context, status=status)
+    response = render(request, template, frame | context)
     response["Cache-Control"] = "no-store"
     return response
 
@@ -74,7 +72,9 @@ def refused(
 ) -> HttpResponse:
     """A page that says why not, with the refusal's status and a way back."""
     shown = {"refusal": refusal, "back": way_back(request, "")} | (context or {})
-    return framed(request, member, "parts/refused.html", shown, status=refusal.status)
+    page = framed(request, member, "parts/refused.html", shown)
+    page.status_code = refusal.status
+    return page
 
 
 def pending_cards(organization_id: int) -> int:

@@ -100,18 +100,21 @@ class Browser:
         return watched
 
     def close(self) -> None:
+        """End requests and sockets; nothing of them is left when this returns."""
         self._client.close()
-        self._loop.call_soon_threadsafe(self._end)
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(PATIENCE_S)
+        self._loop.call_soon_threadsafe(self._loop.stop)
 
     def _begin(self, watched: Watched) -> None:
         task = self._loop.create_task(self._follow(watched))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _end(self) -> None:
-        for task in self._tasks:
+    async def _end(self) -> None:
+        following = list(self._tasks)
+        for task in following:
             task.cancel()
-        self._loop.call_soon(self._loop.stop)
+        await asyncio.gather(*following, return_exceptions=True)
 
     async def _follow(self, watched: Watched) -> None:
         address = f"{self._socket_url}/ws/runs/{watched.run_id}/?after=0"

@@ -7,7 +7,7 @@ from typing import Any
 
 from agents.models import Run
 from tests.bench.browser import Browser, Watched, browsing
-from tests.bench.figures import Figure, figure, say
+from tests.bench.figures import Figure, figure, rounds, say
 from tests.bench.site import Worksite, succeeded, worksite
 from tests.processes import Installation
 
@@ -17,15 +17,18 @@ CALLS = 3
 TOOL_MS = 50
 MODEL_MS = 200
 AIM_S = 4.0
+WARM_UP = 10
+PATIENCE_S = 20.0
 
 
 def at_once(installation: Installation, repeats: int) -> list[Figure]:
     """Seconds from the first of 100 submissions to the last end: 1.45 s of waiting, twice for those that come last."""
     with worksite(_answers()) as site, browsing(installation.url, site.token) as browser:
-        _all_of_them(site, None, 10)
-        alone = [_all_of_them(site, None, RUNS) for _ in range(repeats)]
+        alone = [_all_of_them(site, None, RUNS if number else WARM_UP) for number in rounds(repeats, PATIENCE_S)][1:]
         say(f"  nobody watching: {', '.join(f'{each:.2f}' for each in alone)} s")
-        watched = [_all_of_them(site, browser, RUNS) for _ in range(repeats)]
+        watched = [_all_of_them(site, browser, RUNS if number else WARM_UP) for number in rounds(repeats, PATIENCE_S)][
+            1:
+        ]
     return [
         figure("100 runs at once, each watched", "s", watched, AIM_S),
         figure("100 runs at once, nobody watching", "s", alone),

@@ -10,12 +10,13 @@ from typing import Any
 
 from agents.models import CallStatus, ToolCall
 from tests.bench.browser import Browser, browsing
-from tests.bench.figures import Figure, latency
+from tests.bench.figures import Figure, latency, rounds
 from tests.bench.site import Worksite, succeeded, worksite
 from tests.processes import Installation
 from tools.records.models import Record
 
 AIM_MS = 60.0
+PATIENCE_S = 20.0
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,7 @@ def _effect(number: int) -> dict[str, Any]:
 def _measured(
     site: Worksite, browser: Browser, samples: int, call_of: Callable[[int], dict[str, Any]]
 ) -> list[_Decided]:
-    """The first one only warms up."""
-    return [_decide(site, browser, call_of(number)) for number in range(samples + 1)][1:]
+    return [_decide(site, browser, call_of(number)) for number in rounds(samples, PATIENCE_S)][1:]
 
 
 def _decide(site: Worksite, browser: Browser, call: dict[str, Any]) -> _Decided:

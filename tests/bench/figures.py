@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 import statistics
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+LEAST = 2
+"""Repetitions that are made however slow the machine is."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +40,10 @@ class Figure:
 
     @property
     def text(self) -> str:
-        """Median, 95th percentile where it means something, smallest and largest."""
+        """Median, smallest and largest, the 95th percentile where it means something, and how many values there are."""
         middle = f"; p95 {short(self.p95)}" if self.is_latency else ""
-        return f"{short(self.median)} ({short(min(self.values))} to {short(max(self.values))}{middle})"
+        spread = f"{short(min(self.values))} to {short(max(self.values))}"
+        return f"{short(self.median)} ({spread}{middle}; n={len(self.values)})"
 
 
 def figure(name: str, unit: str, values: Sequence[float], aim: float | None = None) -> Figure:
@@ -56,6 +61,15 @@ def short(value: float) -> str:
     if value == 0 or abs(value) >= 100:
         return f"{value:.0f}"
     return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}" if abs(value) >= 0.1 else f"{value:.2f}"
+
+
+def rounds(most: int, seconds: float) -> Iterator[int]:
+    """Numbers for repetitions: 0, which only warms up, then 1 to `most`, or fewer (at least 2) when time runs out."""
+    began = time.monotonic()
+    for number in range(most + 1):
+        if number > LEAST and time.monotonic() - began > seconds:
+            return
+        yield number
 
 
 def say(text: str) -> None:

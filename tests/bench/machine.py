@@ -11,18 +11,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SYNCS = 50
+LOOPS = 5
 BUSY = 0.5
 """Load for each core from which on other work is in the way."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """Cores, processor, Python, and how long the disk takes to keep 4 KB; the load is that of the minute before."""
+    """Cores, processor, Python, and how fast both and the disk are; the load is that of the minute before."""
 
     cores: int
     processor: str
     python: str
     system: str
+    loop_ms: float
     sync_ms: float
     load: float
 
@@ -38,6 +40,7 @@ def this_machine() -> Machine:
         processor=_processor(),
         python=platform.python_version(),
         system=platform.system(),
+        loop_ms=_loop_ms(),
         sync_ms=_sync_ms(),
         load=os.getloadavg()[0],
     )
@@ -50,6 +53,17 @@ def _processor() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
+
+
+def _loop_ms() -> float:
+    """Median of a plain loop of a million multiplications: how fast Python is here, with what else is going on."""
+    seconds = []
+    for _ in range(LOOPS):
+        began, total = time.perf_counter(), 0
+        for number in range(1_000_000):
+            total += number * number
+        seconds.append(time.perf_counter() - began)
+    return 1000 * statistics.median(seconds)
 
 
 def _sync_ms() -> float:

@@ -9,7 +9,7 @@ from statistics import mean, median
 from agents.engine.loop import advance
 from agents.models import Pass, Run
 from tests.bench.browser import browsing
-from tests.bench.figures import Figure, figure
+from tests.bench.figures import Figure, figure, rounds
 from tests.bench.site import Worksite, passes_of_calls, seconds_of, succeeded, worksite
 from tests.bench.statements import Statement, listened, split_passes, usual_pass
 from tests.processes import Installation
@@ -17,6 +17,7 @@ from tests.processes import Installation
 PASSES = 20
 CALLS = 5
 AIM_MS = 12.0
+PATIENCE_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ def in_worker(installation: Installation, repeats: int) -> list[Figure]:
     """20 passes of 5 calls, from the worker's claim to the end, while a browser's socket takes in every event."""
     with worksite(passes_of_calls(PASSES, CALLS)) as site, browsing(installation.url, site.token) as browser:
         seconds = []
-        for number in range(repeats + 1):
+        for number in rounds(repeats, PATIENCE_S):
             watched = browser.watch(browser.start_run(site.employee.pk))
             watched.first("run_finished")
             run = succeeded(watched.run_id)
@@ -54,9 +55,8 @@ def in_worker(installation: Installation, repeats: int) -> list[Figure]:
 def in_process(repeats: int) -> tuple[list[Figure], Anatomy]:
     """The same run driven in this process, where its processor time and its statements can be counted."""
     with worksite(passes_of_calls(PASSES, CALLS)) as site:
-        _drive(site)
-        driven = [_drive(site) for _ in range(repeats)]
-        heard = [_listen(site) for _ in range(repeats)]
+        driven = [_drive(site) for _ in rounds(repeats, PATIENCE_S)][1:]
+        heard = [_listen(site) for _ in rounds(repeats, PATIENCE_S)][1:]
     usual = [usual_pass(split_passes(statements)) for _, statements, _ in heard]
     anatomy = Anatomy(
         usual[0],

@@ -1,4 +1,4 @@
-"""A call equal to one that already ran in the run is skipped and reuses its result, until the world may have changed."""
+"""A call equal to one that ran already is skipped and reuses its result, until the world may have changed."""
 
 import pytest
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,7 +11,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-import yaml
 from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.db.models.functions import Now
@@ -73,10 +73,10 @@ class Workshop:
         A later message that `task` finds starts the script again from its first pass.
         """
         one = {"title": "anything", "task": task, "passes": list(script), "answer": answer}
-        self.play_text(yaml.safe_dump({"scripts": [one]}))
+        self.play_text(json.dumps({"scripts": [one]}, ensure_ascii=False))
 
     def play_text(self, script: str) -> None:
-        """The same, from YAML."""
+        """The same, from YAML (of which JSON is a part)."""
         provider = self.employee.provider
         provider.kind, provider.script = ProviderKind.SCRIPTED, script
         provider.save()

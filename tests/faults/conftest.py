@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from django.core.management import call_command
-from pytest_django import DjangoDbBlocker
 
 from tests.engine.invariants import assert_invariants
 from tests.engine.workshop import build_workshop
@@ -26,15 +24,11 @@ def recorder() -> Iterator[Recorder]:
 
 
 @pytest.fixture(scope="module")
-def installation(
-    request: pytest.FixtureRequest, recorder: Recorder, django_db_setup: None, django_db_blocker: DjangoDbBlocker
-) -> Iterator[Installation]:
-    """A Gadget at a tenth of the real times, or at the file's TIMING_SCALE; its rows go with it."""
+def installation(request: pytest.FixtureRequest, recorder: Recorder) -> Iterator[Installation]:
+    """A Gadget at a tenth of the real times, or at the file's TIMING_SCALE; workers serve one test after another."""
     scale = getattr(request.module, "TIMING_SCALE", 0.1)
-    with django_db_blocker.unblock():
-        with Installation(timing_scale=scale, variables={RECORDER_VARIABLE: recorder.url}) as running:
-            yield running
-        call_command("flush", interactive=False, verbosity=0)
+    with Installation(timing_scale=scale, variables={RECORDER_VARIABLE: recorder.url}) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -45,15 +39,23 @@ def model() -> Iterator[ModelServer]:
 
 
 @pytest.fixture
-def site(
-    request: pytest.FixtureRequest, installation: Installation, recorder: Recorder, model: ModelServer
-) -> Iterator[Site]:
-    """An organisation of the test's own; when the test has ended, the invariants must hold."""
-    workshop = build_workshop(f"site{id(request):x}")
-    yield Site(installation, workshop, recorder, model)
-    await_that(lambda: not unsettled(workshop.organization), "all runs are settled")
-    doubled = {key: count for key, count in recorder.effects.items() if count > 1}
+def site(transactional_db: None, installation: Installation, recorder: Recorder, model: ModelServer) -> Iterator[Site]:
+    """A test's own rows and sweeper; when the test has ended, the invariants must hold."""
+    running = Site(installation, build_workshop(), recorder, model)
+    yield running
+    await_that(lambda: not unsettled(), "all runs are settled")
+    assert_invariants()
+    assert max(recorder.effects.values(), default=0) <= 1, recorder.effects
+
+
+@pytest.fixture(autouse=True)
+def _clean_stage(
+    transactional_db: None, installation: Installation, recorder: Recorder, model: ModelServer
+) -> Iterator[None]:
+    """Whatever a test left: nobody is held, and nobody sweeps while the database is emptied."""
+    yield
     model.reset()
     recorder.reset()
-    assert_invariants()
-    assert not doubled
+    for process in installation.processes:
+        if process.name == "sweeper":
+            process.kill()

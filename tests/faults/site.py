@@ -23,7 +23,6 @@ from agents.models import (
     Event,
     Grant,
     ModelProvider,
-    Organization,
     ProviderKind,
     Run,
     RunStatus,
@@ -57,7 +56,7 @@ class Site:
             process.await_line(" ready")
 
     def have_workers(self, count: int, *others: Part) -> None:
-        """See to it that exactly so many workers live, and a sweeper; `others` are started along with them."""
+        """See to it that a sweeper and exactly so many workers live; `others` are started along with them."""
         living = self.workers()
         for surplus in living[count:]:
             surplus.kill()
@@ -148,12 +147,11 @@ def has_ended(run: Run) -> bool:
     return fresh(run).status in ENDED
 
 
-def unsettled(organization: Organization) -> list[int]:
+def unsettled() -> list[int]:
     """Runs that a machine still has to do something about."""
-    own = Run.objects.filter(organization=organization)
     parked = Q(status__in=PARKED)
     graced = Q(approvals__status=ApprovalStatus.APPROVED, approvals__start_after__gt=Now())
-    busy = own.exclude(parked | Q(status__in=ENDED)) | own.filter(parked & graced)
+    busy = Run.objects.exclude(parked | Q(status__in=ENDED)) | Run.objects.filter(parked & graced)
     return list(busy.values_list("pk", flat=True).distinct())
 
 

@@ -1,4 +1,4 @@
-"""The spots at which a worker may die, each reached from outside, and what must have become of a run that stood there."""
+"""The spots at which a worker may die, each reached from outside, and what must become of a run that stood there."""
 
 from __future__ import annotations
 

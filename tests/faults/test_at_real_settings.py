@@ -1,4 +1,4 @@
-"""What a lost worker costs at the real lease, heartbeat and sweep: less than a minute, or nothing if it may say goodbye."""
+"""What a lost worker costs at the real lease and sweep: less than a minute, or nothing if it may say goodbye."""
 
 from __future__ import annotations
 

@@ -85,7 +85,9 @@ class TestBetweenDecisionAndStart:
             consumed = Approval.objects.get(pk=card.pk)
             call = ToolCall.objects.get(pk=card.tool_call_id)
             assert call.attempts == 1
-            assert consumed.start_after and call.started_at and call.started_at >= consumed.start_after
+            assert consumed.start_after is not None
+            assert call.started_at is not None
+            assert call.started_at >= consumed.start_after
 
     def test_an_approval_taken_back_while_no_worker_lived_starts_nothing(self, site: Site) -> None:
         site.have_workers(1)

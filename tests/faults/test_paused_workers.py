@@ -85,7 +85,6 @@ class TestOneThatExecutedAWriteOutside:
         site.resolve(run, "not_done")
         site.await_status(run, RunStatus.SUCCEEDED)
         (before,) = calls(run)
-        report_of = f"tool_call:{before.pk}"
         site.recorder.release("pay")
         zombie.resume()
         await_that(

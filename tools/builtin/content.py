@@ -8,7 +8,7 @@ from tools.records.fields import Body, ListName, RecordIds, Sparse
 from tools.records.models import Draft
 from tools.records.queries import existing_ids
 
-from .content_parts import ReportParams, render
+from .content_parts import Report, ReportParams, render
 
 
 class GenerateSummary(Tool):
@@ -31,7 +31,7 @@ class GenerateSummary(Tool):
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
         ids = existing_ids(context.organization_id, params.record_ids)
-        draft = store_draft(_new(context, Draft.Kind.SUMMARY, params.title, params.body, ids))
+        draft = store_draft(_new(context, Draft.Kind.SUMMARY, Report(params.title, params.body, ids)))
         return _stored(draft, ids)
 
 
@@ -51,17 +51,17 @@ class BuildReport(Tool):
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
         report = render(params, context.organization_id)
-        draft = store_draft(_new(context, Draft.Kind.REPORT, params.title, report.body, report.record_ids))
+        draft = store_draft(_new(context, Draft.Kind.REPORT, report))
         return _stored(draft, report.record_ids)
 
 
-def _new(context: ToolContext, kind: Draft.Kind, title: str, body: str, record_ids: tuple[int, ...]) -> NewDraft:
+def _new(context: ToolContext, kind: Draft.Kind, report: Report) -> NewDraft:
     return NewDraft(
         organization_id=context.organization_id,
         kind=kind,
-        title=title,
-        body=body,
-        record_ids=record_ids,
+        title=report.title,
+        body=report.body,
+        record_ids=report.record_ids,
         employee=context.employee_name,
         run_id=context.run_id,
         idempotency_key=context.idempotency_key,

@@ -41,8 +41,9 @@ class ReportParams(Sparse):
 
 @dataclass(frozen=True)
 class Report:
-    """A rendered report and the records in its tables."""
+    """A rendered report and the records that it is about."""
 
+    title: str
     body: str
     record_ids: tuple[int, ...]
 
@@ -72,7 +73,7 @@ def render(params: ReportParams, organization_id: int) -> Report:
             recovery_hint="Shorten the texts or the tables.",
             attempted=False,
         )
-    return Report(body, tuple(shown))
+    return Report(params.title, body, tuple(shown))
 
 
 def _rows(table: Table, organization_id: int) -> tuple[list[Record], int]:

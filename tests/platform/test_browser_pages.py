@@ -1,0 +1,52 @@
+"""Pages of others' making work under our content policy: the API's description and the admin."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import ConsoleMessage, Page, expect, sync_playwright
+
+from tests.browser import browser_path, launch_arguments
+from tests.processes import Installation
+
+pytestmark = [pytest.mark.once, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def web(installation: Installation) -> Installation:
+    installation.start_web()
+    return installation
+
+
+def test_the_api_can_be_tried_at_its_docs(web: Installation) -> None:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=browser_path(), args=launch_arguments())
+        page, complaints = listened(browser.new_page())
+        page.goto(f"{web.url}/api/docs")
+        expect(page.get_by_text("/api/runs").first).to_be_visible()
+        page.locator("#operations-tag-Health").click()
+        expect(page.locator("#operations-tag-Health")).to_be_visible()
+        browser.close()
+    assert not complaints
+
+
+def test_the_admin_has_its_look(web: Installation) -> None:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=browser_path(), args=launch_arguments())
+        page, complaints = listened(browser.new_page())
+        page.goto(f"{web.url}/admin/login/")
+        expect(page.get_by_role("button", name="Log in")).to_be_visible()
+        browser.close()
+    assert not complaints
+
+
+def listened(page: Page) -> tuple[Page, list[str]]:
+    """The page, and what its console will complain about."""
+    complaints: list[str] = []
+
+    def note(message: ConsoleMessage) -> None:
+        if message.type == "error":
+            complaints.append(message.text)
+
+    page.on("console", note)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    return page, complaints

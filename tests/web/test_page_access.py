@@ -1,0 +1,115 @@
+"""Every page refuses who is not logged in, not of the organisation or not allowed; and nothing decides on GET."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from agents.models import Approval, ApprovalStatus, Membership, Role, RunStatus
+from agents.urls import urlpatterns
+from tests.web.world import World, make_world, nobody
+
+pytestmark = pytest.mark.django_db
+
+READ = ("home", "employees", "runs", "run", "approvals", "approval", "card")
+ACTS = ("switch-organization", "cancel", "message", "continue", "approve", "deny", "edit", "undo", "resolve")
+OPEN = ("login", "logout")
+OF_ROLES = {"cancel": "operator", "message": "operator", "continue": "operator"} | dict.fromkeys(
+    ("approve", "deny", "edit", "undo", "resolve"), "approver"
+)
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def address_of(world: World, name: str) -> str:
+    card = world.card()
+    routes = {pattern.name: str(pattern.pattern) for pattern in urlpatterns}
+    return "/" + routes[name].replace("<int:run_id>", str(card.run_id)).replace("<int:approval_id>", str(card.pk))
+
+
+def test_every_address_is_judged_here() -> None:
+    assert {pattern.name for pattern in urlpatterns} == {*READ, *ACTS, *OPEN}
+
+
+@pytest.mark.parametrize("name", [*READ, *ACTS])
+def test_nobody_is_sent_to_the_login(world: World, name: str) -> None:
+    path = address_of(world, name)
+    ask: Callable[[str], object] = nobody().get if name in READ else nobody().post
+    answer = ask(path)
+    assert answer.status_code == 302  # type: ignore[attr-defined]
+    assert answer["Location"].startswith("/login/")  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in (*READ, *ACTS) if name not in ("home", "employees", "runs", "approvals")]
+)
+def test_another_organisations_rows_are_not_there(world: World, name: str) -> None:
+    path = address_of(world, name)
+    client = world.client("outsider")
+    answer = client.get(path) if name in READ else client.post(path, {"organization": world.acme.pk, "text": "x"})
+    assert answer.status_code == 404
+
+
+@pytest.mark.parametrize("name", ["home", "employees", "runs", "approvals"])
+def test_lists_hold_nothing_of_another_organisation(world: World, name: str) -> None:
+    path = address_of(world, name)
+    assert b"Acme" not in world.client("outsider").get(path).content
+
+
+@pytest.mark.parametrize(("name", "needed"), OF_ROLES.items())
+def test_a_lesser_role_may_not(world: World, name: str, needed: str) -> None:
+    path = address_of(world, name)
+    lesser = "viewer" if needed == "operator" else "operator"
+    assert (
+        world.client(lesser).post(path, {"text": "x", "digest": "x", "outcome": "succeeded", "reason": "x"}).status_code
+        == 403
+    )
+    assert Approval.objects.get().status == ApprovalStatus.PENDING
+
+
+@pytest.mark.parametrize("name", ACTS)
+def test_nothing_decides_on_get(world: World, name: str) -> None:
+    path = address_of(world, name)
+    assert world.client("admin").get(path).status_code == 405
+    assert world.client("admin").head(path).status_code == 405
+
+
+@pytest.mark.parametrize("name", ACTS)
+def test_a_form_without_its_token_is_refused(world: World, name: str) -> None:
+    path = address_of(world, name)
+    client = nobody(needs_csrf=True)
+    client.force_login(world.users["admin"])
+    assert client.post(path, {"digest": Approval.objects.get().digest}).status_code == 403
+    assert Approval.objects.get().status == ApprovalStatus.PENDING
+
+
+def test_who_is_in_no_organisation_is_told_so(world: World) -> None:
+    answer = world.client("stranger").get("/")
+    assert answer.status_code == 403
+    assert b"not a member" in answer.content
+
+
+def test_an_id_that_no_row_can_have_is_not_there(world: World) -> None:
+    assert world.client("viewer").get(f"/runs/{10**30}/").status_code == 404
+    assert world.client("viewer").get(f"/approvals/{10**30}/").status_code == 404
+
+
+def test_switching_the_organisation_shows_only_the_other_one(world: World) -> None:
+    Membership.objects.create(organization=world.acme, user=world.users["outsider"], role=Role.VIEWER)
+    run = world.run(RunStatus.SUCCEEDED)
+    client = world.client("outsider")
+    client.post("/switch-organization/", {"organization": world.globex.pk})
+    assert client.get(f"/runs/{run.pk}/").status_code == 404
+    client.post("/switch-organization/", {"organization": world.acme.pk})
+    assert client.get(f"/runs/{run.pk}/").status_code == 200
+    assert client.post("/switch-organization/", {"organization": 999}).status_code == 404
+
+
+def test_pages_are_strict_about_what_a_browser_may_run(world: World) -> None:
+    policy = world.client("viewer").get("/")["Content-Security-Policy"]
+    assert "unsafe" not in policy
+    assert "script-src 'self'" in policy

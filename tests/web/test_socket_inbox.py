@@ -1,0 +1,57 @@
+"""/ws/inbox/ tells how many cards wait, at once and whenever that changes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from agents import approvals
+from agents.models import Approval
+from tests.web.socket_client import SocketClient
+from tests.web.world import World, make_world
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_url")]
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def pending(message: dict[str, Any]) -> int:
+    assert message["type"] == "inbox_changed"
+    return int(message["payload"]["pending"])
+
+
+def test_it_counts_the_organisations_own_waiting_cards(world: World) -> None:
+    card = world.card()
+    world.card()
+    clients = world.client("viewer"), world.client("outsider")
+
+    def deny() -> None:
+        approvals.deny(world.member("approver"), card.pk, approvals.Decision(digest=card.digest))
+
+    async def watch() -> list[int]:
+        async with SocketClient("/ws/inbox/", clients[0]) as ours, SocketClient("/ws/inbox/", clients[1]) as theirs:
+            seen = [pending(await ours.message()), pending(await theirs.message())]
+            await sync_to_async(deny, thread_sensitive=False)()
+            return [*seen, pending(await ours.message())]
+
+    assert asyncio.run(watch()) == [2, 0, 1]
+    assert Approval.objects.filter(status="pending").count() == 1
+
+
+def test_nobody_is_refused(world: World) -> None:
+    stranger = world.client("stranger")
+
+    async def ask() -> list[int]:
+        codes = []
+        for socket in (SocketClient("/ws/inbox/", stranger), SocketClient("/ws/inbox/", token="nonsense")):
+            async with socket:
+                codes.append(await socket.close_code())
+        return codes
+
+    assert asyncio.run(ask()) == [4401, 4401]

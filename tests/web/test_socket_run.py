@@ -1,0 +1,203 @@
+"""/ws/runs/<id>/ sends every event once, in order, to whom it concerns and to nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from agents import approvals
+from agents.engine.cards import publish_card
+from agents.events import recording
+from agents.membership import issue_token
+from agents.models import ApiToken, Approval, Event, EventType, Membership, Run
+from tests.web.socket_client import SocketClient
+from tests.web.world import World, make_world
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_url")]
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def publish(run: Run, count: int, name: str = "Title") -> None:
+    """Events as the engine writes them: committed, then the bell."""
+    with recording(run.pk) as record:
+        for number in range(count):
+            record.publish(EventType.RUN_TITLED, title=f"{name} {number}")
+
+
+def insert(run: Run, count: int) -> None:
+    """Events whose bell got lost."""
+    first = Run.objects.get(pk=run.pk).next_event_seq
+    rows = [
+        Event(run=run, seq=first + number, type=EventType.RUN_TITLED, payload={"title": f"Silent {number}"})
+        for number in range(count)
+    ]
+    Event.objects.bulk_create(rows)
+    Run.objects.filter(pk=run.pk).update(next_event_seq=first + count)
+
+
+def in_thread(function: Callable[..., Any], *args: Any) -> Coroutine[Any, Any, Any]:
+    return sync_to_async(function, thread_sensitive=False)(*args)
+
+
+def path_of(run: Run, after: int = 0) -> str:
+    return f"/ws/runs/{run.pk}/?after={after}"
+
+
+def test_nobody_strangers_and_wrong_tokens_are_refused(world: World) -> None:
+    run = world.run()
+    outsider, stranger = world.client("outsider"), world.client("stranger")
+
+    async def ask() -> list[int]:
+        sockets = [
+            SocketClient(path_of(run), token="gadget_wrong"),
+            SocketClient(path_of(run), stranger),
+            SocketClient(path_of(run), outsider),
+            SocketClient("/ws/runs/999999/", outsider),
+            SocketClient(f"/ws/runs/{10**30}/", outsider),
+        ]
+        codes = []
+        for socket in sockets:
+            async with socket:
+                codes.append(await socket.close_code())
+        return codes
+
+    assert asyncio.run(ask()) == [4401, 4401, 4404, 4404, 4404]
+
+
+def test_a_viewer_and_a_token_may_look(world: World) -> None:
+    run = world.run()
+    publish(run, 1)
+    viewer, (_, secret) = world.client("viewer"), issue_token(world.member("viewer"), "bench")
+
+    async def look() -> list[dict[str, Any]]:
+        seen = []
+        for socket in (SocketClient(path_of(run), viewer), SocketClient(path_of(run), token=secret)):
+            async with socket:
+                seen.append(await socket.message())
+        return seen
+
+    for message in asyncio.run(look()):
+        assert message.keys() == {"seq", "type", "payload", "html"}
+        assert (message["seq"], message["type"], message["payload"]) == (1, "run_titled", {"title": "Title 0"})
+        assert "Title 0" in message["html"]
+
+
+def test_the_browser_resumes_where_it_was(world: World) -> None:
+    run = world.run()
+    publish(run, 5)
+    client = world.client("viewer")
+
+    async def resume() -> list[int]:
+        async with SocketClient(path_of(run, after=3), client) as socket:
+            seen = [message["seq"] for message in await socket.messages(2)]
+            await socket.say(json.dumps({"after": 1}))
+            return seen + [message["seq"] for message in await socket.messages(4)]
+
+    assert asyncio.run(resume()) == [4, 5, 2, 3, 4, 5]
+
+
+def test_a_thousand_events_reach_a_slow_reader_once_each(world: World) -> None:
+    run = world.run()
+    client = world.client("viewer")
+
+    async def burst() -> tuple[list[int], list[int]]:
+        async with SocketClient(path_of(run), client) as slow, SocketClient(path_of(run), client) as fast:
+            slow.delay_s = 0.001
+            writing = asyncio.gather(*(in_thread(publish, run, 20) for _ in range(50)))
+            received = await asyncio.gather(slow.messages(1000), fast.messages(1000), writing)
+            return [one["seq"] for one in received[0]], [one["seq"] for one in received[1]]
+
+    slow, fast = asyncio.run(burst())
+    stored = list(Event.objects.filter(run=run).order_by("seq").values_list("seq", flat=True))
+    assert slow == fast == stored == list(range(1, 1001))
+
+
+def test_an_event_without_its_bell_arrives_all_the_same(world: World) -> None:
+    run = world.run()
+    client = world.client("viewer")
+
+    async def wait() -> int:
+        async with SocketClient(path_of(run), client) as socket:
+            await in_thread(publish, run, 1)
+            await socket.message()
+            await in_thread(insert, run, 1)
+            return int((await socket.message(patience_s=4.5))["seq"])
+
+    assert asyncio.run(wait()) == 2
+
+
+def expelled_by(world: World, act: Callable[[], object], **how: Any) -> int:
+    run = world.run()
+
+    async def watch() -> int:
+        async with SocketClient(path_of(run), **how) as socket:
+            await in_thread(publish, run, 1)
+            await socket.message()
+            await in_thread(act)
+            await in_thread(publish, run, 1)
+            return await socket.close_code()
+
+    return asyncio.run(watch())
+
+
+def test_who_loses_the_membership_sees_no_further_event(world: World) -> None:
+    client = world.client("viewer")
+    assert expelled_by(world, Membership.objects.filter(user=world.users["viewer"]).delete, client=client) == 4401
+
+
+def test_who_logs_out_sees_no_further_event(world: World) -> None:
+    client = world.client("viewer")
+    assert expelled_by(world, client.session.flush, client=client) == 4401
+
+
+def test_a_revoked_token_sees_no_further_event(world: World) -> None:
+    _, secret = issue_token(world.member("viewer"), "bench")
+    assert expelled_by(world, ApiToken.objects.all().delete, token=secret) == 4401
+
+
+def test_the_html_is_for_everybody_and_an_old_event_brings_back_no_live_card(world: World) -> None:
+    card = world.card()
+    with recording(card.run_id) as record:
+        publish_card(record, card.tool_call, card, 7)
+    client = world.client("approver")
+
+    async def first() -> str:
+        async with SocketClient(path_of(card.run), client) as socket:
+            return str((await socket.message())["html"])
+
+    live = asyncio.run(first())
+    assert "data-action" in live
+    assert "csrf" not in live
+    assert "approver" not in live
+    approvals.deny(world.member("approver"), card.pk, approvals.Decision(digest=card.digest))
+    stale = asyncio.run(first())
+    assert "data-action" not in stale
+    assert "Denied" in stale
+    assert Approval.objects.get(pk=card.pk).status == "denied"
+
+
+def test_nonsense_is_ignored_and_too_much_of_it_ends_the_socket(world: World) -> None:
+    run = world.run()
+    publish(run, 1)
+    client = world.client("viewer")
+
+    async def babble() -> int:
+        async with SocketClient(path_of(run), client) as socket:
+            await socket.message()
+            for text in ("", "{", "[]", '{"after": "x"}', '{"after": -1}', '{"after": true}', "null", "[" * 4000):
+                await socket.say(text)
+            await in_thread(publish, run, 1)
+            assert (await socket.message())["seq"] == 2
+            await socket.say("x" * 5000)
+            return await socket.close_code()
+
+    assert asyncio.run(babble()) == 1009
