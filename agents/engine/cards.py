@@ -4,7 +4,7 @@ import queue
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db import connection
+from django.db import DatabaseError, connection
 from django.db.models.functions import Now
 
 from agents.engine.digests import digest_of
@@ -62,6 +62,7 @@ def effect_here(
 
     Raises:
         ToolError: the tool says that the call cannot work, e.g. because its target is not there.
+        DatabaseError: inside a transaction, which is broken then.
         BaseException: only of the classes in `let_through`, e.g. a deadlock that the caller answers by trying again.
     """
     loaded = tool.load_params(params)

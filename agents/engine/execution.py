@@ -18,6 +18,7 @@ from agents.statements import update
 from tools.contract import ErrorCode, Tool, ToolError, ToolResult
 from tools.toolbox.executor import Batch, Finished, PreparedCall, Progress
 from tools.toolbox.isolation import isolated
+from tools.toolbox.isolation import isolated
 from tools.toolbox.permissions import Decision
 
 MOST_AT_ONCE = 10
@@ -153,7 +154,7 @@ def _running_summary(tool: Tool | None, call: ToolCall) -> str:
 
 def _reject_forbidden(record: Recording, place: Workplace) -> None:
     for call in ToolCall.objects.filter(run_id=record.run.pk, status=CallStatus.READY):
-        _, verdict = place.judge(call.tool, call.params)
+        _, verdict = place.judge(f"{call.tool}@{call.version}", call.params)
         if verdict.decision == Decision.FORBIDDEN and verdict.error is not None:
             reject(record, call, verdict.error)
         elif verdict.decision == Decision.ASK:

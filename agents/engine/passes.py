@@ -25,7 +25,7 @@ from agents.models import (
 )
 from agents.models.tool_call import new_idempotency_key
 from agents.providers import ProviderConfig, provider_for
-from agents.providers.base import ModelRequest, ModelResponse, RequestedCall
+from agents.providers.base import ModelRequest, ModelResponse, ProviderError, RequestedCall
 from agents.statements import insert
 from tools.contract import ErrorCode, ToolError, ToolResult, fingerprint, format_error
 from tools.toolbox.permissions import Decision
@@ -85,8 +85,16 @@ def ask(held: lease.Claim, turn: Turn) -> Answer:
 
 
 def provider_config(place: Workplace) -> ProviderConfig:
-    """How the employee's provider is reached."""
-    provider = place.run.employee.provider
+    """How the employee's provider is reached.
+
+    Raises:
+        ProviderError: the employee or its provider was switched off.
+    """
+    employee = place.run.employee
+    provider = employee.provider
+    if not employee.is_active or not provider.is_active:
+        name = employee.name if not employee.is_active else f"the provider {provider.name!r}"
+        raise ProviderError("bad_settings", f"{name} is switched off", transient=False)
     return ProviderConfig(
         kind=provider.kind,
         base_url=provider.base_url,

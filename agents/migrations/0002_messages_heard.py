@@ -4,15 +4,14 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('agents', '0001_initial'),
+        ("agents", "0001_initial"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='run',
-            name='messages_heard',
+            model_name="run",
+            name="messages_heard",
             field=models.PositiveIntegerField(default=0),
         ),
     ]

@@ -16,6 +16,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import WebSocketException
 
 PATIENCE_S = 60.0
+REST_AFTER_LOSS_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,8 @@ class Watched:
         self.run_id = run_id
         self.events: list[Seen] = []
         self._by_type: dict[str, Seen] = {}
-        self._fault = ""
+        self.losses = 0
+        self._loss = ""
         self._changed = threading.Condition()
 
     def take(self, event: Seen) -> None:
@@ -44,10 +46,19 @@ class Watched:
             self._by_type.setdefault(event.type, event)
             self._changed.notify_all()
 
-    def fail(self, why: str) -> None:
-        with self._changed:
-            self._fault = why
-            self._changed.notify_all()
+    def lose(self, why: str) -> None:
+        """The socket was lost; it is opened again."""
+        self.losses += 1
+        self._loss = why
+
+    @property
+    def last(self) -> int:
+        """The number of the last event."""
+        return self.events[-1].seq if self.events else 0
+
+    @property
+    def has_finished(self) -> bool:
+        return "run_finished" in self._by_type
 
     def first(self, type_: str) -> Seen:
         """The first event of this type, once it is there; AssertionError if it does not come."""
@@ -64,9 +75,9 @@ class Watched:
 
     def _awaited(self, look: Any, what: str) -> Seen:
         with self._changed:
-            self._changed.wait_for(lambda: self._fault or look() is not None, PATIENCE_S)
+            self._changed.wait_for(lambda: look() is not None, PATIENCE_S)
             found = look()
-        assert isinstance(found, Seen), f"run {self.run_id}: no {what} came: {self._fault or 'too late'}"
+        assert isinstance(found, Seen), f"run {self.run_id}: no {what} came in {PATIENCE_S:.0f} s {self._loss}"
         return found
 
 
@@ -117,20 +128,28 @@ class Browser:
         await asyncio.gather(*following, return_exceptions=True)
 
     async def _follow(self, watched: Watched) -> None:
-        address = f"{self._socket_url}/ws/runs/{watched.run_id}/?after=0"
+        """Until the run has finished; a lost socket is opened again after the last event, as a browser does it."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not watched.has_finished:
+            try:
+                await self._listen(watched)
+            except (OSError, WebSocketException) as error:
+                watched.lose(repr(error))
+            if time.monotonic() > deadline:
+                return
+            await asyncio.sleep(0 if watched.has_finished else REST_AFTER_LOSS_S)
+
+    async def _listen(self, watched: Watched) -> None:
+        address = f"{self._socket_url}/ws/runs/{watched.run_id}/?after={watched.last}"
         options: dict[str, Any] = {"additional_headers": self._headers, "compression": None, "open_timeout": PATIENCE_S}
-        try:
-            async with connect(address, **options) as socket:
-                async for text in socket:
-                    at = time.time()
-                    event = json.loads(text)
-                    if event["seq"] is not None:
-                        watched.take(Seen(at, event["seq"], event["type"], event["payload"]))
-                    if event["type"] == "run_finished":
-                        return
-            watched.fail("the server closed the socket")
-        except (OSError, WebSocketException) as error:
-            watched.fail(repr(error))
+        async with connect(address, **options) as socket:
+            async for text in socket:
+                at = time.time()
+                event = json.loads(text)
+                if event["seq"] is not None:
+                    watched.take(Seen(at, event["seq"], event["type"], event["payload"]))
+                if watched.has_finished:
+                    return
 
 
 @contextmanager

@@ -52,9 +52,13 @@ def _all_of_them(site: Worksite, browser: Browser | None, count: int) -> float:
             sockets.append(browser.watch(ids[-1]))
     _await_ends(ids)
     runs = [succeeded(pk) for pk in ids]
+    lost = 0
     for watched in sockets:
         watched.first("run_finished")
+        lost += watched.losses
         watched.assert_whole(Run.objects.values_list("next_event_seq", flat=True).get(pk=watched.run_id))
+    if lost:
+        say(f"  sockets that were lost and opened again: {lost}")
     return max(run.finished_at.timestamp() for run in runs if run.finished_at is not None) - began
 
 
