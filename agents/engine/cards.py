@@ -4,7 +4,7 @@ import queue
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db import DatabaseError, connection
+from django.db import connection
 from django.db.models.functions import Now
 
 from agents.engine.digests import digest_of

@@ -18,7 +18,6 @@ from agents.statements import update
 from tools.contract import ErrorCode, Tool, ToolError, ToolResult
 from tools.toolbox.executor import Batch, Finished, PreparedCall, Progress
 from tools.toolbox.isolation import isolated
-from tools.toolbox.isolation import isolated
 from tools.toolbox.permissions import Decision
 
 MOST_AT_ONCE = 10

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from django.db.models import Q
-from django.db.models.functions import Now
 
 from agents.engine import lease
 from agents.engine.cards import publish_decision

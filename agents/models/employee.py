@@ -1,5 +1,6 @@
 """Employees: who works, on which model, with which tools."""
 
+from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models.functions import Now
 
@@ -20,8 +21,11 @@ class ModelProvider(models.Model):
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="model_providers")
     name = models.CharField(max_length=80)
     kind = models.CharField(max_length=10, choices=ProviderKind, default=ProviderKind.OPENAI)
-    base_url = models.URLField(
-        blank=True, help_text="Where the model is, e.g. http://localhost:8080/v1. Empty: the provider's own address."
+    base_url = models.CharField(
+        max_length=300,
+        validators=[RegexValidator(r"^https?://[^\s/?#]+(/[^\s?#]*)?$", "an address such as http://localhost:8080/v1")],
+        blank=True,
+        help_text="Where the model is, e.g. http://localhost:8080/v1. Empty: the provider's own address.",
     )
     api_key = EncryptedTextField(blank=True, default="", help_text="Kept encrypted and never shown again.")
     script = models.TextField(blank=True, help_text="For a scripted provider: the YAML that it plays.")

@@ -32,30 +32,36 @@ function clampsIn(card) {
   );
 }
 
-// At destructive level Approve stays off until every shortened value was opened once.
-function guardClamps(card) {
-  const unread = new Set(clampsIn(card));
-  const button = card.querySelector(".approve-button");
-  const hint = card.querySelector("[data-unread]");
-  const show = () => {
-    button.disabled = unread.size > 0;
-    hint.hidden = unread.size === 0;
-  };
-  for (const clamp of unread) {
+const oneSpaced = (text) => text.trim().split(/\s+/).join(" ");
+
+// At destructive level Approve stays off until every shortened value was opened once and the confirmation is typed.
+function showApprove(card) {
+  const hasUnread = clampsIn(card).some((clamp) => !("read" in clamp.dataset));
+  const confirm = card.querySelector("[data-confirm]");
+  const isConfirmed = !confirm || oneSpaced(confirm.value) === oneSpaced(confirm.dataset.confirm);
+  card.querySelector(".approve-button").disabled = hasUnread || !isConfirmed;
+  card.querySelector("[data-unread]").hidden = !hasUnread;
+}
+
+const isGuarded = (card) => card.classList.contains("level-destructive") && card.querySelector(".approve-button");
+
+function guardApprove(card) {
+  for (const clamp of clampsIn(card)) {
     clamp.addEventListener("toggle", () => {
-      unread.delete(clamp);
-      show();
+      clamp.dataset.read = "";
+      showApprove(card);
     });
   }
-  show();
+  card.querySelector("[data-confirm]")?.addEventListener("input", () => showApprove(card));
+  showApprove(card);
 }
 
 export function prepareCards() {
   noteMoves();
   for (const card of document.querySelectorAll("[data-card]:not([data-prepared])")) {
     card.dataset.prepared = "";
-    if (card.classList.contains("level-destructive") && card.querySelector(".approve-button")) {
-      guardClamps(card);
+    if (isGuarded(card)) {
+      guardApprove(card);
     }
     for (const form of card.querySelectorAll("[data-only-user]")) {
       form.hidden = form.dataset.onlyUser !== document.body.dataset.user;
@@ -84,8 +90,8 @@ function unlock(card) {
   for (const control of card.querySelectorAll(".decide :is(button, input, select, textarea)")) {
     control.disabled = false;
   }
-  if (card.classList.contains("level-destructive") && card.querySelector(".approve-button")) {
-    guardClamps(card);
+  if (isGuarded(card)) {
+    showApprove(card);
   }
 }
 

@@ -19,6 +19,7 @@ const STATUS_OF = {
   run_waiting: "waiting",
   run_needs_attention: "needs_attention",
   run_resumed: "queued",
+  provider_delayed: "queued",
 };
 const NAME_OF = {
   queued: "Queued",

@@ -166,12 +166,13 @@ def test_a_revoked_token_sees_no_further_event(world: World) -> None:
 
 def test_the_html_is_for_everybody_and_an_old_event_brings_back_no_live_card(world: World) -> None:
     card = world.card()
-    with recording(card.run_id) as record:
+    run = card.run
+    with recording(run.pk) as record:
         publish_card(record, card.tool_call, card, 7)
     client = world.client("approver")
 
     async def first() -> str:
-        async with SocketClient(path_of(card.run), client) as socket:
+        async with SocketClient(path_of(run), client) as socket:
             return str((await socket.message())["html"])
 
     live = asyncio.run(first())

@@ -1,0 +1,129 @@
+"""Editing a card approves nothing: it makes the next card, because nobody has seen that effect yet."""
+
+import pytest
+
+from agents.models import Approval, ApprovalStatus, AuditEntry, CallStatus, RunStatus
+from agents.refusals import Decided, Expired, Invalid, Stale
+from tests.engine.workshop import Workshop, again, asking, call, calls, expire_card, payloads, statuses
+from tests.model_server import Answer, Call, ModelServer
+from tests.recorder import Recorder
+from tools.records.models import Record
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def record(workshop: Workshop) -> Record:
+    return workshop.record(name="Acme")
+
+
+@pytest.fixture
+def card(workshop: Workshop, record: Record) -> Approval:
+    """A card for renaming the record to "One"."""
+    workshop.play(asking(call("probe.rename", record_id=record.pk, to="One")))
+    return workshop.card(workshop.work())
+
+
+class TestTheNextCard:
+    def test_replaces_the_old_one_and_is_sealed_anew(self, workshop: Workshop, card: Approval, record: Record) -> None:
+        fresh = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
+        card.refresh_from_db()
+        assert card.status == ApprovalStatus.SUPERSEDED
+        assert (fresh.status, fresh.sequence) == (ApprovalStatus.PENDING, 2)
+        assert fresh.digest != card.digest
+        assert fresh.preview["targets"][0]["after"] == {"name": "Two"}
+        assert "acme-approver changed the params" in fresh.why
+
+    def test_starts_nothing_until_it_is_approved(self, workshop: Workshop, card: Approval, record: Record) -> None:
+        fresh = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
+        assert again(card.run).status == RunStatus.WAITING
+        assert statuses(card.run) == [CallStatus.AWAITING_APPROVAL]
+        workshop.approve(fresh)
+        assert workshop.drive(card.run).status == RunStatus.SUCCEEDED
+        record.refresh_from_db()
+        assert record.name == "Two"
+
+    def test_is_told_in_the_panel_and_in_the_audit_chain(
+        self, workshop: Workshop, card: Approval, record: Record
+    ) -> None:
+        fresh = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
+        (replaced,) = payloads(card.run, "approval_decided")
+        assert (replaced["status"], replaced["next_approval_id"]) == ("superseded", str(fresh.pk))
+        requested = payloads(card.run, "approval_requested")
+        assert [line["approval_id"] for line in requested] == [str(card.pk), str(fresh.pk)]
+        assert requested[1]["params"]["to"] == "Two"
+        assert AuditEntry.objects.get(action="card_edited").payload["params"]["to"] == "Two"
+
+    def test_refuses_the_digest_of_the_old_one(self, workshop: Workshop, card: Approval, record: Record) -> None:
+        fresh = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
+        with pytest.raises(Stale):
+            workshop.approve(fresh, digest=card.digest)
+        with pytest.raises(Decided):
+            workshop.approve(card)
+
+    def test_may_be_edited_and_denied_in_its_turn(self, workshop: Workshop, card: Approval, record: Record) -> None:
+        second = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
+        third = workshop.edit(second, {"record_id": record.pk, "to": "Three"})
+        assert third.sequence == 3
+        workshop.deny(third, "no")
+        assert workshop.drive(card.run).status == RunStatus.SUCCEEDED
+        record.refresh_from_db()
+        assert record.name == "Acme"
+
+
+class TestTheCall:
+    def test_keeps_what_the_model_asked_for(self, workshop: Workshop, card: Approval, record: Record) -> None:
+        signature = calls(card.run)[0].signature
+        second = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
+        workshop.edit(second, {"record_id": record.pk, "to": "Three"})
+        (row,) = calls(card.run)
+        assert (row.model_params, row.params["to"]) == ({"record_id": record.pk, "to": "One", "gate": ""}, "Three")
+        assert row.signature == signature
+
+    def test_tells_the_model_that_a_person_changed_it(
+        self, workshop: Workshop, model: ModelServer, recorder: Recorder
+    ) -> None:
+        model.script(Answer(calls=(Call("probe.effect", {"name": "a"}),)), Answer(text="Fine."))
+        run = workshop.work()
+        workshop.approve(workshop.edit(workshop.card(run), {"name": "b"}))
+        workshop.drive(run)
+        told = model.requests[-1]["messages"][-1]["content"]
+        assert told.startswith('A person changed the params before approving, to: {"name":"b"}\n')
+        assistant = model.requests[-1]["messages"][-2]
+        assert assistant["tool_calls"][0]["function"]["arguments"] == '{"name": "a"}'
+        assert recorder.waiting == {"b": 1}
+
+    def test_gets_the_defaults_of_params_that_were_left_out(self, workshop: Workshop, card: Approval) -> None:
+        workshop.edit(card, {"record_id": calls(card.run)[0].params["record_id"], "to": "Two"})
+        assert calls(card.run)[0].params["gate"] == ""
+
+
+class TestARefusedEdit:
+    def test_with_invalid_params_leaves_the_card(self, workshop: Workshop, card: Approval) -> None:
+        for wrong in ({}, {"record_id": "x", "to": "Two"}, {"record_id": 10**9, "to": "Two"}):
+            with pytest.raises(Invalid) as refused:
+                workshop.edit(card, wrong)
+            assert refused.value.extra["field"] == "params"
+        card.refresh_from_db()
+        assert card.status == ApprovalStatus.PENDING
+        assert calls(card.run)[0].params["to"] == "One"
+
+    def test_that_changes_nothing_leaves_the_card(self, workshop: Workshop, card: Approval) -> None:
+        with pytest.raises(Invalid):
+            workshop.edit(card, calls(card.run)[0].params)
+        assert workshop.cards(card.run) == [card]
+
+    def test_of_a_card_that_is_stale_decided_or_expired(
+        self, workshop: Workshop, card: Approval, record: Record
+    ) -> None:
+        params = {"record_id": record.pk, "to": "Two"}
+        sealed, card.digest = card.digest, "0" * 64
+        with pytest.raises(Stale):
+            workshop.edit(card, params)
+        card.digest = sealed
+        expire_card(card)
+        with pytest.raises(Expired):
+            workshop.edit(card, params)
+        workshop.cancel(card.run)
+        with pytest.raises(Decided):
+            workshop.edit(card, params)
