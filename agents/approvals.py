@@ -250,12 +250,16 @@ def expire(approval_id: int) -> bool:
 
 
 def confirm_phrase(card: Approval) -> str:
-    """What has to be typed to approve: the target's name, the count, or the tool's name; empty below destructive."""
+    """What has to be typed to approve: the target's name (if it can be typed), the count, or the tool's name.
+
+    Empty below destructive level.
+    """
     if card.tool_call.level != Level.DESTRUCTIVE:
         return ""
     targets = card.preview["targets"]
-    if len(targets) == 1:
-        return " ".join(str(targets[0]["label"]).split())
+    name = " ".join(str(targets[0]["label"]).split()) if len(targets) == 1 else ""
+    if name and name.isprintable():
+        return name
     if targets:
         return str(len(targets))
     tool = installed_toolbox().get_tool(card.tool_call.tool)

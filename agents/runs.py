@@ -20,6 +20,7 @@ from agents.models import (
     Run,
     RunStatus,
 )
+from agents.providers.base import GO_ON
 from agents.refusals import Conflict, Forbidden, Invalid, NotFound
 from tools.toolbox.toolbox import MODES
 
@@ -142,7 +143,7 @@ def continue_run(member: Membership, run_id: int, max_passes: int | None = None)
         _refuse_cancelled(record.run)
         if not record.run.has_ended:
             raise Conflict("the run has not ended", run_status=record.run.status)
-        _append_message(record, member, "Please go on.")
+        _append_message(record, member, GO_ON)
         _go_on(record, max_passes or record.run.employee.max_passes)
     return Run.objects.get(pk=run_id)
 

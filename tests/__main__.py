@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
 
 def _run(database: str, arguments: list[str]) -> int:
     print(f"\n$ {services.DATABASE_VARIABLE}={database} pytest {' '.join(arguments)}", flush=True)
-    environment = {**os.environ, services.DATABASE_VARIABLE: database}
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", services.DATABASE_VARIABLE: database}
     return subprocess.run([sys.executable, "-m", "pytest", *arguments], env=environment, check=False).returncode
 
 

@@ -89,6 +89,7 @@ class Feed(ABC):
         self.group = group
         self._rung = asyncio.Event()
         self._channel = ""
+        self._is_deaf = False
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -154,6 +155,7 @@ class Feed(ABC):
         try:
             self._channel = self._channel or await layer.new_channel()
             await layer.group_add(self.group, self._channel)
+            self._is_deaf = False
             self._rung.set()
             while True:
                 message = await layer.receive(self._channel)
@@ -163,7 +165,9 @@ class Feed(ABC):
                     for seat in self.seats:
                         seat.hear(message)
         except HINTS_FAIL_WITH as error:
-            logger.info("no bells for %s: %s", self.group, type(error).__name__)
+            if not self._is_deaf:
+                logger.warning("no bells for %s: %s; reading every %s s", self.group, type(error).__name__, POLL_S)
+            self._is_deaf = True
 
     async def _unsubscribe(self) -> None:
         layer = get_channel_layer()

@@ -106,7 +106,7 @@ class Supervisor:
             )
 
     def _read(self, child: Child) -> None:
-        for line in child.process.stdout or ():
+        for line in filter(str.strip, child.process.stdout or ()):
             child.lines.append(line.rstrip())
             if not child.part.is_quiet:
                 self._say(child.part.name, line.rstrip())

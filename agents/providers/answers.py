@@ -10,17 +10,20 @@ from agents.providers.failures import bad_answer
 from agents.providers.parts import text_of
 from agents.providers.streams import Received
 from agents.providers.wire_names import WireNames
+from tools.contract import made_storable
 
 NAMELESS = "unnamed"
+LONGEST_ID = 200
 
 
 def response_from(received: Received, names: WireNames, used_ids: Iterable[str]) -> ModelResponse:
     """Keep the message verbatim, except for what no server would take back.
 
-    Malformed arguments become "{}" in the message while the call keeps them raw; a missing id, or one that the message
-    or the conversation (`used_ids`) has already, is replaced. Raises ProviderError for an answer withheld or cut short.
+    Malformed arguments become "{}" in the message while the call keeps them raw; an id that is missing, too long, or
+    taken already in the message or the conversation (`used_ids`) is replaced; so is what no database keeps.
+    Raises ProviderError for an answer withheld or cut short.
     """
-    message = {key: value for key, value in received.message.items() if value is not None}
+    message = made_storable({key: value for key, value in received.message.items() if value is not None})
     message["role"] = "assistant"
     message.setdefault("content", None)
     entries = _entries(message.pop("tool_calls", None))
@@ -51,7 +54,7 @@ def _take_call(entry: dict[str, Any], names: WireNames, taken: set[str]) -> Requ
     """Make the entry fit to be sent back, in place, and tell what it asks for."""
     function = entry["function"]
     call_id = entry.get("id")
-    if not isinstance(call_id, str) or not call_id or call_id in taken:
+    if not isinstance(call_id, str) or not 0 < len(call_id) <= LONGEST_ID or call_id in taken:
         call_id = f"call_{uuid.uuid4().hex[:24]}"
     taken.add(call_id)
     name = function.get("name")

@@ -5,6 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+GO_ON = "Please go on."
+"""What a person says to a run by giving it more passes."""
+
 
 @dataclass(frozen=True)
 class CallOutcome:

@@ -40,6 +40,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.providers.base import (
+    GO_ON,
     CallOutcome,
     ModelRequest,
     ModelResponse,
@@ -52,6 +53,7 @@ from agents.providers.base import (
 from agents.providers.expressions import ExpressionError, is_true, render
 from agents.providers.parts import text_of
 from agents.providers.scripts import Script, ScriptedCall, ScriptedFailure, ScriptedPass, scripts_from
+from tools.contract import made_storable
 
 MAX_CALLS = 100
 MAX_PIECES = 200
@@ -206,7 +208,7 @@ def _progress(since: Sequence[dict[str, Any]]) -> tuple[int, bool]:
     """
     next_pass, answered = 0, False
     for message in since:
-        if message.get("role") == "user" and answered:
+        if message.get("role") == "user" and answered and text_of(message.get("content")) != GO_ON:
             return next_pass, True
         if message.get("role") != "assistant":
             continue
@@ -279,7 +281,7 @@ def _answer(script: Script, names: dict[str, Any], *, closing: bool) -> str:
 
 
 def _response(turn: _Turn, entries: list[dict[str, Any]]) -> ModelResponse:
-    text = "\n\n".join(turn.text)
+    text, entries = made_storable(["\n\n".join(turn.text), entries])
     calls = tuple(
         RequestedCall(entry["id"], entry["function"]["name"], entry["function"]["arguments"]) for entry in entries
     )

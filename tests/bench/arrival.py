@@ -34,7 +34,7 @@ def events(installation: Installation, samples: int) -> list[Figure]:
             time.sleep(random.uniform(0, LONGEST_REST_S))
             seq, committed = _write(call)
             seconds.append(watched.number(seq).at - committed)
-    return [latency("commit → browser", seconds[WARM_UP:], AIM_MS)]
+    return [latency("event's commit → browser", seconds[WARM_UP:], AIM_MS)]
 
 
 def _read_and_write() -> dict[str, Any]:

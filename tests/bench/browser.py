@@ -122,10 +122,10 @@ class Browser:
         task.add_done_callback(self._tasks.discard)
 
     async def _end(self) -> None:
-        following = list(self._tasks)
-        for task in following:
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
             task.cancel()
-        await asyncio.gather(*following, return_exceptions=True)
+        await asyncio.gather(*left, return_exceptions=True)
 
     async def _follow(self, watched: Watched) -> None:
         """Until the run has finished; a lost socket is opened again after the last event, as a browser does it."""

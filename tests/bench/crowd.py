@@ -30,8 +30,8 @@ def at_once(installation: Installation, repeats: int) -> list[Figure]:
             1:
         ]
     return [
-        figure("100 runs at once, each watched", "s", watched, AIM_S),
-        figure("100 runs at once, nobody watching", "s", alone),
+        figure("100 runs at once: each watched by a browser", "s", watched, AIM_S),
+        figure("100 runs at once: nobody watching", "s", alone),
     ]
 
 

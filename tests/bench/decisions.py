@@ -39,13 +39,13 @@ def approvals(installation: Installation, samples: int) -> list[Figure]:
         assert Record.objects.get(pk=record.pk).version == record.version + len(own) + 1
         outside = _measured(site, browser, samples, _effect)
     return [
-        latency("approve → end, own database", [each.ended for each in own], AIM_MS),
-        latency("approve → end on the screen, own database", [each.shown for each in own]),
-        latency("approve → tool's start, own database", [each.started for each in own]),
-        latency("approve → end, outside", [each.ended for each in outside], AIM_MS),
-        latency("approve → end on the screen, outside", [each.shown for each in outside]),
-        latency("approve → tool's start, outside", [each.started for each in outside]),
-        latency("approve → its own answer", [each.answered for each in own + outside]),
+        latency("approve → run's end: own database", [each.ended for each in own], AIM_MS),
+        latency("approve → run's end on the screen: own database", [each.shown for each in own]),
+        latency("approve → tool's start: own database", [each.started for each in own]),
+        latency("approve → run's end: outside", [each.ended for each in outside], AIM_MS),
+        latency("approve → run's end on the screen: outside", [each.shown for each in outside]),
+        latency("approve → tool's start: outside", [each.started for each in outside]),
+        latency("approve → the answer to the request itself", [each.answered for each in own + outside]),
     ]
 
 

@@ -39,9 +39,9 @@ def earlier_results(repeats: int) -> list[Figure]:
     walls = {earlier: [each.wall for each in costs[earlier]] for earlier in EARLIER}
     return [
         *(figure(f"pass after {earlier:,} results", "ms", walls[earlier]) for earlier in EARLIER),
-        figure("each earlier result, a pass", "µs", _slopes(walls), AIM_US),
+        figure("each earlier result, on every later pass", "µs", _slopes(walls), AIM_US),
         figure(
-            "its processor time here",
+            "processor time of that result",
             "µs",
             _slopes({earlier: [each.cpu for each in costs[earlier]] for earlier in EARLIER}),
         ),

@@ -32,11 +32,10 @@ class Column:
 
 
 def table(columns: Sequence[Column]) -> str:
-    """Markdown: what, unit, aim, and for each database the median with smallest and largest."""
-    names = list(dict.fromkeys(name for column in columns for name in column.figures))
+    """Markdown: what, unit, aim, and each database's median with smallest and largest; what has an aim comes first."""
+    every = {name: figure for column in columns for name, figure in column.figures.items()}
     rows = [["what", "unit", "aim", *(column.database for column in columns)]]
-    for name in names:
-        known = next(column.figures[name] for column in columns if name in column.figures)
+    for name, known in sorted(every.items(), key=lambda item: item[1].aim is None):
         cells = [column.figures[name].text if name in column.figures else "" for column in columns]
         rows.append([name, known.unit, f"≤ {known.aim:g}" if known.aim is not None else "", *cells])
     return _aligned(rows)

@@ -15,7 +15,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 TRANSACTION_WORDS = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")
-_PASS_BEGINS = "SELECT run+"
+_PASS_IS_RECORDED = "INSERT pass"
 _TABLE = re.compile(r'(?:FROM|JOIN|INTO|UPDATE) "?(?:agents_|auth_|records_)?(\w+)"?')
 
 
@@ -62,9 +62,15 @@ def listened() -> Iterator[list[Statement]]:
 
 
 def split_passes(statements: list[Statement]) -> list[list[Statement]]:
-    """The statements of each whole pass: from loading the run to just before the next pass loads it again."""
-    starts = [place for place, each in enumerate(statements) if each.shape.startswith(_PASS_BEGINS)]
-    return [statements[here:there] for here, there in pairwise(starts)]
+    """The statements of each whole pass, from loading the run to the commit of its calls' results."""
+    recorded = [place for place, each in enumerate(statements) if each.shape == _PASS_IS_RECORDED]
+    return [_from_the_load(statements[here:there]) for here, there in pairwise(recorded)]
+
+
+def _from_the_load(cycle: list[Statement]) -> list[Statement]:
+    """Turns a cycle round so that it begins with what follows its last commit."""
+    place = max(place for place, each in enumerate(cycle) if each.shape == "COMMIT") + 1
+    return cycle[place:] + cycle[:place]
 
 
 def usual_pass(passes: list[list[Statement]]) -> list[Statement]:

@@ -1,4 +1,4 @@
-"""The invariants I1–I10 of the engine, asked of the database in SQL; to be called after every fault test."""
+"""The invariants I1 to I10 of the engine, asked of the database in SQL; to be called after every fault test."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -38,7 +38,8 @@ _FAULTS: Mapping[str, str] = {
         WHERE r.status IN ('waiting', 'needs_attention')
           AND (r.lease_owner <> ''
             OR NOT EXISTS (SELECT 1 FROM agents_toolcall c WHERE c.run_id = r.id AND c.status NOT IN ({_TERMINAL}))
-            OR EXISTS (SELECT 1 FROM agents_toolcall c WHERE c.run_id = r.id AND c.status IN ('ready', 'executing')))""",
+            OR EXISTS (
+              SELECT 1 FROM agents_toolcall c WHERE c.run_id = r.id AND c.status IN ('ready', 'executing')))""",
     "I5: an ended call without an end, or an open one with an end": f"""
         SELECT id FROM agents_toolcall WHERE (status IN ({_TERMINAL})) <> (finished_at IS NOT NULL)""",
     "I6: another organisation along the chain": """
@@ -49,7 +50,8 @@ _FAULTS: Mapping[str, str] = {
         WHERE a.organization_id <> c.organization_id OR a.run_id <> c.run_id""",
     "I7: an ended call without a tool message": f"""
         SELECT c.id FROM agents_toolcall c LEFT JOIN agents_toolcall d ON d.id = c.duplicate_of_id
-        WHERE c.status IN ({_TERMINAL}) AND c.content = '' AND (d.id IS NULL OR d.content = '' AND d.finished_at IS NOT NULL)""",
+        WHERE c.status IN ({_TERMINAL}) AND c.content = ''
+          AND (d.id IS NULL OR d.content = '' AND d.finished_at IS NOT NULL)""",
 }
 
 

@@ -111,6 +111,7 @@ def test_an_expired_card_is_approved_by_nobody_and_expires_once(workshop: Worksh
 
     all_at_once([approve, approve, sweep_once, sweep_once, sweep_once])
     assert refusals == [Expired, Expired]
+    sweep_once()
     (line,) = payloads(run, "approval_decided")
     assert line["status"] == "expired"
     assert workshop.drive(run).status == RunStatus.SUCCEEDED

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 from django.conf import settings
 from django.test import Client
 
 from gadget_site.asgi import application
 
+Answer = TypeVar("Answer")
+
 PATIENCE_S = 8.0
+# One loop for all tests, as in a server: the channel layer keeps its connections by loop.
+_runner = asyncio.Runner()
 HOST = "testserver"
+
+
+def in_loop(work: Coroutine[Any, Any, Answer]) -> Answer:
+    """Runs it to its end in the loop of all socket tests."""
+    return _runner.run(work)
 
 
 class SocketClient:

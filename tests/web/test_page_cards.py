@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from agents import approvals
 from agents.models import Approval, ApprovalStatus, CallStatus, Pass, ToolCall
-from tests.web.world import DELETE, UPDATE, World, change, make_world
+from tests.web.world import DELETE, UPDATE, World, change, make_world, nobody
 
 pytestmark = pytest.mark.django_db
 
@@ -216,3 +216,15 @@ def test_a_page_of_cards_asks_the_database_no_more_than_one_card(
     text_of(client, "/approvals/")
     with django_assert_max_num_queries(12):
         text_of(client, "/approvals/")
+
+
+def test_the_forms_of_the_page_work_with_its_token_alone(world: World) -> None:
+    card = world.card()
+    client = nobody(needs_csrf=True)
+    client.force_login(world.users["approver"])
+    html = text_of(client, f"/approvals/{card.pk}/")
+    form = html.split('class="approve"')[1].split("</form>")[0]
+    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]+)">', form))
+    assert fields.keys() == {TOKEN, "digest"}
+    assert client.post(f"/approvals/{card.pk}/approve/", fields).status_code == 302
+    assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.APPROVED

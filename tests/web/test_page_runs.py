@@ -81,6 +81,12 @@ def test_every_kind_of_event_renders_as_one_line(world: World) -> None:
         EventType.RUN_NEEDS_ATTENTION: {"approval_ids": ["1"]},
         EventType.CALL_RESOLVED: {"call_id": call, "outcome": "succeeded", "by": "a", "reason": "seen"},
         EventType.CANCEL_REQUESTED: {"by": "a"},
+        EventType.PROVIDER_DELAYED: {
+            "code": "RATE_LIMITED",
+            "reason": "Later.",
+            "tries": 1,
+            "retry_at": "2030-01-01T00:00:00Z",
+        },
         EventType.RUN_FINISHED: {"status": "succeeded", "exit_reason": "final_answer", "answer": "Done"},
     }
     assert payloads.keys() == set(EventType)

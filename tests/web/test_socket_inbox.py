@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
-from asgiref.sync import sync_to_async
 
 from agents import approvals
+from agents.desk.feeds import in_thread
 from agents.models import Approval
-from tests.web.socket_client import SocketClient
+from tests.web.socket_client import SocketClient, in_loop
 from tests.web.world import World, make_world
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_url")]
@@ -37,10 +36,10 @@ def test_it_counts_the_organisations_own_waiting_cards(world: World) -> None:
     async def watch() -> list[int]:
         async with SocketClient("/ws/inbox/", clients[0]) as ours, SocketClient("/ws/inbox/", clients[1]) as theirs:
             seen = [pending(await ours.message()), pending(await theirs.message())]
-            await sync_to_async(deny, thread_sensitive=False)()
+            await in_thread(deny)()
             return [*seen, pending(await ours.message())]
 
-    assert asyncio.run(watch()) == [2, 0, 1]
+    assert in_loop(watch()) == [2, 0, 1]
     assert Approval.objects.filter(status="pending").count() == 1
 
 
@@ -54,4 +53,4 @@ def test_nobody_is_refused(world: World) -> None:
                 codes.append(await socket.close_code())
         return codes
 
-    assert asyncio.run(ask()) == [4401, 4401]
+    assert in_loop(ask()) == [4401, 4401]

@@ -1,6 +1,14 @@
 """What a tool is: plain Python, known to everything that makes, judges or runs tools."""
 
-from .canonical import canonical_json, fingerprint, parse_arguments, signature_of, storable_json, unstorable_in
+from .canonical import (
+    canonical_json,
+    fingerprint,
+    made_storable,
+    parse_arguments,
+    signature_of,
+    storable_json,
+    unstorable_in,
+)
 from .context import Person, ToolContext
 from .errors import INDEFINITE_CODES, REPEATABLE_CODES, ErrorCode, ToolError, format_error
 from .level import Level
@@ -27,6 +35,7 @@ __all__ = [
     "canonical_json",
     "fingerprint",
     "format_error",
+    "made_storable",
     "parse_arguments",
     "signature_of",
     "storable_json",

@@ -45,6 +45,19 @@ def unstorable_in(json_text: str) -> str:
     return ""
 
 
+def made_storable(value: Any) -> Any:
+    """The value with U+FFFD in the place of NUL characters and lone surrogates, which no database keeps."""
+    if isinstance(value, str):
+        if value.isascii() and "\0" not in value:
+            return value
+        return value.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [made_storable(child) for child in value]
+    if isinstance(value, dict):
+        return {made_storable(key): made_storable(child) for key, child in value.items()}
+    return value
+
+
 def fingerprint(value: Any) -> str:
     """SHA-256 over the canonical JSON, as 64 hexadecimal digits."""
     return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()

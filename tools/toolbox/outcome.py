@@ -5,7 +5,16 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from tools.contract import INDEFINITE_CODES, ErrorCode, ResultError, Tool, ToolError, ToolResult, unstorable_in
+from tools.contract import (
+    INDEFINITE_CODES,
+    ErrorCode,
+    ResultError,
+    Tool,
+    ToolError,
+    ToolResult,
+    made_storable,
+    unstorable_in,
+)
 
 ERROR_PREFIX = "TOOL ERROR:"
 
@@ -31,8 +40,8 @@ def checked_result(tool: Tool, returned: object, duration_ms: int) -> ToolResult
     if result.success and tool.Output is not None:
         _check_output(tool, tool.Output, data)
     metadata = {**_plain(tool, result.metadata, "metadata"), "duration_ms": duration_ms}
-    summary = _storable(" ".join(result.summary.split()))
-    return ToolResult(result.success, data, summary, _storable(result.markdown), result.error, metadata)
+    summary = made_storable(" ".join(result.summary.split()))
+    return ToolResult(result.success, data, summary, made_storable(result.markdown), result.error, metadata)
 
 
 def _from_text(text: str) -> ToolResult:
@@ -55,7 +64,7 @@ def _plain(tool: Tool, value: Any, place: str) -> Any:
         plain = json.loads(text)
     except (TypeError, ValueError, RecursionError):
         raise _broken(tool, _fault_in(value, place, 0) or f"{place} cannot be written as JSON") from None
-    return _storable_tree(plain) if unstorable_in(text) else plain
+    return made_storable(plain) if unstorable_in(text) else plain
 
 
 def _dumped_model(value: object) -> Any:
@@ -84,22 +93,6 @@ def _fault_in(value: Any, place: str, depth: int) -> str:
     except TypeError:
         return f"{place} is {type(value).__name__}, which is not JSON"
     return ""
-
-
-def _storable(text: str) -> str:
-    if text.isascii() and "\0" not in text:
-        return text
-    return text.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _storable_tree(value: Any) -> Any:
-    if isinstance(value, str):
-        return _storable(value)
-    if isinstance(value, list):
-        return [_storable_tree(child) for child in value]
-    if isinstance(value, dict):
-        return {_storable(key): _storable_tree(child) for key, child in value.items()}
-    return value
 
 
 def _check_output(tool: Tool, output: type[BaseModel], data: Any) -> None:

@@ -1,0 +1,90 @@
+"""Journeys: one Gadget of real processes and one Chromium for all of them, fresh rows for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+from django.conf import settings
+from playwright.sync_api import Browser, sync_playwright
+
+from tests.browser import browser_path, launch_arguments
+from tests.engine.invariants import assert_invariants
+from tests.engine.workshop import build_workshop
+from tests.journeys.awaiting import await_that
+from tests.journeys.office import Office
+from tests.journeys.visitor import Visitor
+from tests.model_server import ModelServer
+from tests.probes import RECORDER_VARIABLE
+from tests.processes import Installation
+from tests.recorder import Recorder
+
+UNSAFE = "DJANGO_ALLOW_ASYNC_UNSAFE"
+
+Visit = Callable[..., Visitor]
+
+
+@pytest.fixture(scope="package")
+def recorder() -> Iterator[Recorder]:
+    """The outside world of the tests' own tools."""
+    with Recorder() as outside:
+        yield outside
+
+
+@pytest.fixture(scope="package")
+def installation(django_db_setup: None, recorder: Recorder) -> Iterator[Installation]:
+    """Web, sweeper and a worker, which serve one journey after another."""
+    with Installation(variables={RECORDER_VARIABLE: recorder.url, UNSAFE: ""}) as running:
+        running.start_all()
+        yield running
+
+
+@pytest.fixture(scope="package")
+def chromium() -> Iterator[Browser]:
+    """The browser. Playwright's loop runs in this thread, so Django is told that its models may be used all the same."""
+    path = browser_path()
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        patch.setenv(UNSAFE, "1")
+        with playwright.chromium.launch(executable_path=path, args=launch_arguments()) as browser:
+            yield browser
+
+
+@pytest.fixture
+def office(transactional_db: None, installation: Installation, recorder: Recorder) -> Iterator[Office]:
+    """An organisation at work; when its journey has ended, everything has settled and the invariants hold."""
+    running = Office(installation, build_workshop(), recorder)
+    yield running
+    recorder.reset()
+    await_that(lambda: not running.unsettled(), "all runs are settled")
+    assert_invariants()
+    running.assert_sound()
+
+
+@pytest.fixture
+def visit(office: Office, chromium: Browser) -> Iterator[Visit]:
+    """Opens browsers: `visit("approver")` is that person logged in; nothing may have gone wrong on their pages."""
+    with ExitStack() as contexts:
+        visitors = []
+
+        def open_one(role: str = "", **options: bool) -> Visitor:
+            context = contexts.enter_context(chromium.new_context(base_url=office.url, **options))
+            visitor = Visitor(context, office.url)
+            visitors.append(visitor)
+            if role:
+                session = office.session(office.member(role))
+                context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": office.url}])
+            return visitor
+
+        yield open_one
+        for visitor in visitors:
+            visitor.assert_unharmed()
+
+
+@pytest.fixture
+def model() -> Iterator[ModelServer]:
+    """A model on real HTTP."""
+    with ModelServer() as server:
+        yield server
+
+

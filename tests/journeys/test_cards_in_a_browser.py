@@ -1,0 +1,235 @@
+"""A card in a browser guards against haste and deception, and says at once what somebody else decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from agents.models import Approval, ApprovalStatus, CallStatus, Run, ToolCall
+from tests.engine.workshop import asking, call
+from tests.journeys.office import Office
+from tests.journeys.visitor import Visitor
+from tools.records.models import Record
+
+pytestmark = pytest.mark.once
+
+Visit = Callable[..., Visitor]
+
+# Presses Approve as soon as there is a card, faster than anybody could have read it.
+HASTY = """() => new Promise((resolve) => {
+  const press = () => {
+    const button = document.querySelector("#panel .approve-button");
+    if (button) { watcher.disconnect(); button.click(); resolve(true); }
+  };
+  const watcher = new MutationObserver(press);
+  watcher.observe(document.getElementById("panel"), { childList: true, subtree: true });
+  press();
+})"""
+
+
+def update(record: Record, status: str = "inactive") -> dict[str, Any]:
+    return call("data.updateRecord", record_id=str(record.pk), changes={"status": status})
+
+
+def delete(*records: Record) -> dict[str, Any]:
+    return call("data.bulkDelete", record_ids=[str(record.pk) for record in records])
+
+
+def waiting(office: Office, *calls: dict[str, Any]) -> tuple[Run, list[Approval]]:
+    """A run whose employee asks for these calls, and its cards."""
+    office.workshop.play(asking(*calls))
+    run = office.submit()
+    return run, office.await_cards(run.pk, len(calls))
+
+
+def status(record: Record) -> str:
+    return Record.objects.get(pk=record.pk).status
+
+
+def decisions_sent(visitor: Visitor) -> list[str]:
+    return [line for line in visitor.sent if line.startswith("POST /api/")]
+
+
+def test_a_card_that_has_just_appeared_takes_no_click(office: Office, visit: Visit) -> None:
+    record = office.workshop.record()
+    office.workshop.play(asking(update(record)))
+    worker = office.installation.process("worker1")
+    visitor = visit("approver")
+    worker.pause()
+    run_id = visitor.start("Dana", "Do the work")
+    expect(visitor.page.locator("#panel > li")).to_have_count(1)
+    worker.resume()
+    assert visitor.page.evaluate(HASTY)
+    card = office.await_cards(run_id)[0]
+    visitor.stand_still(visitor.card(card.pk))
+    assert decisions_sent(visitor) == []
+    visitor.approve(visitor.card(card.pk))
+    expect(visitor.card(card.pk)).to_contain_text("Approved by acme-approver")
+    assert len(decisions_sent(visitor)) == 1
+
+
+def test_approve_is_never_focused_by_itself(office: Office, visit: Visit) -> None:
+    run, cards = waiting(office, update(office.workshop.record()))
+    visitor = visit("approver")
+    visitor.open_run(run.pk)
+    expect(visitor.card(cards[0].pk)).to_be_visible()
+    assert visitor.page.evaluate("() => document.activeElement === document.body")
+
+
+def test_an_approval_taken_back_within_its_grace_waits_again(office: Office, visit: Visit) -> None:
+    record = office.workshop.record()
+    run, (card,) = waiting(office, update(record))
+    visitor = visit("approver")
+    visitor.open_run(run.pk)
+    visitor.approve(visitor.card(card.pk))
+    decided = visitor.card(card.pk)
+    expect(decided.get_by_role("button", name="Undo")).to_be_visible()
+    visitor.stand_still(decided)
+    decided.get_by_role("button", name="Undo").click()
+    expect(visitor.open_cards).to_have_count(1)
+    expect(visitor.open_cards).to_contain_text("took the approval back")
+    (again,) = office.workshop.cards(run)
+    assert again.pk != card.pk
+    assert ToolCall.objects.get(pk=card.tool_call_id).status == CallStatus.AWAITING_APPROVAL
+    visitor.approve(visitor.card(again.pk))
+    expect(visitor.card(again.pk)).to_contain_text("Approved by")
+    office.end_grace()
+    office.await_end(run.pk)
+    assert (status(record), Record.objects.get(pk=record.pk).version) == ("inactive", record.version + 1)
+    visitor.assert_panel_is_whole(run.pk)
+
+
+def test_an_edited_card_is_a_new_card_and_approves_nothing(office: Office, visit: Visit) -> None:
+    record = office.workshop.record(phone="1")
+    run, (card,) = waiting(office, update(record))
+    visitor = visit("approver")
+    visitor.open_run(run.pk)
+    shown = visitor.card(card.pk)
+    shown.get_by_text("Edit…").click()
+    shown.locator("textarea[name='param.changes']").fill('{"status": "pending"}')
+    visitor.stand_still(shown)
+    shown.get_by_role("button", name="Show the changed card").click()
+    expect(visitor.page.locator(".notice")).to_contain_text("Nothing is approved yet")
+    (edited,) = office.workshop.cards(run)
+    assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.SUPERSEDED
+    expect(visitor.card(edited.pk).locator(".changed")).to_contain_text("pending")
+    expect(visitor.card(edited.pk).locator(".why")).to_contain_text("acme-approver changed the params")
+    assert status(record) == "active"
+    visitor.approve(visitor.card(edited.pk))
+    expect(visitor.card(edited.pk)).to_contain_text("Approved by")
+    office.end_grace()
+    office.await_end(run.pk)
+    assert status(record) == "pending"
+
+
+def test_wrong_values_in_the_form_are_named_and_the_card_stays(office: Office, visit: Visit) -> None:
+    record = office.workshop.record()
+    _, (card,) = waiting(office, update(record))
+    visitor = visit("approver")
+    for typed in ("{not json", '{"status": "on fire"}'):
+        visitor.page.goto(f"/approvals/{card.pk}/")
+        shown = visitor.card(card.pk)
+        shown.get_by_text("Edit…").click()
+        shown.locator("textarea[name='param.changes']").fill(typed)
+        visitor.stand_still(shown)
+        shown.get_by_role("button", name="Show the changed card").click()
+        expect(visitor.page.locator(".problem")).to_be_visible()
+        expect(visitor.page.locator("textarea[name='param.changes']")).to_have_value(typed)
+    assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
+
+
+class TestDestructive:
+    def test_approve_stays_off_until_the_count_is_typed(self, office: Office, visit: Visit) -> None:
+        records = [office.workshop.record(name=f"Lead {number}") for number in range(7)]
+        run, (card,) = waiting(office, delete(*records))
+        visitor = visit("approver")
+        visitor.open_run(run.pk)
+        shown = visitor.card(card.pk)
+        expect(shown.locator(".strip")).to_contain_text("DESTRUCTIVE")
+        expect(shown.get_by_text("show all 7")).to_be_visible()
+        approve, confirm = shown.locator(".approve-button"), shown.locator("[name=confirm]")
+        expect(approve).to_be_disabled()
+        for typed in ("6", "7 7", "seven"):
+            confirm.fill(typed)
+            expect(approve).to_be_disabled()
+        confirm.fill(" 7 ")
+        expect(approve).to_be_enabled()
+        visitor.approve(shown)
+        expect(visitor.card(card.pk)).to_contain_text("Approved by")
+        assert Record.objects.count() == 7, "it can be undone for ten seconds"
+        office.end_grace()
+        office.await_end(run.pk)
+        assert Record.objects.count() == 0
+
+    def test_the_server_refuses_a_wrong_confirmation_too(self, office: Office, visit: Visit) -> None:
+        record = office.workshop.record(name="Acme Corp")
+        run, (card,) = waiting(office, delete(record))
+        visitor = visit("approver")
+        visitor.open_run(run.pk)
+        shown = visitor.card(card.pk)
+        confirm = shown.locator("[name=confirm]")
+        confirm.fill("Acme Corp")
+        confirm.evaluate("(field) => { field.value = 'Acme Group'; }")
+        visitor.approve(shown)
+        expect(shown.locator("[data-outcome]")).to_contain_text("type 'Acme Corp' to confirm")
+        expect(shown.locator(".approve-button")).to_be_disabled()
+        assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
+        confirm.fill("Acme Corp")
+        visitor.approve(shown)
+        expect(visitor.card(card.pk)).to_contain_text("Approved by")
+        office.end_grace()
+        office.await_end(run.pk)
+        assert not Record.objects.filter(pk=record.pk).exists()
+
+
+class TestDecidedElsewhere:
+    def test_other_screens_say_at_once_who_decided(self, office: Office, visit: Visit) -> None:
+        run, (card,) = waiting(office, update(office.workshop.record()))
+        decider, on_the_run, in_the_inbox = visit("approver"), visit("admin"), visit("admin")
+        for visitor in (decider, on_the_run):
+            visitor.open_run(run.pk)
+        in_the_inbox.page.goto("/approvals/")
+        for visitor in (on_the_run, in_the_inbox):
+            expect(visitor.card(card.pk).locator(".approve-button")).to_be_visible()
+        decider.deny(decider.card(card.pk), "Not this one")
+        for visitor in (decider, on_the_run, in_the_inbox):
+            expect(visitor.card(card.pk)).to_contain_text("Denied by acme-approver")
+            expect(visitor.card(card.pk)).to_contain_text("Not this one")
+            expect(visitor.card(card.pk).locator(".approve-button")).to_have_count(0)
+            expect(visitor.page.locator("[data-pending]")).to_be_hidden()
+
+    def test_who_comes_too_late_is_told_who_decided(self, office: Office, visit: Visit) -> None:
+        _, (card,) = waiting(office, update(office.workshop.record()))
+        visitor = visit("approver")
+        visitor.page.goto(f"/approvals/{card.pk}/")
+        office.workshop.deny(card, "Not this one", by=office.member("admin"))
+        visitor.approve(visitor.card(card.pk))
+        expect(visitor.card(card.pk)).to_contain_text("Denied by acme-admin")
+        expect(visitor.page.locator("[data-announcer]")).to_contain_text("already denied by acme-admin")
+
+    def test_a_card_that_changed_meanwhile_locks_and_offers_the_new_one(self, office: Office, visit: Visit) -> None:
+        record = office.workshop.record()
+        run, (card,) = waiting(office, update(record))
+        visitor = visit("approver")
+        visitor.page.goto(f"/approvals/{card.pk}/")
+        shown = visitor.card(card.pk)
+        params = {"record_id": str(record.pk), "changes": {"status": "pending"}}
+        edited = office.workshop.edit(card, params, by=office.member("admin"))
+        visitor.approve(shown)
+        expect(shown).to_contain_text("Nothing was decided")
+        expect(shown.locator(".approve-button")).to_be_disabled()
+        shown.get_by_role("button", name="Show the new card").click()
+        expect(visitor.card(edited.pk).locator(".changed")).to_contain_text("pending")
+        assert office.workshop.cards(run) == [edited]
+
+    def test_a_viewer_sees_the_card_and_cannot_decide(self, office: Office, visit: Visit) -> None:
+        run, (card,) = waiting(office, update(office.workshop.record()))
+        visitor = visit("viewer")
+        visitor.open_run(run.pk)
+        expect(visitor.card(card.pk).locator(".sentence")).to_be_visible()
+        expect(visitor.card(card.pk).locator(".role-note")).to_be_visible()
+        expect(visitor.card(card.pk).locator(".approve-button")).to_be_hidden()
+        expect(visitor.page.get_by_role("button", name="Cancel the run")).to_have_count(0)

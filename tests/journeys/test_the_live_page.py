@@ -1,0 +1,135 @@
+"""The live panel loses no line and shows none twice, whatever happens to the page, its socket or the web."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.engine.workshop import asking, call
+from tests.journeys.awaiting import await_that
+from tests.journeys.office import Office, numbers_of
+from tests.journeys.outside import numbered
+from tests.journeys.visitor import Visitor
+from tests.model_server import Answer, Call, ModelServer
+
+pytestmark = pytest.mark.once
+
+Visit = Callable[..., Visitor]
+
+
+def gates_and_calls(*gates: str) -> list[dict[str, object]]:
+    """A pass for each gate: two reads that are done at once beside one that waits at the gate."""
+    reads = [call("utility.calculate", operation="add", a=1, b=number) for number in range(2 * len(gates))]
+    return [
+        asking(call("probe.gate", name=gate), *reads[2 * place : 2 * place + 2], text=f"Now *{gate}*.")
+        for place, gate in enumerate(gates)
+    ]
+
+
+def reached(office: Office, gate: str) -> None:
+    office.recorder.await_arrival(gate)
+
+
+def test_a_page_reloaded_in_the_middle_shows_every_line_once(office: Office, visit: Visit) -> None:
+    office.workshop.play(*gates_and_calls("one", "two", "three"))
+    for gate in ("one", "two", "three"):
+        office.recorder.hold(gate)
+    visitor = visit("operator")
+    run_id = visitor.start("Dana", "Pass three gates")
+    for gate in ("one", "two", "three"):
+        reached(office, gate)
+        visitor.page.reload()
+        expect(visitor.page.locator(".call .spinner")).to_have_count(1)
+        visitor.assert_panel_is_whole(run_id)
+        office.recorder.release(gate)
+    office.await_end(run_id)
+    visitor.assert_panel_is_whole(run_id)
+    expect(visitor.answer).to_have_text("Done.")
+
+
+def test_a_page_left_open_while_the_web_dies_heals_by_itself(office: Office, visit: Visit) -> None:
+    office.workshop.play(*gates_and_calls("one", "two", "three"))
+    for gate in ("one", "two", "three"):
+        office.recorder.hold(gate)
+    visitor = visit("operator")
+    run_id = visitor.start("Dana", "Pass three gates")
+    reached(office, "one")
+    expect(visitor.page.locator(".call .spinner")).to_have_count(1)
+    expect(visitor.lost_bar).to_be_hidden()
+    office.web.kill()
+    expect(visitor.lost_bar).to_be_visible()
+    expect(visitor.lost_bar).to_contain_text("Connection lost")
+    office.recorder.release("one")
+    reached(office, "two")
+    office.installation.start_web()
+    expect(visitor.lost_bar).to_be_hidden(timeout=20_000)
+    visitor.assert_panel_is_whole(run_id)
+    office.recorder.release("two")
+    reached(office, "three")
+    office.recorder.release("three")
+    office.await_end(run_id)
+    expect(visitor.answer).to_have_text("Done.")
+    visitor.assert_panel_is_whole(run_id)
+    heard = [message["seq"] for message in numbered(visitor.heard)]
+    assert heard == numbers_of(run_id)[-len(heard) :], "each event came once, although the socket was a new one"
+
+
+def test_a_page_open_through_1000_events_shows_every_line_once(office: Office, visit: Visit) -> None:
+    passes = [
+        asking(*[call("utility.calculate", operation="add", a=number, b=place) for place in range(100)])
+        for number in range(5)
+    ]
+    office.workshop.play(*passes)
+    office.workshop.allow_passes(10)
+    worker = office.installation.process("worker1")
+    visitor = visit("operator")
+    worker.pause()
+    run_id = visitor.start("Dana", "Calculate a lot")
+    worker.resume()
+    office.await_end(run_id)
+    assert len(numbers_of(run_id)) > 1000
+    expect(visitor.answer).to_have_text("Done.", timeout=30_000)
+    visitor.assert_panel_is_whole(run_id)
+    assert [message["seq"] for message in numbered(visitor.heard)] == numbers_of(run_id)[1:]
+
+
+def test_text_is_seen_while_the_model_writes_and_once_when_it_has(
+    office: Office, visit: Visit, model: ModelServer
+) -> None:
+    office.workshop.connect(model.url)
+    office.recorder.hold("one")
+    model.enqueue(
+        Answer(calls=(Call("probe.gate", {"name": "one"}),)),
+        Answer(text="This is *quite* a long answer, written word by word.", hold="middle"),
+    )
+    visitor = visit("operator")
+    run_id = visitor.start("Dana", "Write an answer")
+    reached(office, "one")
+    office.await_bells(run_id)
+    office.recorder.release("one")
+    model.wait_for_held()
+    expect(visitor.page.locator(".says.streaming")).to_contain_text("This is *quite*")
+    model.release()
+    office.await_end(run_id)
+    expect(visitor.answer.locator("em")).to_have_text("quite")
+    expect(visitor.page.locator(".streaming")).to_have_count(0)
+    visitor.assert_panel_is_whole(run_id)
+
+
+def test_the_lists_follow_by_themselves(office: Office, visit: Visit) -> None:
+    visitor = visit("approver")
+    visitor.page.goto("/")
+    expect(visitor.page.get_by_text("Nothing waits.")).to_be_visible()
+    office.workshop.play(asking(call("data.updateRecord", record_id=str(office.workshop.record().pk), changes={"score": 5})))
+    run = office.submit("Set the score")
+    (card,) = office.await_cards(run.pk)
+    expect(visitor.page.locator("#waiting")).to_contain_text("Update record Acme Corp")
+    expect(visitor.page.locator("[data-pending]")).to_have_text("1")
+    await_that(lambda: visitor.page.title().startswith("(1) "), "the title carries the number of waiting cards")
+    office.workshop.deny(card)
+    expect(visitor.page.get_by_text("Nothing waits.")).to_be_visible()
+    expect(visitor.page.locator("[data-pending]")).to_be_hidden()
+    office.await_end(run.pk)
+    expect(visitor.page.locator("#recent")).to_contain_text("Set the score")

@@ -1,0 +1,111 @@
+"""Without JavaScript the pages are read as they are, and everything is done with plain forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import expect
+
+from agents.models import Approval, ApprovalStatus, ToolCall
+from tests.engine.workshop import asking, call
+from tests.journeys.office import Office, run_of
+from tests.journeys.visitor import Visitor
+from tools.records.models import Record
+
+pytestmark = pytest.mark.once
+
+
+def test_a_card_is_approved_another_denied_and_the_answer_read(office: Office, visit: Callable[..., Visitor]) -> None:
+    records = [office.workshop.record(name=name) for name in ("Acme Corp", "Borealis Freight")]
+    changes = [call("data.updateRecord", record_id=str(each.pk), changes={"status": "inactive"}) for each in records]
+    office.workshop.play(asking(*changes, text="I *suggest* two changes."), answer="They are changed.")
+    visitor = visit("approver", java_script_enabled=False)
+    run_id = visitor.start("Dana", "Change two records")
+    first, second = office.await_cards(run_id, 2)
+
+    visitor.open_run(run_id)
+    expect(visitor.page.locator(".says em")).to_have_text("suggest")
+    expect(visitor.card(first.pk).locator(".sentence")).to_contain_text("Acme Corp")
+    visitor.card(first.pk).locator(".approve-button").click()
+    expect(visitor.page.locator(".notice")).to_have_text("Approved.")
+    expect(visitor.card(first.pk)).to_contain_text("Approved by acme-approver")
+    expect(visitor.card(first.pk).get_by_role("button", name="Undo")).to_be_visible()
+
+    shown = visitor.card(second.pk)
+    shown.get_by_text("Deny…").click()
+    shown.get_by_label("Reason").select_option("Wrong target")
+    shown.get_by_label("What the employee is told").fill("take another")
+    shown.get_by_role("button", name="Deny", exact=True).click()
+    expect(visitor.card(second.pk)).to_contain_text("Denied by acme-approver")
+    assert Approval.objects.get(pk=second.pk).reason == "Wrong target. take another"
+
+    office.end_grace()
+    office.await_end(run_id)
+    visitor.open_run(run_id)
+    expect(visitor.answer).to_have_text("They are changed.")
+    visitor.assert_still_panel_is_whole(run_id)
+    assert [Record.objects.get(pk=record.pk).status for record in records] == ["inactive", "active"]
+
+
+def test_a_card_is_edited_undone_and_confirmed(office: Office, visit: Callable[..., Visitor]) -> None:
+    records = [office.workshop.record(name=f"Lead {number}") for number in range(3)]
+    office.workshop.play(asking(call("data.bulkDelete", record_ids=[str(record.pk) for record in records])))
+    run_id = office.submit("Delete the leads").pk
+    (card,) = office.await_cards(run_id)
+    visitor = visit("approver", java_script_enabled=False)
+
+    visitor.page.goto("/approvals/")
+    shown = visitor.card(card.pk)
+    shown.get_by_text("Edit…").click()
+    shown.locator("textarea[name='param.record_ids']").fill("\n".join(str(record.pk) for record in records[:2]))
+    shown.get_by_role("button", name="Show the changed card").click()
+    (edited,) = office.workshop.cards(run_of(run_id))
+    expect(visitor.card(edited.pk)).to_contain_text("What changed since the earlier card")
+
+    visitor.card(edited.pk).locator("[name=confirm]").fill("3")
+    visitor.card(edited.pk).locator(".approve-button").click()
+    expect(visitor.page.get_by_role("alert")).to_contain_text("type '2' to confirm")
+    visitor.card(edited.pk).locator("[name=confirm]").fill("2")
+    visitor.card(edited.pk).locator(".approve-button").click()
+    expect(visitor.page.locator(".notice")).to_have_text("Approved.")
+
+    visitor.open_run(run_id)
+    visitor.page.get_by_role("button", name="Undo").click()
+    expect(visitor.page.locator(".notice")).to_contain_text("Undone")
+    (again,) = office.workshop.cards(run_of(run_id))
+    assert Approval.objects.get(pk=edited.pk).status == ApprovalStatus.SUPERSEDED
+    visitor.card(again.pk).locator("[name=confirm]").fill("2")
+    visitor.card(again.pk).locator(".approve-button").click()
+    expect(visitor.page.locator(".notice")).to_have_text("Approved.")
+    office.end_grace()
+    office.await_end(run_id)
+    assert list(Record.objects.values_list("name", flat=True)) == ["Lead 2"]
+    assert ToolCall.objects.get(run_id=run_id).attempts == 1
+
+
+def test_a_run_is_cancelled_told_more_and_continued(office: Office, visit: Callable[..., Visitor]) -> None:
+    office.workshop.play(answer="Here I am.")
+    visitor = visit("operator", java_script_enabled=False)
+    run_id = visitor.start("Dana", "Say something")
+    office.await_end(run_id)
+    visitor.open_run(run_id)
+    visitor.page.get_by_label("Tell Dana something more").fill("And once more")
+    visitor.page.get_by_role("button", name="Send").click()
+    office.await_end(run_id)
+    visitor.open_run(run_id)
+    expect(visitor.page.locator(".told")).to_contain_text("And once more")
+    visitor.page.get_by_role("button", name="Continue with").click()
+    office.await_end(run_id)
+
+    office.recorder.hold("gate")
+    office.workshop.play(asking(call("probe.gate", name="gate")))
+    waiting = visitor.start("Dana", "Wait at a gate")
+    office.recorder.await_arrival("gate")
+    visitor.open_run(waiting)
+    visitor.page.get_by_role("button", name="Cancel the run").click()
+    expect(visitor.page.locator(".notice")).to_have_text("Cancelling.")
+    office.recorder.release("gate")
+    assert office.await_end(waiting).status == "cancelled"
+    visitor.open_run(waiting)
+    expect(visitor.page.locator("[data-badge]")).to_have_text("Cancelled")

@@ -1,0 +1,151 @@
+"""A person in a browser of their own: what they do, what they see, and whatever goes wrong on their pages."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from playwright.sync_api import BrowserContext, ConsoleMessage, Dialog, Locator, Page, Request, Response, expect
+from playwright.sync_api import WebSocket as PageSocket
+
+from tests.journeys.awaiting import await_that
+from tests.journeys.office import lines_of
+
+# What a browser says of itself when a request is refused or a server is away: tests look at these on their own.
+OF_THE_NETWORK = ("Failed to load resource", "WebSocket connection to")
+STANDS_STILL_S = 0.45
+PANEL_LINES = "() => [...document.querySelectorAll('#panel > li')].map((line) => Number(line.dataset.seq ?? -1))"
+STILL = """(card) => {
+  const top = card.getBoundingClientRect().top + scrollY;
+  if (card.seenAt?.top !== top) card.seenAt = { top, at: performance.now() };
+  return performance.now() - card.seenAt.at;
+}"""
+
+
+class Visitor:
+    """One browser context with one page.
+
+    Attributes:
+        heard: every message of a run's socket, in the order in which they came.
+        sent: method and path of every request.
+    """
+
+    def __init__(self, context: BrowserContext, url: str) -> None:
+        self._url = url
+        self.heard: list[dict[str, Any]] = []
+        self.sent: list[str] = []
+        self._complaints: list[str] = []
+        self.page: Page = context.new_page()
+        self.page.on("console", self._note_console)
+        self.page.on("pageerror", lambda error: self._complaints.append(f"error: {error}"))
+        self.page.on("dialog", self._note_dialog)
+        self.page.on("request", self._note_request)
+        self.page.on("response", self._note_response)
+        self.page.on("websocket", self._listen)
+
+    # What they do
+
+    def log_in(self, username: str, password: str) -> None:
+        self.page.goto("/login/")
+        self.page.get_by_label("Username").fill(username)
+        self.page.get_by_label("Password").fill(password)
+        self.page.get_by_role("button", name="Log in").click()
+        expect(self.page.get_by_role("button", name=f"Log out {username}")).to_be_visible()
+
+    def start(self, employee: str, task: str) -> int:
+        """Hands the task over with the form; returns the run's id."""
+        self.choose(employee)
+        self.page.locator("textarea[name=task]").fill(task)
+        self.page.get_by_role("button", name="Start", exact=True).click()
+        return self.run_id()
+
+    def choose(self, employee: str) -> None:
+        """Selects the employee in the form of the start page."""
+        self.page.goto("/")
+        field = self.page.locator("select[name=employee]")
+        options = field.locator("option").all_text_contents()
+        field.select_option(label=next(option for option in options if option.startswith(employee)))
+
+    def open_run(self, run_id: int) -> None:
+        self.page.goto(f"/runs/{run_id}/")
+
+    def approve(self, card: Locator) -> None:
+        """Presses Approve once the card has stood still for longer than it is inert."""
+        self.stand_still(card)
+        card.locator(".approve-button").click()
+
+    def deny(self, card: Locator, reason: str) -> None:
+        card.get_by_text("Deny…").click()
+        card.get_by_label("What the employee is told").fill(reason)
+        self.stand_still(card)
+        card.get_by_role("button", name="Deny", exact=True).click()
+
+    def stand_still(self, card: Locator) -> None:
+        """Waits until the card has not moved for a moment, as a person does who aims."""
+        await_that(lambda: card.evaluate(STILL) > STANDS_STILL_S * 1000, "the card stands still")
+
+    # What they see
+
+    def run_id(self) -> int:
+        """The run whose page this is."""
+        self.page.wait_for_url(re.compile(r"/runs/\d+/"))
+        found = re.search(r"/runs/(\d+)/", self.page.url)
+        assert found is not None
+        return int(found[1])
+
+    def card(self, approval_id: int) -> Locator:
+        return self.page.locator(f"#card-{approval_id}")
+
+    @property
+    def open_cards(self) -> Locator:
+        return self.page.locator("article.card[data-open]")
+
+    @property
+    def answer(self) -> Locator:
+        return self.page.locator(".answer")
+
+    @property
+    def lost_bar(self) -> Locator:
+        return self.page.locator("[data-lost]")
+
+    def panel_lines(self) -> list[int]:
+        """The numbers of the panel's lines from top to bottom; -1 for text that still streams."""
+        numbers: list[int] = self.page.evaluate(PANEL_LINES)
+        return numbers
+
+    def assert_panel_is_whole(self, run_id: int) -> None:
+        """Every line is there once, in its place, as the database has it."""
+        await_that(lambda: self.panel_lines() == lines_of(run_id), f"the panel {self.panel_lines()} is whole", 10)
+
+    def assert_still_panel_is_whole(self, run_id: int) -> None:
+        """The same for a page without scripts, which does not change while it is looked at."""
+        lines = self.page.locator("#panel > li")
+        assert [int(line.get_attribute("data-seq") or -1) for line in lines.all()] == lines_of(run_id)
+
+    def assert_unharmed(self) -> None:
+        """No script error, no dialog, nothing refused by the page's policy, no request to anywhere else."""
+        assert not self._complaints, self._complaints
+
+    # What goes on behind the page
+
+    def _listen(self, socket: PageSocket) -> None:
+        if "/ws/runs/" in socket.url:
+            socket.on("framereceived", lambda frame: self.heard.append(json.loads(frame)))
+
+    def _note_console(self, message: ConsoleMessage) -> None:
+        if message.type == "error" and not message.text.startswith(OF_THE_NETWORK):
+            self._complaints.append(message.text)
+
+    def _note_dialog(self, dialog: Dialog) -> None:
+        self._complaints.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def _note_request(self, request: Request) -> None:
+        self.sent.append(f"{request.method} {request.url.removeprefix(self._url)}")
+        if not request.url.startswith((self._url, "data:")):
+            self._complaints.append(f"request to {request.url}")
+
+    def _note_response(self, response: Response) -> None:
+        if response.status >= 500 or (response.status >= 400 and "/static/" in response.url):
+            self._complaints.append(f"{response.status} {response.url}")
