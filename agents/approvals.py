@@ -275,7 +275,11 @@ def next_card(card: Approval) -> Approval | None:
 def _deciding(member: Membership, approval_id: int) -> Iterator[tuple[Recording, Approval]]:
     """Lock the run, then read the card: nobody else decides meanwhile."""
     _demand_approver(member)
-    with recording(_find(member, approval_id).run_id) as record:
+    own = Approval.objects.filter(organization_id=member.organization_id, pk=approval_id)
+    run_id = own.values_list("run_id", flat=True).first()
+    if run_id is None:
+        raise _unknown(approval_id)
+    with recording(run_id) as record:
         yield record, _find(member, approval_id)
 
 
@@ -283,8 +287,12 @@ def _find(member: Membership, approval_id: int) -> Approval:
     own = Approval.objects.filter(organization_id=member.organization_id, pk=approval_id)
     card = own.select_related("tool_call", "decided_by").first()
     if card is None:
-        raise NotFound(f"there is no approval {approval_id}")
+        raise _unknown(approval_id)
     return card
+
+
+def _unknown(approval_id: int) -> NotFound:
+    return NotFound(f"there is no approval {approval_id}")
 
 
 def _fresh(approval_id: int) -> Approval:

@@ -114,6 +114,6 @@ def starting(run: Run) -> Iterator[Recording]:
 def brief(result: dict[str, Any]) -> dict[str, Any]:
     """A result as an event carries it: data beyond 4 KB is left on the call and marked `truncated`."""
     told = {key: result[key] for key in ("success", "summary", "data", "markdown", "error", "metadata")}
-    if len(canonical_json([told["data"], told["markdown"]])) > MOST_DATA_BYTES:
+    if len(canonical_json([told["data"], told["markdown"]]).encode()) > MOST_DATA_BYTES:
         told.update(data=None, markdown="", truncated=True)
     return told

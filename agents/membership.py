@@ -7,8 +7,9 @@ from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from .models import ApiToken, Membership
 
@@ -56,8 +57,8 @@ def member_with_token(secret: str) -> Membership | None:
     token = known.select_related("membership__organization", "membership__user").first()
     if token is None:
         return None
-    long_ago = Q(last_used_at=None) | Q(last_used_at__lt=Now() - USE_NOTED_EVERY)
-    ApiToken.objects.filter(long_ago, pk=token.pk).update(last_used_at=Now())
+    if token.last_used_at is None or token.last_used_at < timezone.now() - USE_NOTED_EVERY:
+        ApiToken.objects.filter(pk=token.pk).update(last_used_at=Now())
     return token.membership
 
 

@@ -87,7 +87,9 @@ def _overdue() -> "QuerySet[Run, int]":
 
 def _end_overdue(run_id: int) -> bool:
     with recording(run_id, wait=False) as record:
-        if record.run.status not in (RunStatus.QUEUED, RunStatus.WAITING):
+        run = record.run
+        is_late = run.deadline_at is not None and run.deadline_at <= record.now
+        if run.status not in (RunStatus.QUEUED, RunStatus.WAITING) or not is_late:
             return False
         turns.end(record, Ending(ExitReason.DEADLINE))
         return True

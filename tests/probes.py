@@ -175,14 +175,19 @@ class Clock(Tool):
 
 
 class Report(Tool):
-    """A read that reports progress."""
+    """A read that reports progress, and may then hold at a gate."""
 
     name = "probe.progress"
     description = "Reports progress."
     level = Level.READ
 
+    class Params(BaseModel):
+        gate: str = ""
+
     def execute(self, params: Any, context: ToolContext) -> ToolResult:
         context.progress(0.5, "half")
+        if params.gate:
+            reach(params.gate)
         return ToolResult.ok({}, "Reported")
 
 
@@ -210,6 +215,7 @@ class Announce(Effect):
 
     class Params(BaseModel):
         record_id: int
+        to: str = ""
 
     def preview(self, params: Any, context: ToolContext) -> Preview:
         record = record_of(params, context)
@@ -251,6 +257,17 @@ class Spoil(Rename):
         return done
 
 
+class Crowded(Rename):
+    """A transactional write whose preview meets a deadlock when it locks its target."""
+
+    name = "probe.crowded"
+
+    def preview(self, params: Any, context: ToolContext) -> Preview:
+        if connection.in_atomic_block:
+            raise OperationalError("deadlock detected")
+        return super().preview(params, context)
+
+
 class Visit(Tool):
     """A read that reaches a host chosen by its params, and fails as it is told to."""
 
@@ -270,6 +287,20 @@ class Visit(Tool):
         if params.code:
             raise ToolError(ErrorCode(params.code), f"failed with {params.code}")
         return ToolResult.ok({"host": params.host}, f"Visited {params.host}")
+
+
+class TongueTied(Tool):
+    """A read that cannot say what it does."""
+
+    name = "probe.tongueTied"
+    description = "Stays silent."
+    level = Level.READ
+
+    def running_summary(self, params: Any) -> str:
+        raise RuntimeError("the secret is hunter2")
+
+    def execute(self, params: Any, context: ToolContext) -> ToolResult:
+        return ToolResult.ok({}, "Done in silence")
 
 
 class Big(Tool):
@@ -301,6 +332,8 @@ PROBES = (
     FailingEffect,
     Announce,
     Spoil,
+    Crowded,
     Visit,
+    TongueTied,
     Big,
 )

@@ -48,6 +48,10 @@ class Claim:
         """The next step may take so long; the heartbeat keeps the lease meanwhile."""
         self.moves_by = time.monotonic() + seconds + timing().slack_s
 
+    def holds(self, run: Run) -> bool:
+        """True if the run, read under its lock, is still this driver's."""
+        return run.status == RunStatus.RUNNING and run.lease_epoch == self.epoch and run.lease_owner == OWNER
+
     @contextmanager
     def recording(self) -> Iterator[Recording]:
         """A transaction on the run that this claim holds.
@@ -56,8 +60,7 @@ class Claim:
             LeaseLost: it does not hold it any more.
         """
         with recording(self.run_id) as record:
-            run = record.run
-            if run.status != RunStatus.RUNNING or run.lease_epoch != self.epoch or run.lease_owner != OWNER:
+            if not self.holds(record.run):
                 raise LeaseLost(f"run {self.run_id}, epoch {self.epoch}")
             yield record
 
@@ -147,24 +150,22 @@ class _Heartbeat(threading.Thread):
         for lost in [each for each in held if each.gives_up]:
             give_back(lost)
             self.remove(lost)
-        alive = {each.run_id: each for each in held if time.monotonic() < each.moves_by and not each.gives_up}
+        alive = [each for each in held if time.monotonic() < each.moves_by and not each.gives_up]
         with transaction.atomic():
-            free = Run.objects.select_for_update(skip_locked=True, no_key=True).filter(pk__in=alive)
-            rows = list(free.order_by("pk").values_list("pk", "lease_owner", "lease_epoch", "status"))
-            mine = [
-                pk
-                for pk, owner, epoch, status in rows
-                if owner == OWNER and epoch == alive[pk].epoch and status == RunStatus.RUNNING
-            ]
-            Run.objects.filter(pk__in=mine).update(lease_expires_at=Now() + timing().lease)
-        for pk in {row[0] for row in rows} - set(mine):
-            alive[pk].stopped.set()
+            free = Run.objects.select_for_update(skip_locked=True, no_key=True)
+            found = free.filter(pk__in={each.run_id for each in alive}).order_by("pk")
+            rows = {pk: row for pk, *row in found.values_list("pk", "lease_owner", "lease_epoch", "status")}
+            mine = [each for each in alive if rows.get(each.run_id) == [OWNER, each.epoch, RunStatus.RUNNING]]
+            Run.objects.filter(pk__in={each.run_id for each in mine}).update(lease_expires_at=Now() + timing().lease)
+        for lost in [each for each in alive if each.run_id in rows and each not in mine]:
+            lost.stopped.set()
 
     def _stop_cancelled(self, held: list[Claim]) -> None:
-        by_run = {each.run_id: each for each in held}
-        cancelled = Run.objects.filter(pk__in=by_run, cancel_requested_at__isnull=False)
-        for pk in cancelled.values_list("pk", flat=True):
-            by_run[pk].stopped.set()
+        runs = Run.objects.filter(pk__in={each.run_id for each in held}, cancel_requested_at__isnull=False)
+        cancelled = set(runs.values_list("pk", flat=True))
+        for each in held:
+            if each.run_id in cancelled:
+                each.stopped.set()
 
 
 _going_down = threading.Event()

@@ -24,8 +24,8 @@ from agents.models import (
     ToolCall,
 )
 from agents.models.tool_call import new_idempotency_key
-from agents.providers import ProviderConfig, provider_for
-from agents.providers.base import ModelRequest, ModelResponse, ProviderError, RequestedCall
+from agents.providers.base import ModelRequest, ModelResponse, ProviderConfig, ProviderError, RequestedCall
+from agents.providers.choice import provider_for
 from agents.statements import insert
 from tools.contract import ErrorCode, ToolError, ToolResult, fingerprint, format_error
 from tools.toolbox.permissions import Decision

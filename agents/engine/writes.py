@@ -61,33 +61,27 @@ class _Approved:
 
 
 def run_approved(held: lease.Claim) -> Turn:
-    """Start the approved calls whose grace is over, in the order of their requests, and find the next move."""
+    """Start the first of the approved calls whose grace is over, and find the next move."""
+    waiting = Approval.objects.filter(run_id=held.run_id, status=ApprovalStatus.APPROVED, start_after__lte=Now())
+    card = waiting.select_related("tool_call", "decided_by").order_by("tool_call").first()
+    if card is None or held.stopped.is_set():
+        with held.recording() as record:
+            return turns.settle(record, held)
     place = workplace(held.run_id)
-    due = Approval.objects.filter(run_id=held.run_id, status=ApprovalStatus.APPROVED, start_after__lte=Now())
-    for card in due.select_related("tool_call", "decided_by").order_by("tool_call"):
-        if held.stopped.is_set():
-            break
-        call = card.tool_call
-        tool, verdict = place.judge(call.tool, call.params)
-        _start(held, _Approved(place, call, card, tool, verdict))
-    with held.recording() as record:
-        return turns.settle(record, held)
-
-
-def _start(held: lease.Claim, due: _Approved) -> None:
+    tool, verdict = place.judge(card.tool_call.tool, card.tool_call.params)
+    due = _Approved(place, card.tool_call, card, tool, verdict)
     held.expects(2 * timeout_of(due.call))
-    if due.tool is not None and due.tool.transactional and due.fits and due.verdict.error is None:
-        _run_inside_transaction(held, due, due.tool)
-    else:
-        _run_outside(held, due)
+    if tool is not None and tool.transactional and due.fits and verdict.error is None:
+        return _run_inside_transaction(held, due, tool)
+    return _run_outside(held, due)
 
 
-def _run_outside(held: lease.Claim, due: _Approved) -> None:
+def _run_outside(held: lease.Claim, due: _Approved) -> Turn:
     """A write beyond our database: the intent is committed first, then the tool runs, then its result is recorded."""
     effect = _current_effect(due)
     with held.recording() as record:
         if not _may_start(record, due, effect):
-            return
+            return turns.settle(record, held)
         ToolCall.objects.filter(pk=due.call.pk, status=CallStatus.APPROVED).update(
             status=CallStatus.EXECUTING,
             exec_epoch=held.epoch,
@@ -98,7 +92,7 @@ def _run_outside(held: lease.Claim, due: _Approved) -> None:
         publish_start(record, due.call)
         _audit_execution(record, due)
     done = run_alone(due.place, due.call, partial(_report_late, held, due.call))
-    _record_done(held, due.call, done)
+    return _record_done(held, due.call, done)
 
 
 def _current_effect(due: _Approved) -> Effect | ToolError:
@@ -159,22 +153,23 @@ def _audit_execution(record: Recording, due: _Approved) -> None:
     )
 
 
-def _run_inside_transaction(held: lease.Claim, due: _Approved, tool: Tool) -> None:
+def _run_inside_transaction(held: lease.Claim, due: _Approved, tool: Tool) -> Turn:
     """A write on our own database: guards, effect, result and lines are one commit, so it happens exactly once."""
     for attempt in range(1, _TRIES + 1):
         try:
             with held.recording() as record:
-                _attempt(record, held, due, tool)
-            return
+                _attempt(record, due, tool)
+                return turns.settle(record, held)
         except OperationalError:
             if attempt == _TRIES:
                 break
     with held.recording() as record:
         error = ToolError(ErrorCode.OPERATION_FAILED, "The database was busy; nothing was changed.", attempted=False)
         _refuse_busy(record, due, error)
+        return turns.settle(record, held)
 
 
-def _attempt(record: Recording, held: lease.Claim, due: _Approved, tool: Tool) -> None:
+def _attempt(record: Recording, due: _Approved, tool: Tool) -> None:
     call = due.call
     list(Approval.objects.select_for_update().filter(pk=due.card.pk).values_list("pk"))
     context = due.place.context(call)
@@ -191,8 +186,8 @@ def _attempt(record: Recording, held: lease.Claim, due: _Approved, tool: Tool) -
     duration_ms = int(result.metadata.get("duration_ms", 0))
     ToolCall.objects.filter(pk=call.pk, status=CallStatus.APPROVED).update(
         attempts=1,
-        exec_epoch=held.epoch,
-        started_at=Now(),
+        exec_epoch=record.run.lease_epoch,
+        started_at=record.now,
         **ended(record, call, result, duration_ms),
     )
     publish_result(record, call, result, duration_ms)
@@ -226,17 +221,17 @@ def _refuse_busy(record: Recording, due: _Approved, error: ToolError) -> None:
             publish_result(record, due.call, ToolResult.failed(error), 0)
 
 
-def _record_done(held: lease.Claim, call: ToolCall, done: Finished) -> None:
+def _record_done(held: lease.Claim, call: ToolCall, done: Finished) -> Turn:
     """Record what an external write reported, whoever drives the run by now: its effect is a fact."""
     with recording(held.run_id) as record:
+        error = done.result.error
         if record.run.lease_epoch != held.epoch:
             _settle_late(record, held, call, done.result)
-            return
-        if not done.result.success and done.result.error and not done.result.error.is_definite:
-            lose_outcome(record, call, done.result.error.message)
-            return
-        if not record_result(record, call, Execution(held.epoch, done.result, done.duration_ms)):
+        elif error is not None and not error.is_definite:
+            lose_outcome(record, call, error.message)
+        elif not record_result(record, call, Execution(held.epoch, done.result, done.duration_ms)):
             _settle_late(record, held, call, done.result)
+        return turns.settle(record, held) if held.holds(record.run) else turns.LEAVE
 
 
 def _report_late(held: lease.Claim, call: ToolCall, _key: int, result: ToolResult) -> None:

@@ -16,7 +16,8 @@ from django.db.migrations.executor import MigrationExecutor
 from agents.engine.toolbox import installed_toolbox
 from agents.liveness import SWEEPER, WORKER, living
 from agents.models import ModelProvider, ProviderKind
-from agents.providers import ProviderConfig, ProviderError, provider_for
+from agents.providers.base import ProviderConfig, ProviderError
+from agents.providers.choice import provider_for
 
 KEY_FILES = ("secret_key", "encryption_key")
 SQLITE_FULL = 2

@@ -10,7 +10,6 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
@@ -19,439 +18,960 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name='Organization',
+            name="Organization",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=120)),
-                ('slug', models.SlugField(unique=True)),
-                ('four_eyes', models.BooleanField(default=False, help_text='Whoever started a run may not decide its cards; somebody else has to.')),
-                ('card_days', models.PositiveSmallIntegerField(default=7, help_text='Days after which an undecided card expires.')),
-                ('plan_features', models.JSONField(blank=True, default=list, help_text='Features of the plan, a list of names.')),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=120)),
+                ("slug", models.SlugField(unique=True)),
+                (
+                    "four_eyes",
+                    models.BooleanField(
+                        default=False, help_text="Whoever started a run may not decide its cards; somebody else has to."
+                    ),
+                ),
+                (
+                    "card_days",
+                    models.PositiveSmallIntegerField(
+                        default=7, help_text="Days after which an undecided card expires."
+                    ),
+                ),
+                (
+                    "plan_features",
+                    models.JSONField(blank=True, default=list, help_text="Features of the plan, a list of names."),
+                ),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
             options={
-                'ordering': ('name',),
+                "ordering": ("name",),
             },
         ),
         migrations.CreateModel(
-            name='AuditHead',
+            name="AuditHead",
             fields=[
-                ('organization', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, serialize=False, to='agents.organization')),
-                ('seq', models.PositiveBigIntegerField(default=0)),
-                ('hash', models.CharField(blank=True, max_length=64)),
+                (
+                    "organization",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        serialize=False,
+                        to="agents.organization",
+                    ),
+                ),
+                ("seq", models.PositiveBigIntegerField(default=0)),
+                ("hash", models.CharField(blank=True, max_length=64)),
             ],
         ),
         migrations.CreateModel(
-            name='Membership',
+            name="Membership",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('role', models.CharField(choices=[('viewer', 'Viewer: reads'), ('operator', 'Operator: starts, messages, cancels'), ('approver', 'Approver: also decides cards'), ('admin', 'Admin: also configures')], default='viewer', max_length=10)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('organization', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='memberships', to='agents.organization')),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='memberships', to=settings.AUTH_USER_MODEL)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "role",
+                    models.CharField(
+                        choices=[
+                            ("viewer", "Viewer: reads"),
+                            ("operator", "Operator: starts, messages, cancels"),
+                            ("approver", "Approver: also decides cards"),
+                            ("admin", "Admin: also configures"),
+                        ],
+                        default="viewer",
+                        max_length=10,
+                    ),
+                ),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "organization",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="memberships",
+                        to="agents.organization",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="memberships",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'ordering': ('organization', 'user'),
+                "ordering": ("organization", "user"),
             },
         ),
         migrations.CreateModel(
-            name='ApiToken',
+            name="ApiToken",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=80)),
-                ('hash', models.CharField(editable=False, max_length=64, unique=True)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('last_used_at', models.DateTimeField(editable=False, null=True)),
-                ('revoked_at', models.DateTimeField(blank=True, null=True)),
-                ('membership', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='api_tokens', to='agents.membership')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=80)),
+                ("hash", models.CharField(editable=False, max_length=64, unique=True)),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("last_used_at", models.DateTimeField(editable=False, null=True)),
+                ("revoked_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "membership",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="api_tokens", to="agents.membership"
+                    ),
+                ),
             ],
             options={
-                'ordering': ('-id',),
+                "ordering": ("-id",),
             },
         ),
         migrations.CreateModel(
-            name='ModelProvider',
+            name="ModelProvider",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=80)),
-                ('kind', models.CharField(choices=[('openai', 'OpenAI or compatible'), ('scripted', 'Script (no model)')], default='openai', max_length=10)),
-                ('base_url', models.CharField(blank=True, help_text="Where the model is, e.g. http://localhost:8080/v1. Empty: the provider's own address.", max_length=300, validators=[django.core.validators.RegexValidator('^https?://[^\\s/?#]+(/[^\\s?#]*)?$', 'an address such as http://localhost:8080/v1')])),
-                ('api_key', agents.models.encrypted.EncryptedTextField(blank=True, default='', help_text='Kept encrypted and never shown again.')),
-                ('script', models.TextField(blank=True, help_text='For a scripted provider: the YAML that it plays.')),
-                ('timeout_s', models.PositiveSmallIntegerField(default=120, help_text='Seconds that one answer may take.')),
-                ('is_active', models.BooleanField(default=True)),
-                ('organization', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='model_providers', to='agents.organization')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=80)),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("openai", "OpenAI or compatible"), ("scripted", "Script (no model)")],
+                        default="openai",
+                        max_length=10,
+                    ),
+                ),
+                (
+                    "base_url",
+                    models.CharField(
+                        blank=True,
+                        help_text="Where the model is, e.g. http://localhost:8080/v1. Empty: the provider's own address.",
+                        max_length=300,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                "^https?://[^\\s/?#]+(/[^\\s?#]*)?$", "an address such as http://localhost:8080/v1"
+                            )
+                        ],
+                    ),
+                ),
+                (
+                    "api_key",
+                    agents.models.encrypted.EncryptedTextField(
+                        blank=True, default="", help_text="Kept encrypted and never shown again."
+                    ),
+                ),
+                ("script", models.TextField(blank=True, help_text="For a scripted provider: the YAML that it plays.")),
+                (
+                    "timeout_s",
+                    models.PositiveSmallIntegerField(default=120, help_text="Seconds that one answer may take."),
+                ),
+                ("is_active", models.BooleanField(default=True)),
+                (
+                    "organization",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="model_providers",
+                        to="agents.organization",
+                    ),
+                ),
             ],
             options={
-                'ordering': ('name',),
+                "ordering": ("name",),
             },
         ),
         migrations.CreateModel(
-            name='Employee',
+            name="Employee",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=80)),
-                ('job_title', models.CharField(blank=True, max_length=120)),
-                ('instructions', models.TextField(blank=True, help_text='What this employee is told before every task.')),
-                ('mode', models.CharField(default='general', help_text='The set of tools that it works with.', max_length=40)),
-                ('model', models.CharField(blank=True, help_text="The model's name as its provider knows it.", max_length=120)),
-                ('max_passes', models.PositiveSmallIntegerField(default=5, help_text='How often it may ask the model for one task, 1 to 100.')),
-                ('run_minutes', models.PositiveIntegerField(blank=True, help_text='Minutes after which an unfinished run is ended; empty: never.', null=True)),
-                ('capabilities', models.JSONField(blank=True, default=list, help_text='Capabilities that tools may ask for.')),
-                ('example_tasks', models.JSONField(blank=True, default=list, help_text='Tasks that the start page offers.')),
-                ('is_active', models.BooleanField(default=True)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('organization', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='employees', to='agents.organization')),
-                ('provider', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='employees', to='agents.modelprovider')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=80)),
+                ("job_title", models.CharField(blank=True, max_length=120)),
+                (
+                    "instructions",
+                    models.TextField(blank=True, help_text="What this employee is told before every task."),
+                ),
+                (
+                    "mode",
+                    models.CharField(
+                        default="general", help_text="The set of tools that it works with.", max_length=40
+                    ),
+                ),
+                (
+                    "model",
+                    models.CharField(
+                        blank=True, help_text="The model's name as its provider knows it.", max_length=120
+                    ),
+                ),
+                (
+                    "max_passes",
+                    models.PositiveSmallIntegerField(
+                        default=5, help_text="How often it may ask the model for one task, 1 to 100."
+                    ),
+                ),
+                (
+                    "run_minutes",
+                    models.PositiveIntegerField(
+                        blank=True, help_text="Minutes after which an unfinished run is ended; empty: never.", null=True
+                    ),
+                ),
+                (
+                    "capabilities",
+                    models.JSONField(blank=True, default=list, help_text="Capabilities that tools may ask for."),
+                ),
+                (
+                    "example_tasks",
+                    models.JSONField(blank=True, default=list, help_text="Tasks that the start page offers."),
+                ),
+                ("is_active", models.BooleanField(default=True)),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "organization",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="employees", to="agents.organization"
+                    ),
+                ),
+                (
+                    "provider",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="employees", to="agents.modelprovider"
+                    ),
+                ),
             ],
             options={
-                'ordering': ('name',),
+                "ordering": ("name",),
             },
         ),
         migrations.CreateModel(
-            name='Run',
+            name="Run",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('origin', models.CharField(choices=[('task', 'Task'), ('schedule', 'Schedule'), ('delegate', 'Delegated'), ('mcp', 'MCP'), ('manual', 'By hand')], default='task', max_length=10)),
-                ('client_request_id', models.CharField(blank=True, max_length=200)),
-                ('title', models.CharField(blank=True, max_length=200)),
-                ('task', models.TextField()),
-                ('mode', models.CharField(default='general', max_length=40)),
-                ('status', models.CharField(choices=[('queued', 'Queued'), ('running', 'Running'), ('waiting', 'Waiting for a decision'), ('needs_attention', 'Needs attention'), ('succeeded', 'Succeeded'), ('failed', 'Failed'), ('cancelled', 'Cancelled')], default='queued', max_length=16)),
-                ('exit_reason', models.CharField(blank=True, choices=[('final_answer', 'Answered'), ('all_tools_duplicate', 'Asked only for what it had already done'), ('max_passes', 'Used up its passes'), ('cancelled', 'Cancelled'), ('denied_repeatedly', 'Denied repeatedly'), ('budget_exhausted', 'Budget used up'), ('provider_error', 'The model could not be reached'), ('deadline', 'Took too long'), ('crash_loop', 'Its worker died again and again'), ('internal_error', 'Internal error')], max_length=24)),
-                ('answer', models.TextField(blank=True)),
-                ('problem', models.TextField(blank=True, help_text='What went wrong, in words for a person.')),
-                ('lease_owner', models.CharField(blank=True, max_length=64)),
-                ('lease_epoch', models.PositiveIntegerField(default=0)),
-                ('lease_expires_at', models.DateTimeField(null=True)),
-                ('next_wake_at', models.DateTimeField(null=True)),
-                ('hinted_at', models.DateTimeField(null=True)),
-                ('cancel_requested_at', models.DateTimeField(null=True)),
-                ('deadline_at', models.DateTimeField(null=True)),
-                ('patience_since', models.DateTimeField(null=True)),
-                ('patience_tries', models.PositiveSmallIntegerField(default=0)),
-                ('crash_count', models.PositiveSmallIntegerField(default=0)),
-                ('pass_number', models.PositiveSmallIntegerField(default=0)),
-                ('asked_pass', models.PositiveSmallIntegerField(default=0)),
-                ('max_passes', models.PositiveSmallIntegerField(default=5)),
-                ('next_event_seq', models.PositiveIntegerField(default=1)),
-                ('messages_heard', models.PositiveIntegerField(default=0)),
-                ('message_count', models.PositiveIntegerField(default=1)),
-                ('input_tokens', models.PositiveIntegerField(default=0)),
-                ('output_tokens', models.PositiveIntegerField(default=0)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('started_at', models.DateTimeField(null=True)),
-                ('finished_at', models.DateTimeField(null=True)),
-                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('employee', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='agents.employee')),
-                ('organization', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='runs', to='agents.organization')),
-                ('parent', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='children', to='agents.run')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "origin",
+                    models.CharField(
+                        choices=[
+                            ("task", "Task"),
+                            ("schedule", "Schedule"),
+                            ("delegate", "Delegated"),
+                            ("mcp", "MCP"),
+                            ("manual", "By hand"),
+                        ],
+                        default="task",
+                        max_length=10,
+                    ),
+                ),
+                ("client_request_id", models.CharField(blank=True, max_length=200)),
+                ("title", models.CharField(blank=True, max_length=200)),
+                ("task", models.TextField()),
+                ("mode", models.CharField(default="general", max_length=40)),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("queued", "Queued"),
+                            ("running", "Running"),
+                            ("waiting", "Waiting for a decision"),
+                            ("needs_attention", "Needs attention"),
+                            ("succeeded", "Succeeded"),
+                            ("failed", "Failed"),
+                            ("cancelled", "Cancelled"),
+                        ],
+                        default="queued",
+                        max_length=16,
+                    ),
+                ),
+                (
+                    "exit_reason",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            ("final_answer", "Answered"),
+                            ("all_tools_duplicate", "Asked only for what it had already done"),
+                            ("max_passes", "Used up its passes"),
+                            ("cancelled", "Cancelled"),
+                            ("denied_repeatedly", "Denied repeatedly"),
+                            ("budget_exhausted", "Budget used up"),
+                            ("provider_error", "The model could not be reached"),
+                            ("deadline", "Took too long"),
+                            ("crash_loop", "Its worker died again and again"),
+                            ("internal_error", "Internal error"),
+                        ],
+                        max_length=24,
+                    ),
+                ),
+                ("answer", models.TextField(blank=True)),
+                ("problem", models.TextField(blank=True, help_text="What went wrong, in words for a person.")),
+                ("lease_owner", models.CharField(blank=True, max_length=64)),
+                ("lease_epoch", models.PositiveIntegerField(default=0)),
+                ("lease_expires_at", models.DateTimeField(null=True)),
+                ("next_wake_at", models.DateTimeField(null=True)),
+                ("hinted_at", models.DateTimeField(null=True)),
+                ("cancel_requested_at", models.DateTimeField(null=True)),
+                ("deadline_at", models.DateTimeField(null=True)),
+                ("patience_since", models.DateTimeField(null=True)),
+                ("patience_tries", models.PositiveSmallIntegerField(default=0)),
+                ("crash_count", models.PositiveSmallIntegerField(default=0)),
+                ("pass_number", models.PositiveSmallIntegerField(default=0)),
+                ("asked_pass", models.PositiveSmallIntegerField(default=0)),
+                ("max_passes", models.PositiveSmallIntegerField(default=5)),
+                ("next_event_seq", models.PositiveIntegerField(default=1)),
+                ("messages_heard", models.PositiveIntegerField(default=0)),
+                ("message_count", models.PositiveIntegerField(default=1)),
+                ("input_tokens", models.PositiveIntegerField(default=0)),
+                ("output_tokens", models.PositiveIntegerField(default=0)),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("started_at", models.DateTimeField(null=True)),
+                ("finished_at", models.DateTimeField(null=True)),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "employee",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="runs", to="agents.employee"
+                    ),
+                ),
+                (
+                    "organization",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="runs", to="agents.organization"
+                    ),
+                ),
+                (
+                    "parent",
+                    models.ForeignKey(
+                        null=True, on_delete=django.db.models.deletion.PROTECT, related_name="children", to="agents.run"
+                    ),
+                ),
             ],
             options={
-                'ordering': ('-id',),
+                "ordering": ("-id",),
             },
         ),
         migrations.CreateModel(
-            name='Pass',
+            name="Pass",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.PositiveSmallIntegerField()),
-                ('response', models.JSONField()),
-                ('text', models.TextField(blank=True)),
-                ('messages_upto', models.PositiveIntegerField()),
-                ('closing', models.BooleanField(default=False)),
-                ('input_tokens', models.PositiveIntegerField(default=0)),
-                ('output_tokens', models.PositiveIntegerField(default=0)),
-                ('duration_ms', models.PositiveIntegerField(default=0)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='passes', to='agents.run')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("number", models.PositiveSmallIntegerField()),
+                ("response", models.JSONField()),
+                ("text", models.TextField(blank=True)),
+                ("messages_upto", models.PositiveIntegerField()),
+                ("closing", models.BooleanField(default=False)),
+                ("input_tokens", models.PositiveIntegerField(default=0)),
+                ("output_tokens", models.PositiveIntegerField(default=0)),
+                ("duration_ms", models.PositiveIntegerField(default=0)),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="passes", to="agents.run"
+                    ),
+                ),
             ],
             options={
-                'verbose_name_plural': 'passes',
-                'ordering': ('run', 'number'),
+                "verbose_name_plural": "passes",
+                "ordering": ("run", "number"),
             },
         ),
         migrations.CreateModel(
-            name='Message',
+            name="Message",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.PositiveIntegerField()),
-                ('text', models.TextField()),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('author', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='messages', to='agents.run')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("number", models.PositiveIntegerField()),
+                ("text", models.TextField()),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "author",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="messages", to="agents.run"
+                    ),
+                ),
             ],
             options={
-                'ordering': ('run', 'number'),
+                "ordering": ("run", "number"),
             },
         ),
         migrations.CreateModel(
-            name='Event',
+            name="Event",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('seq', models.PositiveIntegerField()),
-                ('type', models.CharField(choices=[('run_started', 'Run Started'), ('run_titled', 'Run Titled'), ('pass_started', 'Pass Started'), ('assistant_message', 'Assistant Message'), ('tool_start', 'Tool Start'), ('tool_progress', 'Tool Progress'), ('tool_result', 'Tool Result'), ('tool_skipped', 'Tool Skipped'), ('tool_rejected', 'Tool Rejected'), ('approval_requested', 'Approval Requested'), ('approval_decided', 'Approval Decided'), ('question_asked', 'Question Asked'), ('question_answered', 'Question Answered'), ('message_added', 'Message Added'), ('run_waiting', 'Run Waiting'), ('run_resumed', 'Run Resumed'), ('run_needs_attention', 'Run Needs Attention'), ('call_resolved', 'Call Resolved'), ('cancel_requested', 'Cancel Requested'), ('run_finished', 'Run Finished'), ('provider_delayed', 'Provider Delayed')], max_length=24)),
-                ('payload', models.JSONField()),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='events', to='agents.run')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("seq", models.PositiveIntegerField()),
+                (
+                    "type",
+                    models.CharField(
+                        choices=[
+                            ("run_started", "Run Started"),
+                            ("run_titled", "Run Titled"),
+                            ("pass_started", "Pass Started"),
+                            ("assistant_message", "Assistant Message"),
+                            ("tool_start", "Tool Start"),
+                            ("tool_progress", "Tool Progress"),
+                            ("tool_result", "Tool Result"),
+                            ("tool_skipped", "Tool Skipped"),
+                            ("tool_rejected", "Tool Rejected"),
+                            ("approval_requested", "Approval Requested"),
+                            ("approval_decided", "Approval Decided"),
+                            ("question_asked", "Question Asked"),
+                            ("question_answered", "Question Answered"),
+                            ("message_added", "Message Added"),
+                            ("run_waiting", "Run Waiting"),
+                            ("run_resumed", "Run Resumed"),
+                            ("run_needs_attention", "Run Needs Attention"),
+                            ("call_resolved", "Call Resolved"),
+                            ("cancel_requested", "Cancel Requested"),
+                            ("run_finished", "Run Finished"),
+                            ("provider_delayed", "Provider Delayed"),
+                        ],
+                        max_length=24,
+                    ),
+                ),
+                ("payload", models.JSONField()),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="events", to="agents.run"
+                    ),
+                ),
             ],
             options={
-                'ordering': ('run', 'seq'),
+                "ordering": ("run", "seq"),
             },
         ),
         migrations.CreateModel(
-            name='ToolCall',
+            name="ToolCall",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('pass_number', models.PositiveSmallIntegerField()),
-                ('index', models.PositiveSmallIntegerField()),
-                ('provider_call_id', models.CharField(max_length=200)),
-                ('tool', models.CharField(max_length=120)),
-                ('version', models.CharField(blank=True, max_length=40)),
-                ('definition_hash', models.CharField(blank=True, max_length=64)),
-                ('level', models.CharField(max_length=12)),
-                ('model_params', models.JSONField(null=True)),
-                ('params', models.JSONField(default=dict)),
-                ('params_hash', models.CharField(max_length=64)),
-                ('signature', models.CharField(max_length=64)),
-                ('idempotency_key', models.CharField(default=agents.models.tool_call.new_idempotency_key, max_length=64, unique=True)),
-                ('status', models.CharField(choices=[('ready', 'Ready'), ('awaiting_approval', 'Awaiting approval'), ('suspended', 'Suspended'), ('approved', 'Approved'), ('executing', 'Executing'), ('succeeded', 'Succeeded'), ('failed', 'Failed'), ('outcome_unknown', 'Outcome unknown'), ('denied', 'Denied'), ('expired', 'Expired'), ('cancelled', 'Cancelled'), ('rejected', 'Rejected'), ('duplicate', 'Duplicate')], default='ready', max_length=20)),
-                ('why', models.CharField(blank=True, max_length=300)),
-                ('exec_epoch', models.PositiveIntegerField(null=True)),
-                ('attempts', models.PositiveSmallIntegerField(default=0)),
-                ('drifts', models.PositiveSmallIntegerField(default=0)),
-                ('started_at', models.DateTimeField(null=True)),
-                ('finished_at', models.DateTimeField(null=True)),
-                ('finished_seq', models.PositiveIntegerField(null=True)),
-                ('deadline_at', models.DateTimeField(null=True)),
-                ('duration_ms', models.PositiveIntegerField(null=True)),
-                ('result', models.JSONField(null=True)),
-                ('content', models.TextField(blank=True)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('duplicate_of', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='duplicates', to='agents.toolcall')),
-                ('organization', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='agents.organization')),
-                ('parent_call', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='child_calls', to='agents.toolcall')),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tool_calls', to='agents.run')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("pass_number", models.PositiveSmallIntegerField()),
+                ("index", models.PositiveSmallIntegerField()),
+                ("provider_call_id", models.CharField(max_length=200)),
+                ("tool", models.CharField(max_length=120)),
+                ("version", models.CharField(blank=True, max_length=40)),
+                ("definition_hash", models.CharField(blank=True, max_length=64)),
+                ("level", models.CharField(max_length=12)),
+                ("model_params", models.JSONField(null=True)),
+                ("params", models.JSONField(default=dict)),
+                ("params_hash", models.CharField(max_length=64)),
+                ("signature", models.CharField(max_length=64)),
+                (
+                    "idempotency_key",
+                    models.CharField(default=agents.models.tool_call.new_idempotency_key, max_length=64, unique=True),
+                ),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("ready", "Ready"),
+                            ("awaiting_approval", "Awaiting approval"),
+                            ("suspended", "Suspended"),
+                            ("approved", "Approved"),
+                            ("executing", "Executing"),
+                            ("succeeded", "Succeeded"),
+                            ("failed", "Failed"),
+                            ("outcome_unknown", "Outcome unknown"),
+                            ("denied", "Denied"),
+                            ("expired", "Expired"),
+                            ("cancelled", "Cancelled"),
+                            ("rejected", "Rejected"),
+                            ("duplicate", "Duplicate"),
+                        ],
+                        default="ready",
+                        max_length=20,
+                    ),
+                ),
+                ("why", models.CharField(blank=True, max_length=300)),
+                ("exec_epoch", models.PositiveIntegerField(null=True)),
+                ("attempts", models.PositiveSmallIntegerField(default=0)),
+                ("drifts", models.PositiveSmallIntegerField(default=0)),
+                ("started_at", models.DateTimeField(null=True)),
+                ("finished_at", models.DateTimeField(null=True)),
+                ("finished_seq", models.PositiveIntegerField(null=True)),
+                ("deadline_at", models.DateTimeField(null=True)),
+                ("duration_ms", models.PositiveIntegerField(null=True)),
+                ("result", models.JSONField(null=True)),
+                ("content", models.TextField(blank=True)),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "duplicate_of",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="duplicates",
+                        to="agents.toolcall",
+                    ),
+                ),
+                (
+                    "organization",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="agents.organization"
+                    ),
+                ),
+                (
+                    "parent_call",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="child_calls",
+                        to="agents.toolcall",
+                    ),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="tool_calls", to="agents.run"
+                    ),
+                ),
             ],
             options={
-                'ordering': ('run', 'pass_number', 'index'),
+                "ordering": ("run", "pass_number", "index"),
             },
         ),
         migrations.CreateModel(
-            name='Approval',
+            name="Approval",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('sequence', models.PositiveSmallIntegerField(default=1)),
-                ('kind', models.CharField(choices=[('approval', 'Approval'), ('question', 'Question'), ('unknown', 'Outcome unknown')], default='approval', max_length=10)),
-                ('status', models.CharField(choices=[('pending', 'Waiting'), ('approved', 'Approved'), ('denied', 'Denied'), ('answered', 'Answered'), ('expired', 'Expired'), ('cancelled', 'Cancelled'), ('superseded', 'Replaced'), ('consumed', 'Approved and started')], default='pending', max_length=12)),
-                ('sentence', models.TextField()),
-                ('preview', models.JSONField()),
-                ('why', models.TextField(blank=True)),
-                ('digest', models.CharField(max_length=64)),
-                ('requested_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('expires_at', models.DateTimeField()),
-                ('decided_at', models.DateTimeField(null=True)),
-                ('reason', models.TextField(blank=True)),
-                ('decision_id', models.CharField(blank=True, max_length=200)),
-                ('start_after', models.DateTimeField(null=True)),
-                ('valid_until', models.DateTimeField(null=True)),
-                ('consumed_at', models.DateTimeField(null=True)),
-                ('decided_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('organization', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='approvals', to='agents.organization')),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='approvals', to='agents.run')),
-                ('tool_call', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='approvals', to='agents.toolcall')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("sequence", models.PositiveSmallIntegerField(default=1)),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("approval", "Approval"), ("question", "Question"), ("unknown", "Outcome unknown")],
+                        default="approval",
+                        max_length=10,
+                    ),
+                ),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("pending", "Waiting"),
+                            ("approved", "Approved"),
+                            ("denied", "Denied"),
+                            ("answered", "Answered"),
+                            ("expired", "Expired"),
+                            ("cancelled", "Cancelled"),
+                            ("superseded", "Replaced"),
+                            ("consumed", "Approved and started"),
+                        ],
+                        default="pending",
+                        max_length=12,
+                    ),
+                ),
+                ("sentence", models.TextField()),
+                ("preview", models.JSONField()),
+                ("why", models.TextField(blank=True)),
+                ("digest", models.CharField(max_length=64)),
+                ("requested_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("expires_at", models.DateTimeField()),
+                ("decided_at", models.DateTimeField(null=True)),
+                ("reason", models.TextField(blank=True)),
+                ("decision_id", models.CharField(blank=True, max_length=200)),
+                ("start_after", models.DateTimeField(null=True)),
+                ("valid_until", models.DateTimeField(null=True)),
+                ("consumed_at", models.DateTimeField(null=True)),
+                (
+                    "decided_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "organization",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="approvals", to="agents.organization"
+                    ),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="approvals", to="agents.run"
+                    ),
+                ),
+                (
+                    "tool_call",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="approvals", to="agents.toolcall"
+                    ),
+                ),
             ],
             options={
-                'ordering': ('id',),
+                "ordering": ("id",),
             },
         ),
         migrations.CreateModel(
-            name='AuditEntry',
+            name="AuditEntry",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('seq', models.PositiveBigIntegerField()),
-                ('actor', models.CharField(max_length=200)),
-                ('action', models.CharField(max_length=60)),
-                ('subject', models.CharField(max_length=200)),
-                ('payload', models.JSONField(default=dict)),
-                ('previous_hash', models.CharField(blank=True, max_length=64)),
-                ('hash', models.CharField(max_length=64)),
-                ('at', models.DateTimeField()),
-                ('organization', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='audit_entries', to='agents.organization')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("seq", models.PositiveBigIntegerField()),
+                ("actor", models.CharField(max_length=200)),
+                ("action", models.CharField(max_length=60)),
+                ("subject", models.CharField(max_length=200)),
+                ("payload", models.JSONField(default=dict)),
+                ("previous_hash", models.CharField(blank=True, max_length=64)),
+                ("hash", models.CharField(max_length=64)),
+                ("at", models.DateTimeField()),
+                (
+                    "organization",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="audit_entries",
+                        to="agents.organization",
+                    ),
+                ),
             ],
             options={
-                'verbose_name_plural': 'audit entries',
-                'ordering': ('-seq',),
-                'constraints': [models.UniqueConstraint(fields=('organization', 'seq'), name='audit_seq_in_organization')],
+                "verbose_name_plural": "audit entries",
+                "ordering": ("-seq",),
+                "constraints": [
+                    models.UniqueConstraint(fields=("organization", "seq"), name="audit_seq_in_organization")
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Grant',
+            name="Grant",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('tool', models.CharField(max_length=120)),
-                ('employee', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='grants', to='agents.employee')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("tool", models.CharField(max_length=120)),
+                (
+                    "employee",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="grants", to="agents.employee"
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'allowed tool',
-                'ordering': ('tool',),
-                'constraints': [models.UniqueConstraint(fields=('employee', 'tool'), name='one_grant_per_tool')],
+                "verbose_name": "allowed tool",
+                "ordering": ("tool",),
+                "constraints": [models.UniqueConstraint(fields=("employee", "tool"), name="one_grant_per_tool")],
             },
         ),
         migrations.AddConstraint(
-            model_name='membership',
-            constraint=models.UniqueConstraint(fields=('organization', 'user'), name='one_membership_per_organization'),
+            model_name="membership",
+            constraint=models.UniqueConstraint(fields=("organization", "user"), name="one_membership_per_organization"),
         ),
         migrations.AddConstraint(
-            model_name='membership',
-            constraint=models.CheckConstraint(condition=models.Q(('role__in', ['viewer', 'operator', 'approver', 'admin'])), name='membership_role_is_known'),
+            model_name="membership",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("role__in", ["viewer", "operator", "approver", "admin"])),
+                name="membership_role_is_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='modelprovider',
-            constraint=models.UniqueConstraint(fields=('organization', 'name'), name='one_provider_per_name'),
+            model_name="modelprovider",
+            constraint=models.UniqueConstraint(fields=("organization", "name"), name="one_provider_per_name"),
         ),
         migrations.AddConstraint(
-            model_name='modelprovider',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['openai', 'scripted'])), name='provider_kind_is_known'),
+            model_name="modelprovider",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("kind__in", ["openai", "scripted"])), name="provider_kind_is_known"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='employee',
-            constraint=models.UniqueConstraint(fields=('organization', 'name'), name='one_employee_per_name'),
+            model_name="employee",
+            constraint=models.UniqueConstraint(fields=("organization", "name"), name="one_employee_per_name"),
         ),
         migrations.AddConstraint(
-            model_name='employee',
-            constraint=models.CheckConstraint(condition=models.Q(('max_passes__gte', 1), ('max_passes__lte', 100)), name='employee_passes_1_to_100'),
+            model_name="employee",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("max_passes__gte", 1), ("max_passes__lte", 100)), name="employee_passes_1_to_100"
+            ),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(fields=['organization', '-id'], name='runs_of_organization'),
+            model_name="run",
+            index=models.Index(fields=["organization", "-id"], name="runs_of_organization"),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(fields=['organization', 'status', '-id'], name='runs_by_status'),
+            model_name="run",
+            index=models.Index(fields=["organization", "status", "-id"], name="runs_by_status"),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(fields=['organization', 'employee', '-id'], name='runs_by_employee'),
+            model_name="run",
+            index=models.Index(fields=["organization", "employee", "-id"], name="runs_by_employee"),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('status', 'queued')), fields=['status', 'next_wake_at'], name='runs_due'),
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(("status", "queued")), fields=["status", "next_wake_at"], name="runs_due"
+            ),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('status', 'running')), fields=['lease_expires_at'], name='runs_leased'),
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(("status", "running")), fields=["lease_expires_at"], name="runs_leased"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.UniqueConstraint(condition=models.Q(('client_request_id', ''), _negated=True), fields=('organization', 'client_request_id'), name='one_run_per_client_request'),
+            model_name="run",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("client_request_id", ""), _negated=True),
+                fields=("organization", "client_request_id"),
+                name="one_run_per_client_request",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['queued', 'running', 'waiting', 'needs_attention', 'succeeded', 'failed', 'cancelled'])), name='run_status_is_known'),
+            model_name="run",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "status__in",
+                        ["queued", "running", "waiting", "needs_attention", "succeeded", "failed", "cancelled"],
+                    )
+                ),
+                name="run_status_is_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('lease_expires_at__isnull', False), ('status', 'running'), models.Q(('lease_owner', ''), _negated=True)), models.Q(models.Q(('status', 'running'), _negated=True), ('lease_expires_at__isnull', True), ('lease_owner', '')), _connector='OR'), name='run_has_a_lease_while_running'),
+            model_name="run",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        ("lease_expires_at__isnull", False),
+                        ("status", "running"),
+                        models.Q(("lease_owner", ""), _negated=True),
+                    ),
+                    models.Q(
+                        models.Q(("status", "running"), _negated=True),
+                        ("lease_expires_at__isnull", True),
+                        ("lease_owner", ""),
+                    ),
+                    _connector="OR",
+                ),
+                name="run_has_a_lease_while_running",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('finished_at__isnull', False), ('status__in', ('succeeded', 'failed', 'cancelled')), models.Q(('exit_reason', ''), _negated=True)), models.Q(models.Q(('status__in', ('succeeded', 'failed', 'cancelled')), _negated=True), ('exit_reason', ''), ('finished_at__isnull', True)), _connector='OR'), name='run_ends_with_a_reason'),
+            model_name="run",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        ("finished_at__isnull", False),
+                        ("status__in", ("succeeded", "failed", "cancelled")),
+                        models.Q(("exit_reason", ""), _negated=True),
+                    ),
+                    models.Q(
+                        models.Q(("status__in", ("succeeded", "failed", "cancelled")), _negated=True),
+                        ("exit_reason", ""),
+                        ("finished_at__isnull", True),
+                    ),
+                    _connector="OR",
+                ),
+                name="run_ends_with_a_reason",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='pass',
-            constraint=models.UniqueConstraint(fields=('run', 'number'), name='pass_number_in_run'),
+            model_name="pass",
+            constraint=models.UniqueConstraint(fields=("run", "number"), name="pass_number_in_run"),
         ),
         migrations.AddConstraint(
-            model_name='message',
-            constraint=models.UniqueConstraint(fields=('run', 'number'), name='message_number_in_run'),
+            model_name="message",
+            constraint=models.UniqueConstraint(fields=("run", "number"), name="message_number_in_run"),
         ),
         migrations.AddConstraint(
-            model_name='event',
-            constraint=models.UniqueConstraint(fields=('run', 'seq'), name='event_seq_in_run'),
+            model_name="event",
+            constraint=models.UniqueConstraint(fields=("run", "seq"), name="event_seq_in_run"),
         ),
         migrations.AddIndex(
-            model_name='toolcall',
-            index=models.Index(fields=['run', 'signature'], name='calls_by_signature'),
+            model_name="toolcall",
+            index=models.Index(fields=["run", "signature"], name="calls_by_signature"),
         ),
         migrations.AddIndex(
-            model_name='toolcall',
-            index=models.Index(condition=models.Q(('status', 'executing')), fields=['deadline_at'], name='calls_executing'),
+            model_name="toolcall",
+            index=models.Index(
+                condition=models.Q(("status", "executing")), fields=["deadline_at"], name="calls_executing"
+            ),
         ),
         migrations.AddIndex(
-            model_name='toolcall',
-            index=models.Index(condition=models.Q(('status__in', ('succeeded', 'failed', 'denied', 'expired', 'cancelled', 'rejected', 'duplicate')), _negated=True), fields=['run'], name='calls_open'),
+            model_name="toolcall",
+            index=models.Index(
+                condition=models.Q(
+                    ("status__in", ("succeeded", "failed", "denied", "expired", "cancelled", "rejected", "duplicate")),
+                    _negated=True,
+                ),
+                fields=["run"],
+                name="calls_open",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='toolcall',
-            constraint=models.UniqueConstraint(fields=('run', 'pass_number', 'index'), name='call_place_in_pass'),
+            model_name="toolcall",
+            constraint=models.UniqueConstraint(fields=("run", "pass_number", "index"), name="call_place_in_pass"),
         ),
         migrations.AddConstraint(
-            model_name='toolcall',
-            constraint=models.UniqueConstraint(fields=('run', 'provider_call_id', 'pass_number'), name='call_id_in_pass'),
+            model_name="toolcall",
+            constraint=models.UniqueConstraint(
+                fields=("run", "provider_call_id", "pass_number"), name="call_id_in_pass"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='toolcall',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['ready', 'awaiting_approval', 'suspended', 'approved', 'executing', 'succeeded', 'failed', 'outcome_unknown', 'denied', 'expired', 'cancelled', 'rejected', 'duplicate'])), name='call_status_is_known'),
+            model_name="toolcall",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "status__in",
+                        [
+                            "ready",
+                            "awaiting_approval",
+                            "suspended",
+                            "approved",
+                            "executing",
+                            "succeeded",
+                            "failed",
+                            "outcome_unknown",
+                            "denied",
+                            "expired",
+                            "cancelled",
+                            "rejected",
+                            "duplicate",
+                        ],
+                    )
+                ),
+                name="call_status_is_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='toolcall',
-            constraint=models.CheckConstraint(condition=models.Q(('level__in', ('read', 'draft')), ('attempts__lte', 1), _connector='OR'), name='write_starts_at_most_once'),
+            model_name="toolcall",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("level__in", ("read", "draft")), ("attempts__lte", 1), _connector="OR"),
+                name="write_starts_at_most_once",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='toolcall',
-            constraint=models.CheckConstraint(condition=models.Q(('level__in', ('read', 'draft', 'write', 'destructive'))), name='call_level_is_known'),
+            model_name="toolcall",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("level__in", ("read", "draft", "write", "destructive"))), name="call_level_is_known"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='toolcall',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status', 'executing'), _negated=True), models.Q(('deadline_at__isnull', False), ('exec_epoch__isnull', False)), _connector='OR'), name='executing_call_has_epoch_and_deadline'),
+            model_name="toolcall",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("status", "executing"), _negated=True),
+                    models.Q(("deadline_at__isnull", False), ("exec_epoch__isnull", False)),
+                    _connector="OR",
+                ),
+                name="executing_call_has_epoch_and_deadline",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='toolcall',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('finished_at__isnull', False), ('status__in', ('succeeded', 'failed', 'denied', 'expired', 'cancelled', 'rejected', 'duplicate'))), models.Q(models.Q(('status__in', ('succeeded', 'failed', 'denied', 'expired', 'cancelled', 'rejected', 'duplicate')), _negated=True), ('finished_at__isnull', True)), _connector='OR'), name='terminal_call_has_an_end'),
+            model_name="toolcall",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        ("finished_at__isnull", False),
+                        (
+                            "status__in",
+                            ("succeeded", "failed", "denied", "expired", "cancelled", "rejected", "duplicate"),
+                        ),
+                    ),
+                    models.Q(
+                        models.Q(
+                            (
+                                "status__in",
+                                ("succeeded", "failed", "denied", "expired", "cancelled", "rejected", "duplicate"),
+                            ),
+                            _negated=True,
+                        ),
+                        ("finished_at__isnull", True),
+                    ),
+                    _connector="OR",
+                ),
+                name="terminal_call_has_an_end",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='toolcall',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status__in', ('succeeded', 'failed', 'denied', 'expired', 'cancelled', 'rejected', 'duplicate')), _negated=True), models.Q(('content', ''), _negated=True), models.Q(('duplicate_of__isnull', False), ('status', 'duplicate')), _connector='OR'), name='terminal_call_has_a_tool_message'),
+            model_name="toolcall",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        (
+                            "status__in",
+                            ("succeeded", "failed", "denied", "expired", "cancelled", "rejected", "duplicate"),
+                        ),
+                        _negated=True,
+                    ),
+                    models.Q(("content", ""), _negated=True),
+                    models.Q(("duplicate_of__isnull", False), ("status", "duplicate")),
+                    _connector="OR",
+                ),
+                name="terminal_call_has_a_tool_message",
+            ),
         ),
         migrations.AddIndex(
-            model_name='approval',
-            index=models.Index(fields=['organization', 'status', 'id'], name='approvals_by_status'),
+            model_name="approval",
+            index=models.Index(fields=["organization", "status", "id"], name="approvals_by_status"),
         ),
         migrations.AddIndex(
-            model_name='approval',
-            index=models.Index(fields=['run', 'id'], name='approvals_of_run'),
+            model_name="approval",
+            index=models.Index(fields=["run", "id"], name="approvals_of_run"),
         ),
         migrations.AddIndex(
-            model_name='approval',
-            index=models.Index(condition=models.Q(('status', 'pending')), fields=['expires_at'], name='approvals_expiring'),
+            model_name="approval",
+            index=models.Index(
+                condition=models.Q(("status", "pending")), fields=["expires_at"], name="approvals_expiring"
+            ),
         ),
         migrations.AddIndex(
-            model_name='approval',
-            index=models.Index(condition=models.Q(('status', 'approved')), fields=['start_after'], name='approvals_starting'),
+            model_name="approval",
+            index=models.Index(
+                condition=models.Q(("status", "approved")), fields=["start_after"], name="approvals_starting"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='approval',
-            constraint=models.UniqueConstraint(fields=('tool_call', 'sequence'), name='approval_sequence_of_call'),
+            model_name="approval",
+            constraint=models.UniqueConstraint(fields=("tool_call", "sequence"), name="approval_sequence_of_call"),
         ),
         migrations.AddConstraint(
-            model_name='approval',
-            constraint=models.UniqueConstraint(condition=models.Q(('status__in', ('pending', 'approved'))), fields=('tool_call',), name='one_open_approval_per_call'),
+            model_name="approval",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("status__in", ("pending", "approved"))),
+                fields=("tool_call",),
+                name="one_open_approval_per_call",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='approval',
-            constraint=models.UniqueConstraint(condition=models.Q(('status', 'consumed')), fields=('tool_call',), name='one_consumed_approval_per_call'),
+            model_name="approval",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("status", "consumed")), fields=("tool_call",), name="one_consumed_approval_per_call"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='approval',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['pending', 'approved', 'denied', 'answered', 'expired', 'cancelled', 'superseded', 'consumed'])), name='approval_status_is_known'),
+            model_name="approval",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "status__in",
+                        ["pending", "approved", "denied", "answered", "expired", "cancelled", "superseded", "consumed"],
+                    )
+                ),
+                name="approval_status_is_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='approval',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status__in', ('approved', 'denied', 'answered', 'consumed')), _negated=True), models.Q(('decided_at__isnull', False), ('decided_by__isnull', False)), _connector='OR'), name='decision_names_its_person'),
+            model_name="approval",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("status__in", ("approved", "denied", "answered", "consumed")), _negated=True),
+                    models.Q(("decided_at__isnull", False), ("decided_by__isnull", False)),
+                    _connector="OR",
+                ),
+                name="decision_names_its_person",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='approval',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('consumed_at__isnull', False), ('status', 'consumed')), models.Q(models.Q(('status', 'consumed'), _negated=True), ('consumed_at__isnull', True)), _connector='OR'), name='consumed_approval_has_a_time'),
+            model_name="approval",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("consumed_at__isnull", False), ("status", "consumed")),
+                    models.Q(models.Q(("status", "consumed"), _negated=True), ("consumed_at__isnull", True)),
+                    _connector="OR",
+                ),
+                name="consumed_approval_has_a_time",
+            ),
         ),
     ]

@@ -18,7 +18,7 @@ TOOL_MS = 50
 MODEL_MS = 200
 AIM_S = 4.0
 WARM_UP = 10
-PATIENCE_S = 20.0
+PATIENCE_S = 12.0
 
 
 def at_once(installation: Installation, repeats: int) -> list[Figure]:

@@ -16,7 +16,7 @@ from tests.processes import Installation
 from tools.records.models import Record
 
 AIM_MS = 60.0
-PATIENCE_S = 20.0
+PATIENCE_S = 12.0
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,7 @@ EARLIER = (10, 100, 1000)
 CALLS = 5
 PASSES = 9
 AIM_US = 15.0
-PATIENCE_S = 8.0
+PATIENCE_S = 20.0
 
 
 @dataclass(frozen=True)
@@ -32,25 +33,23 @@ class _Cost:
 
 def earlier_results(repeats: int) -> list[Figure]:
     """Driven in this process: ms of a pass, and the µs that each earlier result adds to it."""
-    costs: dict[int, list[_Cost]] = {}
-    for earlier in EARLIER:
-        with worksite(passes_of_calls(earlier // CALLS + PASSES, CALLS)) as site:
-            costs[earlier] = [_cost(site, earlier) for _ in rounds(repeats, PATIENCE_S)][1:]
-    walls = {earlier: [each.wall for each in costs[earlier]] for earlier in EARLIER}
+    with ExitStack() as stack:
+        answers = {earlier: passes_of_calls(earlier // CALLS + PASSES, CALLS) for earlier in EARLIER}
+        sites = {earlier: stack.enter_context(worksite(answers[earlier])) for earlier in EARLIER}
+        rows = [[_cost(sites[earlier], earlier) for earlier in EARLIER] for _ in rounds(repeats, PATIENCE_S)][1:]
+    walls = [[each.wall for each in row] for row in rows]
     return [
-        *(figure(f"pass after {earlier:,} results", "ms", walls[earlier]) for earlier in EARLIER),
-        figure("each earlier result, on every later pass", "µs", _slopes(walls), AIM_US),
-        figure(
-            "processor time of that result",
-            "µs",
-            _slopes({earlier: [each.cpu for each in costs[earlier]] for earlier in EARLIER}),
+        *(
+            figure(f"pass after {earlier:,} results", "ms", each)
+            for earlier, each in zip(EARLIER, zip(*walls, strict=True), strict=True)
         ),
+        figure("each earlier result, on every later pass", "µs", _slopes(walls), AIM_US),
+        figure("processor time of that result", "µs", _slopes([[each.cpu for each in row] for row in rows])),
     ]
 
 
-def _slopes(costs: dict[int, list[float]]) -> list[float]:
+def _slopes(rows: list[list[float]]) -> list[float]:
     """µs for each earlier result: the straight line through the three costs of each repetition."""
-    rows = zip(*costs.values(), strict=False)
     return [1000 * statistics.linear_regression(EARLIER, row).slope for row in rows]
 
 

@@ -17,7 +17,7 @@ from tests.processes import Installation
 PASSES = 20
 CALLS = 5
 AIM_MS = 12.0
-PATIENCE_S = 10.0
+PATIENCE_S = 8.0
 
 
 @dataclass(frozen=True)

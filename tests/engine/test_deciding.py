@@ -1,6 +1,7 @@
 """A person decides a card: once, as it was shown, and the run goes on with that at once."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db.models.functions import Now
@@ -243,7 +244,7 @@ class TestACardThatCannotBeDecided:
         ],
     )
     def test_says_which_field_is_beyond_its_limit(
-        self, workshop: Workshop, card: Approval, field: str, wrong: dict[str, object]
+        self, workshop: Workshop, card: Approval, field: str, wrong: dict[str, Any]
     ) -> None:
         for decide in (workshop.approve, workshop.deny):
             with pytest.raises(Invalid) as refused:

@@ -10,6 +10,7 @@ from tests.engine.workshop import (
     asking,
     call,
     calls,
+    data_of,
     error_code,
     event_types,
     expire_card,
@@ -131,7 +132,7 @@ class TestARead:
         workshop.approve(workshop.card(run))
         run = workshop.drive(run)
         assert statuses(run) == [SUCCEEDED, SUCCEEDED, SUCCEEDED]
-        assert last_call(run).result["data"]["records"][0]["name"] == "New"
+        assert data_of(last_call(run))["records"][0]["name"] == "New"
 
     def test_runs_again_after_a_wait(self, workshop: Workshop) -> None:
         workshop.play(asking(ADD, call("probe.effect", name="a")), asking(ADD))

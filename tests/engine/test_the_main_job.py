@@ -3,7 +3,7 @@
 import pytest
 
 from agents.models import CallStatus, ExitReason, RunStatus
-from tests.engine.workshop import Workshop, calls, event_types, statuses
+from tests.engine.workshop import Workshop, calls, data_of, event_types, statuses
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -36,7 +36,7 @@ class TestARun:
         ]
         (call,) = calls(run)
         assert call.status == CallStatus.SUCCEEDED
-        assert call.result["data"]["total"] == 1
+        assert data_of(call)["total"] == 1
 
     def test_changes_only_what_was_approved(self, workshop: Workshop) -> None:
         first, second = workshop.record(name="First"), workshop.record(name="Second")

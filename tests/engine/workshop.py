@@ -290,3 +290,9 @@ def eventually(holds: Callable[[], bool], seconds: float = 20) -> None:
 
 def status_is(call: ToolCall, status: CallStatus) -> bool:
     return ToolCall.objects.filter(pk=call.pk, status=status).exists()
+
+
+def data_of(call: ToolCall) -> Any:
+    """The data of a call's result."""
+    assert call.result is not None
+    return call.result["data"]

@@ -52,10 +52,12 @@ def site(transactional_db: None, installation: Installation, recorder: Recorder,
 def _clean_stage(
     transactional_db: None, installation: Installation, recorder: Recorder, model: ModelServer
 ) -> Iterator[None]:
-    """Whatever a test left: nobody is held, and nobody sweeps while the database is emptied."""
+    """Whatever a test left: nobody is held or stands still, and nobody sweeps while the database is emptied."""
     yield
     model.reset()
     recorder.reset()
     for process in installation.processes:
-        if process.name == "sweeper":
+        if process.is_alive and process.name == "sweeper":
             process.kill()
+        elif process.is_alive:
+            process.resume()

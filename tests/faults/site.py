@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
+from django.db import connection
 from django.db.models import Q
 from django.db.models.functions import Now
 
@@ -104,6 +106,19 @@ class Site:
         pid = fresh(run).lease_owner.partition("-")[0]
         return next(process for process in self.installation.processes if str(process.pid) == pid)
 
+    def pause(self, worker: RealProcess) -> None:
+        """SIGSTOP at a moment when it is not writing: a file that a stopped process has locked stays locked for all."""
+        worker.pause()
+        while connection.vendor == "sqlite" and _file_is_locked():
+            worker.resume()
+            worker.pause()
+
+    def pause_driver_of(self, run: Run) -> RealProcess:
+        """SIGSTOP of the worker that holds the run's lease; returns it."""
+        driver = self.driver_of(run)
+        self.pause(driver)
+        return driver
+
     def await_status(self, run: Run, *statuses: str, seconds: float = 60) -> Run:
         """The run, once it has one of these statuses."""
         await_that(lambda: fresh(run).status in statuses, f"run {run.pk} is {statuses}: {self.story(run)}", seconds)
@@ -137,6 +152,15 @@ def leaving(worker: RealProcess) -> Iterator[None]:
     going.start()
     yield
     going.join()
+
+
+def _file_is_locked() -> bool:
+    with closing(sqlite3.connect(connection.settings_dict["NAME"], timeout=0.3, isolation_level=None)) as probe:
+        try:
+            probe.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return True
+    return False
 
 
 def fresh(run: Run) -> Run:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import redis
 from celery import current_app
-from kombu import Connection
+from kombu.connection import Connection
 
 from agents.hints import ADVANCE_JOB
 from agents.models import Run, RunStatus
@@ -17,7 +17,8 @@ COPIES = 50
 
 
 def _send_copies(site: Site, run: Run) -> None:
-    with Connection(celery_broker(site.installation.redis.url)) as queue:
+    address = celery_broker(site.installation.redis.url)
+    with Connection(address) as queue:  # type: ignore[no-untyped-call]
         for _ in range(COPIES):
             current_app.send_task(
                 ADVANCE_JOB, args=[run.pk], connection=queue, queue=site.installation.queue, ignore_result=True

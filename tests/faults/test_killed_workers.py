@@ -60,7 +60,7 @@ class TestBetweenDecisionAndStart:
         submitted += [site.submit(f"Rename {record.pk}", rename(record.pk, "New")) for record in records]
         cards = [site.await_card(run) for run in submitted]
         worker = site.workers()[0]
-        worker.pause()
+        site.pause(worker)
         for card, grace_s in zip(cards, (0, 2, 0, 2), strict=True):
             site.workshop.approve(card, grace_s=grace_s)
         worker.kill()
@@ -80,7 +80,7 @@ class TestBetweenDecisionAndStart:
         site.have_workers(1)
         run = site.submit("Pay", effect("pay"))
         card = site.await_card(run)
-        site.workers()[0].pause()
+        site.pause(site.workers()[0])
         site.workshop.approve(card, grace_s=30)
         again = site.workshop.undo(card)
         site.workers()[0].resume()

@@ -8,16 +8,9 @@ from agents.models import AuditEntry, CallStatus, Run, RunStatus
 from tests.engine.workshop import calls, event_types, passes, statuses
 from tests.faults.awaiting import await_that
 from tests.faults.site import Site, effect, fresh, read, rename
-from tests.processes import RealProcess
 from tools.records.models import Record
 
 LEASE_LOST = "the lease was lost"
-
-
-def _pause_driver(site: Site, run: Run) -> RealProcess:
-    driver = site.driver_of(run)
-    driver.pause()
-    return driver
 
 
 def _await_takeover(run: Run, epoch: int = 2) -> None:
@@ -29,7 +22,7 @@ def test_one_that_asked_the_model_records_no_second_pass(site: Site) -> None:
     site.model.hold()
     run = site.submit_to_model()
     site.model.wait_for_held(1, timeout=30)
-    zombie = _pause_driver(site, run)
+    zombie = site.pause_driver_of(run)
     _await_takeover(run)
     site.model.wait_for_held(2, timeout=30)
     zombie.resume()
@@ -45,7 +38,7 @@ def test_one_that_executed_a_read_reports_nothing(site: Site) -> None:
     site.recorder.hold("read")
     run = site.submit("Read", read("read"))
     site.recorder.await_arrival("read")
-    zombie = _pause_driver(site, run)
+    zombie = site.pause_driver_of(run)
     site.recorder.await_arrival("read", 2)
     site.recorder.release("read")
     site.await_status(run, RunStatus.SUCCEEDED)
@@ -64,7 +57,7 @@ class TestOneThatExecutedAWriteOutside:
         run = site.submit("Pay", effect("pay"))
         site.approve_next(run)
         site.recorder.await_arrival("pay")
-        zombie = _pause_driver(site, run)
+        zombie = site.pause_driver_of(run)
         site.await_status(run, RunStatus.NEEDS_ATTENTION)
         site.recorder.release("pay")
         zombie.resume()
@@ -80,7 +73,7 @@ class TestOneThatExecutedAWriteOutside:
         run = site.submit("Pay", effect("pay"))
         site.approve_next(run)
         site.recorder.await_arrival("pay")
-        zombie = _pause_driver(site, run)
+        zombie = site.pause_driver_of(run)
         site.await_status(run, RunStatus.NEEDS_ATTENTION)
         site.resolve(run, "not_done")
         site.await_status(run, RunStatus.SUCCEEDED)
@@ -102,7 +95,8 @@ def test_one_that_stood_inside_a_transactional_write_changes_nothing_twice(site:
     run = site.submit("Rename", rename(record.pk, "New", "inside"))
     site.approve_next(run)
     site.recorder.await_arrival("inside")
-    zombie = _pause_driver(site, run)
+    zombie = site.driver_of(run)
+    zombie.pause()
     site.recorder.release("inside")
     if connection.vendor == "postgresql":
         site.await_status(run, RunStatus.SUCCEEDED)
@@ -117,25 +111,29 @@ def test_one_that_stood_inside_a_transactional_write_changes_nothing_twice(site:
     assert statuses(run) == [CallStatus.SUCCEEDED]
 
 
-def test_one_that_takes_its_own_run_up_again_keeps_the_new_lease_and_loses_the_old(site: Site) -> None:
+def test_one_that_takes_its_own_run_up_again_renews_the_new_lease_while_its_old_thread_still_hangs(site: Site) -> None:
     """The only worker stood still for so long that its run was queued again: two of its threads know the run now."""
     site.have_workers(1)
+    site.recorder.hold("pay")
     site.recorder.hold("read")
-    run = site.submit("Read", read("read"))
-    site.recorder.await_arrival("read")
-    worker = _pause_driver(site, run)
+    run = site.submit("Pay and read", effect("pay"), read("read"))
+    site.approve_next(run)
+    site.recorder.await_arrival("pay")
+    worker = site.pause_driver_of(run)
     site.await_status(run, RunStatus.QUEUED)
     worker.resume()
-    site.recorder.await_arrival("read", 2)
-    first_end = fresh(run).lease_expires_at
-    assert first_end is not None
-    await_that(lambda: _lease_grew_by(run, first_end.timestamp() + 5), "the new lease is renewed again and again", 20)
+    site.await_status(run, RunStatus.NEEDS_ATTENTION)
+    site.resolve(run, "not_done")
+    site.recorder.await_arrival("read")
+    first_end, epoch = _lease_end(run), fresh(run).lease_epoch
+    await_that(lambda: _lease_end(run) > first_end + 5, "the new lease is renewed again and again", 20)
     site.recorder.release("read")
     done = site.await_status(run, RunStatus.SUCCEEDED)
-    assert done.lease_epoch == 2
-    assert event_types(run).count("tool_result") == 1
+    assert (done.lease_epoch, calls(run)[1].attempts) == (epoch, 1)
+    site.recorder.release("pay")
+    worker.await_line(LEASE_LOST)
 
 
-def _lease_grew_by(run: Run, until: float) -> bool:
+def _lease_end(run: Run) -> float:
     end = fresh(run).lease_expires_at
-    return end is not None and end.timestamp() > until
+    return end.timestamp() if end else 0.0

@@ -42,7 +42,7 @@ def installation(django_db_setup: None, recorder: Recorder) -> Iterator[Installa
 
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
-    """The browser. Playwright's loop runs in this thread, so Django is told that its models may be used all the same."""
+    """The browser. Playwright's loop runs in this thread, and Django is told that it may work there all the same."""
     path = browser_path()
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         patch.setenv(UNSAFE, "1")
@@ -86,5 +86,3 @@ def model() -> Iterator[ModelServer]:
     """A model on real HTTP."""
     with ModelServer() as server:
         yield server
-
-

@@ -122,7 +122,9 @@ def test_the_lists_follow_by_themselves(office: Office, visit: Visit) -> None:
     visitor = visit("approver")
     visitor.page.goto("/")
     expect(visitor.page.get_by_text("Nothing waits.")).to_be_visible()
-    office.workshop.play(asking(call("data.updateRecord", record_id=str(office.workshop.record().pk), changes={"score": 5})))
+    office.workshop.play(
+        asking(call("data.updateRecord", record_id=str(office.workshop.record().pk), changes={"score": 5}))
+    )
     run = office.submit("Set the score")
     (card,) = office.await_cards(run.pk)
     expect(visitor.page.locator("#waiting")).to_contain_text("Update record Acme Corp")

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from agents.providers import ModelRequest, ModelResponse, Provider, ProviderConfig, provider_for
+from agents.providers.base import ModelRequest, ModelResponse, Provider, ProviderConfig
+from agents.providers.choice import provider_for
 from tests.model_server import ModelServer
 
 HISTORY = [{"role": "system", "content": "You are Dana."}, {"role": "user", "content": "Find the EU records."}]

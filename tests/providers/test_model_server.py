@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agents.providers import ProviderError
+from agents.providers.base import ProviderError
 from tests.model_server import ModelServer
 from tests.providers.conftest import HISTORY, Asking
 

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import pytest
 
-from agents.providers import ModelResponse, Usage
+from agents.providers.base import ModelResponse, Usage
 from tests.model_server import Answer, Call, ModelServer
 from tests.providers.conftest import HISTORY, Asking
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from agents.providers import ProviderError, ProviderStopped
+from agents.providers.base import ProviderError, ProviderStopped
 from agents.providers.streams import END_GRACE_S
 from tests.model_server import Answer, Call, ModelServer, failing
 from tests.providers.conftest import Asking

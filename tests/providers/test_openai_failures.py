@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.providers import ProviderError
+from agents.providers.base import ProviderError
 from tests.model_server import Answer, Call, ModelServer, error_200, failing, html, nonsense
 from tests.providers.conftest import HISTORY, Asking, definition
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.providers import ProviderError
+from agents.providers.base import ProviderError
 from tests.model_server import Answer, ModelServer, failing, html
 from tests.providers.conftest import HISTORY, Asking
 

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from agents.providers import validate_script
 from agents.providers.expressions import ExpressionError, is_true, render
+from agents.providers.scripts import validate_script
 
 FAULTS = {
     "not yaml": ("scripts: [", "not valid YAML"),

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from agents.providers import (
+from agents.providers.base import (
     CallOutcome,
     ModelRequest,
     ModelResponse,
     ProviderConfig,
     ProviderError,
     ProviderStopped,
-    provider_for,
 )
+from agents.providers.choice import provider_for
 from tests.providers.conftest import TOOLS
 
 FOLLOW_UP = """

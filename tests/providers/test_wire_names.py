@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agents.providers import ProviderError
+from agents.providers.base import ProviderError
 from agents.providers.wire_names import WireNames
 from tests.providers.conftest import definition
 

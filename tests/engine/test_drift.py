@@ -1,0 +1,214 @@
+"""What was approved is what runs: if the target, the tool or the rules have changed since, it is asked again."""
+
+from dataclasses import replace
+
+import pytest
+
+from agents.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus
+from tests.engine.workshop import Workshop, asking, call, calls, error_code, payloads, statuses
+from tests.probes import Announce, Effect, Rename
+from tests.recorder import Recorder
+from tools.contract import Level
+from tools.records.models import Record
+from tools.toolbox.toolbox import Toolbox
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def record(workshop: Workshop) -> Record:
+    return workshop.record(name="Acme")
+
+
+def rename_behind_its_back(record: Record, name: str) -> None:
+    record.refresh_from_db()
+    record.name, record.version = name, record.version + 1
+    record.save()
+
+
+def approved(workshop: Workshop, *asked: dict[str, object]) -> Run:
+    workshop.play(asking(*asked))
+    run = workshop.work()
+    for card in workshop.cards(run):
+        workshop.approve(card)
+    return run
+
+
+class TestATargetThatChanged:
+    @pytest.mark.parametrize("tool", ["probe.rename", "probe.announce"], ids=["inside", "outside"])
+    def test_sends_the_call_back_to_a_new_card(
+        self, workshop: Workshop, record: Record, recorder: Recorder, tool: str
+    ) -> None:
+        run = approved(workshop, call(tool, record_id=record.pk, to="New"))
+        rename_behind_its_back(record, "Acme 2")
+        run = workshop.drive(run)
+        assert (run.status, statuses(run)) == (RunStatus.WAITING, [CallStatus.AWAITING_APPROVAL])
+        (fresh,) = workshop.cards(run)
+        assert (fresh.sequence, fresh.preview["targets"][0]["label"]) == (2, "Acme 2")
+        assert "The target changed" in fresh.why
+        old = Approval.objects.get(run=run, sequence=1)
+        assert (old.status, old.consumed_at) == (ApprovalStatus.SUPERSEDED, None)
+        assert payloads(run, "approval_decided")[-1]["next_approval_id"] == str(fresh.pk)
+        assert not recorder.effects
+
+    @pytest.mark.parametrize("tool", ["probe.rename", "probe.announce"], ids=["inside", "outside"])
+    def test_runs_once_the_new_card_is_approved(
+        self, workshop: Workshop, record: Record, recorder: Recorder, tool: str
+    ) -> None:
+        run = approved(workshop, call(tool, record_id=record.pk, to="New"))
+        rename_behind_its_back(record, "Acme 2")
+        run = workshop.drive(run)
+        workshop.approve(workshop.card(run))
+        run = workshop.drive(run)
+        assert (run.status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.SUCCEEDED])
+        assert calls(run)[0].attempts == 1
+
+    @pytest.mark.parametrize("tool", ["probe.rename", "probe.announce"], ids=["inside", "outside"])
+    def test_three_times_fails_the_call(
+        self, workshop: Workshop, record: Record, recorder: Recorder, tool: str
+    ) -> None:
+        run = approved(workshop, call(tool, record_id=record.pk, to="New"))
+        for number in range(2):
+            rename_behind_its_back(record, f"Acme {number}")
+            run = workshop.drive(run)
+            workshop.approve(workshop.card(run))
+        rename_behind_its_back(record, "Acme again")
+        run = workshop.drive(run)
+        (row,) = calls(run)
+        assert (row.status, error_code(row), row.attempts) == (CallStatus.FAILED, "OPERATION_FAILED", 0)
+        assert run.status == RunStatus.SUCCEEDED
+        assert not workshop.cards(run)
+        assert not recorder.effects
+
+    @pytest.mark.parametrize("tool", ["probe.rename", "probe.announce"], ids=["inside", "outside"])
+    def test_to_nothing_shows_a_card_that_cannot_be_previewed(
+        self, workshop: Workshop, record: Record, recorder: Recorder, tool: str
+    ) -> None:
+        run = approved(workshop, call(tool, record_id=record.pk, to="New"))
+        record.delete()
+        run = workshop.drive(run)
+        assert statuses(run) == [CallStatus.AWAITING_APPROVAL]
+        assert "There is no record" in workshop.card(run).preview["problem"]
+        workshop.deny(workshop.card(run))
+
+    def test_by_an_approved_call_of_the_same_pass_is_asked_again(self, workshop: Workshop, record: Record) -> None:
+        run = approved(
+            workshop,
+            call("probe.rename", record_id=record.pk, to="One"),
+            call("probe.rename", record_id=record.pk, to="Two"),
+        )
+        run = workshop.drive(run)
+        assert statuses(run) == [CallStatus.SUCCEEDED, CallStatus.AWAITING_APPROVAL]
+        assert workshop.card(run).preview["targets"][0]["before"] == {"name": "One"}
+
+    def test_before_the_decision_is_found_at_the_start(self, workshop: Workshop, record: Record) -> None:
+        workshop.play(asking(call("probe.rename", record_id=record.pk, to="New")))
+        run = workshop.work()
+        rename_behind_its_back(record, "Acme 2")
+        workshop.approve(workshop.card(run))
+        run = workshop.drive(run)
+        assert statuses(run) == [CallStatus.AWAITING_APPROVAL]
+        record.refresh_from_db()
+        assert record.name == "Acme 2"
+
+
+class TestAToolThatChanged:
+    def test_in_its_definition_is_asked_again(
+        self, workshop: Workshop, record: Record, toolbox: Toolbox, recorder: Recorder
+    ) -> None:
+        run = approved(workshop, call("probe.effect", name="a"), call("probe.rename", record_id=record.pk, to="New"))
+        for tool_class in (Effect, Rename):
+            toolbox.unregister(tool_class.name)
+            changed = type(tool_class.__name__, (tool_class,), {"description": "Does something else by now."})
+            toolbox.register(changed())
+        run = workshop.drive(run)
+        assert statuses(run) == [CallStatus.AWAITING_APPROVAL] * 2
+        assert not recorder.effects
+        for card in workshop.cards(run):
+            assert "The tool or its level changed" in card.why
+            workshop.approve(card)
+        run = workshop.drive(run)
+        assert statuses(run) == [CallStatus.SUCCEEDED] * 2
+
+    def test_only_in_its_title_or_formatting_runs(
+        self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder
+    ) -> None:
+        run = approved(workshop, call("probe.effect", name="a"))
+        toolbox.unregister(Effect.name)
+        same = {"display_name": "An effect", "description": "Has  an effect\n outside."}
+        toolbox.register(type("Effect", (Effect,), same)())
+        assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
+
+    def test_in_its_level_is_asked_again_at_the_new_one(
+        self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder
+    ) -> None:
+        run = approved(workshop, call("probe.effect", name="a"))
+        toolbox.policy = replace(toolbox.policy, raised={"probe.effect": Level.DESTRUCTIVE})
+        run = workshop.drive(run)
+        (row,) = calls(run)
+        assert (row.status, row.level) == (CallStatus.AWAITING_APPROVAL, "destructive")
+        workshop.approve(workshop.card(run))
+        assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
+        assert list(recorder.effects.values()) == [1]
+
+    def test_after_an_edit_keeps_what_the_model_asked_for(
+        self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder
+    ) -> None:
+        workshop.play(asking(call("probe.effect", name="a")))
+        run = workshop.work()
+        signature = calls(run)[0].signature
+        workshop.approve(workshop.edit(workshop.card(run), {"name": "b"}))
+        toolbox.policy = replace(toolbox.policy, raised={"probe.effect": Level.DESTRUCTIVE})
+        run = workshop.drive(run)
+        (row,) = calls(run)
+        assert (row.signature, row.model_params, row.params) == (signature, {"name": "a"}, {"name": "b"})
+        workshop.deny(workshop.card(run))
+
+
+class TestACallThatIsForbiddenByNow:
+    @pytest.mark.parametrize("tool", ["probe.rename", "probe.announce"], ids=["inside", "outside"])
+    def test_because_the_tool_was_disabled_is_rejected(
+        self, workshop: Workshop, record: Record, toolbox: Toolbox, recorder: Recorder, tool: str
+    ) -> None:
+        run = approved(workshop, call(tool, record_id=record.pk, to="New"))
+        toolbox.disable(tool)
+        run = workshop.drive(run)
+        (row,) = calls(run)
+        assert (row.status, error_code(row), row.attempts) == (CallStatus.REJECTED, "TOOL_DISABLED", 0)
+        assert Approval.objects.get(run=run).status == ApprovalStatus.CANCELLED
+        assert payloads(run, "tool_rejected")[0]["code"] == "TOOL_DISABLED"
+        assert run.status == RunStatus.SUCCEEDED
+        assert not recorder.effects
+
+    def test_because_the_grant_was_taken_away_is_rejected(
+        self, workshop: Workshop, record: Record, recorder: Recorder
+    ) -> None:
+        run = approved(workshop, call("probe.announce", record_id=record.pk))
+        workshop.employee.grants.filter(tool=Announce.name).delete()
+        run = workshop.drive(run)
+        assert (statuses(run), error_code(calls(run)[0])) == ([CallStatus.REJECTED], "NOT_PERMITTED")
+        assert not recorder.effects
+
+    def test_because_the_tool_is_gone_is_rejected(
+        self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder
+    ) -> None:
+        run = approved(workshop, call("probe.effect", name="a"))
+        toolbox.unregister("probe.effect")
+        run = workshop.drive(run)
+        assert (statuses(run), error_code(calls(run)[0])) == ([CallStatus.REJECTED], "TOOL_NOT_FOUND")
+
+
+def test_a_harmless_edit_of_the_employee_voids_no_card(workshop: Workshop, recorder: Recorder) -> None:
+    run = approved(workshop, call("probe.effect", name="a"))
+    workshop.employee.name, workshop.employee.instructions = "Dana Scully", "Trust no one."
+    workshop.employee.save()
+    assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
+
+
+def test_a_change_of_params_in_the_database_does_not_run(workshop: Workshop, recorder: Recorder) -> None:
+    """The digest seals what was shown, whoever changes the row."""
+    run = approved(workshop, call("probe.effect", name="a"))
+    run.tool_calls.update(params={"name": "b"}, params_hash="0" * 64)
+    run = workshop.drive(run)
+    assert statuses(run) == [CallStatus.AWAITING_APPROVAL]
+    assert not recorder.effects

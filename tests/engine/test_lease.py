@@ -1,0 +1,219 @@
+"""One driver at a time: a run is claimed once, kept by heartbeats, and lost for good by who does not keep it."""
+
+import threading
+from datetime import timedelta
+
+import pytest
+from django.db import IntegrityError, InterfaceError, OperationalError
+from django.db.models.functions import Now
+
+from agents.engine import lease
+from agents.engine.loop import advance
+from agents.engine.recovery import recover
+from agents.engine.turns import LEAVE
+from agents.models import CallStatus, Run, RunStatus
+from tests.engine.workshop import (
+    Workshop,
+    again,
+    all_at_once,
+    asking,
+    call,
+    calls,
+    event_types,
+    eventually,
+    lose_worker,
+    passes,
+    statuses,
+)
+from tests.model_server import ModelServer
+from tests.recorder import Recorder
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _own_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Going down ends with the test."""
+    monkeypatch.setattr(lease, "_going_down", threading.Event())
+
+
+def claimed(run: Run) -> lease.Claim:
+    held = lease.claim(run.pk)
+    assert held is not None
+    return held
+
+
+def lease_end(run: Run) -> object:
+    return Run.objects.values_list("lease_expires_at", flat=True).get(pk=run.pk)
+
+
+class TestClaiming:
+    def test_twenty_drivers_for_one_run_drive_it_once(self, workshop: Workshop, model: ModelServer) -> None:
+        run = workshop.submit()
+        all_at_once([lambda: advance(run.pk)] * 20)
+        run = again(run)
+        assert (run.status, run.lease_epoch) == (RunStatus.SUCCEEDED, 1)
+        assert len(model.requests) == 1
+        assert len(passes(run)) == 1
+
+    def test_twenty_drivers_start_an_approved_write_once(self, workshop: Workshop, recorder: Recorder) -> None:
+        workshop.play(asking(call("probe.effect", name="a")))
+        run = workshop.work()
+        workshop.approve(workshop.card(run))
+        all_at_once([lambda: advance(run.pk)] * 20)
+        assert again(run).status == RunStatus.SUCCEEDED
+        assert list(recorder.effects.values()) == [1]
+        assert event_types(run).count("tool_start") == 1
+
+    def test_takes_the_lease_and_counts_the_epoch(self, workshop: Workshop) -> None:
+        run = workshop.submit()
+        held = claimed(run)
+        run = again(run)
+        assert (run.status, run.lease_owner, run.lease_epoch) == (RunStatus.RUNNING, lease.OWNER, 1)
+        assert held.epoch == 1
+        assert run.lease_expires_at is not None
+        assert run.started_at is not None
+        assert claimed(lose_worker(run)).epoch == 2
+
+    def test_does_nothing_for_a_run_that_is_not_due(self, workshop: Workshop) -> None:
+        run = workshop.submit()
+        Run.objects.filter(pk=run.pk).update(next_wake_at=Now() + timedelta(hours=1))
+        assert lease.claim(run.pk) is None
+        assert lease.claim(999_999_999) is None
+
+    def test_does_nothing_for_a_run_that_is_driven_waits_or_has_ended(self, workshop: Workshop) -> None:
+        driven = workshop.submit()
+        claimed(driven)
+        workshop.play(asking(call("probe.effect", name="a")))
+        waiting = workshop.work()
+        workshop.play()
+        ended = workshop.work()
+        for run in (driven, waiting, ended):
+            assert lease.claim(run.pk) is None
+        assert [again(run).status for run in (driven, waiting, ended)] == ["running", "waiting", "succeeded"]
+
+
+class TestTheHeartbeat:
+    def test_renews_the_lease_of_who_is_alive(self, workshop: Workshop) -> None:
+        run = workshop.submit()
+        held = claimed(run)
+        with lease.kept(held):
+            before = lease_end(run)
+            eventually(lambda: lease_end(run) != before)
+        lose_worker(run)
+
+    def test_lets_the_lease_of_a_driver_go_that_is_beyond_its_own_deadline(self, workshop: Workshop) -> None:
+        stuck, alive = workshop.submit(), workshop.submit()
+        held_stuck, held_alive = claimed(stuck), claimed(alive)
+        with lease.kept(held_stuck), lease.kept(held_alive):
+            held_stuck.moves_by = 0.0
+            eventually(lambda: lease_end(alive) > lease_end(stuck))  # type: ignore[operator]
+            before, kept = lease_end(stuck), lease_end(alive)
+            eventually(lambda: lease_end(alive) != kept)
+            assert lease_end(stuck) == before
+        for run in (stuck, alive):
+            lose_worker(run)
+
+    def test_tells_the_driver_that_lost_its_run_to_stop(self, workshop: Workshop) -> None:
+        run = workshop.submit()
+        held = claimed(run)
+        with lease.kept(held):
+            lose_worker(run)
+            assert held.stopped.wait(10)
+
+    def test_tells_the_driver_that_the_run_is_cancelled(self, workshop: Workshop) -> None:
+        run = workshop.submit()
+        held = claimed(run)
+        with lease.kept(held):
+            workshop.cancel(run)
+            assert held.stopped.wait(10)
+        lose_worker(run)
+
+
+class TestWhoLostTheLease:
+    def test_writes_nothing_any_more(self, workshop: Workshop) -> None:
+        run = workshop.submit()
+        held = claimed(run)
+        lose_worker(run)
+        with pytest.raises(lease.LeaseLost), held.recording():
+            pytest.fail("the block must not begin")
+        claimed(run)
+        with pytest.raises(lease.LeaseLost), held.recording():
+            pytest.fail("the block must not begin")
+        lose_worker(run)
+
+    def test_leaves_without_an_error(self, workshop: Workshop, recorder: Recorder) -> None:
+        recorder.hold("slow")
+        workshop.play(asking(call("probe.gate", name="slow")))
+        run = workshop.submit()
+        with workshop.driving(run) as driver:
+            recorder.await_arrival("slow")
+            lose_worker(run)
+            driver.join(20)
+            assert not driver.is_alive(), "it is told by the heartbeat, though its tool still runs"
+            recorder.release("slow")
+        assert statuses(run) == [CallStatus.EXECUTING]
+
+    def test_to_a_lost_database_gives_the_run_back_without_counting_a_crash(self, workshop: Workshop) -> None:
+        for lost in (OperationalError, InterfaceError):
+            run = workshop.submit()
+            held = claimed(run)
+            with pytest.raises(lost), lease.kept(held):
+                raise lost("the server closed the connection")
+            eventually(lambda run=run: again(run).status == RunStatus.QUEUED)  # type: ignore[misc]
+            assert again(run).crash_count == 0
+
+    def test_to_an_error_of_its_own_counts_a_crash(self, workshop: Workshop) -> None:
+        """Otherwise a run that the database refuses each time would be driven for ever."""
+        run = workshop.submit()
+        held = claimed(run)
+        with pytest.raises(IntegrityError), lease.kept(held):
+            raise IntegrityError("a check failed")
+        assert held not in lease._beating().all()
+        assert lose_worker(run).crash_count == 1
+
+
+class TestGivingOthersTheirTurn:
+    def test_puts_the_run_back_when_its_time_slice_is_used_up(self, workshop: Workshop) -> None:
+        workshop.play()
+        run = workshop.submit()
+        held = claimed(run)
+        held.slice_ends = 0.0
+        assert recover(held) == LEAVE
+        run = again(run)
+        assert (run.status, run.lease_owner, run.next_wake_at, run.crash_count) == (RunStatus.QUEUED, "", None, 0)
+        assert workshop.drive(run).status == RunStatus.SUCCEEDED
+
+    def test_puts_the_run_back_when_the_worker_goes_down(self, workshop: Workshop) -> None:
+        workshop.play(asking(call("probe.sleep", ms=0)))
+        run = workshop.submit()
+        lease.go_down()
+        run = workshop.drive(run)
+        assert (run.status, run.crash_count, run.pass_number) == (RunStatus.QUEUED, 0, 0)
+
+    def test_lets_what_executes_end_when_the_worker_goes_down(self, workshop: Workshop, recorder: Recorder) -> None:
+        gates = [f"gate {number}" for number in range(10)]
+        for gate in gates:
+            recorder.hold(gate)
+        waiting = call("probe.sleep", ms=0)
+        workshop.play(asking(*[call("probe.gate", name=gate) for gate in gates], waiting))
+        run = workshop.submit()
+        with workshop.driving(run):
+            for gate in gates:
+                recorder.await_arrival(gate)
+            lease.go_down()
+            for gate in gates:
+                recorder.release(gate)
+        run = again(run)
+        assert (run.status, run.crash_count) == (RunStatus.QUEUED, 0)
+        assert [row.status for row in calls(run)] == ["succeeded"] * 10 + ["ready"]
+
+    def test_gives_up_the_models_answer_when_the_worker_goes_down(self, workshop: Workshop, model: ModelServer) -> None:
+        model.hold()
+        run = workshop.submit()
+        with workshop.driving(run):
+            model.wait_for_held()
+            lease.go_down()
+        run = again(run)
+        assert (run.status, run.pass_number, run.crash_count) == (RunStatus.QUEUED, 0, 0)
+        assert not passes(run)

@@ -1,0 +1,82 @@
+"""A browser's end of a run's socket, over a real connection: it comes again with the last number that it has."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any
+
+from websockets.exceptions import ConnectionClosed, InvalidHandshake
+from websockets.sync.client import ClientConnection, connect
+
+from agents.membership import issue_token
+from agents.models import Membership, Run
+from tests.processes import Installation
+
+COMES_AGAIN_S = 0.2
+LOOKS_UP_S = 0.5
+
+
+class Looker:
+    """Who may look at a run of the installation, by an API token."""
+
+    def __init__(self, installation: Installation, member: Membership) -> None:
+        self._address = f"ws://127.0.0.1:{installation.port}/ws/runs"
+        self._secret = issue_token(member, "looker")[1]
+
+    def look(self, run: Run, after: int = 0) -> ClientConnection:
+        """An open socket; its messages come from after that number."""
+        headers = {"Authorization": f"Bearer {self._secret}"}
+        return connect(f"{self._address}/{run.pk}/?after={after}", additional_headers=headers, open_timeout=20)
+
+
+class Follower:
+    """Follows a run from its first event on until told to stop, through whatever happens to the web."""
+
+    def __init__(self, looker: Looker, run: Run) -> None:
+        self.messages: list[dict[str, Any]] = []
+        self.connections = 0
+        self._looker, self._run = looker, run
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="follower", daemon=True)
+
+    def __enter__(self) -> Follower:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped.set()
+        self._thread.join()
+
+    @property
+    def numbers(self) -> list[int]:
+        """The numbers of the events, in the order in which they came."""
+        return [message["seq"] for message in self.messages if message["seq"] is not None]
+
+    @property
+    def types(self) -> list[str]:
+        return [message["type"] for message in self.messages if message["seq"] is not None]
+
+    def _follow(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                with self._looker.look(self._run, self.numbers[-1] if self.numbers else 0) as socket:
+                    self.connections += 1
+                    self._listen(socket)
+            except (OSError, ConnectionClosed, InvalidHandshake, TimeoutError):
+                self._stopped.wait(COMES_AGAIN_S)
+
+    def _listen(self, socket: ClientConnection) -> None:
+        while not self._stopped.is_set():
+            try:
+                self.messages.append(json.loads(socket.recv(LOOKS_UP_S)))
+            except TimeoutError:
+                continue
+
+
+def next_event(socket: ClientConnection, seconds: float) -> dict[str, Any]:
+    """The next numbered message; TimeoutError if none comes in time."""
+    while True:
+        message: dict[str, Any] = json.loads(socket.recv(seconds))
+        if message["seq"] is not None:
+            return message

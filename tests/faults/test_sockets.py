@@ -1,0 +1,90 @@
+"""Sockets of a real web process: no event is lost or doubled, whatever happens to the web or how slow the reader is."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.events import recording
+from agents.management.parts import web_part
+from agents.models import Event, EventType, Run
+from tests.faults.awaiting import await_that
+from tests.faults.follower import Follower, Looker, next_event
+from tests.faults.site import Site, fresh
+from tests.processes import RealProcess
+
+IDLE_S = 7.0
+MANY = 1000
+AT_ONCE = 50
+
+
+def _have_web(site: Site) -> RealProcess:
+    webs = [process for process in site.installation.processes if process.name == "web" and process.is_alive]
+    return webs[0] if webs else site.installation.start_web()
+
+
+def _happen(run: Run, count: int) -> None:
+    """So many events in one transaction."""
+    with recording(run.pk) as record:
+        for number in range(count):
+            record.publish(EventType.ASSISTANT_MESSAGE, text=f"{number}: {'word ' * 40}", pass_number=1)
+
+
+def _stored(run: Run) -> list[int]:
+    return list(Event.objects.filter(run=run).order_by("seq").values_list("seq", flat=True))
+
+
+@pytest.fixture
+def run(site: Site) -> Run:
+    """A run that nobody drives."""
+    return site.submit("Look at me")
+
+
+@pytest.fixture
+def looker(site: Site) -> Looker:
+    return Looker(site.installation, site.workshop.operator)
+
+
+def test_a_follower_resumes_by_number_when_the_web_was_killed_and_started_again(
+    site: Site, run: Run, looker: Looker
+) -> None:
+    web = _have_web(site)
+    with Follower(looker, run) as follower:
+        _happen(run, 30)
+        await_that(lambda: len(follower.numbers) == 31, "what happened before the kill", 20)
+        _happen(run, 30)
+        web.kill()
+        _happen(run, 30)
+        _have_web(site)
+        _happen(run, 30)
+        await_that(lambda: len(follower.numbers) >= 121, "what happened before, during and after", 20)
+        _happen(run, 1)
+        await_that(lambda: len(follower.numbers) >= 122, "one more", 20)
+        assert follower.numbers == _stored(run) == list(range(1, 123))
+        assert follower.connections == 2
+
+
+def test_a_reader_who_looks_up_only_after_a_thousand_events_gets_each_once(
+    site: Site, run: Run, looker: Looker
+) -> None:
+    _have_web(site)
+    with looker.look(run) as socket:
+        assert next_event(socket, 10)["seq"] == 1
+        for _ in range(MANY // AT_ONCE):
+            _happen(run, AT_ONCE)
+        got = [next_event(socket, 20)["seq"] for _ in range(MANY)]
+        assert [1, *got] == _stored(run)
+        with pytest.raises(TimeoutError):
+            next_event(socket, 0.5)
+
+
+@pytest.mark.alone
+def test_a_socket_that_heard_nothing_for_seven_seconds_is_open_and_gets_the_next_event(
+    site: Site, run: Run, looker: Looker
+) -> None:
+    _have_web(site)
+    with looker.look(run) as socket:
+        assert next_event(socket, 10)["seq"] == 1
+        with pytest.raises(TimeoutError):
+            next_event(socket, IDLE_S)
+        _happen(run, 1)
+        assert next_event(socket, 10)["seq"] == fresh(run).next_event_seq - 1

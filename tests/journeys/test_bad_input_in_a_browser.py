@@ -1,0 +1,82 @@
+"""A form that cannot be taken says plainly why, keeps what was typed, and changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import expect
+
+from agents.models import Run
+from tests.journeys.office import Office
+from tests.journeys.visitor import Visitor
+
+pytestmark = pytest.mark.once
+
+Visit = Callable[..., Visitor]
+
+
+def submitted(visitor: Visitor, task: str) -> None:
+    """Sends the start form with this task, past what the browser itself would hold back."""
+    visitor.page.goto("/")
+    field = visitor.page.locator("textarea[name=task]")
+    field.evaluate("(field) => { field.removeAttribute('maxlength'); field.removeAttribute('required'); }")
+    field.fill(task)
+    visitor.page.get_by_role("button", name="Start", exact=True).click()
+
+
+@pytest.mark.parametrize(
+    ("task", "why"),
+    [
+        ("", "task is empty"),
+        (" \n ", "task is empty"),
+        ("x" * 100_000, "task has 100,000 characters; at most 20,000 are allowed"),
+    ],
+    ids=["empty", "blank", "over-long"],
+)
+def test_an_impossible_task_is_named(office: Office, visit: Visit, task: str, why: str) -> None:
+    visitor = visit("operator")
+    submitted(visitor, task)
+    expect(visitor.page.get_by_role("alert")).to_have_text(why)
+    assert visitor.page.locator("textarea[name=task]").input_value() == task
+    assert not Run.objects.exists()
+
+
+def test_an_employee_who_left_meanwhile_is_named(office: Office, visit: Visit) -> None:
+    visitor = visit("operator")
+    visitor.choose("Dana")
+    office.workshop.employee.is_active = False
+    office.workshop.employee.save()
+    visitor.page.locator("textarea[name=task]").fill("Do the work")
+    visitor.page.get_by_role("button", name="Start", exact=True).click()
+    expect(visitor.page.get_by_role("alert")).to_have_text("Dana is not active")
+    assert not Run.objects.exists()
+
+
+def test_an_unknown_employee_is_named(office: Office, visit: Visit) -> None:
+    visitor = visit("operator")
+    visitor.choose("Dana")
+    visitor.page.locator("select[name=employee] option").first.evaluate("(option) => { option.value = '987654'; }")
+    visitor.page.locator("textarea[name=task]").fill("Do the work")
+    visitor.page.get_by_role("button", name="Start", exact=True).click()
+    expect(visitor.page.get_by_role("alert")).to_have_text("there is no employee 987654")
+    assert not Run.objects.exists()
+
+
+def test_a_wrong_password_is_told_without_saying_which_part_is_wrong(office: Office, visit: Visit) -> None:
+    visitor = visit()
+    visitor.page.goto("/runs/")
+    assert visitor.page.url.startswith(f"{office.url}/login/")
+    visitor.page.get_by_label("Username").fill("acme-approver")
+    visitor.page.get_by_label("Password").fill("wrong")
+    visitor.page.get_by_role("button", name="Log in").click()
+    expect(visitor.page.get_by_role("alert")).to_contain_text("correct username and password")
+    visitor.page.get_by_label("Password").fill("secret-enough")
+    visitor.page.get_by_role("button", name="Log in").click()
+    expect(visitor.page.get_by_role("heading", name="Runs")).to_be_visible()
+
+
+def test_another_organisations_run_is_not_there(office: Office, visit: Visit) -> None:
+    visitor = visit("operator")
+    visitor.page.goto("/runs/987654/")
+    expect(visitor.page.get_by_role("heading", name="Not there")).to_be_visible()

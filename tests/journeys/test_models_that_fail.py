@@ -1,0 +1,161 @@
+"""A model that answers nonsense, or never, ends nothing but its own run: with a named reason, seen by everybody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from playwright.sync_api import expect
+
+from agents.models import Employee, ExitReason, Grant, ModelProvider, ProviderKind, Run, RunStatus
+from tests.engine.workshop import event_types
+from tests.journeys.office import Office, run_of, story, told
+from tests.journeys.visitor import Visitor
+from tests.model_server import Answer, Call, ModelServer, failing, html, nonsense
+
+# What passes by: the name that the panel gives to it while it waits to ask again.
+PASSING = {
+    "nonsense": (nonsense(), "bad_answer"),
+    "a cut stream": (Answer(text="I was about to say", fault="cut"), "cut_stream"),
+    "429 with Retry-After": (failing(429, "slow down", Retry_After="2"), "rate_limited"),
+    "500": (failing(500, "oops"), "server_error"),
+    "never": (Answer(text="Too late", hold="start"), "timeout"),
+    "a drip without end": (Answer(fault="drip"), "timeout"),
+    "a closed connection": (Answer(fault="reset"), "unreachable"),
+}
+QUICKLY_RETRIED = ("500", "a closed connection")
+# What will not get better: the run ends at once, and says why.
+LASTING = {
+    "HTML": (html(), "A web page came"),
+    "401": (failing(401, "wrong key"), "does not accept the API key"),
+    "404": (failing(404, "no such model"), "does not know this address or model"),
+    "no credit": (failing(402, "pay first"), "no credit left"),
+}
+ARCHIVE = {"name": "data.archiveAll", "arguments": '{"record_ids": ["1"]}'}
+# What is still the model's own affair: the call is refused with a code, and the run goes on.
+REFUSED_CALLS = {
+    "a tool that there is not": (Call("data.dropDatabase", {}), "TOOL_NOT_FOUND"),
+    "a tool that is not granted": (Call("", extra={"function": ARCHIVE}), "NOT_PERMITTED"),
+    "the same by its name on the wire": (Call("data.archiveAll", {"record_ids": ["1"]}), "TOOL_NOT_FOUND"),
+    "params that are no JSON": (Call("data.searchRecords", arguments='{"limit": '), "INVALID_TOOL_ARGUMENTS"),
+    "params of the wrong type": (Call("data.searchRecords", {"limit": "many"}), "INVALID_PARAMETER"),
+    "params that do not exist": (Call("data.updateRecord", {"record_id": "1", "colour": "red"}), "INVALID_PARAMETER"),
+    "a record that there is not": (
+        Call("data.updateRecord", {"record_id": "987654", "changes": {"score": 1}}),
+        "NOT_FOUND",
+    ),
+}
+
+Visit = Callable[..., Visitor]
+
+
+def hire(office: Office, name: str, url: str) -> Employee:
+    """Another employee, on the model at this address, that has one second for an answer."""
+    organization = office.workshop.organization
+    provider = ModelProvider.objects.create(
+        organization=organization, name=name, kind=ProviderKind.OPENAI, base_url=url, api_key="sk-test", timeout_s=1
+    )
+    employee = Employee.objects.create(organization=organization, name=name, provider=provider, model="fake")
+    Grant.objects.create(employee=employee, tool="utility.calculate")
+    return employee
+
+
+def start_all(office: Office, answers: dict[str, Answer], stack: ExitStack) -> dict[str, int]:
+    """A run for each answer, all at once: its model asks for a sum first, then gives this answer, then the last one."""
+    outside = office.outside("operator")
+    started = {}
+    for name, answer in answers.items():
+        server = stack.enter_context(ModelServer())
+        first = Answer(text="I add.", calls=(Call("utility.calculate", {"operation": "add", "a": 1, "b": 2}),))
+        server.enqueue(first, *[answer] * (2 if name in QUICKLY_RETRIED else 1))
+        started[name] = outside.start(hire(office, name, server.url).pk, "Add two numbers")
+    return started
+
+
+def test_a_passing_fault_is_told_and_waited_out(office: Office, visit: Visit) -> None:
+    with ExitStack() as stack:
+        runs = start_all(office, {name: answer for name, (answer, _) in PASSING.items()}, stack)
+        for name, (_, code) in PASSING.items():
+            run = office.await_end(runs[name])
+            assert (run.status, run.exit_reason) == (RunStatus.SUCCEEDED, ExitReason.FINAL_ANSWER), (
+                name,
+                story(run.pk),
+            )
+            assert run.answer == "Done."
+            delays = told(run.pk, "provider_delayed")
+            assert [delay["code"] for delay in delays] == [code], (name, delays)
+            assert event_types(run).count("pass_started") == 2
+            assert event_types(run).count("assistant_message") == 2
+    visitor = visit("viewer")
+    for name, (_, code) in PASSING.items():
+        visitor.open_run(runs[name])
+        expect(visitor.page.locator("#panel")).to_contain_text("The model could not be asked")
+        expect(visitor.page.locator("#panel .code")).to_have_text(code)
+        visitor.assert_panel_is_whole(runs[name])
+
+
+def test_retry_after_is_waited_for(office: Office) -> None:
+    with ExitStack() as stack:
+        run_id = start_all(office, {"busy": failing(429, "slow down", Retry_After="20")}, stack)["busy"]
+        office.await_end(run_id)
+    delayed = next(event for event in run_of(run_id).events.all() if event.type == "provider_delayed")
+    after = run_of(run_id).passes.get(number=2).created_at
+    assert (after - delayed.created_at).total_seconds() >= 20 * office.installation.timing_scale
+
+
+def test_a_lasting_fault_ends_the_run_with_its_reason(office: Office, visit: Visit) -> None:
+    with ExitStack() as stack:
+        runs = start_all(office, {name: answer for name, (answer, _) in LASTING.items()}, stack)
+        visitor = visit("viewer")
+        for name, (_, why) in LASTING.items():
+            run = office.await_end(runs[name])
+            assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.PROVIDER_ERROR), (name, story(run.pk))
+            assert why in run.problem, (name, run.problem)
+            assert "sk-test" not in run.problem
+            (end,) = told(run.pk, "run_finished")
+            assert (end["status"], end["exit_reason"]) == ("failed", "provider_error")
+            assert "Added" in run.answer or "3" in run.answer, "what was done before is told"
+            visitor.open_run(run.pk)
+            expect(visitor.page.locator(".finished")).to_contain_text("provider error")
+            expect(visitor.page.locator(".finished")).to_contain_text(why)
+
+
+def test_patience_ends_with_a_model_that_never_recovers(office: Office) -> None:
+    outside = office.outside("operator")
+    with ModelServer() as server:
+        server.answer_with(lambda body: failing(503, "maintenance"))
+        run_id = outside.start(hire(office, "Patient", server.url).pk, "Wait for it")
+        run = office.await_end(run_id)
+    assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.PROVIDER_ERROR)
+    assert [delay["tries"] for delay in told(run_id, "provider_delayed")] == [1, 2, 3, 4, 5]
+    assert "maintenance" in run.problem
+    assert outside.get(f"/runs/{run_id}")["exit_reason"] == "provider_error"
+
+
+def test_a_deadline_ends_a_run_whose_model_never_answers(office: Office, model: ModelServer) -> None:
+    office.workshop.connect(model.url, timeout_s=1)
+    model.hold()
+    run_id = office.outside("operator").start(office.workshop.employee.pk, "Hurry")
+    model.wait_for_held()
+    Run.objects.filter(pk=run_id).update(deadline_at=run_of(run_id).created_at)
+    run = office.await_end(run_id)
+    assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.DEADLINE)
+    (end,) = told(run_id, "run_finished")
+    assert end["exit_reason"] == "deadline"
+
+
+def test_calls_that_cannot_run_are_refused_by_name_and_nobody_is_asked(
+    office: Office, model: ModelServer, visit: Visit
+) -> None:
+    office.workshop.connect(model.url)
+    model.enqueue(Answer(calls=tuple(call for call, _ in REFUSED_CALLS.values())), Answer(text="I give up."))
+    run_id = office.outside("operator").start(office.workshop.employee.pk, "Do what cannot be done")
+    run = office.await_end(run_id)
+    assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "I give up.")
+    codes = [rejection["code"] for rejection in told(run_id, "tool_rejected")]
+    assert dict(zip(REFUSED_CALLS, codes, strict=True)) == {name: code for name, (_, code) in REFUSED_CALLS.items()}
+    assert not run.approvals.exists()
+    visitor = visit("viewer")
+    visitor.open_run(run_id)
+    for code in codes:
+        expect(visitor.page.locator(".status-rejected .code", has_text=code).first).to_be_visible()

@@ -1,0 +1,185 @@
+"""The main job without a browser: REST and a socket with a token, and a model on real HTTP that asks and is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agents.models import Approval, ApprovalStatus
+from tests.journeys.awaiting import await_that
+from tests.journeys.office import Office, events_of, run_of
+from tests.journeys.outside import Outside, numbered
+from tests.model_server import Answer, Call, ModelServer
+from tools.records.models import Record
+
+SEARCH_ARGUMENTS = '{ "text":"Acme",   "limit" : 5 }'
+REASON = "Borealis has just called us: leave “it” alone."
+
+
+@pytest.fixture
+def records(office: Office, model: ModelServer) -> list[Record]:
+    """Two records, and an employee whose model looks at both, wants to change both, and answers in two words."""
+    office.workshop.connect(model.url)
+    records = [office.workshop.record(name=name) for name in ("Acme Corp", "Borealis Freight")]
+    changes = [{"record_id": str(record.pk), "changes": {"status": "inactive"}} for record in records]
+    model.enqueue(
+        Answer(
+            text="I look first.",
+            calls=(
+                Call("data.searchRecords", id="call_A", arguments=SEARCH_ARGUMENTS),
+                Call("utility.calculate", {"operation": "add", "a": 1, "b": 2}, id="call_B"),
+            ),
+            extra={"reasoning_content": "Let me think."},
+        ),
+        Answer(
+            text="Both look inactive.",
+            calls=tuple(Call("data.updateRecord", each, id=f"call_{place}") for place, each in enumerate(changes)),
+            style="one_delta",
+        ),
+        Answer(text="One was changed. " * 20, hold="middle"),
+    )
+    return records
+
+
+def test_one_change_is_approved_one_denied_and_the_model_hears_both(
+    office: Office, model: ModelServer, records: list[Record]
+) -> None:
+    operator, approver = office.outside("operator"), office.outside("approver")
+    run_id = operator.start(office.workshop.employee.pk, "Set the inactive companies to inactive")
+    with operator.socket(run_id) as socket:
+        asked = socket.until("run_waiting")
+        office.await_bells(run_id)
+        approve, deny = cards_of(approver, run_id)
+        approved = approver.post(f"/approvals/{approve['id']}/approve", {"digest": approve["digest"]})
+        denied = approver.post(f"/approvals/{deny['id']}/deny", {"digest": deny["digest"], "reason": REASON})
+        assert (approved["decided_by"], denied["reason"]) == ("acme-approver", REASON)
+        assert approved["status"] in ("approved", "consumed")
+        heard = asked + socket.until("assistant_delta")
+        while heard[-1]["payload"]["pass_number"] < 3:
+            heard += socket.until("assistant_delta")
+        assert run_of(run_id).pass_number == 2, "the third answer is not recorded yet"
+        model.release()
+        heard += socket.until("run_finished")
+
+    assert_changed_once(records, run_id)
+    assert_heard_as_stored(heard, run_id)
+    assert_streamed(heard, run_id)
+    assert_told(model, records)
+    ended = operator.get(f"/runs/{run_id}")
+    assert (ended["status"], ended["exit_reason"]) == ("succeeded", "final_answer")
+    assert ended["answer"].strip() == ("One was changed. " * 20).strip()
+    assert [call["status"] for call in ended["tool_calls"]] == ["succeeded", "succeeded", "succeeded", "denied"]
+    assert ended["usage"]["input_tokens"] == 300
+    by_rest = operator.get(f"/runs/{run_id}/events")
+    assert [(event["seq"], event["type"]) for event in by_rest] == [
+        (message["seq"], message["type"]) for message in numbered(heard)
+    ]
+
+
+def cards_of(approver: Outside, run_id: int) -> list[dict[str, Any]]:
+    """The run's waiting cards, the oldest first."""
+    found = approver.get(f"/approvals?status=pending&run_id={run_id}")["items"]
+    return sorted(found, key=lambda card: int(card["id"]))
+
+
+def assert_changed_once(records: list[Record], run_id: int) -> None:
+    now = [Record.objects.get(pk=record.pk) for record in records]
+    assert [record.status for record in now] == ["inactive", "active"]
+    assert [record.version - before.version for record, before in zip(now, records, strict=True)] == [1, 0]
+    cards = Approval.objects.filter(run_id=run_id).order_by("pk")
+    assert [card.status for card in cards] == [ApprovalStatus.CONSUMED, ApprovalStatus.DENIED]
+
+
+def assert_heard_as_stored(heard: list[dict[str, Any]], run_id: int) -> None:
+    """Every event came once, in order, with the payload that the database holds."""
+    stored = [(event.seq, event.type, event.payload) for event in events_of(run_id)]
+    assert [(each["seq"], each["type"], each["payload"]) for each in numbered(heard)] == stored
+    assert all(message["html"].startswith("<li") for message in numbered(heard))
+    assert "csrf" not in "".join(message["html"] for message in heard)
+
+
+def assert_streamed(heard: list[dict[str, Any]], run_id: int) -> None:
+    """Text came piece by piece while it was written."""
+    pieces = [message["payload"] for message in heard if message["type"] == "assistant_delta"]
+    last = "".join(piece["text"] for piece in pieces if piece["pass_number"] == 3)
+    assert last
+    assert last in run_of(run_id).answer
+
+
+def assert_told(model: ModelServer, records: list[Record]) -> None:
+    """Three requests, each with everything before it, the model's own messages verbatim."""
+    first, second, third = model.requests
+    assert [tool["function"]["name"] for tool in first["tools"] if tool["function"]["name"].startswith("data")] == [
+        "data__bulkDelete",
+        "data__searchRecords",
+        "data__updateRecord",
+    ]
+    assert [message["role"] for message in first["messages"]] == ["system", "user"]
+    assert first["messages"][1]["content"] == "Set the inactive companies to inactive"
+    said, *results = second["messages"][2:]
+    assert said == {
+        "role": "assistant",
+        "content": "I look first.",
+        "reasoning_content": "Let me think.",
+        "tool_calls": [
+            wire_call("call_A", "data__searchRecords", SEARCH_ARGUMENTS),
+            wire_call("call_B", "utility__calculate", '{"operation": "add", "a": 1, "b": 2}'),
+        ],
+    }
+    assert [result["tool_call_id"] for result in results] == ["call_A", "call_B"]
+    assert "Acme Corp" in results[0]["content"]
+    assert third["messages"][: len(second["messages"])] == second["messages"]
+    asked, done, refused = third["messages"][len(second["messages"]) :]
+    assert [call["function"]["name"] for call in asked["tool_calls"]] == ["data__updateRecord"] * 2
+    assert (done["tool_call_id"], refused["tool_call_id"]) == ("call_0", "call_1")
+    assert "Acme Corp" in done["content"]
+    assert "APPROVAL_DENIED" in refused["content"]
+    assert REASON in refused["content"]
+    assert records[1].name not in refused["content"]
+
+
+def wire_call(call_id: str, name: str, arguments: str) -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def test_a_person_edits_over_rest_and_the_model_hears_that(
+    office: Office, model: ModelServer, records: list[Record]
+) -> None:
+    approver = office.outside("approver")
+    run_id = approver.start(office.workshop.employee.pk, "Set the inactive companies to inactive")
+    office.await_cards(run_id, 2)
+    change, other = cards_of(approver, run_id)
+    params = {**change["params"], "changes": {"status": "pending"}}
+    edited = approver.post(f"/approvals/{change['id']}/approve", {"digest": change["digest"], "params": params})
+    assert edited["status"] == "superseded"
+    assert Record.objects.get(pk=records[0].pk).status == "active"
+    fresh = approver.get(f"/approvals/{edited['next_approval_id']}")
+    assert fresh["digest"] != change["digest"]
+    stale = approver.post(f"/approvals/{fresh['id']}/approve", {"digest": change["digest"]}, status=412)
+    assert stale["code"] == "stale_digest"
+    approver.post(f"/approvals/{fresh['id']}/approve", {"digest": fresh["digest"]})
+    approver.post(f"/approvals/{other['id']}/deny", {"digest": other["digest"]})
+    model.wait_for_held()
+    model.release()
+    office.await_end(run_id)
+    assert Record.objects.get(pk=records[0].pk).status == "pending"
+    told = [message["content"] for message in model.requests[2]["messages"] if message.get("tool_call_id") == "call_0"]
+    assert "changed the params" in told[0]
+
+
+def test_a_message_is_heard_before_the_next_pass_and_an_ended_run_goes_on_with_it(
+    office: Office, model: ModelServer
+) -> None:
+    office.workshop.connect(model.url)
+    model.enqueue(Answer(text="First answer."), Answer(text="Second answer."))
+    operator = office.outside("operator")
+    run_id = operator.start(office.workshop.employee.pk, "Begin")
+    office.await_end(run_id)
+    operator.post(f"/runs/{run_id}/messages", {"text": "And now in French"})
+    await_that(lambda: run_of(run_id).answer == "Second answer.", "the run went on")
+    assert [message["role"] for message in model.requests[1]["messages"]] == ["system", "user", "assistant", "user"]
+    assert model.requests[1]["messages"][-1]["content"] == "And now in French"
+    with operator.socket(run_id) as socket:
+        heard = [socket.next()["type"] for _ in events_of(run_id)]
+    assert heard.count("run_finished") == 2

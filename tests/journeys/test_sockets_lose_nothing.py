@@ -1,0 +1,92 @@
+"""A socket brings every event once and in order: to a slow reader, in a burst, and after a long silence."""
+
+from __future__ import annotations
+
+import socket as sockets
+from typing import Any
+
+import pytest
+
+from tests.engine.workshop import asking, call
+from tests.journeys.office import Office, events_of, numbers_of
+from tests.journeys.outside import Socket, numbered
+
+SILENCE_S = 7.0
+
+
+@pytest.fixture
+def burst(office: Office) -> int:
+    """A run whose five passes of a hundred calls make more than a thousand events, once somebody drives it."""
+    passes = [
+        asking(*[call("utility.calculate", operation="add", a=number, b=place) for place in range(100)])
+        for number in range(5)
+    ]
+    office.workshop.play(*passes)
+    office.workshop.allow_passes(10)
+    office.installation.process("worker1").pause()
+    return office.outside("operator").start(office.workshop.employee.pk, "Calculate a lot")
+
+
+def slow_connection(office: Office) -> sockets.socket:
+    """A connection of which the system takes in next to nothing until somebody reads."""
+    connection = sockets.socket()
+    connection.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, 4096)
+    connection.connect(("127.0.0.1", office.installation.port))
+    return connection
+
+
+def assert_whole(heard: list[dict[str, Any]], run_id: int) -> None:
+    stored = [(event.seq, event.type, event.payload) for event in events_of(run_id)]
+    assert [(message["seq"], message["type"], message["payload"]) for message in heard] == stored
+
+
+def test_1000_events_reach_fast_and_slow_readers_whole(office: Office, burst: int) -> None:
+    outside = office.outside("viewer")
+    slow_options = {"sock": slow_connection(office), "max_queue": 1, "compression": None}
+    with outside.socket(burst) as fast, outside.socket(burst, **slow_options) as slow:
+        assert slow.next()["seq"] == fast.next()["seq"] == 1
+        office.installation.process("worker1").resume()
+        quickly = numbered(fast.until("run_finished"))
+        assert numbers_of(burst) == list(range(1, len(quickly) + 2))
+        assert len(quickly) > 1000
+        slowly = numbered(slow.until("run_finished"))
+        assert [message["seq"] for message in slowly] == [message["seq"] for message in quickly]
+        assert_whole([first_of(outside.socket, burst), *slowly], burst)
+
+
+def first_of(opening: Any, run_id: int) -> dict[str, Any]:
+    with opening(run_id) as socket:
+        message: dict[str, Any] = socket.next()
+    return message
+
+
+def test_a_reader_who_comes_and_goes_misses_nothing(office: Office, burst: int) -> None:
+    outside = office.outside("viewer")
+    office.installation.process("worker1").resume()
+    heard: list[dict[str, Any]] = []
+    while not heard or heard[-1]["type"] != "run_finished":
+        with outside.socket(burst, after=len(heard)) as socket:
+            heard += some(socket, 90)
+    assert_whole(heard, burst)
+
+
+def some(socket: Socket, count: int) -> list[dict[str, Any]]:
+    """So many numbered events, or fewer if the run ends."""
+    heard: list[dict[str, Any]] = []
+    while len(heard) < count and not (heard and heard[-1]["type"] == "run_finished"):
+        heard += numbered([socket.next()])
+    return heard
+
+
+def test_a_socket_silent_for_7_s_is_still_open_and_then_hears(office: Office) -> None:
+    office.recorder.hold("gate")
+    office.workshop.play(asking(call("probe.gate", name="gate")))
+    operator = office.outside("operator")
+    run_id = operator.start(office.workshop.employee.pk, "Wait at a gate")
+    with operator.socket(run_id) as socket:
+        socket.until("tool_start")
+        with pytest.raises(TimeoutError):
+            socket.next(SILENCE_S)
+        office.recorder.release("gate")
+        heard = socket.until("run_finished")
+    assert [message["seq"] for message in numbered(heard)] == numbers_of(run_id)[-len(numbered(heard)) :]
