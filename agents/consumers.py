@@ -2,7 +2,8 @@
 
 Each socket is a plain ASGI application without a channel of its own, so that it outlives Redis: bells are the
 feed's affair.
-Close codes: 4401 no login (or it ended), 4404 not there or another organisation's.
+Close codes: 4401 no login (or it ended), 4404 not there or another organisation's, 4413 a message that is too long,
+4500 a fault of ours. (The server sends none below 3000 for us, except 1000.)
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ logger = logging.getLogger(__name__)
 
 NO_LOGIN = 4401
 NOT_THERE = 4404
-TOO_LONG = 1009
-FAILED = 1011
+TOO_LONG = 4413
+FAILED = 4500
 LONGEST_INPUT = 4096
 LARGEST_SEQ = 2**31 - 1
 

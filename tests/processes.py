@@ -97,6 +97,8 @@ class RealProcess:
             self.kill()
 
     def _signal(self, number: signal.Signals) -> None:
+        if not self.is_alive:
+            return  # its number may be somebody else's by now
         try:
             os.killpg(self._process.pid, number)
         except ProcessLookupError:

@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 
 import pytest
 from django.apps import apps
 from django.db import connection, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
 from pytest_django import DjangoDbBlocker
 
 from agents.engine.toolbox import installed_toolbox
@@ -18,6 +21,23 @@ from tools.toolbox.toolbox import Toolbox
 
 _CLEARED_APPS = ("auth", "agents", "records")
 _KEPT_TABLES = ("auth_permission", "auth_group", "auth_group_permissions")
+_IMPATIENT = {"sqlite": "PRAGMA synchronous=OFF", "postgresql": "SET synchronous_commit=off"}
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _no_waiting_for_the_disk() -> Iterator[None]:
+    """No power is cut in these tests, so their commits need not wait until they are on the disk."""
+    connection_created.connect(_hasten)
+    yield
+    connection_created.disconnect(_hasten)
+    connection.close()
+    if connection.vendor == "postgresql":
+        connection.close_pool()
+
+
+def _hasten(connection: BaseDatabaseWrapper, **_: object) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(_IMPATIENT[connection.vendor])
 
 
 @pytest.fixture
@@ -41,12 +61,18 @@ def workshop(transactional_db: None) -> Iterator[Workshop]:
 
 
 def _clear() -> None:
+    statements = [f'DELETE FROM "{table}"' for table in _tables() if table not in _KEPT_TABLES]
     with transaction.atomic(), connection.cursor() as cursor:
-        for app in _CLEARED_APPS:
-            for model in apps.get_app_config(app).get_models(include_auto_created=True):
-                if model._meta.db_table not in _KEPT_TABLES:
-                    cursor.execute(f'DELETE FROM "{model._meta.db_table}"')
-    connection.close()
+        for statement in [";".join(statements)] if connection.vendor == "postgresql" else statements:
+            cursor.execute(statement)
+
+
+@cache
+def _tables() -> list[str]:
+    """Of all models, those that are pointed at last."""
+    configs = [apps.get_app_config(app) for app in _CLEARED_APPS]
+    models = [model for config in configs for model in config.get_models(include_auto_created=True)]
+    return [model._meta.db_table for model in reversed(models)]
 
 
 @pytest.fixture

@@ -57,7 +57,6 @@ def _clean_stage(
     model.reset()
     recorder.reset()
     for process in installation.processes:
-        if process.is_alive and process.name == "sweeper":
+        process.resume()
+        if process.name == "sweeper":
             process.kill()
-        elif process.is_alive:
-            process.resume()

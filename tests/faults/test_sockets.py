@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
+from agents import runs
 from agents.events import recording
-from agents.management.parts import web_part
 from agents.models import Event, EventType, Run
 from tests.faults.awaiting import await_that
 from tests.faults.follower import Follower, Looker, next_event
@@ -34,9 +36,11 @@ def _stored(run: Run) -> list[int]:
 
 
 @pytest.fixture
-def run(site: Site) -> Run:
+def run(site: Site) -> Iterator[Run]:
     """A run that nobody drives."""
-    return site.submit("Look at me")
+    submitted = site.submit("Look at me")
+    yield submitted
+    runs.cancel(site.workshop.operator, submitted.pk)
 
 
 @pytest.fixture

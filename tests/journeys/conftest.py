@@ -67,8 +67,8 @@ def visit(office: Office, chromium: Browser) -> Iterator[Visit]:
     with ExitStack() as contexts:
         visitors = []
 
-        def open_one(role: str = "", **options: bool) -> Visitor:
-            context = contexts.enter_context(chromium.new_context(base_url=office.url, **options))
+        def open_one(role: str = "", *, scripts: bool = True) -> Visitor:
+            context = contexts.enter_context(chromium.new_context(base_url=office.url, java_script_enabled=scripts))
             visitor = Visitor(context, office.url)
             visitors.append(visitor)
             if role:

@@ -13,6 +13,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
 PATIENCE_S = 30.0
+FAREWELL_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,8 @@ def opened(url: str, path: str, headers: dict[str, str], **options: Any) -> Iter
         websockets.exceptions.InvalidStatus: the server refused the handshake.
     """
     address = f"{url.replace('http', 'ws', 1)}{path}"
-    with connect(address, additional_headers=headers, proxy=None, open_timeout=PATIENCE_S, **options) as connection:
+    settings = {"open_timeout": PATIENCE_S, "close_timeout": FAREWELL_S, "proxy": None, **options}
+    with connect(address, additional_headers=headers, **settings) as connection:
         yield Socket(connection)
 
 

@@ -140,7 +140,7 @@ def assert_tokens_in_cards(visitor: Visitor, office: Office, run_id: int) -> Non
 
 
 def test_a_page_without_scripts_is_just_as_tame(hostile: Office, visit: Visit) -> None:
-    visitor = visit("approver", java_script_enabled=False)
+    visitor = visit("approver", scripts=False)
     run_id = visitor.start("Da", TEXT)
     (card, _) = hostile.await_cards(run_id, 2)
     visitor.page.goto(f"/approvals/{card.pk}/")

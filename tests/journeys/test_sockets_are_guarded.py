@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import ExitStack, contextmanager
 
 import pytest
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 from django.db.models.functions import Now
 from websockets.exceptions import InvalidStatus
 
+from agents import runs
 from agents.membership import issue_token
 from agents.models import ApiToken, Membership, Run
 from tests.engine.workshop import asking, build_workshop, call
@@ -20,8 +21,12 @@ from tests.journeys.outside import Outside, Socket, numbered, opened
 
 NO_LOGIN = 4401
 NOT_THERE = 4404
-TOO_LONG = 1009
+TOO_LONG = 4413
 PATHS = ("/ws/runs/{run}/", "/ws/inbox/")
+NONSENSE = (
+    "", "null", "[]", "{}", '"after"', "{", "[" * 2000, '{"after": -1}', '{"after": true}', '{"after": 1.5}',
+    '{"after": "1"}', '{"after": 99999999999999999999}', '{"after": null}', '{"type": "bell"}', "\x00", "🦊" * 500,
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -113,25 +118,21 @@ class TestOthers:
                 assert [message["seq"] for message in numbered(heard)] == numbers_of(run.pk)
 
 
-class TestTheRightToLookEnds:
-    @pytest.fixture
-    def ends(self, office: Office) -> dict[str, Any]:
-        """How each right ends, by the name of what proved it."""
-        member = office.member("viewer")
-        return {
-            "session": lambda: Session.objects.all().delete(),
-            "token": lambda: ApiToken.objects.update(revoked_at=Now()),
-            "membership": member.delete,
-            "account": lambda: type(member.user).objects.filter(pk=member.user_id).update(is_active=False),
-        }
-
-    @pytest.mark.parametrize("what", ["session", "token", "membership", "account"])
-    def test_an_open_socket_is_closed(self, office: Office, run: Run, ends: dict[str, Any], what: str) -> None:
-        headers = office.outside("viewer").headers if what == "token" else of_browser(office, office.member("viewer"))
-        with watching(office, run, headers) as socket:
+def test_an_open_socket_closes_when_the_right_to_look_ends(office: Office, run: Run) -> None:
+    headers = {role: of_browser(office, office.member(role)) for role in ("viewer", "operator", "approver")}
+    headers["token"] = office.outside("admin").headers
+    with ExitStack() as stack:
+        open_ones = {name: stack.enter_context(watching(office, run, each)) for name, each in headers.items()}
+        staying = stack.enter_context(watching(office, run, of_browser(office, office.member("admin"))))
+        for socket in [*open_ones.values(), staying]:
             socket.until("run_waiting")
-            ends[what]()
-            assert socket.close_code() == NO_LOGIN
+        Session.objects.filter(pk=headers["viewer"]["Cookie"].partition("=")[2]).delete()
+        office.member("operator").delete()
+        User.objects.filter(pk=office.member("approver").user_id).update(is_active=False)
+        ApiToken.objects.update(revoked_at=Now())
+        assert {name: socket.close_code() for name, socket in open_ones.items()} == dict.fromkeys(headers, NO_LOGIN)
+        runs.add_message(office.member("admin"), run.pk, "Who is still there?")
+        assert staying.next()["type"] == "message_added"
 
 
 def token_of(member: Membership) -> str:
@@ -139,14 +140,26 @@ def token_of(member: Membership) -> str:
 
 
 class TestWhatASocketHears:
-    @pytest.mark.parametrize("after", ["0", "2", "9999", "-3", "x", "1e3", "٣", "9" * 40, ""])
-    def test_it_begins_after_the_number_that_it_is_given(self, office: Office, run: Run, after: str) -> None:
-        numbers = numbers_of(run.pk)
-        first = int(after) if after in ("2", "9999") else len(numbers) if after == "9" * 40 else 0
-        expected = [number for number in numbers if number > first]
+    @pytest.mark.parametrize(
+        ("after", "first"), [("0", 1), ("2", 3), ("-3", 1), ("x", 1), ("1e3", 1), ("٣", 1), ("", 1)]
+    )
+    def test_it_begins_after_the_number_that_it_is_given(
+        self, office: Office, run: Run, after: str, first: int
+    ) -> None:
+        expected = numbers_of(run.pk)[first - 1 :]
         with opened(office.url, f"/ws/runs/{run.pk}/?after={after}", office.outside("viewer").headers) as socket:
             assert [socket.next()["seq"] for _ in expected] == expected
-            assert_hears_nothing_more(office, run, socket)
+            assert_hears_what_is_next(office, run, socket)
+
+    @pytest.mark.parametrize("after", ["9999", "9" * 40])
+    def test_a_number_that_is_not_there_yet_is_silent_until_it_resumes(
+        self, office: Office, run: Run, after: str
+    ) -> None:
+        with opened(office.url, f"/ws/runs/{run.pk}/?after={after}", office.outside("viewer").headers) as socket:
+            with pytest.raises(TimeoutError):
+                socket.next(0.5)
+            socket.say('{"after": 1}')
+            assert socket.next()["seq"] == 2
 
     def test_it_resumes_where_it_is_told_to(self, office: Office, run: Run) -> None:
         numbers = numbers_of(run.pk)
@@ -154,34 +167,32 @@ class TestWhatASocketHears:
             assert [socket.next()["seq"] for _ in numbers] == numbers
             socket.say('{"after": 2}')
             assert [socket.next()["seq"] for _ in numbers[2:]] == numbers[2:]
-            assert_hears_nothing_more(office, run, socket)
+            assert_hears_what_is_next(office, run, socket)
 
     def test_nonsense_does_it_no_harm(self, office: Office, run: Run) -> None:
         numbers = numbers_of(run.pk)
-        nonsense = (
-            "", "null", "[]", "{}", '"after"', "{", "[" * 2000, '{"after": -1}', '{"after": true}', '{"after": 1.5}',
-            '{"after": "1"}', '{"after": 99999999999999999999}', '{"after": null}', '{"type": "bell"}', "\x00", "🦊" * 500,
-        )  # fmt: skip
         with office.outside("viewer").socket(run.pk) as socket:
             assert [socket.next()["seq"] for _ in numbers] == numbers
-            for text in nonsense:
+            for text in NONSENSE:
                 socket.say(text)
             socket.say(b"\xff\xfe\x00")
-            assert_hears_nothing_more(office, run, socket)
+            assert_hears_what_is_next(office, run, socket)
 
-    @pytest.mark.parametrize("text", ["x" * 5000, "x" * 100_000])
-    def test_too_much_at_once_ends_it_and_nothing_else(self, office: Office, run: Run, text: str) -> None:
+    @pytest.mark.parametrize(("length", "code"), [(5000, TOO_LONG), (100_000, None)])
+    def test_too_much_at_once_ends_it_and_nothing_else(
+        self, office: Office, run: Run, length: int, code: int | None
+    ) -> None:
         outside = office.outside("viewer")
         with outside.socket(run.pk) as socket, outside.socket(run.pk) as neighbour:
-            socket.say(text)
-            assert socket.close_code() == TOO_LONG
+            socket.say("x" * length)
+            assert socket.close_code() == code
             assert [neighbour.next()["seq"] for _ in numbers_of(run.pk)] == numbers_of(run.pk)
         assert outside.get("/health")["status"] == "ok"
 
 
-def assert_hears_nothing_more(office: Office, run: Run, socket: Socket) -> None:
+def assert_hears_what_is_next(office: Office, run: Run, socket: Socket) -> None:
     """The next thing that the socket hears is what happens next, not something old."""
     n = len(numbers_of(run.pk))
-    office.workshop.say(run, "Are you there?")
+    office.outside("operator").post(f"/runs/{run.pk}/messages", {"text": "Are you there?"})
     message = socket.next()
     assert (message["seq"], message["type"]) == (n + 1, "message_added")

@@ -20,7 +20,7 @@ def test_a_card_is_approved_another_denied_and_the_answer_read(office: Office, v
     records = [office.workshop.record(name=name) for name in ("Acme Corp", "Borealis Freight")]
     changes = [call("data.updateRecord", record_id=str(each.pk), changes={"status": "inactive"}) for each in records]
     office.workshop.play(asking(*changes, text="I *suggest* two changes."), answer="They are changed.")
-    visitor = visit("approver", java_script_enabled=False)
+    visitor = visit("approver", scripts=False)
     run_id = visitor.start("Dana", "Change two records")
     first, second = office.await_cards(run_id, 2)
 
@@ -53,7 +53,7 @@ def test_a_card_is_edited_undone_and_confirmed(office: Office, visit: Callable[.
     office.workshop.play(asking(call("data.bulkDelete", record_ids=[str(record.pk) for record in records])))
     run_id = office.submit("Delete the leads").pk
     (card,) = office.await_cards(run_id)
-    visitor = visit("approver", java_script_enabled=False)
+    visitor = visit("approver", scripts=False)
 
     visitor.page.goto("/approvals/")
     shown = visitor.card(card.pk)
@@ -86,7 +86,7 @@ def test_a_card_is_edited_undone_and_confirmed(office: Office, visit: Callable[.
 
 def test_a_run_is_cancelled_told_more_and_continued(office: Office, visit: Callable[..., Visitor]) -> None:
     office.workshop.play(answer="Here I am.")
-    visitor = visit("operator", java_script_enabled=False)
+    visitor = visit("operator", scripts=False)
     run_id = visitor.start("Dana", "Say something")
     office.await_end(run_id)
     visitor.open_run(run_id)

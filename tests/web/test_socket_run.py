@@ -198,4 +198,4 @@ def test_nonsense_is_ignored_and_too_much_of_it_ends_the_socket(world: World) ->
             await socket.say("x" * 5000)
             return await socket.close_code()
 
-    assert in_loop(babble()) == 1009
+    assert in_loop(babble()) == 4413

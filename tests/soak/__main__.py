@@ -1,0 +1,37 @@
+"""`make soak`: random kills under a mixed workload, on SQLite and on PostgreSQL; nothing may be lost or done twice."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import subprocess
+import sys
+
+from tests import services
+
+KILLS = 200
+MINUTES = 40
+
+
+def main() -> int:
+    """0 if every promise held on every database."""
+    parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
+    parser.add_argument("--kills", type=int, default=KILLS, help="kill -9 of workers, on each database")
+    parser.add_argument("--minutes", type=float, default=MINUTES, help="the most that each database may take")
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6), help="repeats the choices, not the times")
+    parser.add_argument("--database", choices=("sqlite", "postgresql"), help="only this one")
+    options = parser.parse_args()
+    arguments = [f"--kills={options.kills}", f"--minutes={options.minutes}", f"--seed={options.seed}"]
+    failed = []
+    for kind in [options.database] if options.database else ["sqlite", "postgresql"]:
+        environment = {**os.environ, services.DATABASE_VARIABLE: kind, "DJANGO_SETTINGS_MODULE": "tests.settings"}
+        command = [sys.executable, "-m", "tests.soak.on_database", *arguments]
+        if subprocess.run(command, env=environment, check=False).returncode:
+            failed.append(kind)
+    print(f"soak: {'failed on ' + ', '.join(failed) if failed else 'every promise held'}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

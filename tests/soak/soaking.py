@@ -1,0 +1,118 @@
+"""The soak itself: trouble and work at the same time, then peace until everything has settled, then the reckoning."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agents.models import ENDED, AuditEntry, CallStatus, ExitReason, Run, ToolCall
+from tests.engine.invariants import assert_invariants
+from tests.faults.awaiting import LOOK_EVERY_S
+from tests.faults.site import Site
+from tests.soak.trouble import Trouble
+from tests.soak.watch import Watch
+from tests.soak.world import People
+from tools.records.models import Record
+
+SETTLES_WITHIN_S = 120.0
+_OUTSIDE = ("probe.effect", "probe.doom")
+_RIGHTFUL_ENDS = (
+    ExitReason.FINAL_ANSWER,
+    ExitReason.ALL_TOOLS_DUPLICATE,
+    ExitReason.MAX_PASSES,
+    ExitReason.CANCELLED,
+    ExitReason.CRASH_LOOP,
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much trouble, for how many seconds at most, and the source of every choice."""
+
+    kills: int
+    seconds: float
+    chance: random.Random
+
+
+def soak(site: Site, plan: Plan) -> tuple[dict[str, object], list[str]]:
+    """The figures, and every broken promise in words."""
+    began = time.monotonic()
+    trouble, watch = Trouble(site, plan.chance), Watch()
+    people = People(site.workshop, site.recorder, plan.chance)
+
+    def live(harmful: bool) -> None:
+        trouble.replace_the_dead()
+        people.act(start_more=harmful)
+        if harmful:
+            trouble.act()
+        watch.look(a_worker_is_free=bool(trouble.ready_workers()))
+
+    _until(lambda: trouble.done["kills"] >= plan.kills, plan.seconds, lambda: live(harmful=True))
+    trouble.calm_down()
+    is_settled = _until(lambda: not _open_runs(), SETTLES_WITHIN_S, lambda: live(harmful=False))
+    faults = [*trouble.alarms, *watch.faults(), *_broken(site)]
+    if trouble.done["kills"] < plan.kills:
+        faults.append(f"only {trouble.done['kills']} of {plan.kills} kills in {plan.seconds:.0f} s")
+    if not is_settled:
+        faults += [f"not settled: run {run.pk} is {run.status}" for run in _open_runs()]
+    figures: dict[str, object] = {
+        **dict(trouble.done),
+        "runs": _how_runs_ended(),
+        "calls": dict(Counter(ToolCall.objects.values_list("status", flat=True))),
+        "effects outside": sum(site.recorder.effects.values()),
+        "unknown outcomes": AuditEntry.objects.filter(action="outcome_unknown").count(),
+        "settled by people": AuditEntry.objects.filter(action="outcome_resolved").count(),
+        "late reports": AuditEntry.objects.filter(action="late_report").count(),
+        "acts that were refused": dict(people.refused),
+        "longest unclaimed": f"{watch.longest_unclaimed_s:.1f} s",
+        "seconds": round(time.monotonic() - began),
+    }
+    return figures, faults
+
+
+def _until(reached: Callable[[], bool], seconds: float, live: Callable[[], None]) -> bool:
+    deadline = time.monotonic() + seconds
+    while not reached():
+        if time.monotonic() > deadline:
+            return False
+        live()
+        time.sleep(LOOK_EVERY_S)
+    return True
+
+
+def _open_runs() -> list[Run]:
+    return list(Run.objects.exclude(status__in=ENDED))
+
+
+def _how_runs_ended() -> dict[str, int]:
+    ends = Run.objects.values_list("status", "exit_reason")
+    return dict(Counter(f"{status}: {reason}" for status, reason in ends))
+
+
+def _broken(site: Site) -> list[str]:
+    """The invariants, and what the outside and the records say about each call."""
+    faults = []
+    try:
+        assert_invariants()
+    except AssertionError as error:
+        faults += str(error).splitlines()
+    for run in Run.objects.filter(status__in=ENDED).exclude(exit_reason__in=_RIGHTFUL_ENDS):
+        faults.append(f"run {run.pk} ended as {run.exit_reason}: {run.problem}")
+    effects = site.recorder.effects
+    faults += [f"I1: the effect {key} happened {count} times" for key, count in effects.items() if count > 1]
+    for call in ToolCall.objects.filter(tool__in=_OUTSIDE):
+        happened = effects[call.idempotency_key]
+        if happened and not call.attempts:
+            faults.append(f"call {call.pk} was never started, but had its effect")
+        if call.status == CallStatus.SUCCEEDED and not happened:
+            faults.append(f"call {call.pk} is said to have succeeded, but had no effect")
+    renamed = Counter(
+        call.params["record_id"] for call in ToolCall.objects.filter(tool="probe.rename", status=CallStatus.SUCCEEDED)
+    )
+    for record in Record.objects.all():
+        if record.version != 1 + renamed[record.pk]:
+            faults.append(f"record {record.pk} has version {record.version} after {renamed[record.pk]} renames")
+    return faults

@@ -1,0 +1,113 @@
+"""The world around the soak: a slow outside, and people who start runs, decide cards, cancel, and find out."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections import Counter
+
+from django.db import OperationalError
+
+from agents import approvals, runs
+from agents.models import ENDED, Approval, ApprovalKind, ApprovalStatus, Run
+from agents.refusals import Refusal
+from tests.engine.workshop import Workshop
+from tests.recorder import Recorder
+
+OPEN_RUNS = 12
+SLOWEST_S = 0.6
+SLOWEST_INSIDE_S = 0.1
+
+
+class SlowRecorder(Recorder):
+    """Takes every effect at once and replies after a while."""
+
+    def __init__(self, chance: random.Random) -> None:
+        super().__init__()
+        self._chance = chance
+
+    def arrive(self, name: str, effect_key: str) -> None:
+        super().arrive(name, effect_key)
+        time.sleep(self._chance.uniform(0, SLOWEST_INSIDE_S if name == "inside" else SLOWEST_S))
+
+
+def _call(tool: str, **params: str | int) -> dict[str, object]:
+    return {"tool": tool, "params": params}
+
+
+_GATES = [_call("probe.gate", name=f"g{number}") for number in range(3)]
+_RENAME = _call("probe.rename", record_id="{{ match.record | int }}", to="{{ match.to }}", gate="inside")
+_AGAIN = _call("probe.rename", record_id="{{ match.record | int }}", to="{{ match.to }} again")
+SCRIPTS = {
+    "reads": [
+        {"delay_ms": 200, "calls": _GATES},
+        {"calls": [_call("probe.sleep", ms=200), _call("probe.draw", name="d")]},
+    ],
+    "pays": [{"delay_ms": 100, "calls": [_call("probe.effect", name="pay")]}, {"delay_ms": 100, "calls": _GATES[:1]}],
+    "renames": [{"calls": [_RENAME]}, {"delay_ms": 100, "calls": [_AGAIN]}],
+    "mixes": [
+        {"delay_ms": 50, "calls": [_call("probe.effect", name="pay"), _RENAME, *_GATES[:2]]},
+        {"delay_ms": 50, "calls": [_call("probe.effect", name="again"), _call("probe.doom", name="doom")]},
+    ],
+}
+
+
+class People:
+    """They act when asked to, a little each time; what the product refuses, they leave."""
+
+    def __init__(self, workshop: Workshop, recorder: Recorder, chance: random.Random) -> None:
+        self.refused: Counter[str] = Counter()
+        self._workshop, self._recorder, self._chance = workshop, recorder, chance
+        self._number = 0
+        provider = workshop.employee.provider
+        provider.script = json.dumps({"scripts": [_script(name) for name in SCRIPTS]})
+        provider.save()
+
+    def act(self, start_more: bool) -> None:
+        """Start what is missing, decide some cards, now and then cancel a run."""
+        try:
+            if start_more:
+                self._start()
+                self._cancel()
+            self._decide()
+        except (Refusal, OperationalError) as error:
+            self.refused[type(error).__name__] += 1
+
+    def _start(self) -> None:
+        if Run.objects.exclude(status__in=ENDED).count() >= OPEN_RUNS:
+            return
+        self._number += 1
+        record = self._workshop.record(name="Old")
+        kind = self._chance.choice(list(SCRIPTS))
+        self._workshop.submit(f"{kind} record {record.pk} to New{self._number}")
+
+    def _cancel(self) -> None:
+        if self._chance.random() > 0.01:
+            return
+        run = Run.objects.exclude(status__in=ENDED).order_by("?").first()
+        if run is not None:
+            runs.cancel(self._workshop.operator, run.pk)
+
+    def _decide(self) -> None:
+        pending = Approval.objects.filter(status=ApprovalStatus.PENDING).select_related("tool_call").order_by("pk")
+        for card in pending[:3]:
+            if self._chance.random() < 0.2:
+                continue
+            if card.kind == ApprovalKind.UNKNOWN:
+                self._find_out(card)
+            elif self._chance.random() < 0.1:
+                self._workshop.deny(card)
+            else:
+                self._workshop.approve(card, grace_s=self._chance.choice((0, 0, 0, 1)))
+
+    def _find_out(self, card: Approval) -> None:
+        """Looks at the outside, like a person would."""
+        happened = self._recorder.effects[card.tool_call.idempotency_key]
+        outcome = "succeeded" if happened else "not_done"
+        approvals.resolve(self._workshop.approver, card.tool_call_id, outcome, "Looked at it outside.")
+
+
+def _script(name: str) -> dict[str, object]:
+    task = rf"^{name} record (?P<record>\d+) to (?P<to>\w+)$"
+    return {"title": name, "task": task, "passes": SCRIPTS[name], "answer": "Done."}
