@@ -125,13 +125,13 @@ def edit(member: Membership, approval_id: int, decision: Decision, params: dict[
     place = workplace(card.run_id)
     tool, verdict = place.judge(call.tool, params)
     if tool is None or verdict.error is not None:
-        raise Invalid("params", str(verdict.error.message if verdict.error else "the tool is gone"))
+        raise _unfit(verdict.error or ToolError(ErrorCode.TOOL_NOT_FOUND, "The tool is not installed any more."))
     if verdict.decision != GateDecision.ASK:
         raise Invalid("params", "with these params nobody would have to be asked")
     try:
         effect = effect_of(tool, verdict.params, place.context(call))
     except ToolError as error:
-        raise Invalid("params", error.message) from error
+        raise _unfit(error) from error
     with _deciding(member, approval_id) as (record, card):
         _refuse_undecidable(card, decision.digest)
         if record.run.cancel_requested_at is not None:
@@ -144,6 +144,10 @@ def edit(member: Membership, approval_id: int, decision: Decision, params: dict[
         seal(call, tool, verdict.params)
         record.audit(f"user:{member.user.get_username()}", "card_edited", f"approval:{card.pk}", params=call.params)
         return reopen(record, card, effect, f"{member.user.get_username()} changed the params.")
+
+
+def _unfit(error: ToolError) -> Invalid:
+    return Invalid(f"params.{error.parameter}" if error.parameter else "params", error.message)
 
 
 def undo(member: Membership, approval_id: int, decision_id: str = "") -> Approval:

@@ -16,6 +16,7 @@ from agents.statements import Prepared, columns_of, insert, row_of, update
 from tools.contract import canonical_json
 
 MOST_DATA_BYTES = 4096
+MOST_SUMMARY = 1000
 
 _RUN_FIELDS = tuple(field.attname for field in Run._meta.concrete_fields if field.attname != "id")
 
@@ -111,9 +112,21 @@ def starting(run: Run) -> Iterator[Recording]:
             transaction.on_commit(partial(hints.wake, run.pk))
 
 
+def brief_params(params: dict[str, Any]) -> dict[str, Any]:
+    """`params` as an event carries them; beyond 4 KB they are left on the call and marked `truncated`."""
+    if len(canonical_json(params)) > MOST_DATA_BYTES:
+        return {"params": {}, "truncated": True}
+    return {"params": params}
+
+
 def brief(result: dict[str, Any]) -> dict[str, Any]:
     """A result as an event carries it: data beyond 4 KB is left on the call and marked `truncated`."""
     told = {key: result[key] for key in ("success", "summary", "data", "markdown", "error", "metadata")}
+    told["summary"] = told["summary"][:MOST_SUMMARY]
+    if told["error"]:
+        told["error"] = {**told["error"], "message": told["error"]["message"][:MOST_SUMMARY]}
+    if len(canonical_json(told["metadata"])) > MOST_DATA_BYTES:
+        told.update(metadata={}, truncated=True)
     if len(canonical_json([told["data"], told["markdown"]]).encode()) > MOST_DATA_BYTES:
         told.update(data=None, markdown="", truncated=True)
     return told

@@ -18,6 +18,8 @@ from channels.layers import get_channel_layer
 from kombu.exceptions import OperationalError as QueueUnreachable
 from redis.exceptions import RedisError
 
+from agents.boundaries import surviving
+
 logger = logging.getLogger(__name__)
 
 ADVANCE_JOB = "agents.jobs.advance_run"
@@ -77,14 +79,18 @@ class _Publisher(threading.Thread):
             with self._changed:
                 self._changed.wait_for(lambda: bool(self._waiting))
                 batch, self._waiting = self._waiting, _Waiting()
-            try:
-                self._send(loop, batch)
-                self._reachable = True
-            except (TimeoutError, OSError, RedisError, QueueUnreachable) as error:
-                if self._reachable:
-                    logger.warning("hints are dropped while Redis is away: %s", type(error).__name__)
-                self._reachable = False
-                time.sleep(_REST_AFTER_FAILURE_S)
+            with surviving("sending hints"):
+                self._send_or_drop(loop, batch)
+
+    def _send_or_drop(self, loop: asyncio.AbstractEventLoop, batch: _Waiting) -> None:
+        try:
+            self._send(loop, batch)
+            self._reachable = True
+        except (TimeoutError, OSError, RedisError, QueueUnreachable) as error:
+            if self._reachable:
+                logger.warning("hints are dropped while Redis is away: %s", type(error).__name__)
+            self._reachable = False
+            time.sleep(_REST_AFTER_FAILURE_S)
 
     def _send(self, loop: asyncio.AbstractEventLoop, batch: _Waiting) -> None:
         for run_id in batch.runs:
@@ -136,4 +142,4 @@ def ring_inbox(organization_id: int) -> None:
 
 def stream_text(run_id: int, pass_number: int, text: str) -> None:
     """Show text while the model writes it; it has no number and may be lost."""
-    _running().put_delta(run_id, pass_number, text)
+    _running().put_delta(run_id, pass_number, text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))

@@ -6,7 +6,7 @@ import signal
 
 from celery import shared_task
 from celery.signals import worker_shutting_down
-from django.db import DatabaseError, close_old_connections, connection
+from django.db import InterfaceError, OperationalError, close_old_connections, connection
 
 from agents import hints
 from agents.engine import lease
@@ -25,7 +25,7 @@ def advance_run(run_id: int) -> None:
     close_old_connections()
     try:
         advance(run_id)
-    except DatabaseError as error:
+    except (OperationalError, InterfaceError) as error:
         logger.warning("run %s: the database failed: %s", run_id, error)
     except BaseException:
         logger.exception("run %s: the engine failed", run_id)

@@ -62,12 +62,6 @@ def member_with_token(secret: str) -> Membership | None:
     return token.membership
 
 
-def still_member(membership_id: int) -> Membership | None:
-    """The membership as it is now, for doors that stay open; None if it ended or its user was switched off."""
-    rows = Membership.objects.filter(pk=membership_id, user__is_active=True)
-    return rows.select_related("organization", "user").first()
-
-
 def issue_token(member: Membership, name: str) -> tuple[ApiToken, str]:
     """A new token of this membership, and its secret, which is kept nowhere."""
     secret = TOKEN_PREFIX + secrets.token_urlsafe(32)

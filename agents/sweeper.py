@@ -2,14 +2,17 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
-from django.db import DatabaseError, close_old_connections, connection, transaction
+from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from agents import hints
 from agents.approvals import expire
+from agents.boundaries import surviving
 from agents.engine import turns
 from agents.engine.recovery import ask_again
 from agents.engine.timing import CRASHES, timing
@@ -20,42 +23,35 @@ from agents.models import PARKED, Approval, ApprovalKind, ApprovalStatus, ExitRe
 logger = logging.getLogger(__name__)
 
 _AT_ONCE = 200
+_PREVIEWS_AT_ONCE = 2
 
 
 def sweep_forever(stop: threading.Event) -> None:
     """Sweep until told to stop; a lost database is waited for."""
     while not stop.wait(timing().sweep_s):
-        try:
-            sweep_once()
-        except DatabaseError as error:
-            logger.warning("sweep: the database does not answer: %s", error)
-        finally:
-            close_old_connections()
-            connection.close()
+        sweep_once()
+        connection.close()
 
 
 def sweep_once() -> int:
-    """Look for everything that is due and do it; returns how many rows it touched."""
-    return sum(
-        (
-            _each(_lost_leases(), _recover),
-            _each(_overdue(), _end_overdue),
-            _each(_expired_cards(), expire),
-            _each(_unstarted_cards(), _ask_again),
-            _each(_startable_runs(), _wake),
-            _hint(),
-        )
-    )
+    """Look for everything that is due and do it; returns how many rows it touched.
 
-
-def _each(due: Iterable[int], act: Callable[[int], bool]) -> int:
+    What fails for one row is logged and holds up no other.
+    """
     done = 0
-    for pk in due:
-        try:
-            done += act(pk)
-        except (Run.DoesNotExist, Approval.DoesNotExist):
-            continue
+    for due, act in _STEPS:
+        with surviving(act.__name__):
+            for pk in due():
+                done += _touch(act, pk)
+    with surviving("hinting"):
+        done += _hint()
     return done
+
+
+def _touch(act: Callable[[int], bool], pk: int) -> bool:
+    with surviving(f"{act.__name__}({pk})"), suppress(Run.DoesNotExist, Approval.DoesNotExist):
+        return act(pk)
+    return False
 
 
 def _lost_leases() -> "QuerySet[Run, int]":
@@ -91,7 +87,8 @@ def _end_overdue(run_id: int) -> bool:
         is_late = run.deadline_at is not None and run.deadline_at <= record.now
         if run.status not in (RunStatus.QUEUED, RunStatus.WAITING) or not is_late:
             return False
-        turns.end(record, Ending(ExitReason.DEADLINE))
+        is_cancelled = run.cancel_requested_at is not None
+        turns.end(record, Ending(ExitReason.CANCELLED if is_cancelled else ExitReason.DEADLINE))
         return True
 
 
@@ -102,7 +99,7 @@ def _expired_cards() -> "QuerySet[Approval, int]":
 
 def _unstarted_cards() -> "QuerySet[Approval, int]":
     stuck = Approval.objects.filter(status=ApprovalStatus.APPROVED, start_after__lt=Now() - timing().start_within)
-    return stuck.values_list("pk", flat=True)[:_AT_ONCE]
+    return stuck.values_list("pk", flat=True)[:_PREVIEWS_AT_ONCE]
 
 
 def _ask_again(card_id: int) -> bool:
@@ -128,7 +125,7 @@ def _hint() -> int:
         Q(hinted_at=None) | Q(hinted_at__lt=Now() - timing().hint_again),
         status=RunStatus.QUEUED,
     )
-    waiting = list(due.values_list("pk", flat=True)[:_AT_ONCE])
+    waiting = list(due.order_by("pk").values_list("pk", flat=True)[:_AT_ONCE])
     if not waiting:
         return 0
     with transaction.atomic():
@@ -138,3 +135,12 @@ def _hint() -> int:
     for pk in mine:
         hints.wake(pk)
     return len(mine)
+
+
+_STEPS: tuple[tuple[Callable[[], "QuerySet[Any, int]"], Callable[[int], bool]], ...] = (
+    (_lost_leases, _recover),
+    (_overdue, _end_overdue),
+    (_expired_cards, expire),
+    (_startable_runs, _wake),
+    (_unstarted_cards, _ask_again),
+)

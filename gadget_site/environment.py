@@ -42,6 +42,7 @@ class SiteSettings:
     port: int
     openai_api_key: str
     openai_base_url: str
+    openai_model: str
     ollama_host: str
     log_level: str
     log_format: str
@@ -115,6 +116,7 @@ def read_settings(environ: Mapping[str, str], base_dir: Path) -> SiteSettings:
         port=variables.number("PORT", 8000, (1, 65535)),
         openai_api_key=variables.text("OPENAI_API_KEY"),
         openai_base_url=_web_address(variables, "OPENAI_BASE_URL", "https://api.openai.com/v1"),
+        openai_model=variables.text("OPENAI_MODEL"),
         ollama_host=_web_address(variables, "OLLAMA_HOST", "http://localhost:11434"),
         log_level=variables.choice("LOG_LEVEL", LOG_LEVELS, "INFO"),
         log_format=variables.choice("LOG_FORMAT", LOG_FORMATS, "text"),

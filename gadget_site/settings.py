@@ -29,6 +29,7 @@ REDIS_URL = SITE.redis_url
 REDIS_IS_EMBEDDED = SITE.redis_is_embedded
 OPENAI_API_KEY = SITE.openai_api_key
 OPENAI_BASE_URL = SITE.openai_base_url
+OPENAI_MODEL = SITE.openai_model
 OLLAMA_HOST = SITE.ollama_host
 
 DEBUG = SITE.debug

@@ -28,7 +28,7 @@ LAYERS = {
         ("schemas",),
         ("membership", "refusals", "liveness"),
         ("hints",),
-        ("statements",),
+        ("statements", "boundaries"),
         ("models",),
     ),
     "tools": (
@@ -60,6 +60,7 @@ MANY_ARGUMENTS = {  # besides what overrides a library's method
 BROAD_HANDLERS = {
     "tools/toolbox/isolation.py isolated": "a tool may fail in any way",
     "agents/jobs.py advance_run": "nothing that happens in a job may end the worker",
+    "agents/boundaries.py surviving": "a background thread or a sweep goes on after one failure",
 }
 
 OUTSIDE = ("/home/", "/root/", "/Users/", "/tmp/", "/etc/", "/opt/", "/usr/", "/mnt/", "../", "~/")

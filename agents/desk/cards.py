@@ -93,10 +93,6 @@ class Card:
         return self.approval.kind == ApprovalKind.UNKNOWN and self.approval.status == ApprovalStatus.PENDING
 
     @property
-    def is_question(self) -> bool:
-        return self.approval.kind == ApprovalKind.QUESTION
-
-    @property
     def is_destructive(self) -> bool:
         return self.call.level == Level.DESTRUCTIVE.value
 
@@ -200,10 +196,6 @@ class Card:
     @property
     def deny_reasons(self) -> tuple[str, ...]:
         return DENY_REASONS
-
-    @property
-    def edited_by_a_person(self) -> bool:
-        return self.call.model_params is not None and self.call.model_params != self.call.params
 
     @cached_property
     def changes(self) -> list[Change]:

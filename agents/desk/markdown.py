@@ -12,7 +12,6 @@ TAGS = {
     "a", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s",
     "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
 }  # fmt: skip
-LINK_REL = "nofollow noopener noreferrer"
 PARSER = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable("image")
 
 
@@ -23,7 +22,15 @@ def render_markdown(text: str) -> SafeString:
         html,
         tags=TAGS,
         attributes={"a": {"href"}, "*": set()},
+        attribute_filter=_absolute_only,
         url_schemes={"http", "https"},
+        url_relative="deny",
         link_rel="nofollow noopener noreferrer",
     )
     return SafeString(clean)
+
+
+def _absolute_only(_tag: str, attribute: str, value: str) -> str | None:
+    """Without the slashes `http:` means a path on this site, which no reader would guess."""
+    is_tame = attribute != "href" or value.lower().startswith(("http://", "https://"))
+    return value if is_tame else None

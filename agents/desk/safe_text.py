@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable
 from typing import Any
 
 from django.utils.html import escape, format_html
@@ -16,10 +17,16 @@ WORDS_AT_MOST = 280
 
 # Letters and symbols by their category that draw nothing all the same: fillers, the empty Braille cell, joiners.
 BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
-PRESENTATION = frozenset("\ufe0e\ufe0f")
+SELECTOR = re.compile("[\ufe0e\ufe0f]+")
+EMOJI_CATEGORIES = frozenset({"So", "Sk", "Sm", "Po", "Nd"})
+END_OF_TAG = ">"
 HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-HOST = re.compile(r"(?:[\w-]+\.)+[\w-]{2,}", re.UNICODE)
-LINK = re.compile(r"\b(?:[a-z][a-z0-9+.-]*://|www\.)\S+", re.IGNORECASE)
+# Possessive and anchored at a label's start, so that every character is read once, whatever somebody wrote.
+HOST = re.compile(r"(?<![\w-])[\w-]++(?:\.[\w-]++)++")
+PUNYCODE = "xn--"
+LONGEST_LABEL = 63
+LINK = re.compile(r"\b(?:[a-z][a-z0-9+.-]{0,30}+://|www\.)\S+", re.IGNORECASE)
+HOST_FLAG = '<span class="mixed-host" title="Letters of several alphabets in one address">⚠ mixed alphabets</span>'
 BOLD = re.compile(r"\*\*(.+?)\*\*", re.DOTALL)
 
 
@@ -30,20 +37,16 @@ def visible_text(text: str, *, keep: str = "\n\t") -> str:
         keep: control characters that may stay because the place shows them (line breaks in a value's own box).
     """
     text = text.replace("\r\n", "\n")
-    return "".join(_token(char) if _is_hidden(text, index, keep) else char for index, char in enumerate(text))
+    shown, tokens = _selectors(text, _token), _tokens(text, keep, _token)
+    return shown.translate(tokens) if tokens else shown
 
 
 def visible(text: str, *, keep: str = "\n\t") -> SafeString:
     """Escaped HTML: hidden characters as marked tokens, hosts that mix scripts flagged."""
     text = text.replace("\r\n", "\n")
-    parts: list[str] = []
-    start = 0
-    for match in HOST.finditer(text):
-        if is_mixed_host(match.group()):
-            parts += [_marked(text[start : match.end()], keep), _host_flag()]
-            start = match.end()
-    parts.append(_marked(text[start:], keep))
-    return SafeString("".join(parts))
+    html = _selectors(HOST.sub(_flagged, escape(text)), _marked_token)
+    tokens = _tokens(text, keep, _marked_token)
+    return SafeString(html.translate(tokens) if tokens else html)
 
 
 def sentence(text: str) -> SafeString:
@@ -101,11 +104,14 @@ def _in_line(value: Any) -> str:
 
 def is_mixed_host(host: str) -> bool:
     """True if the host's letters come from more than one script, the disguise of look-alike addresses."""
-    return len(_scripts(_decoded(label) for label in host.split("."))) > 1
+    if PUNYCODE in host.lower():
+        host = "".join(_decoded(label) for label in host.split("."))
+    return not host.isascii() and len({_script(char) for char in set(host) if char.isalpha()}) > 1
 
 
+@functools.lru_cache(maxsize=4096)
 def _decoded(label: str) -> str:
-    if not label.lower().startswith("xn--"):
+    if not label.lower().startswith(PUNYCODE) or len(label) > LONGEST_LABEL:
         return label
     try:
         return label[4:].encode("ascii").decode("punycode")
@@ -113,17 +119,41 @@ def _decoded(label: str) -> str:
         return label
 
 
-def _scripts(labels: Iterable[str]) -> set[str]:
-    letters = (char for label in labels for char in label if char.isalpha())
-    return {unicodedata.name(char, "UNKNOWN").partition(" ")[0] for char in letters}
+@functools.lru_cache(maxsize=4096)
+def _script(char: str) -> str:
+    return unicodedata.name(char, "UNKNOWN").partition(" ")[0]
 
 
-def _is_hidden(text: str, index: int, keep: str) -> bool:
-    char = text[index]
+def _flagged(found: re.Match[str]) -> str:
+    return found.group() + HOST_FLAG if is_mixed_host(found.group()) else found.group()
+
+
+def _tokens(text: str, keep: str, token: Callable[[str], str]) -> dict[int, str]:
+    """What to show in the place of the text's hidden characters."""
+    if text.isascii() and text.isprintable():
+        return {}
+    return {ord(char): token(char) for char in set(text) if _is_hidden(char, keep)}
+
+
+def _selectors(text: str, token: Callable[[str], str]) -> str:
+    """A variation selector stays behind the emoji whose look it chooses, and becomes a token anywhere else."""
+
+    def shown(found: re.Match[str]) -> str:
+        place, selectors = found.start(), found.group()
+        before = found.string[place - 1 : place]
+        kept = 1 if before and before != END_OF_TAG and unicodedata.category(before) in EMOJI_CATEGORIES else 0
+        return selectors[:kept] + "".join(map(token, selectors[kept:]))
+
+    return SELECTOR.sub(shown, text)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_hidden(char: str, keep: str) -> bool:
+    """Whether the character is hidden wherever it stands."""
     if char.isascii():
         return (char < " " or char == "\x7f") and char not in keep
-    if char in PRESENTATION:
-        return index == 0 or unicodedata.category(text[index - 1]) not in {"So", "Sk", "Sm", "Po", "Nd"}
+    if SELECTOR.fullmatch(char):
+        return False
     is_selector = "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
     return is_selector or char in BLANKS or unicodedata.category(char) in HIDDEN_CATEGORIES
 
@@ -132,19 +162,7 @@ def _token(char: str) -> str:
     return f"⟦U+{ord(char):04X}⟧"
 
 
-def _marked(text: str, keep: str) -> str:
-    if text.isascii() and text.isprintable():
-        return escape(text)
-    return "".join(_marked_char(text, index, keep) for index in range(len(text)))
-
-
-def _marked_char(text: str, index: int, keep: str) -> str:
-    char = text[index]
-    if not _is_hidden(text, index, keep):
-        return escape(char)
+@functools.lru_cache(maxsize=4096)
+def _marked_token(char: str) -> str:
     name = unicodedata.name(char, "control character").lower()
     return format_html('<span class="hidden-character" title="{}">{}</span>', name, _token(char))
-
-
-def _host_flag() -> str:
-    return '<span class="mixed-host" title="Letters of several alphabets in one address">⚠ mixed alphabets</span>'

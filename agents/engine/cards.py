@@ -7,10 +7,11 @@ from datetime import timedelta
 from django.db import connection
 from django.db.models.functions import Now
 
+from agents.engine.connections import let_go
 from agents.engine.digests import digest_of
 from agents.engine.outcomes import end_unexecuted, next_sequence
 from agents.engine.timing import DRIFTS, timing
-from agents.events import Recording
+from agents.events import Recording, brief_params
 from agents.models import Approval, ApprovalStatus, CallStatus, EventType, ToolCall
 from tools.contract import ErrorCode, Preview, Tool, ToolContext, ToolError, canonical_json, fingerprint, signature_of
 from tools.toolbox.isolation import isolated
@@ -42,6 +43,7 @@ def effect_of(tool: Tool, params: dict[str, object], context: ToolContext) -> Ef
         finally:
             connection.close()
 
+    let_go()
     THREADS.run(compute)
     try:
         answer = answers.get(timeout=timing().preview_s)
@@ -65,9 +67,8 @@ def effect_here(
         DatabaseError: inside a transaction, which is broken then.
         BaseException: only of the classes in `let_through`, e.g. a deadlock that the caller answers by trying again.
     """
-    loaded = tool.load_params(params)
     try:
-        preview = isolated(tool, "preview", lambda: tool.preview(loaded, context), let_through)
+        preview = isolated(tool, "preview", lambda: tool.preview(tool.load_params(params), context), let_through)
     except ToolError as error:
         if error.code != ErrorCode.TOOL_EXECUTION_FAILED:
             raise
@@ -107,7 +108,7 @@ def publish_card(record: Recording, call: ToolCall, card: Approval, days: int) -
         tool=call.tool,
         level=call.level,
         sentence=card.sentence,
-        params=call.params,
+        **brief_params(call.params),
         digest=card.digest,
         expires_at=(record.now + timedelta(days=days)).isoformat(),
     )
@@ -157,7 +158,7 @@ def supersede(record: Recording, card: Approval, why: str) -> None:
 def drifted(record: Recording, card: Approval, effect: Effect, why: str) -> None:
     """A guard failed at the start: ask again, and give up after the third time."""
     call = card.tool_call
-    call.drifts += 1
+    call.drifts = ToolCall.objects.values_list("drifts", flat=True).get(pk=call.pk) + 1
     if call.drifts < DRIFTS:
         reopen(record, card, effect, why)
         return

@@ -21,7 +21,7 @@ def earlier_calls(run_id: int, calls: Iterable[ToolCall]) -> dict[str, ToolCall]
     Args:
         calls: those whose signature the run has seen before.
     """
-    wanted = {call.signature for call in calls if call.signature and not _is_volatile(call.tool)}
+    wanted = {call.signature for call in calls if call.signature and not is_volatile(call.tool)}
     if not wanted:
         return {}
     seen: dict[str, list[ToolCall]] = {}
@@ -32,7 +32,8 @@ def earlier_calls(run_id: int, calls: Iterable[ToolCall]) -> dict[str, ToolCall]
     return {signature: found[-1] for signature, found in seen.items() if _still_counts(found)}
 
 
-def _is_volatile(tool_name: str) -> bool:
+def is_volatile(tool_name: str) -> bool:
+    """True for a tool whose equal calls never count as duplicates."""
     tool = installed_toolbox().get_tool(tool_name)
     return tool is not None and tool.volatile
 

@@ -1,18 +1,16 @@
 """Executes the calls that run by themselves: all of a pass side by side, each result recorded as it comes."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import timedelta
 
-from django.db import connection
-
 from agents.engine import lease, turns
+from agents.engine.connections import let_go, tool_thread
 from agents.engine.gate import Workplace, workplace
 from agents.engine.outcomes import Execution, record_results, reject
 from agents.engine.toolbox import installed_toolbox
 from agents.engine.turns import Turn
-from agents.events import Recording
+from agents.events import Recording, brief_params, recording
 from agents.models import CallStatus, EventType, ToolCall
 from agents.statements import update
 from tools.contract import ErrorCode, Tool, ToolError, ToolResult
@@ -24,21 +22,6 @@ MOST_AT_ONCE = 10
 _LOOK_AGAIN_S = 1.0
 _TOGETHER_S = 0.002
 _STARTED_COLUMNS = ("status", "exec_epoch", "attempts", "started_at", "deadline_at")
-
-
-def let_go() -> None:
-    """Give the database connection back before a wait; a SQLite file stays open, because nobody waits for it."""
-    if connection.vendor != "sqlite":
-        connection.close()
-
-
-@contextmanager
-def tool_thread() -> Iterator[None]:
-    """Around a tool in its own thread: whatever it did with the database, its connection goes back."""
-    try:
-        yield
-    finally:
-        connection.close()
 
 
 def run_ready(held: lease.Claim, place: Workplace | None = None, started: list[ToolCall] | None = None) -> Turn:
@@ -94,10 +77,15 @@ def _record(
         if isinstance(report, Finished):
             results.append((call, Execution(held.epoch, report.result, report.duration_ms)))
             continue
-        record.publish(
-            EventType.TOOL_PROGRESS, call_id=str(call.pk), fraction=round(report.fraction, 3), text=report.text[:500]
-        )
+        publish_progress(record, call, report)
     record_results(record, results)
+
+
+def publish_progress(record: Recording, call: ToolCall, report: Progress) -> None:
+    """The panel's line for how far a call has come."""
+    record.publish(
+        EventType.TOOL_PROGRESS, call_id=str(call.pk), fraction=round(report.fraction, 3), text=report.text[:500]
+    )
 
 
 def start_ready(record: Recording, slots: int = MOST_AT_ONCE) -> list[ToolCall]:
@@ -136,7 +124,7 @@ def publish_start(record: Recording, call: ToolCall) -> None:
         tool=call.tool,
         display_name=tool.title if tool else call.tool,
         level=call.level,
-        params=call.params,
+        **brief_params(call.params),
         summary=_running_summary(tool, call),
         pass_number=call.pass_number,
     )
@@ -188,3 +176,6 @@ def run_alone(place: Workplace, call: ToolCall, late: Callable[[int, ToolResult]
         for report in batch.wait(time.monotonic() + _LOOK_AGAIN_S):
             if isinstance(report, Finished):
                 return report
+            with recording(call.run_id) as record:
+                publish_progress(record, call, report)
+            let_go()

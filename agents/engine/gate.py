@@ -1,7 +1,7 @@
 """Who works here, with which tools: what the gate needs to judge a call of this run."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -34,6 +34,11 @@ class Workplace:
         """The tool of that name, and the verdict about calling it so."""
         tool = installed_toolbox().get_tool(tool_name)
         return tool, verdict_for(tool, arguments, self.grants, self.policy, name=tool_name)
+
+    def judging_anew(self) -> "Workplace":
+        """The same with the grants as they are now, because they may have changed while the model was asked."""
+        tools = frozenset(name for (name,) in _GRANTED.rows(self.run.employee_id))
+        return replace(self, grants=replace(self.grants, tools=tools))
 
     def tools(self) -> list[Tool]:
         """What this employee may use."""

@@ -10,16 +10,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from django.db import DatabaseError, InterfaceError, OperationalError, close_old_connections, connection, transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Coalesce, Now
 
+from agents.boundaries import surviving
 from agents.engine.timing import timing
 from agents.events import Recording, recording
 from agents.models import Run, RunStatus
 
 logger = logging.getLogger(__name__)
 
+ENGINE_FAILED = "The engine failed; its log says why."
 OWNER = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
 
 
@@ -103,8 +105,10 @@ def give_back(held: Claim, crashed: bool = False) -> None:
             run.hinted_at = None
             if crashed:
                 run.crash_count += 1
-                run.next_wake_at = record.now + timing().backoff(run.crash_count - 1, None)
-    except LeaseLost:
+                run.problem = ENGINE_FAILED
+                if run.cancel_requested_at is None:
+                    run.next_wake_at = record.now + timing().backoff(run.crash_count - 1, None)
+    except (LeaseLost, Run.DoesNotExist):
         logger.info("run %s was taken over", held.run_id)
 
 
@@ -135,21 +139,18 @@ class _Heartbeat(threading.Thread):
             held = self.all()
             if not held:
                 continue
-            try:
+            with surviving("heartbeat"):
                 if time.monotonic() - renewed >= timing().heartbeat_s:
                     renewed = time.monotonic()
                     self._renew(held)
                 self._stop_cancelled(held)
-            except DatabaseError as error:
-                logger.warning("heartbeat: the database does not answer: %s", type(error).__name__)
-            finally:
-                close_old_connections()
-                connection.close()
+            for lost in [each for each in held if each.gives_up]:
+                with surviving("giving back a run after the database was lost"):
+                    give_back(lost)
+                    self.remove(lost)
+            connection.close()
 
     def _renew(self, held: list[Claim]) -> None:
-        for lost in [each for each in held if each.gives_up]:
-            give_back(lost)
-            self.remove(lost)
         alive = [each for each in held if time.monotonic() < each.moves_by and not each.gives_up]
         with transaction.atomic():
             free = Run.objects.select_for_update(skip_locked=True, no_key=True)
@@ -180,18 +181,35 @@ def _beating() -> _Heartbeat:
 
 @contextmanager
 def kept(held: Claim) -> Iterator[None]:
-    """Renew the lease while the block runs; if the database is lost meanwhile, give the run back once it answers."""
+    """Renew the lease while the block runs.
+
+    If the engine fails in it, the run goes back to the queue and the failure is counted; if the database is lost, the
+    heartbeat gives the run back once it answers, and nothing is counted.
+    """
     heartbeat = _beating()
     held.expects(0)
     heartbeat.add(held)
+    is_settled = False
     try:
         yield
-    except (OperationalError, InterfaceError):
-        held.gives_up = True
+        is_settled = True
+    except LeaseLost:
+        is_settled = True
         raise
     finally:
+        held.gives_up = not is_settled and not _count_crash(held)
         if not held.gives_up:
             heartbeat.remove(held)
+
+
+def _count_crash(held: Claim) -> bool:
+    """Give the run back after a failure of the engine; False if the database does not answer."""
+    connection.close()
+    try:
+        give_back(held, crashed=True)
+    except (OperationalError, InterfaceError):
+        return False
+    return True
 
 
 def go_down() -> None:
@@ -204,8 +222,3 @@ def go_down() -> None:
 def is_going_down() -> bool:
     """True once this worker was told to leave."""
     return _going_down.is_set()
-
-
-def held_runs() -> int:
-    """How many runs this process drives now."""
-    return len(_beating().all())

@@ -71,10 +71,10 @@ def _unanswered(held: lease.Claim, turn: Turn, error: ProviderError) -> Turn:
         run.patience_tries += 1
         run.patience_since = run.patience_since or record.now
         patient = run.patience_tries < PATIENCE_TRIES and record.now - run.patience_since < timing().patience
-        if not (error.transient and patient):
+        pause = timing().backoff(run.patience_tries, error.retry_after)
+        if not (error.transient and patient) or pause > timing().patience:
             turns.end(record, Ending(ExitReason.PROVIDER_ERROR, problem=str(error)))
             return LEAVE
-        pause = timing().backoff(run.patience_tries, error.retry_after)
         turns.requeue(record)
         run.problem = str(error)
         run.next_wake_at = record.now + pause

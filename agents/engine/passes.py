@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from agents import hints
 from agents.engine import lease, turns
 from agents.engine.cards import Effect, effect_of, new_card, publish_card, seal
-from agents.engine.duplicates import earlier_calls
-from agents.engine.execution import MOST_AT_ONCE, let_go, publish_start, set_executing
+from agents.engine.connections import let_go
+from agents.engine.duplicates import earlier_calls, is_volatile
+from agents.engine.execution import MOST_AT_ONCE, publish_start, set_executing
 from agents.engine.gate import Workplace, workplace
 from agents.engine.history import History, history_of, outcomes_of
 from agents.engine.outcomes import publish_rejection
-from agents.engine.timing import OPEN_CARDS
+from agents.engine.timing import OPEN_CARDS, timing
 from agents.engine.toolbox import installed_toolbox
 from agents.engine.turns import LEAVE, Ending, Move, Turn
 from agents.events import Recording
@@ -31,6 +32,7 @@ from tools.contract import ErrorCode, ToolError, ToolResult, fingerprint, format
 from tools.toolbox.permissions import Decision
 
 MOST_CALLS = 100
+_CARDS_ARE_FULL = f"At most {OPEN_CARDS} cards may wait at a time."
 
 
 @dataclass
@@ -80,8 +82,10 @@ def ask(held: lease.Claim, turn: Turn) -> Answer:
     started = time.perf_counter()
     response = provider.ask(request, lambda text: hints.stream_text(held.run_id, number, text), held.stopped)
     duration_ms = round((time.perf_counter() - started) * 1000)
-    planned = [_plan(place, index, call) for index, call in enumerate(response.calls)]
-    return Answer(place, history, response, duration_ms, planned)
+    judged = place.judging_anew()
+    planned = [_judged(judged, index, call) for index, call in enumerate(response.calls)]
+    _preview(held, judged, planned)
+    return Answer(judged, history, response, duration_ms, planned)
 
 
 def provider_config(place: Workplace) -> ProviderConfig:
@@ -104,7 +108,7 @@ def provider_config(place: Workplace) -> ProviderConfig:
     )
 
 
-def _plan(place: Workplace, index: int, requested: RequestedCall) -> Planned:
+def _judged(place: Workplace, index: int, requested: RequestedCall) -> Planned:
     tool, verdict = place.judge(requested.tool, requested.arguments)
     row = ToolCall(
         organization_id=place.run.organization_id,
@@ -122,12 +126,26 @@ def _plan(place: Workplace, index: int, requested: RequestedCall) -> Planned:
     seal(row, tool, verdict.params)
     if index >= MOST_CALLS:
         return Planned(row, Decision.FORBIDDEN, _too_many(f"At most {MOST_CALLS} calls in one answer."))
-    if verdict.decision != Decision.ASK:
-        return Planned(row, verdict.decision)
-    try:
-        return Planned(row, Decision.ASK, effect=effect_of(tool, verdict.params, place.context(row)))
-    except ToolError as error:
-        return Planned(row, Decision.FORBIDDEN, error)
+    return Planned(row, verdict.decision)
+
+
+def _preview(held: lease.Claim, place: Workplace, planned: list[Planned]) -> None:
+    """Compute what each card will show, once for equal calls and for no more than may wait at a time."""
+    shown: set[str] = set()
+    for plan in planned:
+        row = plan.row
+        if plan.decision != Decision.ASK or row.signature in shown:
+            continue
+        tool = installed_toolbox().get_tool(f"{row.tool}@{row.version}")
+        if tool is None or len(shown) >= OPEN_CARDS:
+            plan.decision, plan.error = Decision.FORBIDDEN, _too_many(_CARDS_ARE_FULL)
+            continue
+        shown.add(row.signature)
+        held.expects(timing().preview_s)
+        try:
+            plan.effect = effect_of(tool, row.params, place.context(row))
+        except ToolError as error:
+            plan.decision, plan.error = Decision.FORBIDDEN, error
 
 
 def _too_many(message: str) -> ToolError:
@@ -235,17 +253,12 @@ def _insert_doubles(rows: list[ToolCall]) -> None:
 
 def _find_duplicates(run_id: int, planned: list[Planned], seen: frozenset[str]) -> None:
     earlier = earlier_calls(run_id, [plan.row for plan in planned if plan.row.signature in seen])
-    volatile_free = {plan.row.signature: plan.row for plan in reversed(planned) if not _repeats_freely(plan)}
+    volatile_free = {plan.row.signature: plan.row for plan in reversed(planned) if not is_volatile(plan.row.tool)}
     for plan in planned:
         if plan.row.signature in earlier:
             plan.row.duplicate_of = earlier[plan.row.signature]
         elif (first := volatile_free.get(plan.row.signature)) is not None and first is not plan.row:
             plan.row.duplicate_of = first
-
-
-def _repeats_freely(plan: Planned) -> bool:
-    from_toolbox = installed_toolbox().get_tool(plan.row.tool)
-    return from_toolbox is not None and from_toolbox.volatile
 
 
 def _limit_cards(run_id: int, planned: list[Planned]) -> None:
@@ -254,7 +267,7 @@ def _limit_cards(run_id: int, planned: list[Planned]) -> None:
         return
     room = OPEN_CARDS - Approval.objects.filter(run_id=run_id, status=ApprovalStatus.PENDING).count()
     for plan in asking[max(room, 0) :]:
-        plan.error = _too_many(f"At most {OPEN_CARDS} cards may wait at a time.")
+        plan.error = _too_many(_CARDS_ARE_FULL)
 
 
 def _set_status(recording: Recording, plan: Planned) -> None:

@@ -97,7 +97,7 @@ def startable(record: Recording) -> bool:
 def _overdue(record: Recording) -> ExitReason | None:
     run = record.run
     if run.crash_count >= CRASHES:
-        return ExitReason.CRASH_LOOP
+        return ExitReason.INTERNAL_ERROR if run.problem == lease.ENGINE_FAILED else ExitReason.CRASH_LOOP
     if run.deadline_at is not None and run.deadline_at <= record.now:
         return ExitReason.DEADLINE
     return None

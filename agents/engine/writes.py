@@ -4,8 +4,9 @@ import logging
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
-from django.db import InternalError, OperationalError, transaction
+from django.db import DatabaseError, InternalError, OperationalError, connection, transaction
 from django.db.models.functions import Now
 
 from agents.engine import lease, turns
@@ -24,7 +25,7 @@ from agents.engine.outcomes import (
     reject,
 )
 from agents.engine.turns import Turn
-from agents.events import Recording, recording
+from agents.events import LostRace, Recording, recording
 from agents.models import Approval, ApprovalStatus, CallStatus, EventType, ToolCall
 from tools.contract import ErrorCode, Preview, Tool, ToolError, ToolResult
 from tools.toolbox.executor import Finished, PreparedCall, run_call
@@ -82,17 +83,24 @@ def _run_outside(held: lease.Claim, due: _Approved) -> Turn:
     with held.recording() as record:
         if not _may_start(record, due, effect):
             return turns.settle(record, held)
-        ToolCall.objects.filter(pk=due.call.pk, status=CallStatus.APPROVED).update(
+        _start(
+            due.call,
             status=CallStatus.EXECUTING,
             exec_epoch=held.epoch,
-            attempts=1,
-            started_at=Now(),
-            deadline_at=Now() + timedelta(seconds=timeout_of(due.call)),
+            started_at=record.now,
+            deadline_at=record.now + timedelta(seconds=timeout_of(due.call)),
         )
         publish_start(record, due.call)
         _audit_execution(record, due)
     done = run_alone(due.place, due.call, partial(_report_late, held, due.call))
     return _record_done(held, due.call, done)
+
+
+def _start(call: ToolCall, **columns: Any) -> None:
+    """The one attempt of an approved call; nothing of its transaction is committed if the call is not approved."""
+    approved = ToolCall.objects.filter(pk=call.pk, status=CallStatus.APPROVED, attempts=0)
+    if approved.update(attempts=1, **columns) != 1:
+        raise LostRace(f"call {call.pk} is not approved, although its approval was consumed")
 
 
 def _current_effect(due: _Approved) -> Effect | ToolError:
@@ -160,11 +168,13 @@ def _run_inside_transaction(held: lease.Claim, due: _Approved, tool: Tool) -> Tu
             with held.recording() as record:
                 _attempt(record, due, tool)
                 return turns.settle(record, held)
-        except OperationalError:
+        except DatabaseError:
             if attempt == _TRIES:
                 break
     with held.recording() as record:
-        error = ToolError(ErrorCode.OPERATION_FAILED, "The database was busy; nothing was changed.", attempted=False)
+        error = ToolError(
+            ErrorCode.OPERATION_FAILED, "The database refused, or was busy; nothing was changed.", attempted=False
+        )
         _refuse_busy(record, due, error)
         return turns.settle(record, held)
 
@@ -175,7 +185,7 @@ def _attempt(record: Recording, due: _Approved, tool: Tool) -> None:
     context = due.place.context(call)
     try:
         with transaction.atomic():
-            effect = effect_here(tool, call.params, context, (OperationalError,))
+            effect = effect_here(tool, call.params, context, (DatabaseError,))
     except ToolError as error:
         effect = Effect(due.card.sentence, Preview.impossible(error.message))
     if not _may_start(record, due, effect):
@@ -184,8 +194,8 @@ def _attempt(record: Recording, due: _Approved, tool: Tool) -> None:
     sealed = replace(context, preview=effect.preview)
     result = _in_savepoint(PreparedCall(call.pk, tool, call.params, sealed, timeout_of(call)))
     duration_ms = int(result.metadata.get("duration_ms", 0))
-    ToolCall.objects.filter(pk=call.pk, status=CallStatus.APPROVED).update(
-        attempts=1,
+    _start(
+        call,
         exec_epoch=record.run.lease_epoch,
         started_at=record.now,
         **ended(record, call, result, duration_ms),
@@ -222,7 +232,19 @@ def _refuse_busy(record: Recording, due: _Approved, error: ToolError) -> None:
 
 
 def _record_done(held: lease.Claim, call: ToolCall, done: Finished) -> Turn:
-    """Record what an external write reported, whoever drives the run by now: its effect is a fact."""
+    """Record what an external write reported, whoever drives the run by now: its effect is a fact.
+
+    A database that is busy for a moment must not turn a known result into an unknown one.
+    """
+    for _ in range(_TRIES - 1):
+        try:
+            return _record_once(held, call, done)
+        except OperationalError:
+            connection.close()
+    return _record_once(held, call, done)
+
+
+def _record_once(held: lease.Claim, call: ToolCall, done: Finished) -> Turn:
     with recording(held.run_id) as record:
         error = done.result.error
         if record.run.lease_epoch != held.epoch:

@@ -9,6 +9,7 @@ from agents.providers.base import ModelResponse, ProviderError, RequestedCall
 from agents.providers.failures import bad_answer
 from agents.providers.parts import text_of
 from agents.providers.streams import Received
+from agents.providers.wire_json import is_object
 from agents.providers.wire_names import WireNames
 from tools.contract import made_storable
 
@@ -69,15 +70,8 @@ def _take_call(entry: dict[str, Any], names: WireNames, taken: set[str]) -> Requ
     entry["id"] = call_id
     entry["type"] = "function"
     function["name"] = name
-    function["arguments"] = arguments if _is_object(arguments) else "{}"
+    function["arguments"] = arguments if is_object(arguments) else "{}"
     return RequestedCall(provider_call_id=call_id, tool=names.internal(name), arguments=arguments)
-
-
-def _is_object(arguments: str) -> bool:
-    try:
-        return isinstance(json.loads(arguments), dict)
-    except (ValueError, RecursionError):
-        return False
 
 
 def _text_instead(message: dict[str, Any], finish_reason: str) -> str:

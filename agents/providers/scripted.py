@@ -2,7 +2,7 @@
 
 ```yaml
 scripts:
-  - task: "(?i)deactivate (?P<region>[A-Z]+)"   # searched in the person's latest message
+  - task: "(?i)deactivate (?P<region>[A-Z]+)"   # searched in the head of the person's latest message
     title: Deactivate a region                  # shown when a task is unknown
     passes:
       - text: "Let me look."                    # streamed word by word; delay_ms is spread over the words
@@ -57,6 +57,8 @@ from tools.contract import made_storable
 
 MAX_CALLS = 100
 MAX_PIECES = 200
+SEARCHED = 2000
+"""Characters of a task in which a script's regular expression is searched."""
 _CALL_ID = re.compile(r"call_\d+_(\d+)_\d+")
 _failed_times: Counter[tuple[str, str, int]] = Counter()
 _failed_lock = threading.Lock()
@@ -194,7 +196,7 @@ def _position(scripts: Sequence[Script], messages: Sequence[dict[str, Any]]) -> 
             continue
         task = text_of(messages[index].get("content"))
         for script in scripts:
-            found = script.task.search(task)
+            found = script.task.search(task[:SEARCHED])
             if found:
                 next_pass, is_over = _progress(messages[index + 1 :])
                 return _Position(script, index, task, found.groupdict(), next_pass, is_over)

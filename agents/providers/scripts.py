@@ -8,6 +8,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from agents.providers.expressions import check_expression, check_values
+from agents.providers.patterns import check_pattern
 
 MAX_SCRIPT = 200_000
 TRANSIENT_CODES = frozenset({"rate_limited", "server_error", "unreachable", "timeout", "cut_stream", "bad_answer"})
@@ -22,7 +23,7 @@ class ScriptedFailure(_Part):
 
     code: str = Field(min_length=1)
     message: str = "The script says so"
-    retry_after: float | None = Field(None, ge=0)
+    retry_after: float | None = Field(None, ge=0, le=86_400, allow_inf_nan=False)
     times: int | None = Field(None, ge=1)
     transient: bool | None = None
 
@@ -84,6 +85,12 @@ class Script(_Part):
     title: str = ""
     passes: tuple[ScriptedPass, ...] = ()
     answer: str
+
+    @field_validator("task")
+    @classmethod
+    def _task_is_found_quickly(cls, value: re.Pattern[str]) -> re.Pattern[str]:
+        check_pattern(value)
+        return value
 
     @field_validator("answer")
     @classmethod

@@ -1,6 +1,5 @@
 """Reads what came over the wire into one assistant's message: event streams, whole completions, and nonsense."""
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +9,13 @@ from agents.providers.deltas import StreamedMessage
 from agents.providers.failures import bad_answer, from_error_object, quote
 from agents.providers.parts import text_of
 from agents.providers.transport import Watch
+from agents.providers.wire_json import read_json
+from tools.contract import made_storable
 
 END_GRACE_S = 2.0
 DRAIN_S = 0.2
+MOST_TOKENS = 10_000_000
+"""Of one answer; what a server counts beyond that is wrong, and the sum of a run must fit its column."""
 _EVENT_STREAM_STARTS = (b"data", b"event", b"id", b"retry", b":")
 _LONGEST_START = 5
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -61,12 +64,14 @@ class Reader:
         if choice is None or not isinstance(message, dict):
             raise bad_answer(f"The answer has no choices with a message: {self._shown(body)}")
         text = text_of(message.get("content"))
-        if text:
-            self.on_text(text)
+        telling = _Telling(self.on_text)
+        telling.add(text)
+        telling.finish()
         return Received(message, str(choice.get("finish_reason") or ""), _usage(answer) or Usage())
 
     def _read_stream(self, events: Iterator[bytes]) -> Received:
         message = StreamedMessage(self.offers)
+        telling = _Telling(self.on_text)
         finish_reason, usage, done = "", Usage(), False
         try:
             for event in events:
@@ -79,9 +84,7 @@ class Reader:
                 choice = _first_choice(chunk)
                 if choice is None:
                     continue
-                text = message.add(choice.get("delta") or choice.get("message"))
-                if text:
-                    self.on_text(text)
+                telling.add(message.add(choice.get("delta") or choice.get("message")))
                 if choice.get("finish_reason"):
                     finish_reason = str(choice["finish_reason"])
                     self.watch.shorten(END_GRACE_S)
@@ -90,13 +93,14 @@ class Reader:
                 raise
         if not finish_reason:
             raise ProviderError("cut_stream", "The stream ended before the answer was finished", transient=True)
+        telling.finish()
         return Received(message.whole(), finish_reason, usage)
 
     def _object(self, text: bytes) -> dict[str, Any]:
         try:
-            value = json.loads(text.decode())
-        except (ValueError, RecursionError) as error:
-            raise bad_answer(f"The answer is not valid JSON: {self._shown(text)}") from error
+            value = read_json(text.decode())
+        except ValueError as error:
+            raise bad_answer(f"The answer is not valid JSON ({error}): {self._shown(text)}") from error
         if not isinstance(value, dict):
             raise bad_answer(f"The answer is not a JSON object: {self._shown(text)}")
         if value.get("error"):
@@ -105,6 +109,27 @@ class Reader:
 
     def _shown(self, text: bytes) -> str:
         return quote(text[:2000].decode("utf-8", "replace"), self.secret)
+
+
+class _Telling:
+    """Passes text on as it comes, fit to be stored; the first half of a surrogate pair waits for the second."""
+
+    def __init__(self, on_text: Callable[[str], None]) -> None:
+        self._on_text = on_text
+        self._half = ""
+
+    def add(self, text: str) -> None:
+        text = self._half + text
+        self._half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
+        self._tell(text[: len(text) - len(self._half)])
+
+    def finish(self) -> None:
+        """Tell a half that stayed alone too."""
+        self._tell(self._half)
+
+    def _tell(self, text: str) -> None:
+        if text:
+            self._on_text(made_storable(text))
 
 
 def _first_bytes(chunks: Iterator[bytes]) -> bytes:
@@ -159,4 +184,6 @@ def _usage(answer: dict[str, Any]) -> Usage | None:
 
 
 def _count(value: Any) -> int:
-    return value if isinstance(value, int) and value > 0 else 0
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0
+    return int(max(0, min(value, MOST_TOKENS)))

@@ -126,13 +126,11 @@ def test_without_debug_it_is_refused_unless_forced(settings: Settings) -> None:
     assert Organization.objects.count() == 2
 
 
-def test_with_a_model_at_hand_one_more_employee_works_on_it(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_with_a_model_at_hand_one_more_employee_works_on_it(settings: Settings) -> None:
     run_demo()
     assert not Employee.objects.filter(name="Alex").exists()
     settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY = "http://localhost:9/v1", "sk-demo"
-    monkeypatch.setenv("OPENAI_MODEL", "small-model")
+    settings.OPENAI_MODEL = "small-model"
     told = run_demo()
     assert "sk-demo" not in told
     alex = Employee.objects.select_related("provider").get(name="Alex")

@@ -6,8 +6,9 @@ from functools import cache
 
 import pytest
 from django.apps import apps
-from django.db import connection, transaction
+from django.db import connection, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.postgresql.base import DatabaseWrapper as PostgreSQL
 from django.db.backends.signals import connection_created
 from pytest_django import DjangoDbBlocker
 
@@ -30,9 +31,10 @@ def _no_waiting_for_the_disk() -> Iterator[None]:
     connection_created.connect(_hasten)
     yield
     connection_created.disconnect(_hasten)
-    connection.close()
-    if connection.vendor == "postgresql":
-        connection.close_pool()
+    default = connections["default"]
+    default.close()
+    if isinstance(default, PostgreSQL):
+        default.close_pool()
 
 
 def _hasten(connection: BaseDatabaseWrapper, **_: object) -> None:

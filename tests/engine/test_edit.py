@@ -103,7 +103,7 @@ class TestARefusedEdit:
         for wrong in ({}, {"record_id": "x", "to": "Two"}, {"record_id": 10**9, "to": "Two"}):
             with pytest.raises(Invalid) as refused:
                 workshop.edit(card, wrong)
-            assert refused.value.extra["field"] == "params"
+            assert refused.value.extra["field"].startswith("params")
         card.refresh_from_db()
         assert card.status == ApprovalStatus.PENDING
         assert calls(card.run)[0].params["to"] == "One"

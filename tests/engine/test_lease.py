@@ -10,8 +10,9 @@ from django.db.models.functions import Now
 from agents.engine import lease
 from agents.engine.loop import advance
 from agents.engine.recovery import recover
+from agents.engine.timing import CRASHES
 from agents.engine.turns import LEAVE
-from agents.models import CallStatus, Run, RunStatus
+from agents.models import CallStatus, ExitReason, Run, RunStatus
 from tests.engine.workshop import (
     Workshop,
     again,
@@ -22,6 +23,7 @@ from tests.engine.workshop import (
     event_types,
     eventually,
     lose_worker,
+    make_due,
     passes,
     statuses,
 )
@@ -154,23 +156,28 @@ class TestWhoLostTheLease:
             recorder.release("slow")
         assert statuses(run) == [CallStatus.EXECUTING]
 
-    def test_to_a_lost_database_gives_the_run_back_without_counting_a_crash(self, workshop: Workshop) -> None:
-        for lost in (OperationalError, InterfaceError):
+    def test_to_an_error_gives_the_run_back_and_counts_a_crash_while_the_database_answers(
+        self, workshop: Workshop
+    ) -> None:
+        """Otherwise a run that the database refuses each time would be driven for ever."""
+        for error in (OperationalError, InterfaceError, IntegrityError, ValueError):
             run = workshop.submit()
             held = claimed(run)
-            with pytest.raises(lost), lease.kept(held):
-                raise lost("the server closed the connection")
-            eventually(lambda run=run: again(run).status == RunStatus.QUEUED)  # type: ignore[misc]
-            assert again(run).crash_count == 0
+            with pytest.raises(error), lease.kept(held):
+                raise error("refused")
+            assert held not in lease._beating().all()
+            assert again(run).status == RunStatus.QUEUED
+            assert again(run).crash_count == 1
 
-    def test_to_an_error_of_its_own_counts_a_crash(self, workshop: Workshop) -> None:
-        """Otherwise a run that the database refuses each time would be driven for ever."""
+    def test_to_errors_again_and_again_ends_as_an_internal_error(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        held = claimed(run)
-        with pytest.raises(IntegrityError), lease.kept(held):
-            raise IntegrityError("a check failed")
-        assert held not in lease._beating().all()
-        assert lose_worker(run).crash_count == 1
+        for _ in range(CRASHES):
+            make_due(run)
+            with pytest.raises(ValueError, match="refused"), lease.kept(claimed(run)):
+                raise ValueError("refused")
+        make_due(run)
+        ended = workshop.drive(run)
+        assert (ended.status, ended.exit_reason) == (RunStatus.FAILED, ExitReason.INTERNAL_ERROR)
 
 
 class TestGivingOthersTheirTurn:

@@ -73,17 +73,17 @@ class TestATransientFailure:
         assert event_types(run).count("pass_started") == 1
 
     def test_waits_as_long_as_the_server_asks(self, workshop: Workshop, model: ModelServer) -> None:
-        model.script(failing(429, retry_after="1000"))
+        model.script(failing(429, retry_after="800"))
         run = workshop.work()
         assert run.next_wake_at is not None
         asked = payloads(run, "provider_delayed")[0]
         assert asked["tries"] == 1
         assert asked["retry_at"] == run.next_wake_at.isoformat()
-        soonest = Now() + timedelta(seconds=90)
-        assert Run.objects.filter(pk=run.pk, next_wake_at__gt=soonest).exists(), "1000 s at a tenth"
+        soonest = Now() + timedelta(seconds=70)
+        assert Run.objects.filter(pk=run.pk, next_wake_at__gt=soonest).exists(), "800 s at a tenth"
 
     def test_gets_no_hint_before_it_is_due(self, workshop: Workshop, model: ModelServer) -> None:
-        model.script(failing(429, retry_after="1000"))
+        model.script(failing(429, retry_after="800"))
         run = workshop.work()
         assert sweep_once() == 0
         make_due(run)

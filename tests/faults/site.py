@@ -121,7 +121,7 @@ class Site:
 
     def await_status(self, run: Run, *statuses: str, seconds: float = 60) -> Run:
         """The run, once it has one of these statuses."""
-        await_that(lambda: fresh(run).status in statuses, f"run {run.pk} is {statuses}: {self.story(run)}", seconds)
+        await_that(lambda: fresh(run).status in statuses, lambda: f"{statuses}, but {self.story(run)}", seconds)
         return fresh(run)
 
     def await_card(self, run: Run) -> Approval:

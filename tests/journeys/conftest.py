@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 from django.conf import settings
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.browser import browser_path, launch_arguments
 from tests.engine.invariants import assert_invariants
@@ -20,6 +20,7 @@ from tests.probes import RECORDER_VARIABLE
 from tests.processes import Installation
 from tests.recorder import Recorder
 
+PATIENCE_MS = 20_000
 UNSAFE = "DJANGO_ALLOW_ASYNC_UNSAFE"
 
 Visit = Callable[..., Visitor]
@@ -44,6 +45,7 @@ def installation(django_db_setup: None, recorder: Recorder) -> Iterator[Installa
 def chromium() -> Iterator[Browser]:
     """The browser. Playwright's loop runs in this thread, and Django is told that it may work there all the same."""
     path = browser_path()
+    expect.set_options(timeout=PATIENCE_MS)
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         patch.setenv(UNSAFE, "1")
         with playwright.chromium.launch(executable_path=path, args=launch_arguments()) as browser:

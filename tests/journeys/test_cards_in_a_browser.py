@@ -201,6 +201,19 @@ class TestDecidedElsewhere:
             expect(visitor.card(card.pk).locator(".approve-button")).to_have_count(0)
             expect(visitor.page.locator("[data-pending]")).to_be_hidden()
 
+    def test_only_who_approved_is_offered_to_undo(self, office: Office, visit: Visit) -> None:
+        run, (card,) = waiting(office, delete(office.workshop.record()))
+        decider, other = visit("approver"), visit("admin")
+        for visitor in (decider, other):
+            visitor.open_run(run.pk)
+        decider.card(card.pk).locator("[name=confirm]").fill("Acme Corp")
+        decider.approve(decider.card(card.pk))
+        expect(decider.card(card.pk).get_by_role("button", name="Undo")).to_be_visible()
+        expect(other.card(card.pk)).to_contain_text("Approved by acme-approver")
+        expect(other.card(card.pk).get_by_role("button", name="Undo")).to_be_hidden()
+        office.end_grace()
+        office.await_end(run.pk)
+
     def test_who_comes_too_late_is_told_who_decided(self, office: Office, visit: Visit) -> None:
         _, (card,) = waiting(office, update(office.workshop.record()))
         visitor = visit("approver")

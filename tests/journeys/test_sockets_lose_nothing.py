@@ -42,7 +42,7 @@ def assert_whole(heard: list[dict[str, Any]], run_id: int) -> None:
 
 def test_1000_events_reach_fast_and_slow_readers_whole(office: Office, burst: int) -> None:
     outside = office.outside("viewer")
-    slow_options = {"sock": slow_connection(office), "max_queue": 1, "compression": None}
+    slow_options: dict[str, Any] = {"sock": slow_connection(office), "max_queue": 1, "compression": None}
     with outside.socket(burst) as fast, outside.socket(burst, **slow_options) as slow:
         first = slow.next()
         assert fast.next() == first

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from django.contrib.sessions.models import Session
 from playwright.sync_api import expect
 
 from tests.engine.workshop import asking, call
@@ -90,7 +91,7 @@ def test_a_page_open_through_1000_events_shows_every_line_once(office: Office, v
     worker.resume()
     office.await_end(run_id)
     assert len(numbers_of(run_id)) > 1000
-    expect(visitor.answer).to_have_text("Done.", timeout=30_000)
+    expect(visitor.answer).to_have_text("Done.")
     visitor.assert_panel_is_whole(run_id)
     assert [message["seq"] for message in numbered(visitor.heard)] == numbers_of(run_id)[1:]
 
@@ -116,6 +117,18 @@ def test_text_is_seen_while_the_model_writes_and_once_when_it_has(
     expect(visitor.answer.locator("em")).to_have_text("quite")
     expect(visitor.page.locator(".streaming")).to_have_count(0)
     visitor.assert_panel_is_whole(run_id)
+
+
+def test_a_page_whose_login_has_ended_says_so_and_stops_asking(office: Office, visit: Visit) -> None:
+    run = office.submit()
+    office.await_end(run.pk)
+    visitor = visit("viewer")
+    visitor.open_run(run.pk)
+    expect(visitor.page.locator(".finished")).to_be_visible()
+    Session.objects.all().delete()
+    expect(visitor.lost_bar).to_contain_text("You are not logged in any more")
+    visitor.page.reload()
+    expect(visitor.page.get_by_role("button", name="Log in")).to_be_visible()
 
 
 def test_the_lists_follow_by_themselves(office: Office, visit: Visit) -> None:

@@ -116,7 +116,7 @@ class Visitor:
 
     def assert_panel_is_whole(self, run_id: int) -> None:
         """Every line is there once, in its place, as the database has it."""
-        await_that(lambda: self.panel_lines() == lines_of(run_id), f"the panel {self.panel_lines()} is whole", 10)
+        await_that(lambda: self.panel_lines() == lines_of(run_id), f"the panel {self.panel_lines()} is whole")
 
     def assert_still_panel_is_whole(self, run_id: int) -> None:
         """The same for a page without scripts, which does not change while it is looked at."""

@@ -1,6 +1,6 @@
 """What a tool returns."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from .canonical import canonical_json
@@ -44,9 +44,6 @@ class ToolResult:
     def failed(cls, error: ToolError, **metadata: Any) -> Self:
         told = ResultError(error.code, error.message, format_error(error), error.is_definite)
         return cls(success=False, summary=error.message, error=told, metadata=metadata)
-
-    def with_metadata(self, **metadata: Any) -> Self:
-        return replace(self, metadata={**self.metadata, **metadata})
 
     def as_json(self) -> dict[str, Any]:
         """{success, summary, data, markdown, error {code, message} or None, metadata}."""

@@ -1,9 +1,8 @@
-"""Records from a CSV file and back; bad rows are named by their line and left out."""
+"""Records from a CSV file; bad rows are named by their line and left out."""
 
 import csv
 import io
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
@@ -65,14 +64,6 @@ def import_csv(file: BinaryIO, organization_id: int, actor: str = "CSV import") 
             good.append(Record(organization_id=organization_id, **fields))
         _create(good, actor)
     return ImportReport(len(good), bad_rows)
-
-
-def export_csv(organization_id: int) -> Iterator[str]:
-    """The lines of a CSV file of all records that are not archived; `import_csv` reads it."""
-    yield _line(list(COLUMNS))
-    for record in records_of(organization_id).filter(archived_at__isnull=True).order_by("name", "id").iterator():
-        values = [getattr(record, column) for column in COLUMNS]
-        yield _line([_cell(value) for value in values])
 
 
 def _text_of(file: BinaryIO) -> str:
@@ -155,19 +146,6 @@ def _create(records: list[Record], actor: str) -> None:
     made = Record.objects.bulk_create(records, batch_size=ROWS_AT_ONCE)
     steps = [RecordChange(record=record, version=1, actor=actor, after={"name": record.name}) for record in made]
     RecordChange.objects.bulk_create(steps, batch_size=ROWS_AT_ONCE)
-
-
-def _line(cells: list[str]) -> str:
-    buffer = io.StringIO()
-    csv.writer(buffer).writerow(cells)
-    return buffer.getvalue()
-
-
-def _cell(value: Any) -> str:
-    if value is None or value == {}:
-        return ""
-    text = json.dumps(value, ensure_ascii=False, sort_keys=True) if isinstance(value, dict) else str(value)
-    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
 
 
 def _plain(cell: str) -> str:

@@ -1,6 +1,5 @@
 """`manage.py demo`: a demo organisation with people, employees and records; may be repeated."""
 
-import os
 from typing import Any
 
 from django.conf import settings
@@ -43,4 +42,4 @@ def _real_model() -> RealModel | None:
     base_url, api_key = settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY
     if not (api_key or base_url):
         return None
-    return RealModel(base_url, api_key, os.environ.get("OPENAI_MODEL", "").strip() or USUAL_MODEL)
+    return RealModel(base_url, api_key, settings.OPENAI_MODEL or USUAL_MODEL)

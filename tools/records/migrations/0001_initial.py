@@ -6,142 +6,207 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('agents', '0001_initial'),
+        ("agents", "0001_initial"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Record',
+            name="Record",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=200)),
-                ('region', models.CharField(blank=True, default='', max_length=50)),
-                ('category', models.CharField(blank=True, default='', max_length=80)),
-                ('status', models.CharField(choices=[('active', 'Active'), ('inactive', 'Inactive'), ('pending', 'Pending')], default='active', max_length=10)),
-                ('score', models.PositiveSmallIntegerField(blank=True, help_text='0 to 100; empty means not scored', null=True)),
-                ('email', models.CharField(blank=True, default='', max_length=254)),
-                ('domain', models.CharField(blank=True, default='', max_length=253)),
-                ('phone', models.CharField(blank=True, default='', max_length=40)),
-                ('notes', models.TextField(blank=True, default='')),
-                ('attributes', models.JSONField(blank=True, default=dict)),
-                ('qualification', models.CharField(blank=True, choices=[('qualified', 'Qualified'), ('disqualified', 'Disqualified')], default='', max_length=12)),
-                ('qualification_reason', models.CharField(blank=True, default='', max_length=500)),
-                ('version', models.PositiveIntegerField(default=1)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('updated_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('archived_at', models.DateTimeField(blank=True, null=True)),
-                ('organization', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='records', to='agents.organization')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=200)),
+                ("region", models.CharField(blank=True, default="", max_length=50)),
+                ("category", models.CharField(blank=True, default="", max_length=80)),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[("active", "Active"), ("inactive", "Inactive"), ("pending", "Pending")],
+                        default="active",
+                        max_length=10,
+                    ),
+                ),
+                (
+                    "score",
+                    models.PositiveSmallIntegerField(
+                        blank=True, help_text="0 to 100; empty means not scored", null=True
+                    ),
+                ),
+                ("email", models.CharField(blank=True, default="", max_length=254)),
+                ("domain", models.CharField(blank=True, default="", max_length=253)),
+                ("phone", models.CharField(blank=True, default="", max_length=40)),
+                ("notes", models.TextField(blank=True, default="")),
+                ("attributes", models.JSONField(blank=True, default=dict)),
+                (
+                    "qualification",
+                    models.CharField(
+                        blank=True,
+                        choices=[("qualified", "Qualified"), ("disqualified", "Disqualified")],
+                        default="",
+                        max_length=12,
+                    ),
+                ),
+                ("qualification_reason", models.CharField(blank=True, default="", max_length=500)),
+                ("version", models.PositiveIntegerField(default=1)),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("updated_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("archived_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "organization",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="records", to="agents.organization"
+                    ),
+                ),
             ],
             options={
-                'ordering': ('name', 'id'),
+                "ordering": ("name", "id"),
             },
         ),
         migrations.CreateModel(
-            name='Draft',
+            name="Draft",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(choices=[('summary', 'Summary'), ('report', 'Report')], max_length=10)),
-                ('title', models.CharField(max_length=200)),
-                ('body', models.TextField(help_text='Markdown')),
-                ('employee', models.CharField(blank=True, default='', help_text='Who wrote it', max_length=200)),
-                ('run_id', models.CharField(blank=True, default='', max_length=64)),
-                ('idempotency_key', models.CharField(blank=True, default='', editable=False, max_length=200)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('organization', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='drafts', to='agents.organization')),
-                ('records', models.ManyToManyField(blank=True, related_name='drafts', to='records.record')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("kind", models.CharField(choices=[("summary", "Summary"), ("report", "Report")], max_length=10)),
+                ("title", models.CharField(max_length=200)),
+                ("body", models.TextField(help_text="Markdown")),
+                ("employee", models.CharField(blank=True, default="", help_text="Who wrote it", max_length=200)),
+                ("run_id", models.CharField(blank=True, default="", max_length=64)),
+                ("idempotency_key", models.CharField(blank=True, default="", editable=False, max_length=200)),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "organization",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="drafts", to="agents.organization"
+                    ),
+                ),
+                ("records", models.ManyToManyField(blank=True, related_name="drafts", to="records.record")),
             ],
             options={
-                'ordering': ('-id',),
+                "ordering": ("-id",),
             },
         ),
         migrations.CreateModel(
-            name='RecordChange',
+            name="RecordChange",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('version', models.PositiveIntegerField(help_text="The record's version after this change")),
-                ('call_id', models.CharField(blank=True, default='', max_length=64)),
-                ('run_id', models.CharField(blank=True, default='', max_length=64)),
-                ('actor', models.CharField(blank=True, default='', max_length=200)),
-                ('before', models.JSONField(default=dict)),
-                ('after', models.JSONField(default=dict)),
-                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('record', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='changes', to='records.record')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("version", models.PositiveIntegerField(help_text="The record's version after this change")),
+                ("call_id", models.CharField(blank=True, default="", max_length=64)),
+                ("run_id", models.CharField(blank=True, default="", max_length=64)),
+                ("actor", models.CharField(blank=True, default="", max_length=200)),
+                ("before", models.JSONField(default=dict)),
+                ("after", models.JSONField(default=dict)),
+                ("at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "record",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="changes", to="records.record"
+                    ),
+                ),
             ],
             options={
-                'ordering': ('-id',),
+                "ordering": ("-id",),
             },
         ),
         migrations.CreateModel(
-            name='RecordList',
+            name="RecordList",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=100)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('organization', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='record_lists', to='agents.organization')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=100)),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "organization",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="record_lists",
+                        to="agents.organization",
+                    ),
+                ),
             ],
             options={
-                'ordering': ('name',),
+                "ordering": ("name",),
             },
         ),
         migrations.CreateModel(
-            name='ListEntry',
+            name="ListEntry",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('added_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('record', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='list_entries', to='records.record')),
-                ('list', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='entries', to='records.recordlist')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("added_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "record",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="list_entries", to="records.record"
+                    ),
+                ),
+                (
+                    "list",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="entries", to="records.recordlist"
+                    ),
+                ),
             ],
             options={
-                'verbose_name_plural': 'list entries',
-                'ordering': ('id',),
+                "verbose_name_plural": "list entries",
+                "ordering": ("id",),
             },
         ),
         migrations.AddIndex(
-            model_name='record',
-            index=models.Index(fields=['organization', 'name', 'id'], name='record_name'),
+            model_name="record",
+            index=models.Index(fields=["organization", "name", "id"], name="record_name"),
         ),
         migrations.AddIndex(
-            model_name='record',
-            index=models.Index(fields=['organization', 'status'], name='record_status'),
+            model_name="record",
+            index=models.Index(fields=["organization", "status"], name="record_status"),
         ),
         migrations.AddIndex(
-            model_name='record',
-            index=models.Index(fields=['organization', 'region'], name='record_region'),
+            model_name="record",
+            index=models.Index(fields=["organization", "region"], name="record_region"),
         ),
         migrations.AddIndex(
-            model_name='record',
-            index=models.Index(fields=['organization', 'category'], name='record_category'),
+            model_name="record",
+            index=models.Index(fields=["organization", "category"], name="record_category"),
         ),
         migrations.AddConstraint(
-            model_name='record',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['active', 'inactive', 'pending'])), name='record_status_known'),
+            model_name="record",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("status__in", ["active", "inactive", "pending"])), name="record_status_known"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='record',
-            constraint=models.CheckConstraint(condition=models.Q(('score__isnull', True), models.Q(('score__gte', 0), ('score__lte', 100)), _connector='OR'), name='record_score_0_to_100'),
+            model_name="record",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("score__isnull", True), models.Q(("score__gte", 0), ("score__lte", 100)), _connector="OR"
+                ),
+                name="record_score_0_to_100",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='record',
-            constraint=models.CheckConstraint(condition=models.Q(('qualification__in', ['', 'qualified', 'disqualified'])), name='record_qualification_known'),
+            model_name="record",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("qualification__in", ["", "qualified", "disqualified"])),
+                name="record_qualification_known",
+            ),
         ),
         migrations.AddIndex(
-            model_name='draft',
-            index=models.Index(fields=['organization', '-id'], name='draft_newest'),
+            model_name="draft",
+            index=models.Index(fields=["organization", "-id"], name="draft_newest"),
         ),
         migrations.AddConstraint(
-            model_name='draft',
-            constraint=models.UniqueConstraint(condition=models.Q(('idempotency_key', ''), _negated=True), fields=('organization', 'idempotency_key'), name='draft_once_per_call'),
+            model_name="draft",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("idempotency_key", ""), _negated=True),
+                fields=("organization", "idempotency_key"),
+                name="draft_once_per_call",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='recordlist',
-            constraint=models.UniqueConstraint(fields=('organization', 'name'), name='record_list_name'),
+            model_name="recordlist",
+            constraint=models.UniqueConstraint(fields=("organization", "name"), name="record_list_name"),
         ),
         migrations.AddConstraint(
-            model_name='listentry',
-            constraint=models.UniqueConstraint(fields=('list', 'record'), name='list_entry_once'),
+            model_name="listentry",
+            constraint=models.UniqueConstraint(fields=("list", "record"), name="list_entry_once"),
         ),
     ]

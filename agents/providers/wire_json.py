@@ -1,0 +1,55 @@
+"""JSON as it comes over the wire, read so strictly that whatever is kept of it can be stored and written again."""
+
+import json
+import math
+from typing import Any
+
+MAX_DEPTH = 100
+
+
+def read_json(text: str) -> Any:
+    """The value; ValueError for what is no JSON, for NaN and infinite numbers, and for more than 100 levels."""
+    try:
+        value = _STRICT.decode(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    if text.count("[") + text.count("{") > MAX_DEPTH and _is_deeper(value, MAX_DEPTH):
+        raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
+    return value
+
+
+def is_object(text: str) -> bool:
+    """Whether the text is one JSON object that any server would read."""
+    try:
+        return isinstance(read_json(text), dict)
+    except ValueError:
+        return False
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    level = [value]
+    for _ in range(levels + 1):
+        level = [child for parent in level for child in _children(parent)]
+        if not level:
+            return False
+    return True
+
+
+def _children(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text:.40} is too large a number")
+    return number
+
+
+_STRICT = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
