@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import django
 
+os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
 django.setup()
 
 from django.core.management import call_command  # noqa: E402
@@ -101,13 +100,6 @@ def _take(page: Page, path: str, name: str) -> None:
     assert len(picture) <= LARGEST_PICTURE, f"{name} has {len(picture)} bytes"
     (FOLDER / f"{name}.png").write_bytes(picture)
     sys.stdout.write(f"{name}.png  {len(picture) // 1000} kB\n")
-
-
-def _start_afresh() -> int:
-    """This file again, in a process whose database is an empty one of its own."""
-    with tempfile.TemporaryDirectory(prefix="gadget-screens-") as folder:
-        environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"}
-        return subprocess.run([sys.executable, "-m", "tests.screens", folder], env=environment, check=False).returncode
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ def test_a_page_left_open_while_the_web_dies_heals_by_itself(office: Office, vis
     office.recorder.release("one")
     reached(office, "two")
     office.installation.start_web()
-    expect(visitor.lost_bar).to_be_hidden(timeout=20_000)
+    expect(visitor.lost_bar).to_be_hidden()
     visitor.assert_panel_is_whole(run_id)
     office.recorder.release("two")
     reached(office, "three")

@@ -50,7 +50,7 @@ def test_a_newcomer_approves_one_change_and_denies_another(office: Office, visit
     expect(visitor.card(denied.pk)).to_contain_text("Denied by approver")
     expect(visitor.card(denied.pk)).to_contain_text(REASON)
 
-    expect(visitor.answer).to_be_visible(timeout=20_000)
+    expect(visitor.answer).to_be_visible()
     expect(visitor.answer).to_contain_text(REASON)
     expect(visitor.answer).to_contain_text(f"{record_of(approved).name} (record {record_of(approved).pk}): changed")
     expect(visitor.page.locator("[data-badge]")).to_have_text("Succeeded")
