@@ -1,4 +1,4 @@
-"""A small HTTP server that stands for the outside world: it takes effects, counts them, and can withhold its replies."""
+"""A small HTTP server that stands for the outside world: it counts effects and can withhold its replies."""
 
 from __future__ import annotations
 
@@ -106,5 +106,5 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         """Quiet."""

@@ -65,7 +65,7 @@ def hostile(office: Office, model: ModelServer) -> Office:
     """An office where everything has a hostile name, with an employee on a model that is hostile too."""
     workshop = office.workshop
     workshop.connect(model.url)
-    workshop.organization.name = TEXT[:190]
+    workshop.organization.name = TEXT[:120]
     workshop.organization.save()
     workshop.employee.name, workshop.employee.job_title = f"Da{HIDDEN}{EVIL[1]}"[:80], EVIL[0]
     workshop.employee.example_tasks = [TEXT]
@@ -151,15 +151,14 @@ def test_a_page_without_scripts_is_just_as_tame(hostile: Office, visit: Visit) -
 
 
 def test_a_long_value_shows_its_length_and_keeps_a_destructive_approve_off(office: Office, visit: Visit) -> None:
-    record = office.workshop.record(name="A" * 150 + " and " + "B" * 100)
-    office.workshop.play(asking(call("data.bulkDelete", record_ids=[str(record.pk)])))
+    office.workshop.play(asking(call("probe.doom", name="A" * 150 + " and " + "B" * 100)))
     run = office.submit()
     (card,) = office.await_cards(run.pk)
     visitor = visit("approver")
     visitor.open_run(run.pk)
     shown = visitor.card(card.pk)
     expect(shown.locator(".effect .clamp .length").first).to_contain_text("255 characters")
-    shown.locator("[name=confirm]").fill(record.name)
+    shown.locator("[name=confirm]").fill("probe.doom")
     expect(shown.locator(".approve-button")).to_be_disabled()
     expect(shown.locator("[data-unread]")).to_be_visible()
     for clamp in shown.locator(".facts .clamp summary, .effect .clamp summary").all():
