@@ -13,7 +13,7 @@ from django.db import DatabaseError, IntegrityError, OperationalError, connectio
 from pydantic import BaseModel, Field
 
 from tools.contract import ErrorCode, Level, Preview, Target, Tool, ToolContext, ToolError, ToolResult
-from tools.records.models import Record
+from tools.records.models import Record, RecordChange
 
 RECORDER_VARIABLE = "GADGET_TEST_RECORDER"
 
@@ -70,6 +70,17 @@ class Effect(Tool):
     def execute(self, params: Named, context: ToolContext) -> ToolResult:
         reach(params.name, context.idempotency_key)
         return ToolResult.ok({"done": params.name}, f"Did {params.name}")
+
+
+class Knock(Effect):
+    """The same, but it may be asked for twice at once, and it says how far it has come."""
+
+    name = "probe.knock"
+    volatile = True
+
+    def execute(self, params: Named, context: ToolContext) -> ToolResult:
+        context.progress(0.5, "half")
+        return super().execute(params, context)
 
 
 class ShortEffect(Effect):
@@ -251,6 +262,8 @@ class Spoil(Rename):
         if params.how == "swallow":
             with suppress(IntegrityError):
                 Record.objects.create(organization_id=context.organization_id, name="Too good", score=500)
+        if params.how == "dangle":
+            RecordChange.objects.create(record_id=-1, version=1)
         if params.how == "swallow sql":
             with suppress(DatabaseError), connection.cursor() as cursor:
                 cursor.execute("SELECT nothing FROM nowhere")
@@ -336,4 +349,5 @@ PROBES = (
     Visit,
     TongueTied,
     Big,
+    Knock,
 )

@@ -80,8 +80,10 @@ class RealProcess:
         self._process.wait()
 
     def pause(self) -> None:
-        """SIGSTOP: alive, but it does nothing."""
-        self._signal(signal.SIGSTOP)
+        """SIGSTOP, and waits until no thread of it moves any more: alive, but it does nothing."""
+        if self.is_alive:
+            self._signal(signal.SIGSTOP)
+            os.waitpid(self._process.pid, os.WUNTRACED)
 
     def resume(self) -> None:
         """SIGCONT after `pause()`."""

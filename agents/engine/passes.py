@@ -131,16 +131,16 @@ def _judged(place: Workplace, index: int, requested: RequestedCall) -> Planned:
 
 def _preview(held: lease.Claim, place: Workplace, planned: list[Planned]) -> None:
     """Compute what each card will show, once for equal calls and for no more than may wait at a time."""
-    shown: set[str] = set()
+    shown: list[str] = []
     for plan in planned:
         row = plan.row
-        if plan.decision != Decision.ASK or row.signature in shown:
+        if plan.decision != Decision.ASK or (row.signature in shown and not is_volatile(row.tool)):
             continue
         tool = installed_toolbox().get_tool(f"{row.tool}@{row.version}")
         if tool is None or len(shown) >= OPEN_CARDS:
             plan.decision, plan.error = Decision.FORBIDDEN, _too_many(_CARDS_ARE_FULL)
             continue
-        shown.add(row.signature)
+        shown.append(row.signature)
         held.expects(timing().preview_s)
         try:
             plan.effect = effect_of(tool, row.params, place.context(row))

@@ -97,6 +97,17 @@ class TestARequestThatCannotRun:
         toolbox.register(_with_every_mode(sleep))
         assert statuses(run) == [CallStatus.SUCCEEDED]
 
+    def test_because_the_grant_was_taken_away_while_the_model_was_asked(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
+        model.script(Answer(calls=(Call("probe.sleep", {"ms": 0}),), hold="start"), Answer(text="I see."))
+        run = workshop.submit()
+        with workshop.driving(run):
+            model.wait_for_held()
+            workshop.employee.grants.filter(tool="probe.sleep").delete()
+            model.release()
+        assert error_code(calls(run)[0]) == "NOT_PERMITTED"
+
     def test_tells_the_model_what_is_expected(self, workshop: Workshop, model: ModelServer) -> None:
         model.script(Answer(calls=(Call("probe.effect", {}),)), Answer(text="I see."))
         workshop.work()

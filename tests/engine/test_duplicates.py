@@ -68,6 +68,15 @@ class TestTwinsInOnePass:
         workshop.play(asking(call("probe.clock"), call("probe.clock")))
         assert statuses(workshop.work()) == [SUCCEEDED, SUCCEEDED]
 
+    def test_of_a_volatile_write_each_have_a_card_and_an_effect(self, workshop: Workshop, recorder: Recorder) -> None:
+        workshop.play(asking(call("probe.knock", name="a"), call("probe.knock", name="a")))
+        run = workshop.work()
+        for card in workshop.cards(run):
+            workshop.approve(card)
+        run = workshop.drive(run)
+        assert statuses(run) == [SUCCEEDED, SUCCEEDED]
+        assert list(recorder.effects.values()) == [1, 1]
+
 
 class TestACallOfAnEarlierPass:
     def test_is_skipped_and_the_run_goes_on_with_the_others(self, workshop: Workshop) -> None:

@@ -135,6 +135,17 @@ def test_progress_is_told_between_start_and_result(workshop: Workshop, recorder:
     assert lines == ["tool_start", "tool_progress", "tool_result"]
 
 
+def test_a_write_tells_its_progress_too(workshop: Workshop, recorder: Recorder) -> None:
+    recorder.hold("door")
+    workshop.play(asking(call("probe.knock", name="door")))
+    run = workshop.work()
+    workshop.approve(workshop.card(run))
+    with workshop.driving(run):
+        eventually(lambda: "tool_progress" in event_types(run))
+        recorder.release("door")
+    assert again(run).status == RunStatus.SUCCEEDED
+
+
 def test_reads_run_though_a_write_of_the_same_pass_waits(workshop: Workshop) -> None:
     workshop.play(asking(call("probe.effect", name="a"), call("probe.sleep", ms=0)))
     run = workshop.work()

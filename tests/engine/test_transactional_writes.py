@@ -93,6 +93,14 @@ class TestAWriteThatFails:
         assert (row.status == CallStatus.SUCCEEDED) == (name_of(record) == "New")
         assert row.is_terminal
 
+    def test_at_the_commit_leaves_nothing_behind(self, workshop: Workshop, record: Record) -> None:
+        """A change that points at a row that is not there is refused only when all is done."""
+        run = spoiled(workshop, record, "dangle")
+        (row,) = calls(run)
+        assert name_of(record) == "Acme"
+        assert (row.status, error_code(row), row.attempts) == (CallStatus.FAILED, "OPERATION_FAILED", 0)
+        assert run.status == RunStatus.SUCCEEDED
+
     def test_lets_the_next_call_of_the_pass_run(self, workshop: Workshop, record: Record) -> None:
         other = workshop.record(name="Other")
         spoil = call("probe.spoil", record_id=record.pk, to="New", how="raise")

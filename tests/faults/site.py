@@ -37,6 +37,7 @@ from tests.processes import Installation, RealProcess
 from tests.recorder import Recorder
 
 Pass = dict[str, Any]
+PAUSE_TRIES = 50
 
 
 @dataclass
@@ -108,10 +109,12 @@ class Site:
 
     def pause(self, worker: RealProcess) -> None:
         """SIGSTOP at a moment when it is not writing: a file that a stopped process has locked stays locked for all."""
-        worker.pause()
-        while connection.vendor == "sqlite" and _file_is_locked():
-            worker.resume()
+        for _ in range(PAUSE_TRIES):
             worker.pause()
+            if connection.vendor != "sqlite" or not _file_is_locked():
+                return
+            worker.resume()
+        raise AssertionError(f"{worker.name} always holds the database")
 
     def pause_driver_of(self, run: Run) -> RealProcess:
         """SIGSTOP of the worker that holds the run's lease; returns it."""

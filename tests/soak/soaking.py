@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from agents.models import ENDED, AuditEntry, CallStatus, ExitReason, Run, ToolCall
 from tests.engine.invariants import assert_invariants
@@ -18,6 +19,7 @@ from tests.soak.world import People
 from tools.records.models import Record
 
 SETTLES_WITHIN_S = 120.0
+TELL_EVERY = 25
 _OUTSIDE = ("probe.effect", "probe.doom")
 _RIGHTFUL_ENDS = (
     ExitReason.FINAL_ANSWER,
@@ -50,9 +52,11 @@ def soak(site: Site, plan: Plan) -> tuple[dict[str, object], list[str]]:
             trouble.act()
         watch.look(a_worker_is_free=bool(trouble.ready_workers()))
 
-    _until(lambda: trouble.done["kills"] >= plan.kills, plan.seconds, lambda: live(harmful=True))
+    for goal in [*range(TELL_EVERY, plan.kills, TELL_EVERY), plan.kills]:
+        _until(partial(trouble.has_killed, goal), began + plan.seconds, lambda: live(harmful=True))
+        print(f"  {trouble.done['kills']} kills after {time.monotonic() - began:.0f} s", flush=True)
     trouble.calm_down()
-    is_settled = _until(lambda: not _open_runs(), SETTLES_WITHIN_S, lambda: live(harmful=False))
+    is_settled = _until(lambda: not _open_runs(), time.monotonic() + SETTLES_WITHIN_S, lambda: live(harmful=False))
     faults = [*trouble.alarms, *watch.faults(), *_broken(site)]
     if trouble.done["kills"] < plan.kills:
         faults.append(f"only {trouble.done['kills']} of {plan.kills} kills in {plan.seconds:.0f} s")
@@ -73,8 +77,7 @@ def soak(site: Site, plan: Plan) -> tuple[dict[str, object], list[str]]:
     return figures, faults
 
 
-def _until(reached: Callable[[], bool], seconds: float, live: Callable[[], None]) -> bool:
-    deadline = time.monotonic() + seconds
+def _until(reached: Callable[[], bool], deadline: float, live: Callable[[], None]) -> bool:
     while not reached():
         if time.monotonic() > deadline:
             return False

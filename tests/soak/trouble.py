@@ -46,6 +46,9 @@ class Trouble:
         ready = [each for each in self._site.workers() if any("worker ready" in line for line in each.lines)]
         return [each for each in ready if each not in self._paused]
 
+    def has_killed(self, goal: int) -> bool:
+        return self.done["kills"] >= goal
+
     def act(self) -> None:
         """Harm somebody, if it is time again."""
         now = time.monotonic()
