@@ -67,6 +67,7 @@ def ask(held: lease.Claim, turn: Turn) -> Answer:
     run, closing = place.run, turn.move == Move.CLOSE
     history = history_of(place, closing)
     config = provider_config(place)
+    provider = provider_for(config)
     request = ModelRequest(
         model=run.employee.model,
         messages=history.messages,
@@ -76,7 +77,6 @@ def ask(held: lease.Claim, turn: Turn) -> Answer:
         outcomes=lambda: outcomes_of(held.run_id),
     )
     held.expects(config.timeout_s)
-    provider = provider_for(config)
     number = run.pass_number + 1
     let_go()
     started = time.perf_counter()

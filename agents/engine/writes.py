@@ -33,6 +33,8 @@ from tools.toolbox.permissions import Verdict
 
 logger = logging.getLogger(__name__)
 
+logger = logging.getLogger(__name__)
+
 _TRIES = 3
 
 
@@ -253,7 +255,10 @@ def _record_once(held: lease.Claim, call: ToolCall, done: Finished) -> Turn:
             lose_outcome(record, call, error.message)
         elif not record_result(record, call, Execution(held.epoch, done.result, done.duration_ms)):
             _settle_late(record, held, call, done.result)
-        return turns.settle(record, held) if held.holds(record.run) else turns.LEAVE
+        if held.holds(record.run):
+            return turns.settle(record, held)
+    logger.info("run %s: the lease was lost while a write was executing", held.run_id)
+    return turns.LEAVE
 
 
 def _report_late(held: lease.Claim, call: ToolCall, _key: int, result: ToolResult) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from agents.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus
-from tests.engine.workshop import Workshop, asking, call, calls, error_code, payloads, statuses
+from tests.engine.workshop import Workshop, all_at_once, asking, call, calls, error_code, payloads, statuses
 from tests.probes import Announce, Effect, Rename
 from tests.recorder import Recorder
 from tools.contract import Level
@@ -110,6 +110,17 @@ class TestATargetThatChanged:
         assert statuses(run) == [CallStatus.AWAITING_APPROVAL]
         record.refresh_from_db()
         assert record.name == "Acme 2"
+
+    def test_by_another_run_at_the_same_moment_is_written_once_and_asked_again_once(
+        self, workshop: Workshop, record: Record
+    ) -> None:
+        first = approved(workshop, call("data.updateRecord", record_id=str(record.pk), changes={"score": 10}))
+        second = approved(workshop, call("data.updateRecord", record_id=str(record.pk), changes={"status": "pending"}))
+        all_at_once([lambda: workshop.drive(first), lambda: workshop.drive(second)])
+        assert sorted(statuses(first) + statuses(second)) == [CallStatus.AWAITING_APPROVAL, CallStatus.SUCCEEDED]
+        record.refresh_from_db()
+        assert record.version == 2
+        assert (record.score == 10) != (record.status == "pending")
 
 
 class TestAToolThatChanged:

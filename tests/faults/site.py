@@ -114,6 +114,7 @@ class Site:
             if connection.vendor != "sqlite" or not _file_is_locked():
                 return
             worker.resume()
+            await_that(lambda: not _file_is_locked(), "nobody writes for a moment")
         raise AssertionError(f"{worker.name} always holds the database")
 
     def pause_driver_of(self, run: Run) -> RealProcess:
