@@ -1,5 +1,6 @@
 """The invariants I1 to I10 of the engine, asked of the database in SQL; to be called after every fault test."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from datetime import timedelta
 
@@ -74,13 +75,15 @@ def _rows(sql: str) -> list[int]:
 
 def _calls_without_a_row() -> list[str]:
     """I7 from the other side: every id that the model gave has exactly one row."""
+    stored: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
+    rows = ToolCall.objects.filter(parent_call=None).values_list("run_id", "pass_number", "provider_call_id")
+    for run_id, number, call_id in rows.order_by():
+        stored[run_id, number].append(call_id)
     faults = []
-    for each in Pass.objects.select_related("run"):
-        asked = sorted(call["id"] for call in each.response.get("tool_calls") or ())
-        rows = each.run.tool_calls.filter(pass_number=each.number, parent_call=None)
-        stored = sorted(rows.values_list("provider_call_id", flat=True))
-        if asked != stored:
-            faults.append(f"I7: run {each.run_id} pass {each.number}: asked {asked}, stored {stored}")
+    for run_id, number, response in Pass.objects.order_by().values_list("run_id", "number", "response"):
+        asked = sorted(call["id"] for call in response.get("tool_calls") or ())
+        if asked != sorted(stored[run_id, number]):
+            faults.append(f"I7: run {run_id} pass {number}: asked {asked}, stored {stored[run_id, number]}")
     return faults
 
 
