@@ -114,7 +114,7 @@ def starting(run: Run) -> Iterator[Recording]:
 
 def brief_params(params: dict[str, Any]) -> dict[str, Any]:
     """`params` as an event carries them; beyond 4 KB they are left on the call and marked `truncated`."""
-    if len(canonical_json(params)) > MOST_DATA_BYTES:
+    if len(canonical_json(params).encode()) > MOST_DATA_BYTES:
         return {"params": {}, "truncated": True}
     return {"params": params}
 
@@ -125,7 +125,7 @@ def brief(result: dict[str, Any]) -> dict[str, Any]:
     told["summary"] = told["summary"][:MOST_SUMMARY]
     if told["error"]:
         told["error"] = {**told["error"], "message": told["error"]["message"][:MOST_SUMMARY]}
-    if len(canonical_json(told["metadata"])) > MOST_DATA_BYTES:
+    if len(canonical_json(told["metadata"]).encode()) > MOST_DATA_BYTES:
         told.update(metadata={}, truncated=True)
     if len(canonical_json([told["data"], told["markdown"]]).encode()) > MOST_DATA_BYTES:
         told.update(data=None, markdown="", truncated=True)
