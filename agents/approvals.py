@@ -120,6 +120,7 @@ def edit(member: Membership, approval_id: int, decision: Decision, params: dict[
         Forbidden, NotFound, Decided, Expired, Stale, Invalid: the params are wrong, or not allowed; the card stays.
     """
     _demand_approver(member)
+    _check_limits(decision)
     card = _find(member, approval_id)
     call = card.tool_call
     place = workplace(card.run_id)
@@ -133,6 +134,8 @@ def edit(member: Membership, approval_id: int, decision: Decision, params: dict[
     except ToolError as error:
         raise _unfit(error) from error
     with _deciding(member, approval_id) as (record, card):
+        if _is_repeated(member, card, decision, (ApprovalStatus.SUPERSEDED,)):
+            return next_card(card) or card
         _refuse_undecidable(card, decision.digest)
         if record.run.cancel_requested_at is not None:
             raise Conflict("the run was cancelled meanwhile", approval_status=card.status)
@@ -143,6 +146,10 @@ def edit(member: Membership, approval_id: int, decision: Decision, params: dict[
         call.level = str(verdict.level)
         seal(call, tool, verdict.params)
         record.audit(f"user:{member.user.get_username()}", "card_edited", f"approval:{card.pk}", params=call.params)
+        card.decided_by = member.user
+        Approval.objects.filter(pk=card.pk).update(
+            decided_by=member.user, decided_at=Now(), decision_id=decision.decision_id
+        )
         return reopen(record, card, effect, f"{member.user.get_username()} changed the params.")
 
 
@@ -159,7 +166,8 @@ def undo(member: Membership, approval_id: int, decision_id: str = "") -> Approva
     _demand_approver(member)
     effect = current_effect(_find(member, approval_id))
     with _deciding(member, approval_id) as (record, card):
-        if card.status == ApprovalStatus.SUPERSEDED and card.decided_by_id == member.user_id:
+        was_approved = card.start_after is not None
+        if card.status == ApprovalStatus.SUPERSEDED and was_approved and card.decided_by_id == member.user_id:
             following = next_card(card)
             if following is not None:
                 return following

@@ -12,9 +12,11 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qs
 
+from autobahn.exception import Disconnected
 from django.db import DatabaseError, InterfaceError
 
 from agents import hints
@@ -48,23 +50,39 @@ class Closed(Exception):
 
 async def run_socket(scope: Scope, receive: Receive, send: Send) -> None:
     """/ws/runs/<id>/?after=SEQ"""
-    await _served(receive, send, _run_served(scope, receive, send))
+    await _served(scope, receive, send, _run_served)
 
 
 async def inbox_socket(scope: Scope, receive: Receive, send: Send) -> None:
     """/ws/inbox/"""
-    await _served(receive, send, _inbox_served(scope, receive, send))
+    await _served(scope, receive, send, _inbox_served)
 
 
-async def _served(receive: Receive, send: Send, serving: Awaitable[None]) -> None:
+async def _served(
+    scope: Scope, receive: Receive, send: Send, serve: Callable[[Scope, Receive, Send], Awaitable[None]]
+) -> None:
     """Accepts first, because a browser learns a close code only from a socket that was open."""
-    await receive()
-    await send({"type": "websocket.accept"})
-    try:
-        await serving
-    except Closed as closed:
-        if closed.code:
-            await send({"type": "websocket.close", "code": closed.code})
+    send = _unless_gone(send)
+    with suppress(Closed):
+        await receive()
+        await send({"type": "websocket.accept"})
+        try:
+            await serve(scope, receive, send)
+        except Closed as closed:
+            if closed.code:
+                await send({"type": "websocket.close", "code": closed.code})
+
+
+def _unless_gone(send: Send) -> Send:
+    """Sends; a browser that has gone just now, before its farewell was heard, ends the socket like any other end."""
+
+    async def sending(message: dict[str, Any]) -> None:
+        try:
+            await send(message)
+        except Disconnected as gone:
+            raise Closed(0) from gone
+
+    return sending
 
 
 async def _run_served(scope: Scope, receive: Receive, send: Send) -> None:
@@ -203,7 +221,10 @@ def _viewer_of(scope: Scope) -> Viewer | None:
         return Viewer(member.pk, member.organization_id, token_hash=hash_of(secret.strip())) if member else None
     session = scope["session"]
     member = member_in_session(scope["user"], session)
-    return Viewer(member.pk, member.organization_id, session_key=session.session_key or "") if member else None
+    if member is None:
+        return None
+    key = session.session_key or ""
+    return Viewer(member.pk, member.organization_id, session_key=key, password_hash=hash_of(member.user.password))
 
 
 @in_thread

@@ -5,13 +5,14 @@ import os
 import signal
 
 from celery import shared_task
-from celery.signals import worker_shutting_down
+from celery.signals import worker_shutdown, worker_shutting_down
 from django.db import InterfaceError, OperationalError, close_old_connections, connection
 
 from agents import hints
 from agents.engine import lease
 from agents.engine.loop import advance
-from tools.toolbox.executor import abandoned_threads
+from agents.engine.toolbox import installed_toolbox
+from tools.toolbox.threads import abandoned_threads
 
 logger = logging.getLogger(__name__)
 
@@ -40,3 +41,8 @@ def advance_run(run_id: int) -> None:
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]
 def _leave(**_: object) -> None:
     lease.go_down()
+
+
+@worker_shutdown.connect  # type: ignore[untyped-decorator]
+def _put_tools_away(**_: object) -> None:
+    installed_toolbox().shutdown()

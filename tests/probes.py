@@ -257,6 +257,10 @@ class Spoil(Rename):
             raise RuntimeError("the secret is hunter2")
         if params.how == "fail":
             raise ToolError(ErrorCode.NETWORK_ERROR, "The network is away.")
+        if params.how == "progress":
+            context.progress(0.5, "half")
+        if params.how == "call":
+            context.call_tool("utility.calculate", {"expression": "1 + 1"})
         if params.how == "busy" or (params.how == "busy once" and self.tries[context.call_id] == 1):
             raise OperationalError("deadlock detected")
         if params.how == "swallow":

@@ -14,12 +14,15 @@ from django.utils import timezone
 from agents.approvals import confirm_phrase
 from agents.engine.toolbox import installed_toolbox
 from agents.models import Approval, ApprovalKind, ApprovalStatus, Pass, Run, ToolCall
+from agents.models.tool_call import CARDED_LEVELS
 from tools.contract import Level, Tool
 
 from .fields import Field, fields_of
 from .safe_text import as_text, own_words
 
 FIRST_TARGETS = 5
+MOST_EARLIER = 5
+DECIDED = (ApprovalStatus.DENIED, ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
 MOST_TARGETS = 250
 GRACE_S = {Level.WRITE.value: 5, Level.DESTRUCTIVE.value: 10}
 LEVEL_REASONS = {
@@ -65,6 +68,7 @@ class Card:
     """One approval as it is now.
 
     Attributes:
+        earlier: the last decisions about the same tool for the same employee, while this one is open.
         previous: the card of the same call that this one replaces.
         successor: the newest card of the same call, if this one was replaced.
         all_targets: every affected thing, not only the first 250.
@@ -76,6 +80,7 @@ class Card:
     run: Run
     tool: Tool | None
     words: str = ""
+    earlier: list[Approval] = field(default_factory=list)
     previous: Approval | None = None
     successor: Approval | None = None
     all_targets: bool = False
@@ -206,8 +211,12 @@ class Card:
 
 
 def cards_of(approvals: Iterable[Approval], *, all_targets: bool = False) -> list[Card]:
-    """One card for each approval (fetched with `for_cards`), in the same order, with three queries for all of them."""
+    """One card for each approval (with its call and run), in the same order.
+
+    Costs two queries, and one more for each tool and employee whose cards are open.
+    """
     wanted = list(approvals)
+    earlier = _earlier_decisions([one for one in wanted if one.status == ApprovalStatus.PENDING])
     passes = _words({(one.run_id, one.tool_call.pass_number) for one in wanted if one.status == ApprovalStatus.PENDING})
     by_call: dict[int, list[Approval]] = {}
     of_calls = Approval.objects.filter(tool_call_id__in={one.tool_call_id for one in wanted}).order_by("sequence")
@@ -220,6 +229,7 @@ def cards_of(approvals: Iterable[Approval], *, all_targets: bool = False) -> lis
             run=one.run,
             tool=tool_of(one.tool_call.tool),
             words=own_words(passes.get((one.run_id, one.tool_call.pass_number), "")),
+            earlier=earlier.get(_shape_of(one), []) if one.status == ApprovalStatus.PENDING else [],
             previous=_before(one, by_call[one.tool_call_id]),
             successor=_after(one, by_call[one.tool_call_id]),
             all_targets=all_targets,
@@ -231,6 +241,26 @@ def cards_of(approvals: Iterable[Approval], *, all_targets: bool = False) -> lis
 def tool_of(name: str) -> Tool | None:
     """The installed tool of that name, or None if it is gone."""
     return installed_toolbox().get_tool(name)
+
+
+def _shape_of(card: Approval) -> tuple[str, int]:
+    return card.tool_call.tool, card.run.employee_id
+
+
+def _earlier_decisions(open_cards: list[Approval]) -> dict[tuple[str, int], list[Approval]]:
+    """By tool and employee, the newest decisions of people."""
+    found = {}
+    for shape, card in {_shape_of(card): card for card in open_cards}.items():
+        tool, employee_id = shape
+        decided = Approval.objects.filter(
+            tool_call__organization_id=card.organization_id,
+            tool_call__tool=tool,
+            tool_call__level__in=CARDED_LEVELS,
+            run__employee_id=employee_id,
+            status__in=DECIDED,
+        )
+        found[shape] = list(decided.select_related("decided_by").order_by("-tool_call_id", "-id")[:MOST_EARLIER])
+    return found
 
 
 def _before(one: Approval, of_call: list[Approval]) -> Approval | None:

@@ -21,6 +21,8 @@ from django.db import DatabaseError, InterfaceError, connection, connections
 from django.utils import timezone
 from redis.exceptions import RedisError
 
+from agents.membership import hash_of
+
 logger = logging.getLogger(__name__)
 
 Args = ParamSpec("Args")
@@ -35,11 +37,12 @@ HINTS_FAIL_WITH = (OSError, RedisError, asyncio.TimeoutError)
 
 @dataclass(frozen=True)
 class Viewer:
-    """Who looks, and what proves it: the session or the token must still be there each time."""
+    """Who looks, and what proves it each time: the session, under the same password, or the token."""
 
     membership_id: int
     organization_id: int
     session_key: str = ""
+    password_hash: str = ""
     token_hash: str = ""
 
 
@@ -221,7 +224,7 @@ def leave(feed: Feed, seat: Seat) -> None:
 
 # Asked on every bell: plain SQL, because making it through the ORM costs more than the database does.
 GOOD_MEMBERS = (
-    "SELECT member.id, member.organization_id FROM agents_membership member"
+    "SELECT member.id, member.organization_id, person.password FROM agents_membership member"
     " JOIN auth_user person ON person.id = member.user_id WHERE person.is_active = %s AND member.id IN ({})"
 )
 GOOD_SESSIONS = "SELECT session_key FROM django_session WHERE expire_date > %s AND session_key IN ({})"
@@ -233,11 +236,12 @@ def still_allowed(viewers: set[Viewer]) -> set[Viewer]:
     members = _rows(GOOD_MEMBERS, [True], {viewer.membership_id for viewer in viewers})
     proofs = _rows(GOOD_SESSIONS, [timezone.now()], {viewer.session_key for viewer in viewers if viewer.session_key})
     proofs |= _rows(GOOD_TOKENS, [], {viewer.token_hash for viewer in viewers if viewer.token_hash})
+    passwords = {(member_id, organization_id): hash_of(password) for member_id, organization_id, password in members}
     return {
         viewer
         for viewer in viewers
-        if (viewer.membership_id, viewer.organization_id) in members
-        and ((viewer.session_key,) in proofs or (viewer.token_hash,) in proofs)
+        if (password := passwords.get((viewer.membership_id, viewer.organization_id))) is not None
+        and ((viewer.token_hash,) in proofs or ((viewer.session_key,) in proofs and viewer.password_hash == password))
     }
 
 

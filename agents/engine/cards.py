@@ -1,6 +1,7 @@
 """Cards: computing the effect, sealing it, asking for a decision, and asking again."""
 
 import queue
+import threading
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -15,7 +16,7 @@ from agents.events import Recording, brief_params
 from agents.models import Approval, ApprovalStatus, CallStatus, EventType, ToolCall
 from tools.contract import ErrorCode, Preview, Tool, ToolContext, ToolError, canonical_json, fingerprint, signature_of
 from tools.toolbox.isolation import isolated
-from tools.toolbox.threads import THREADS
+from tools.toolbox.threads import THREADS, came_back, give_up
 
 _SENTENCE_LENGTH = 1000
 
@@ -34,6 +35,7 @@ def effect_of(tool: Tool, params: dict[str, object], context: ToolContext) -> Ef
     To be called outside transactions. A ToolError of the preview is raised: such a call cannot run.
     """
     answers: queue.SimpleQueue[Effect | ToolError] = queue.SimpleQueue()
+    ended = threading.Event()
 
     def compute() -> None:
         try:
@@ -42,12 +44,17 @@ def effect_of(tool: Tool, params: dict[str, object], context: ToolContext) -> Ef
             answers.put(error)
         finally:
             connection.close()
+            ended.set()
+            came_back(ended)
 
     let_go()
     THREADS.run(compute)
     try:
         answer = answers.get(timeout=timing().preview_s)
     except queue.Empty:
+        give_up(ended)
+        if ended.is_set():
+            came_back(ended)
         return _described(tool, params, Preview.impossible("The preview took too long."))
     if isinstance(answer, ToolError):
         raise answer
@@ -74,6 +81,14 @@ def effect_here(
             raise
         return _described(tool, params, Preview.impossible("The preview failed."))
     return _described(tool, params, preview or Preview.impossible("This tool has no preview."))
+
+
+def effect_or_refusal(tool: Tool, card: Approval, params: dict[str, object], context: ToolContext) -> Effect:
+    """The card's effect computed again, outside transactions; if the tool refuses, the effect says why."""
+    try:
+        return effect_of(tool, params, context)
+    except ToolError as error:
+        return Effect(card.sentence, Preview.impossible(error.message))
 
 
 def _described(tool: Tool, params: dict[str, object], preview: Preview) -> Effect:
@@ -153,6 +168,15 @@ def supersede(record: Recording, card: Approval, why: str) -> None:
         raise RuntimeError(f"card {card.pk} is not open any more")
     card.status = ApprovalStatus.SUPERSEDED
     record.inbox_changed = True
+
+
+def withdraw(record: Recording, card: Approval, why: str) -> bool:
+    """Cancel an open card because its call cannot run any more; False if it is not open."""
+    if not Approval.objects.filter(pk=card.pk, status=card.status).update(status=ApprovalStatus.CANCELLED, reason=why):
+        return False
+    card.status = ApprovalStatus.CANCELLED
+    publish_decision(record, card, why)
+    return True
 
 
 def drifted(record: Recording, card: Approval, effect: Effect, why: str) -> None:

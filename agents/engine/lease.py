@@ -15,6 +15,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Coalesce, Now
 
 from agents.boundaries import surviving
+from agents.engine.connections import is_lost
 from agents.engine.timing import timing
 from agents.events import Recording, recording
 from agents.models import Run, RunStatus
@@ -189,24 +190,23 @@ def kept(held: Claim) -> Iterator[None]:
     heartbeat = _beating()
     held.expects(0)
     heartbeat.add(held)
-    is_settled = False
     try:
         yield
-        is_settled = True
     except LeaseLost:
-        is_settled = True
+        raise
+    except BaseException as failure:
+        held.gives_up = not _given_back(held, crashed=not is_lost(failure))
         raise
     finally:
-        held.gives_up = not is_settled and not _count_crash(held)
         if not held.gives_up:
             heartbeat.remove(held)
 
 
-def _count_crash(held: Claim) -> bool:
-    """Give the run back after a failure of the engine; False if the database does not answer."""
+def _given_back(held: Claim, crashed: bool) -> bool:
+    """Give the run back after a failure; False if the database does not answer."""
     connection.close()
     try:
-        give_back(held, crashed=True)
+        give_back(held, crashed)
     except (OperationalError, InterfaceError):
         return False
     return True

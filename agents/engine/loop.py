@@ -65,7 +65,7 @@ def _unanswered(held: lease.Claim, turn: Turn, error: ProviderError) -> Turn:
         run = record.run
         if run.cancel_requested_at is not None:
             return turns.settle(record, held)
-        if turn.move == Move.CLOSE:
+        if turn.move == Move.CLOSE and run.message_count == run.messages_heard:
             turns.end(record, Ending(turn.reason, problem=str(error)))
             return LEAVE
         run.patience_tries += 1

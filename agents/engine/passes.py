@@ -84,7 +84,7 @@ def ask(held: lease.Claim, turn: Turn) -> Answer:
     duration_ms = round((time.perf_counter() - started) * 1000)
     judged = place.judging_anew()
     planned = [_judged(judged, index, call) for index, call in enumerate(response.calls)]
-    _preview(held, judged, planned)
+    _preview(held, judged, planned, history.signatures)
     return Answer(judged, history, response, duration_ms, planned)
 
 
@@ -129,23 +129,29 @@ def _judged(place: Workplace, index: int, requested: RequestedCall) -> Planned:
     return Planned(row, verdict.decision)
 
 
-def _preview(held: lease.Claim, place: Workplace, planned: list[Planned]) -> None:
-    """Compute what each card will show, once for equal calls and for no more than may wait at a time."""
-    shown: list[str] = []
+def _preview(held: lease.Claim, place: Workplace, planned: list[Planned], seen: frozenset[str]) -> None:
+    """Compute what each card will show, once for equal calls and for no more than may wait at a time.
+
+    Calls whose signature the run has `seen` before may turn out to be duplicates and take nobody's place.
+    """
+    shown: set[str] = set()
+    cards = 0
     for plan in planned:
         row = plan.row
         if plan.decision != Decision.ASK or (row.signature in shown and not is_volatile(row.tool)):
             continue
         tool = installed_toolbox().get_tool(f"{row.tool}@{row.version}")
-        if tool is None or len(shown) >= OPEN_CARDS:
+        if tool is None or cards >= OPEN_CARDS:
             plan.decision, plan.error = Decision.FORBIDDEN, _too_many(_CARDS_ARE_FULL)
             continue
-        shown.append(row.signature)
+        shown.add(row.signature)
         held.expects(timing().preview_s)
         try:
             plan.effect = effect_of(tool, row.params, place.context(row))
         except ToolError as error:
             plan.decision, plan.error = Decision.FORBIDDEN, error
+        else:
+            cards += row.signature not in seen
 
 
 def _too_many(message: str) -> ToolError:

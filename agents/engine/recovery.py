@@ -1,12 +1,12 @@
 """What is done with calls that a lost worker or a restored backup left executing."""
 
 from agents.engine import lease, turns
-from agents.engine.cards import Effect, effect_of, reopen
+from agents.engine.cards import Effect, effect_or_refusal, reopen
 from agents.engine.gate import workplace
 from agents.engine.turns import Turn
 from agents.events import recording
 from agents.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus, ToolCall
-from tools.contract import Preview, ToolError
+from tools.contract import Preview
 
 
 def recover(held: lease.Claim) -> Turn:
@@ -31,16 +31,13 @@ def ask_again(card_id: int, why: str) -> bool:
 
 
 def current_effect(card: Approval) -> Effect:
-    """The card's effect computed again, outside transactions; if the tool refuses, the card says why."""
+    """The card's effect computed again, outside transactions."""
     call = card.tool_call
     place = workplace(call.run_id)
     tool, _ = place.judge(call.tool, call.params)
     if tool is None:
         return Effect(card.sentence, Preview.impossible("The tool is not installed any more."))
-    try:
-        return effect_of(tool, call.params, place.context(call))
-    except ToolError as error:
-        return Effect(card.sentence, Preview.impossible(error.message))
+    return effect_or_refusal(tool, card, call.params, place.context(call))
 
 
 def after_restore() -> dict[str, int]:

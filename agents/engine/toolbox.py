@@ -5,6 +5,7 @@ from functools import lru_cache
 from django.conf import settings
 from django.utils.module_loading import import_string
 
+from tools.sources import BuiltinSource, fill
 from tools.toolbox.toolbox import Toolbox
 
 
@@ -12,8 +13,6 @@ from tools.toolbox.toolbox import Toolbox
 def installed_toolbox() -> Toolbox:
     """One per process. `settings.GADGET_TOOLS` lists dotted names of sequences of Tool classes."""
     toolbox = Toolbox()
-    for dotted in settings.GADGET_TOOLS:
-        for tool_class in import_string(dotted):
-            toolbox.register(tool_class())
+    fill(toolbox, [BuiltinSource(import_string(dotted)) for dotted in settings.GADGET_TOOLS])
     toolbox.start()
     return toolbox

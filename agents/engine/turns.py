@@ -7,7 +7,7 @@ from enum import StrEnum
 from django.db.models import Q
 
 from agents.engine import lease
-from agents.engine.cards import publish_decision
+from agents.engine.cards import withdraw
 from agents.engine.outcomes import end_unexecuted, lose_outcome, publish_rejection, publish_result
 from agents.engine.timing import ATTEMPTS, CRASHES, DENIED_PASSES
 from agents.events import Recording
@@ -231,9 +231,7 @@ def _cancel_open(record: Recording, reason: ExitReason) -> None:
         run_id=run.pk, kind=ApprovalKind.APPROVAL, status__in=(ApprovalStatus.PENDING, ApprovalStatus.APPROVED)
     )
     for card in cards.select_related("decided_by").order_by("pk"):
-        Approval.objects.filter(pk=card.pk, status=card.status).update(status=ApprovalStatus.CANCELLED, reason=why)
-        card.status = ApprovalStatus.CANCELLED
-        publish_decision(record, card, why)
+        withdraw(record, card, why)
     error = ToolError(ErrorCode.OPERATION_NOT_ALLOWED, f"This call was not started. {why}", attempted=False)
     for call in ToolCall.objects.filter(run_id=run.pk, status__in=NOT_STARTED).order_by("pk"):
         end_unexecuted(record, call, CallStatus.CANCELLED, error)

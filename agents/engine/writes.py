@@ -4,13 +4,13 @@ import logging
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from django.db import DatabaseError, InternalError, OperationalError, connection, transaction
 from django.db.models.functions import Now
 
 from agents.engine import lease, turns
-from agents.engine.cards import Effect, drifted, effect_here, effect_of, publish_decision, seal
+from agents.engine.cards import Effect, drifted, effect_here, effect_or_refusal, seal, withdraw
 from agents.engine.digests import digest_of
 from agents.engine.execution import publish_start, run_alone, timeout_of
 from agents.engine.gate import Workplace, workplace
@@ -30,8 +30,6 @@ from agents.models import Approval, ApprovalStatus, CallStatus, EventType, ToolC
 from tools.contract import ErrorCode, Preview, Tool, ToolError, ToolResult
 from tools.toolbox.executor import Finished, PreparedCall, run_call
 from tools.toolbox.permissions import Verdict
-
-logger = logging.getLogger(__name__)
 
 logger = logging.getLogger(__name__)
 
@@ -108,10 +106,7 @@ def _start(call: ToolCall, **columns: Any) -> None:
 def _current_effect(due: _Approved) -> Effect | ToolError:
     if due.tool is None or due.verdict.error is not None:
         return due.verdict.error or ToolError(ErrorCode.TOOL_NOT_FOUND, "The tool is gone.", attempted=False)
-    try:
-        return effect_of(due.tool, due.verdict.params, due.place.context(due.call))
-    except ToolError as error:
-        return Effect(due.card.sentence, Preview.impossible(error.message))
+    return effect_or_refusal(due.tool, due.card, due.verdict.params, due.place.context(due.call))
 
 
 def _may_start(record: Recording, due: _Approved, effect: Effect | ToolError) -> bool:
@@ -142,10 +137,7 @@ def _what_changed(due: _Approved, effect: Effect) -> str:
 
 
 def _refuse(record: Recording, due: _Approved, error: ToolError) -> None:
-    closed = Approval.objects.filter(pk=due.card.pk, status=ApprovalStatus.APPROVED)
-    if closed.update(status=ApprovalStatus.CANCELLED, reason=error.message):
-        due.card.status = ApprovalStatus.CANCELLED
-        publish_decision(record, due.card, error.message)
+    if withdraw(record, due.card, error.message):
         reject(record, due.call, error)
 
 
@@ -177,14 +169,15 @@ def _run_inside_transaction(held: lease.Claim, due: _Approved, tool: Tool) -> Tu
         error = ToolError(
             ErrorCode.OPERATION_FAILED, "The database refused, or was busy; nothing was changed.", attempted=False
         )
-        _refuse_busy(record, due, error)
+        if withdraw(record, due.card, error.message) and end_unexecuted(record, due.call, CallStatus.FAILED, error):
+            publish_result(record, due.call, ToolResult.failed(error), 0)
         return turns.settle(record, held)
 
 
 def _attempt(record: Recording, due: _Approved, tool: Tool) -> None:
     call = due.call
     list(Approval.objects.select_for_update().filter(pk=due.card.pk).values_list("pk"))
-    context = due.place.context(call)
+    context = replace(due.place.context(call), progress=_refused_inside, call_tool=_refused_inside)
     try:
         with transaction.atomic():
             effect = effect_here(tool, call.params, context, (DatabaseError,))
@@ -207,6 +200,12 @@ def _attempt(record: Recording, due: _Approved, tool: Tool) -> None:
     _audit_execution(record, due)
 
 
+def _refused_inside(*_: object) -> NoReturn:
+    raise ToolError(
+        ErrorCode.OPERATION_NOT_ALLOWED, "A transactional tool reports no progress and calls no tools.", attempted=False
+    )
+
+
 def _in_savepoint(prepared: PreparedCall) -> ToolResult:
     try:
         with transaction.atomic():
@@ -222,15 +221,6 @@ def _in_savepoint(prepared: PreparedCall) -> ToolResult:
         message = f"{prepared.tool.title} failed in the database; nothing was changed."
         return ToolResult.failed(ToolError(ErrorCode.TOOL_EXECUTION_FAILED, message, attempted=False))
     return result
-
-
-def _refuse_busy(record: Recording, due: _Approved, error: ToolError) -> None:
-    closed = Approval.objects.filter(pk=due.card.pk, status=ApprovalStatus.APPROVED)
-    if closed.update(status=ApprovalStatus.CANCELLED, reason=error.message):
-        due.card.status = ApprovalStatus.CANCELLED
-        publish_decision(record, due.card, error.message)
-        if end_unexecuted(record, due.call, CallStatus.FAILED, error):
-            publish_result(record, due.call, ToolResult.failed(error), 0)
 
 
 def _record_done(held: lease.Claim, call: ToolCall, done: Finished) -> Turn:

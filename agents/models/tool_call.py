@@ -37,6 +37,7 @@ TERMINAL_CALLS = (
     CallStatus.REJECTED,
     CallStatus.DUPLICATE,
 )
+CARDED_LEVELS = ("write", "destructive")
 NOT_STARTED = (CallStatus.READY, CallStatus.AWAITING_APPROVAL, CallStatus.APPROVED)
 
 
@@ -94,6 +95,9 @@ class ToolCall(models.Model):
             models.Index(fields=("run", "signature"), name="calls_by_signature"),
             models.Index(fields=("deadline_at",), name="calls_executing", condition=Q(status="executing")),
             models.Index(fields=("run",), name="calls_open", condition=~Q(status__in=TERMINAL_CALLS)),
+            models.Index(
+                fields=("organization", "tool", "id"), name="calls_asking", condition=Q(level__in=CARDED_LEVELS)
+            ),
         )
         constraints = (
             models.UniqueConstraint(fields=("run", "pass_number", "index"), name="call_place_in_pass"),

@@ -108,7 +108,11 @@ export async function showCardNow(card, newest) {
   prepareCards();
 }
 
-function offerNewCard(card) {
+// Locks a card that another one has replaced; the reader asks for the new one, which shows what changed.
+export function offerNewCard(card) {
+  if ("locked" in card.dataset && card.querySelector("[data-outcome] button")) {
+    return;
+  }
   lock(card);
   say(card, "This card has changed since it was shown. Nothing was decided. ");
   const button = Object.assign(document.createElement("button"), {

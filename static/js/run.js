@@ -1,6 +1,6 @@
 // The live activity panel: lines in order of their numbers, none lost, none twice, however often the connection breaks.
 import { announce } from "./announce.js";
-import { noteMoves, prepareCards } from "./cards.js";
+import { noteMoves, offerNewCard, prepareCards } from "./cards.js";
 import { elementFrom } from "./fragments.js";
 import { LastingSocket } from "./socket.js";
 import { countDown, localTimes } from "./times.js";
@@ -48,6 +48,13 @@ function inSlot(slot) {
 function place(line) {
   const earlier = inSlot(line.dataset.slot);
   const wasOpen = Boolean(earlier?.querySelector(".unfold[open]"));
+  const read = earlier?.querySelector("[data-card][data-open]");
+  const asked = line.querySelector("[data-card][data-open]");
+  if (read && asked && read.dataset.card !== asked.dataset.card) {
+    // Somebody else changed what is being read here: it is not swapped under the reader.
+    offerNewCard(read);
+    return;
+  }
   if (earlier) {
     earlier.replaceWith(line);
     line.querySelector(".unfold")?.toggleAttribute("open", wasOpen);

@@ -2,8 +2,9 @@
 
 import pytest
 
+from agents import approvals
 from agents.models import Approval, ApprovalStatus, AuditEntry, CallStatus, RunStatus
-from agents.refusals import Decided, Expired, Invalid, Stale
+from agents.refusals import Conflict, Decided, Expired, Invalid, Stale
 from tests.engine.workshop import Workshop, again, asking, call, calls, expire_card, payloads, statuses
 from tests.model_server import Answer, Call, ModelServer
 from tests.recorder import Recorder
@@ -60,6 +61,23 @@ class TestTheNextCard:
             workshop.approve(fresh, digest=card.digest)
         with pytest.raises(Decided):
             workshop.approve(card)
+
+    def test_is_the_same_for_the_same_decision_sent_again(
+        self, workshop: Workshop, card: Approval, record: Record
+    ) -> None:
+        decision = approvals.Decision(digest=card.digest, decision_id="once")
+        params = {"record_id": record.pk, "to": "Two"}
+        fresh = approvals.edit(workshop.approver, card.pk, decision, params)
+        assert approvals.edit(workshop.approver, card.pk, decision, params) == fresh
+        with pytest.raises(Decided) as refused:
+            approvals.edit(workshop.admin, card.pk, decision, params)
+        assert refused.value.extra["decided_by"] == "acme-approver"
+        assert workshop.cards(card.run) == [fresh]
+
+    def test_is_not_taken_away_by_undoing_the_old_one(self, workshop: Workshop, card: Approval, record: Record) -> None:
+        workshop.edit(card, {"record_id": record.pk, "to": "Two"})
+        with pytest.raises(Conflict):
+            workshop.undo(card)
 
     def test_may_be_edited_and_denied_in_its_turn(self, workshop: Workshop, card: Approval, record: Record) -> None:
         second = workshop.edit(card, {"record_id": record.pk, "to": "Two"})

@@ -14,7 +14,7 @@ from agents.jobs import MOST_ABANDONED, advance_run
 from agents.models import CallStatus, ExitReason, RunStatus
 from tests.engine.workshop import Workshop, again, asking, call, calls, error_code, eventually, make_due, statuses
 from tools.contract import Level, Tool, ToolContext, ToolResult
-from tools.toolbox.executor import abandoned_threads
+from tools.toolbox.threads import abandoned_threads
 from tools.toolbox.toolbox import Toolbox
 
 pytestmark = pytest.mark.django_db(transaction=True)

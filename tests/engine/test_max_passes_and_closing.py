@@ -1,10 +1,13 @@
 """A run that has used up its passes is asked once more, for an answer without calls; nobody is left without one."""
 
+from dataclasses import replace
+
 import pytest
 
 from agents.models import CallStatus, ExitReason, RunStatus
 from tests.engine.workshop import (
     Workshop,
+    again,
     asking,
     call,
     calls,
@@ -84,6 +87,19 @@ class TestTheClosingPass:
         assert (run.status, run.exit_reason) == (RunStatus.SUCCEEDED, ExitReason.MAX_PASSES)
         assert "- Slept 0 ms" in run.answer
         assert "refused" in run.problem
+
+    def test_that_the_provider_fails_is_no_success_while_a_message_is_unheard(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
+        workshop.allow_passes(1)
+        model.enqueue(Answer(calls=(sleep(1),)), replace(failing(400), hold="start"))
+        run = workshop.submit()
+        with workshop.driving(run):
+            model.wait_for_held()
+            workshop.say(run, "And the phone number, please.")
+            model.release()
+        run = again(run)
+        assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.PROVIDER_ERROR)
 
     def test_waits_for_the_cards_of_the_last_pass(self, workshop: Workshop, recorder: Recorder) -> None:
         workshop.allow_passes(1)

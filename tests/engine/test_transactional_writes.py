@@ -11,6 +11,7 @@ from tests.engine.workshop import (
     calls,
     error_code,
     event_types,
+    last_call,
     lose_worker,
     payloads,
     statuses,
@@ -81,6 +82,15 @@ class TestAWriteThatFails:
         assert card_status(run) == ApprovalStatus.CONSUMED
         assert run.status == RunStatus.SUCCEEDED
         assert "hunter2" not in row.content
+
+    @pytest.mark.parametrize("how", ["progress", "call"])
+    def test_because_it_speaks_to_others_inside_its_transaction(
+        self, workshop: Workshop, record: Record, how: str
+    ) -> None:
+        run = spoiled(workshop, record, how)
+        assert (run.status, name_of(record)) == (RunStatus.SUCCEEDED, "Acme")
+        assert error_code(last_call(run)) == "OPERATION_NOT_ALLOWED"
+        assert "tool_progress" not in event_types(run)
 
     @pytest.mark.parametrize("how", ["swallow", "swallow sql"])
     def test_is_never_reported_as_done_though_the_tool_says_so(

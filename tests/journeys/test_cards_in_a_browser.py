@@ -238,6 +238,25 @@ class TestDecidedElsewhere:
         expect(visitor.card(edited.pk).locator(".changed")).to_contain_text("pending")
         assert office.workshop.cards(run) == [edited]
 
+    def test_a_card_that_somebody_else_edits_is_not_swapped_under_the_reader(
+        self, office: Office, visit: Visit
+    ) -> None:
+        record = office.workshop.record()
+        run, (card,) = waiting(office, update(record))
+        visitor = visit("approver")
+        visitor.open_run(run.pk)
+        shown = visitor.card(card.pk)
+        expect(shown.locator(".approve-button")).to_be_enabled()
+        params = {"record_id": str(record.pk), "changes": {"status": "pending"}}
+        edited = office.workshop.edit(card, params, by=office.member("admin"))
+        expect(shown).to_contain_text("This card has changed since it was shown")
+        expect(shown.locator(".approve-button")).to_be_disabled()
+        expect(visitor.card(edited.pk)).to_have_count(0)
+        shown.get_by_role("button", name="Show the new card").click()
+        expect(visitor.card(edited.pk).locator(".changed")).to_contain_text("pending")
+        visitor.approve(visitor.card(edited.pk))
+        expect(visitor.card(edited.pk)).to_contain_text("Approved by")
+
     def test_a_viewer_sees_the_card_and_cannot_decide(self, office: Office, visit: Visit) -> None:
         run, (card,) = waiting(office, update(office.workshop.record()))
         visitor = visit("viewer")

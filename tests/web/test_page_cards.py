@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from agents import approvals
-from agents.models import Approval, ApprovalStatus, CallStatus, Pass, ToolCall
+from agents.models import Approval, ApprovalStatus, CallStatus, Employee, Pass, Run, ToolCall
 from tests.web.world import DELETE, UPDATE, World, change, make_world, nobody
 
 pytestmark = pytest.mark.django_db
@@ -52,6 +52,23 @@ def test_it_shows_level_sentence_effect_and_reason(world: World) -> None:
         assert part in html
     assert "evil.example" not in html
     assert "<strong><bdi>Acme Corp</bdi></strong>" in html
+
+
+def test_it_tells_the_earlier_decisions_about_the_same_tool_and_employee(world: World) -> None:
+    def denied(card: Approval) -> Approval:
+        decision = approvals.Decision(digest=card.digest, reason="The number is <old>.")
+        return approvals.deny(world.member("approver"), card.pk, decision)
+
+    assert "Earlier decisions" not in card_page(world, world.card())
+    mine, another = denied(world.card()), denied(world.destructive_card())
+    somebody_else = Employee.objects.create(organization=world.acme, name="Eve", provider=world.employee.provider)
+    theirs = world.card()
+    Run.objects.filter(pk=theirs.run_id).update(employee=somebody_else)
+    foreign = denied(theirs)
+    html = card_page(world, world.card())
+    assert "The number is &lt;old&gt;." in html
+    links = [f"/approvals/{card.pk}/" in html for card in (mine, another, foreign)]
+    assert links == [True, False, False]
 
 
 def test_what_cannot_be_previewed_is_said_aloud(world: World) -> None:

@@ -156,6 +156,14 @@ def test_who_logs_out_sees_no_further_event(world: World) -> None:
     assert expelled_by(world, client.session.flush, client=client) == 4401
 
 
+def test_who_gets_another_password_sees_no_further_event(world: World) -> None:
+    def change_password() -> None:
+        world.users["viewer"].set_password("something else")
+        world.users["viewer"].save()
+
+    assert expelled_by(world, change_password, client=world.client("viewer")) == 4401
+
+
 def test_a_revoked_token_sees_no_further_event(world: World) -> None:
     _, secret = issue_token(world.member("viewer"), "bench")
     assert expelled_by(world, ApiToken.objects.all().delete, token=secret) == 4401

@@ -1,4 +1,4 @@
-"""The source of the tools that ship."""
+"""The source of tools that are Python classes in an explicit list: those that ship, and an installation's own."""
 
 from collections.abc import Sequence
 
@@ -13,16 +13,16 @@ class BuiltinSource:
 
     def __init__(self, classes: Sequence[type[Tool]] = BUILTIN_TOOLS) -> None:
         self._classes = classes
-        self._tools: dict[str, Tool] = {}
+        self._tools: list[Tool] = []
 
     def start(self) -> None:
-        self._tools = {tool.name: tool for tool in (make() for make in self._classes)}
+        self._tools = [make() for make in self._classes]
 
     def tools(self) -> list[Tool]:
-        return list(self._tools.values())
+        return list(self._tools)
 
     def tool(self, name: str) -> Tool | None:
-        return self._tools.get(name)
+        return next((tool for tool in self._tools if tool.name == name), None)
 
     def shutdown(self) -> None:
-        self._tools = {}
+        self._tools = []

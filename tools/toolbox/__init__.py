@@ -1,8 +1,9 @@
 """What happens to a call: looked up, judged, executed. Plain Python, without Django."""
 
-from .executor import Batch, Finished, PreparedCall, Progress, abandoned_threads, run_call
+from .executor import Batch, Finished, PreparedCall, Progress, run_call
 from .isolation import isolated
 from .permissions import Decision, Grants, Policy, Verdict, level_of, refusal_for, verdict_for
+from .threads import abandoned_threads
 from .toolbox import Toolbox
 
 __all__ = [

@@ -16,7 +16,7 @@ from tools.contract import ErrorCode, Tool, ToolContext, ToolError, ToolResult
 
 from .isolation import isolated
 from .outcome import checked_result
-from .threads import THREADS
+from .threads import THREADS, came_back, give_up
 
 CANCEL_GRACE_S = 0.5
 """How long a timed-out async tool may take to honour its cancellation before its thread is given up."""
@@ -218,9 +218,9 @@ class Batch:
         return reports + finished
 
     def _give_up(self, running: _Running) -> list[Finished]:
-        _abandoned.add(running)
+        give_up(running)
         if self._table.pop(running.call.key, None) is None:
-            _abandoned.discard(running)
+            came_back(running)
             return []
         duration_ms = _elapsed_ms(running.started)
         result = ToolResult.failed(_timed_out(running.call), duration_ms=duration_ms)
@@ -240,7 +240,7 @@ class Batch:
         on_late = self._on_late
         if on_late is not None:
             self._surrounded(running, lambda: on_late(key, result))
-        _abandoned.discard(running)
+        came_back(running)
 
     def _surrounded(self, running: _Running, work: Callable[[], None]) -> None:
         """Do the work inside `around`; a failure of the surroundings is logged, and the thread lives on."""
@@ -264,11 +264,3 @@ def _never_begun(call: PreparedCall) -> ToolError:
         f"{call.tool.title} could not be started; the reason was logged.",
         attempted=False,
     )
-
-
-_abandoned: set[_Running] = set()
-
-
-def abandoned_threads() -> int:
-    """Threads of this process that were given up and still live."""
-    return len(_abandoned)

@@ -69,3 +69,20 @@ class _Worker(threading.Thread):
 
 THREADS = DaemonThreads()
 os.register_at_fork(after_in_child=THREADS.forget)
+
+_abandoned: set[object] = set()
+
+
+def give_up(work: object) -> None:
+    """Nobody waits any more for the thread that does this work."""
+    _abandoned.add(work)
+
+
+def came_back(work: object) -> None:
+    """The thread that does this work is not lost, or was not given up."""
+    _abandoned.discard(work)
+
+
+def abandoned_threads() -> int:
+    """Threads of this process that were given up and still live."""
+    return len(_abandoned)
