@@ -1,4 +1,4 @@
-"""What people do to a card: approve, deny, edit, undo; and saying what became of a call that nobody knows of."""
+"""What people do to a card: approve, deny, edit, undo."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,11 +11,10 @@ from django.db.models.functions import Now
 from agents.engine import turns
 from agents.engine.cards import effect_of, publish_decision, reopen, seal
 from agents.engine.gate import workplace
-from agents.engine.outcomes import close_unknown_card, end_unexecuted, ended
+from agents.engine.outcomes import end_unexecuted
 from agents.engine.recovery import current_effect
 from agents.engine.timing import timing
 from agents.engine.toolbox import installed_toolbox
-from agents.engine.writes import Resolution, publish_resolution
 from agents.events import Recording, recording
 from agents.models import (
     Approval,
@@ -27,7 +26,7 @@ from agents.models import (
     ToolCall,
 )
 from agents.refusals import Conflict, Decided, Expired, Forbidden, Invalid, NotFound, Refusal, Stale
-from tools.contract import ErrorCode, Level, ToolError, ToolResult
+from tools.contract import ErrorCode, Level, ToolError
 from tools.toolbox.permissions import Decision as GateDecision
 
 MOST_REASON = 2000
@@ -119,7 +118,7 @@ def edit(member: Membership, approval_id: int, decision: Decision, params: dict[
     Raises:
         Forbidden, NotFound, Decided, Expired, Stale, Invalid: the params are wrong, or not allowed; the card stays.
     """
-    _demand_approver(member)
+    demand_approver(member)
     _check_limits(decision)
     card = _find(member, approval_id)
     call = card.tool_call
@@ -163,7 +162,7 @@ def undo(member: Membership, approval_id: int, decision_id: str = "") -> Approva
     Raises:
         Forbidden, NotFound, Conflict: somebody else decided it, or the call has started.
     """
-    _demand_approver(member)
+    demand_approver(member)
     effect = current_effect(_find(member, approval_id))
     with _deciding(member, approval_id) as (record, card):
         was_approved = card.start_after is not None
@@ -199,49 +198,6 @@ def _decide_one(member: Membership, approval_id: int, action: str, decision: Dec
     except Refusal as refusal:
         return Outcome(approval_id, refusal.status, refusal.code, refusal.detail)
     return Outcome(approval_id, 200)
-
-
-def resolve(member: Membership, call_id: int, outcome: str, reason: str) -> ToolCall:
-    """Say what became of a call whose outcome is unknown: "succeeded" or "not_done".
-
-    Raises:
-        Forbidden, NotFound, Invalid, Conflict: its outcome is not unknown.
-    """
-    _demand_approver(member)
-    if outcome not in ("succeeded", "not_done"):
-        raise Invalid("outcome", f"outcome is {outcome!r}, but has to be 'succeeded' or 'not_done'")
-    if not reason.strip() or len(reason) > MOST_REASON or "\0" in reason:
-        raise Invalid("reason", f"a reason of 1 to {MOST_REASON:,} characters is needed")
-    call = ToolCall.objects.filter(organization_id=member.organization_id, pk=call_id).first()
-    if call is None:
-        raise NotFound(f"there is no tool call {call_id}")
-    by = member.user.get_username()
-    with recording(call.run_id) as record:
-        call = ToolCall.objects.get(pk=call_id)
-        result = _said_by_person(outcome, by, reason)
-        unknown = ToolCall.objects.filter(pk=call.pk, status=CallStatus.OUTCOME_UNKNOWN)
-        if not unknown.update(**ended(record, call, result)):
-            raise Conflict("the outcome of this call is not unknown", call_status=call.status)
-        close_unknown_card(call, f"{by}: {reason}")
-        record.inbox_changed = True
-        publish_resolution(record, call, Resolution(outcome, by, reason))
-        record.audit(f"user:{by}", "outcome_resolved", f"tool_call:{call.pk}", outcome=outcome, reason=reason)
-        turns.wake_if_possible(record)
-    return ToolCall.objects.get(pk=call_id)
-
-
-def _said_by_person(outcome: str, by: str, reason: str) -> ToolResult:
-    if outcome == "succeeded":
-        return ToolResult.ok(
-            {"confirmed_by": by, "reason": reason}, f"{by} says that it happened: {reason}", confirmed_by=by
-        )
-    error = ToolError(
-        ErrorCode.OUTCOME_UNKNOWN,
-        f"{by} says that it was not done: {reason}",
-        recovery_hint="You may ask for it again; a person will decide anew.",
-        attempted=False,
-    )
-    return ToolResult.failed(error)
 
 
 def expire(approval_id: int) -> bool:
@@ -286,7 +242,7 @@ def next_card(card: Approval) -> Approval | None:
 @contextmanager
 def _deciding(member: Membership, approval_id: int) -> Iterator[tuple[Recording, Approval]]:
     """Lock the run, then read the card: nobody else decides meanwhile."""
-    _demand_approver(member)
+    demand_approver(member)
     own = Approval.objects.filter(organization_id=member.organization_id, pk=approval_id)
     run_id = own.values_list("run_id", flat=True).first()
     if run_id is None:
@@ -382,7 +338,8 @@ def _refuse_own(member: Membership, record: Recording) -> None:
         raise Forbidden("four eyes: somebody else than who started the run has to decide")
 
 
-def _demand_approver(member: Membership) -> None:
+def demand_approver(member: Membership) -> None:
+    """Raises Forbidden if the member may not decide."""
     if not member.may(Role.APPROVER):
         raise Forbidden(f"a {member.role} may not decide")
 

@@ -6,15 +6,19 @@ pass uses the ORM as usual.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connection, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Field, Model, QuerySet
 
 Row = TypeVar("Row", bound=Model)
 
+AnyField: TypeAlias = "Field[Any, Any]"
 _Converters = dict[int, tuple[list[Callable[..., Any]], Any]]
 _SLOTS = (1_900_000_011, 1_900_000_012, 1_900_000_013)
 
@@ -33,12 +37,13 @@ class Prepared:
 
     def rows(self, *values: int) -> list[tuple[Any, ...]]:
         """The rows for these integers, converted as the ORM would."""
-        sql, params, converters = self._compiled.get(connection.vendor) or self._compile()
+        database = connections[DEFAULT_DB_ALIAS]
+        sql, params, converters = self._compiled.get(database.vendor) or self._compile()
         by_slot = dict(zip(self._slots, values, strict=True))
-        with connection.cursor() as cursor:
+        with database.cursor() as cursor:
             cursor.execute(sql, [by_slot.get(param, param) if isinstance(param, int) else param for param in params])
             rows = cursor.fetchall()
-        return [_converted(row, converters) for row in rows] if converters else list(rows)
+        return [_converted(row, converters, database) for row in rows] if converters else list(rows)
 
     def _compile(self) -> tuple[str, tuple[Any, ...], _Converters]:
         compiler = self._build(*self._slots).query.get_compiler(connection=connection)
@@ -50,11 +55,11 @@ class Prepared:
         return sql, params, converters
 
 
-def _converted(row: Sequence[Any], converters: _Converters) -> tuple[Any, ...]:
+def _converted(row: Sequence[Any], converters: _Converters, database: BaseDatabaseWrapper) -> tuple[Any, ...]:
     values = list(row)
     for position, (convert, expression) in converters.items():
         for each in convert:
-            values[position] = each(values[position], expression, connection)
+            values[position] = each(values[position], expression, database)
     return tuple(values)
 
 
@@ -75,22 +80,20 @@ def insert(rows: Sequence[Model]) -> None:
     """
     if not rows:
         return
-    fields = _inserted_fields(type(rows[0]))
-    table = rows[0]._meta.db_table
-    names = ", ".join(f'"{field.column}"' for field in fields)
-    places = f"({', '.join(['%s'] * len(fields))})"
-    values = [field.get_db_prep_save(getattr(row, field.attname), connection) for row in rows for field in fields]
-    sql = f"INSERT INTO {table} ({names}) VALUES {', '.join([places] * len(rows))} RETURNING id"  # noqa: S608 (names come from models)
-    with connection.cursor() as cursor:
-        cursor.execute(sql, values)
+    model, database = type(rows[0]), connections[DEFAULT_DB_ALIAS]
+    fields = _inserted_fields(model)
+    values = [[getattr(row, field.attname) for field in fields] for row in rows]
+    with database.cursor() as cursor:
+        if database.vendor == "postgresql":
+            cursor.execute(_insertion_from_json(model), [_as_records(fields, values)])
+        else:
+            names = ", ".join(f'"{field.column}"' for field in fields)
+            places = ", ".join([f"({', '.join(['%s'] * len(fields))})"] * len(rows))
+            sql = f"INSERT INTO {model._meta.db_table} ({names}) VALUES {places} RETURNING id"  # noqa: S608 (names come from models)
+            cursor.execute(sql, [value for row in values for value in _prepared(fields, row, database)])
         for row, (pk,) in zip(rows, cursor.fetchall(), strict=True):
             row.pk = pk
             row._state.adding = False
-
-
-@lru_cache(maxsize=16)
-def _inserted_fields(model: type[Model]) -> tuple[Field[Any, Any], ...]:
-    return tuple(field for field in model._meta.concrete_fields if not field.primary_key and not field.has_db_default())
 
 
 def update(model: type[Model], changes: dict[str, Any], where: dict[str, Any]) -> int:
@@ -102,24 +105,55 @@ def update_each(model: type[Model], updates: Sequence[tuple[dict[str, Any], dict
     """Several such updates of the same columns, in one round trip; returns how many rows all of them changed."""
     if not updates:
         return 0
-    changes, where = updates[0]
-    fields = {field.attname: field for field in model._meta.concrete_fields}
-    columns = [fields[name] for name in (*changes, *where)]
-    written = [f'"{field.column}" = %s' for field in columns]
-    sql = (
-        f"UPDATE {model._meta.db_table} SET {', '.join(written[: len(changes)])} "  # noqa: S608 (names come from models)
-        f"WHERE {' AND '.join(written[len(changes) :])}"
-    )
-    values = [
-        [
-            field.get_db_prep_save(value, connection)
-            for field, value in zip(columns, (*new.values(), *old.values()), strict=True)
-        ]
-        for new, old in updates
-    ]
-    with connection.cursor() as cursor:
+    database = connections[DEFAULT_DB_ALIAS]
+    new, old = (tuple(names) for names in updates[0])
+    by_name = {field.attname: field for field in model._meta.concrete_fields}
+    fields = [by_name[name] for name in (*new, *old)]
+    values = [(*changes.values(), *where.values()) for changes, where in updates]
+    with database.cursor() as cursor:
         if len(values) == 1:
-            cursor.execute(sql, values[0])
+            cursor.execute(_update(model, new, old), _prepared(fields, values[0], database))
         else:
-            cursor.executemany(sql, values)
+            cursor.executemany(_update(model, new, old), [_prepared(fields, each, database) for each in values])
         return int(cursor.rowcount)
+
+
+def _prepared(fields: Sequence[AnyField], values: Sequence[Any], database: BaseDatabaseWrapper) -> list[Any]:
+    return [field.get_db_prep_save(value, database) for field, value in zip(fields, values, strict=True)]
+
+
+@lru_cache(maxsize=16)
+def _inserted_fields(model: type[Model]) -> tuple[AnyField, ...]:
+    return tuple(field for field in model._meta.concrete_fields if not field.primary_key and not field.has_db_default())
+
+
+@lru_cache(maxsize=256)
+def _update(model: type[Model], new: tuple[str, ...], old: tuple[str, ...]) -> str:
+    columns = {field.attname: f'"{field.column}" = %s' for field in model._meta.concrete_fields}
+    changes, where = ", ".join(columns[name] for name in new), " AND ".join(columns[name] for name in old)
+    return f"UPDATE {model._meta.db_table} SET {changes} WHERE {where}"  # noqa: S608 (names come from models)
+
+
+# PostgreSQL takes all rows as one parameter: with one for each value, reading the statement costs more than running it.
+
+
+def _as_records(fields: Sequence[AnyField], rows: Sequence[Sequence[Any]]) -> str:
+    names = [f"c{number}" for number in range(len(fields))]
+    return json.dumps([dict(zip(names, row, strict=True)) for row in rows], default=datetime.isoformat)
+
+
+def _records(fields: Sequence[AnyField]) -> str:
+    """The columns c0, c1, … of the one parameter, with their types."""
+    types = [field.rel_db_type(connection) if field.primary_key else field.db_type(connection) for field in fields]
+    return f"jsonb_to_recordset(%s::jsonb) AS ({', '.join(f'c{number} {type_}' for number, type_ in enumerate(types))})"
+
+
+@lru_cache(maxsize=16)
+def _insertion_from_json(model: type[Model]) -> str:
+    fields = _inserted_fields(model)
+    names = ", ".join(f'"{field.column}"' for field in fields)
+    values = ", ".join(f"c{number}" for number in range(len(fields)))
+    source = f"ROWS FROM ({_records(fields)}) WITH ORDINALITY"
+    return (
+        f"INSERT INTO {model._meta.db_table} ({names}) SELECT {values} FROM {source} ORDER BY ordinality RETURNING id"  # noqa: S608 (names come from models)
+    )

@@ -15,6 +15,7 @@ from django.conf import settings
 from kombu.connection import Connection
 
 from agents.liveness import WORKER, Pulse
+from gadget_site.memory import settle_memory
 
 LONGEST_PAUSE_S = 2.0
 
@@ -55,6 +56,7 @@ def tell_that_the_worker_is_ready(sender: Any, **_: Any) -> None:
     """Leaves signs of life from now on, and says so in the log."""
     pulse = Pulse(WORKER, sender.hostname)
     pulse.start()
+    settle_memory()
     warnings.filterwarnings("ignore", category=CPendingDeprecationWarning)  # of late acknowledgement, which is off
     pulses.append(pulse)
     log.info("worker ready", name=sender.hostname, queue=settings.GADGET_QUEUE, threads=settings.GADGET_WORKER_THREADS)

@@ -43,6 +43,8 @@ def database_settings(address: DatabaseAddress, pool_size: int) -> dict[str, Any
             "options": " ".join(f"-c {name}={value}" for name, value in POSTGRESQL_START.items()),
             "application_name": "gadget",
             "connect_timeout": 5,
+            "server_side_binding": True,
+            "prepare_threshold": 3,  # planning a pass' statements anew takes as long as running them
             **dict(address.ssl),
         },
     }

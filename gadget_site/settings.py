@@ -169,11 +169,11 @@ CELERY_TIMEZONE = TIME_ZONE
 
 CHANNEL_LAYERS = {
     "default": {
-        "BACKEND": "channels_redis.core.RedisChannelLayer",
+        # Bells may be lost, so publish and subscribe does: one command for each, where the queued layer needs several.
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
         "CONFIG": {
-            "hosts": [{"address": SITE.redis_url, "socket_timeout": 15, "socket_connect_timeout": 2}],
+            "hosts": [{"address": SITE.redis_url, "socket_timeout": 2, "socket_connect_timeout": 2}],
             "prefix": f"{SITE.queue}:bell",
-            "capacity": 1000,
         },
     },
 }

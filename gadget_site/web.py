@@ -13,6 +13,7 @@ from django.conf import settings
 from django.urls import get_resolver
 
 from gadget_site.asgi import application
+from gadget_site.memory import settle_memory
 
 log = structlog.get_logger(__name__)
 
@@ -26,6 +27,7 @@ LARGEST_MESSAGE = 64 * 1024
 def serve() -> None:
     """Listens on HOST and PORT until SIGTERM or SIGINT; every page is loaded before the first request comes."""
     get_resolver().check()
+    settle_memory()
     Server(
         application=application,
         endpoints=build_endpoint_description_strings(host=settings.GADGET_HOST, port=settings.GADGET_PORT),

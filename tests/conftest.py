@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
+from pytest_django import DjangoDbBlocker
 
 from tests import services
+from tests.frozen_rows import freeze_ended_rows
 from tests.processes import Installation
 
 DATABASE_FIXTURES = frozenset({"db", "transactional_db", "django_db_setup", "live_server"})
@@ -39,6 +41,13 @@ def _depends_on_the_database(item: pytest.Item) -> bool:
         return False
     fixtures = set(getattr(item, "fixturenames", ()))
     return item.get_closest_marker("django_db") is not None or bool(fixtures & DATABASE_FIXTURES)
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
+    """In the tests' database, rows that have ended cannot be changed."""
+    with django_db_blocker.unblock():
+        freeze_ended_rows()
 
 
 @pytest.fixture(scope="session")

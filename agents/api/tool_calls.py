@@ -5,7 +5,7 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Router
 
-from agents import approvals
+from agents import resolutions
 from agents.events import brief
 from agents.models import Approval, Membership, ToolCall
 from agents.schemas import Resolution, ToolCallShape, WholeToolCall
@@ -32,7 +32,7 @@ def show_tool_call(request: HttpRequest, call_id: PathId) -> WholeToolCall:
 def resolve_tool_call(request: HttpRequest, call_id: PathId, payload: Resolution) -> WholeToolCall:
     """Says what became of a call that nobody heard the end of. `not_done` makes it failed; the model may ask again."""
     member = member_of(request)
-    approvals.resolve(member, call_id, payload.outcome, payload.reason)
+    resolutions.resolve(member, call_id, payload.outcome, payload.reason)
     return _shown(member, call_id)
 
 

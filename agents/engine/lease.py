@@ -2,6 +2,7 @@
 
 import logging
 import os
+import sys
 import threading
 import time
 import uuid
@@ -192,12 +193,10 @@ def kept(held: Claim) -> Iterator[None]:
     heartbeat.add(held)
     try:
         yield
-    except LeaseLost:
-        raise
-    except BaseException as failure:
-        held.gives_up = not _given_back(held, crashed=not is_lost(failure))
-        raise
     finally:
+        failure = sys.exception()
+        if failure is not None and not isinstance(failure, LeaseLost):
+            held.gives_up = not _given_back(held, crashed=not is_lost(failure))
         if not held.gives_up:
             heartbeat.remove(held)
 

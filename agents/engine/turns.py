@@ -226,6 +226,8 @@ def _has_unknown(run: Run) -> bool:
 
 def _cancel_open(record: Recording, reason: ExitReason) -> None:
     run = record.run
+    if not any(status not in TERMINAL_CALLS for status, _ in _OPEN_OR_LAST.rows(run.pk, run.pass_number)):
+        return
     why = "The run was cancelled." if reason == ExitReason.CANCELLED else f"The run ended: {reason.label}."
     cards = Approval.objects.filter(
         run_id=run.pk, kind=ApprovalKind.APPROVAL, status__in=(ApprovalStatus.PENDING, ApprovalStatus.APPROVED)

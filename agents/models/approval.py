@@ -45,8 +45,8 @@ class Approval(models.Model):
     """
 
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="approvals")
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="approvals")
-    tool_call = models.ForeignKey(ToolCall, on_delete=models.CASCADE, related_name="approvals")
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="approvals", db_index=False)
+    tool_call = models.ForeignKey(ToolCall, on_delete=models.CASCADE, related_name="approvals", db_index=False)
     sequence = models.PositiveSmallIntegerField(default=1)
     kind = models.CharField(max_length=10, choices=ApprovalKind, default=ApprovalKind.APPROVAL)
     status = models.CharField(max_length=12, choices=ApprovalStatus, default=ApprovalStatus.PENDING)

@@ -35,7 +35,7 @@ class EventType(models.TextChoices):
 class Event(models.Model):
     """One line of the panel; numbered per run without gaps, written with the fact that it tells, never changed."""
 
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="events")
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="events", db_index=False)
     seq = models.PositiveIntegerField()
     type = models.CharField(max_length=24, choices=EventType)
     payload = models.JSONField()

@@ -134,7 +134,7 @@ class Run(models.Model):
 class Message(models.Model):
     """What a person said to the run; the task is number 1."""
 
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="messages")
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="messages", db_index=False)
     number = models.PositiveIntegerField()
     author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
     text = models.TextField()
@@ -157,7 +157,7 @@ class Pass(models.Model):
         closing: the model was asked to answer with what it has, without calls.
     """
 
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="passes")
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="passes", db_index=False)
     number = models.PositiveSmallIntegerField()
     response = models.JSONField()
     text = models.TextField(blank=True)

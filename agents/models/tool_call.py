@@ -49,6 +49,8 @@ def new_idempotency_key() -> str:
 class ToolCall(models.Model):
     """One request for a tool.
 
+    Every index costs each call twice, at its start and at its end: keys that a constraint's index covers have none.
+
     Attributes:
         model_params: the params before a person edited them; None if nobody did.
         params: canonical: validated, defaults applied; what is shown is what runs.
@@ -60,7 +62,7 @@ class ToolCall(models.Model):
     """
 
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+")
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="tool_calls")
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="tool_calls", db_index=False)
     pass_number = models.PositiveSmallIntegerField()
     index = models.PositiveSmallIntegerField()
     provider_call_id = models.CharField(max_length=200)
@@ -72,9 +74,13 @@ class ToolCall(models.Model):
     params = models.JSONField(default=dict)
     params_hash = models.CharField(max_length=64)
     signature = models.CharField(max_length=64)
-    duplicate_of = models.ForeignKey("self", on_delete=models.CASCADE, null=True, related_name="duplicates")
-    parent_call = models.ForeignKey("self", on_delete=models.CASCADE, null=True, related_name="child_calls")
-    idempotency_key = models.CharField(max_length=64, unique=True, default=new_idempotency_key)
+    duplicate_of = models.ForeignKey(
+        "self", on_delete=models.CASCADE, null=True, related_name="duplicates", db_index=False
+    )
+    parent_call = models.ForeignKey(
+        "self", on_delete=models.CASCADE, null=True, related_name="child_calls", db_index=False
+    )
+    idempotency_key = models.CharField(max_length=64, default=new_idempotency_key)
     status = models.CharField(max_length=20, choices=CallStatus, default=CallStatus.READY)
     why = models.CharField(max_length=300, blank=True)
     exec_epoch = models.PositiveIntegerField(null=True)
@@ -92,7 +98,8 @@ class ToolCall(models.Model):
     class Meta:
         ordering = ("run", "pass_number", "index")
         indexes = (
-            models.Index(fields=("run", "signature"), name="calls_by_signature"),
+            models.Index(fields=("duplicate_of",), name="calls_doubled", condition=Q(duplicate_of__isnull=False)),
+            models.Index(fields=("parent_call",), name="calls_of_calls", condition=Q(parent_call__isnull=False)),
             models.Index(fields=("deadline_at",), name="calls_executing", condition=Q(status="executing")),
             models.Index(fields=("run",), name="calls_open", condition=~Q(status__in=TERMINAL_CALLS)),
             models.Index(
@@ -100,6 +107,7 @@ class ToolCall(models.Model):
             ),
         )
         constraints = (
+            models.UniqueConstraint(fields=("idempotency_key",), name="idempotency_key_once"),
             models.UniqueConstraint(fields=("run", "pass_number", "index"), name="call_place_in_pass"),
             models.UniqueConstraint(fields=("run", "provider_call_id", "pass_number"), name="call_id_in_pass"),
             models.CheckConstraint(condition=Q(status__in=CallStatus.values), name="call_status_is_known"),

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.middleware.csrf import get_token
 from django.urls import reverse
 
-from agents import approvals
+from agents import approvals, resolutions
 from agents.desk.cards import Card
 from agents.desk.fields import PREFIX, Unreadable, fields_of, read_typed
 from agents.models import Membership, Role
@@ -90,7 +90,7 @@ def undo(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
 def resolve(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
     """Says whether a call with an unknown outcome happened."""
     card = found_card(member, approval_id)
-    approvals.resolve(member, card.call.pk, _text(request, "outcome"), _text(request, "reason"))
+    resolutions.resolve(member, card.call.pk, _text(request, "outcome"), _text(request, "reason"))
     messages.success(request, "Settled.")
     return _back(request, card)
 

@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 
 TRANSACTION_WORDS = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")
 _PASS_IS_RECORDED = "INSERT pass"
-_TABLE = re.compile(r'(?:FROM|JOIN|INTO|UPDATE) "?(?:agents_|auth_|records_)?(\w+)"?')
+_TABLE = re.compile(r'(?:FROM|JOIN|INTO|UPDATE) "?(?!ROWS\b|jsonb_)(?:agents_|auth_|records_)?(\w+)"?')
 
 
 @dataclass(frozen=True)

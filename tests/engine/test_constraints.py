@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import IntegrityError, models, transaction
+from django.db import DatabaseError, IntegrityError, models, transaction
 from django.db.models import ProtectedError
 from django.db.models.functions import Now
 
@@ -153,7 +153,7 @@ class TestAnApproval:
         Approval.objects.filter(pk=card.pk).update(**used)
         card.refresh_from_db()
         assert refuses_copy(card, sequence=2)
-        Approval.objects.filter(pk=card.pk).update(status=ApprovalStatus.PENDING, consumed_at=None)
+        card.delete()
 
     def test_has_a_sequence_of_its_own(self, run: Run, workshop: Workshop) -> None:
         assert refuses_copy(workshop.card(run), status=ApprovalStatus.SUPERSEDED)
@@ -223,3 +223,13 @@ def test_every_status_of_a_call_is_either_terminal_or_open(run: Run) -> None:
         ended = not refuses_change(write, status=status, finished_at=Now(), **more)
         opened = not refuses_change(write, status=status, finished_at=None, **more)
         assert ended != opened, status
+
+
+def test_what_has_ended_never_changes_in_any_test(run: Run) -> None:
+    """Invariant I5; the tests' database refuses it, see tests/frozen_rows.py."""
+    ended = calls(run)[0]
+    assert ended.status == CallStatus.SUCCEEDED
+    with pytest.raises(DatabaseError, match="I5"), transaction.atomic():
+        ToolCall.objects.filter(pk=ended.pk).update(content="Something else")
+    with pytest.raises(DatabaseError, match="I5"), transaction.atomic():
+        Event.objects.filter(run=run).update(payload={})

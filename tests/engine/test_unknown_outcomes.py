@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents import approvals
+from agents import resolutions
 from agents.models import Approval, ApprovalKind, ApprovalStatus, AuditEntry, CallStatus, Run, RunStatus
 from agents.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.sweeper import sweep_once
@@ -187,7 +187,7 @@ class TestResolving:
     def test_is_for_approvers_of_the_same_organisation(self, workshop: Workshop, lost: Run) -> None:
         for role in ("viewer", "operator"):
             with pytest.raises(Forbidden):
-                approvals.resolve(workshop.members[role], calls(lost)[0].pk, "succeeded", "r")
+                resolutions.resolve(workshop.members[role], calls(lost)[0].pk, "succeeded", "r")
         with pytest.raises(NotFound):
-            approvals.resolve(build_workshop("other").admin, calls(lost)[0].pk, "succeeded", "r")
+            resolutions.resolve(build_workshop("other").admin, calls(lost)[0].pk, "succeeded", "r")
         assert statuses(lost) == [CallStatus.OUTCOME_UNKNOWN]

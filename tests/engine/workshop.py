@@ -15,7 +15,7 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.db.models.functions import Now
 
-from agents import approvals, runs
+from agents import approvals, resolutions, runs
 from agents.engine import lease
 from agents.engine.loop import advance
 from agents.engine.passes import ask
@@ -147,7 +147,7 @@ class Workshop:
         return runs.cancel(self.operator, run.pk)
 
     def resolve(self, call: ToolCall, outcome: str = "succeeded", reason: str = "I looked.") -> ToolCall:
-        return approvals.resolve(self.approver, call.pk, outcome, reason)
+        return resolutions.resolve(self.approver, call.pk, outcome, reason)
 
 
 def build_workshop(slug: str = "acme") -> Workshop:

@@ -14,7 +14,7 @@ from django.db import connection
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from agents import approvals, runs
+from agents import resolutions, runs
 from agents.management.parts import Part, sweeper_part, worker_part
 from agents.models import (
     ENDED,
@@ -140,7 +140,7 @@ class Site:
     def resolve(self, run: Run, outcome: str) -> None:
         """A person says what became of the run's unknown call."""
         (call,) = ToolCall.objects.filter(run=run, status="outcome_unknown")
-        approvals.resolve(self.workshop.approver, call.pk, outcome, "Looked at it outside.")
+        resolutions.resolve(self.workshop.approver, call.pk, outcome, "Looked at it outside.")
 
     def story(self, run: Run) -> str:
         """What happened to the run, for a failing test."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 
-import pytest
-
 from agents.models import RunStatus
 from tests.engine.workshop import passes
 from tests.faults.awaiting import await_that
@@ -16,7 +14,6 @@ TIMING_SCALE = 1.0
 AT_ONCE_S = 8.0
 
 
-@pytest.mark.alone
 def test_during_a_model_call_the_run_goes_to_another_worker_at_once(site: Site) -> None:
     site.have_workers(2)
     site.model.hold()
@@ -34,7 +31,6 @@ def test_during_a_model_call_the_run_goes_to_another_worker_at_once(site: Site) 
     assert first.exit_code == 0
 
 
-@pytest.mark.alone
 def test_a_worker_killed_at_five_spots_at_once_costs_less_than_a_minute(site: Site) -> None:
     spots = Spots(site)
     site.have_workers(1)

@@ -11,10 +11,9 @@ from agents.events import recording
 from agents.models import Event, EventType, Run
 from tests.faults.awaiting import await_that
 from tests.faults.follower import Follower, Looker, next_event
-from tests.faults.site import Site, fresh
+from tests.faults.site import Site
 from tests.processes import RealProcess
 
-IDLE_S = 7.0
 MANY = 1000
 AT_ONCE = 50
 
@@ -79,16 +78,3 @@ def test_a_reader_who_looks_up_only_after_a_thousand_events_gets_each_once(
         assert [1, *got] == _stored(run)
         with pytest.raises(TimeoutError):
             next_event(socket, 0.5)
-
-
-@pytest.mark.alone
-def test_a_socket_that_heard_nothing_for_seven_seconds_is_open_and_gets_the_next_event(
-    site: Site, run: Run, looker: Looker
-) -> None:
-    _have_web(site)
-    with looker.look(run) as socket:
-        assert next_event(socket, 10)["seq"] == 1
-        with pytest.raises(TimeoutError):
-            next_event(socket, IDLE_S)
-        _happen(run, 1)
-        assert next_event(socket, 10)["seq"] == fresh(run).next_event_seq - 1

@@ -91,9 +91,9 @@ class Office:
 
     def await_bells(self, run_id: int) -> None:
         """Until somebody's socket hears the bells of this run, and the text that its model writes."""
-        group = f"{self.installation.queue}:bell:group:{hints.run_group(run_id)}"
+        group = f"{self.installation.queue}:bell__group__{hints.run_group(run_id)}"
         with redis.Redis.from_url(self.installation.redis.url) as client:
-            await_that(lambda: client.zcard(group), f"a socket hears the bells of run {run_id}")
+            await_that(lambda: client.pubsub_numsub(group)[0][1] > 0, f"a socket hears the bells of run {run_id}")
 
     def end_grace(self) -> None:
         """The grace of every approval is over now."""

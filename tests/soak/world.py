@@ -9,7 +9,7 @@ from collections import Counter
 
 from django.db import OperationalError
 
-from agents import approvals, runs
+from agents import resolutions, runs
 from agents.models import ENDED, Approval, ApprovalKind, ApprovalStatus, Run
 from agents.refusals import Refusal
 from tests.engine.workshop import Workshop
@@ -105,7 +105,7 @@ class People:
         """Looks at the outside, like a person would."""
         happened = self._recorder.effects[card.tool_call.idempotency_key]
         outcome = "succeeded" if happened else "not_done"
-        approvals.resolve(self._workshop.approver, card.tool_call_id, outcome, "Looked at it outside.")
+        resolutions.resolve(self._workshop.approver, card.tool_call_id, outcome, "Looked at it outside.")
 
 
 def _script(name: str) -> dict[str, object]:

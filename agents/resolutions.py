@@ -1,0 +1,53 @@
+"""Saying what became of a call that nobody knows of."""
+
+from agents.approvals import MOST_REASON, demand_approver
+from agents.engine import turns
+from agents.engine.outcomes import close_unknown_card, ended
+from agents.engine.writes import Resolution, publish_resolution
+from agents.events import recording
+from agents.models import CallStatus, Membership, ToolCall
+from agents.refusals import Conflict, Invalid, NotFound
+from tools.contract import ErrorCode, ToolError, ToolResult
+
+
+def resolve(member: Membership, call_id: int, outcome: str, reason: str) -> ToolCall:
+    """Say what became of a call whose outcome is unknown: "succeeded" or "not_done".
+
+    Raises:
+        Forbidden, NotFound, Invalid, Conflict: its outcome is not unknown.
+    """
+    demand_approver(member)
+    if outcome not in ("succeeded", "not_done"):
+        raise Invalid("outcome", f"outcome is {outcome!r}, but has to be 'succeeded' or 'not_done'")
+    if not reason.strip() or len(reason) > MOST_REASON or "\0" in reason:
+        raise Invalid("reason", f"a reason of 1 to {MOST_REASON:,} characters is needed")
+    call = ToolCall.objects.filter(organization_id=member.organization_id, pk=call_id).first()
+    if call is None:
+        raise NotFound(f"there is no tool call {call_id}")
+    by = member.user.get_username()
+    with recording(call.run_id) as record:
+        call = ToolCall.objects.get(pk=call_id)
+        result = _said_by_person(outcome, by, reason)
+        unknown = ToolCall.objects.filter(pk=call.pk, status=CallStatus.OUTCOME_UNKNOWN)
+        if not unknown.update(**ended(record, call, result)):
+            raise Conflict("the outcome of this call is not unknown", call_status=call.status)
+        close_unknown_card(call, f"{by}: {reason}")
+        record.inbox_changed = True
+        publish_resolution(record, call, Resolution(outcome, by, reason))
+        record.audit(f"user:{by}", "outcome_resolved", f"tool_call:{call.pk}", outcome=outcome, reason=reason)
+        turns.wake_if_possible(record)
+    return ToolCall.objects.get(pk=call_id)
+
+
+def _said_by_person(outcome: str, by: str, reason: str) -> ToolResult:
+    if outcome == "succeeded":
+        return ToolResult.ok(
+            {"confirmed_by": by, "reason": reason}, f"{by} says that it happened: {reason}", confirmed_by=by
+        )
+    error = ToolError(
+        ErrorCode.OUTCOME_UNKNOWN,
+        f"{by} says that it was not done: {reason}",
+        recovery_hint="You may ask for it again; a person will decide anew.",
+        attempted=False,
+    )
+    return ToolResult.failed(error)

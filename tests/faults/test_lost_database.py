@@ -1,0 +1,95 @@
+"""The database goes away under every process while a worker is in the middle: its work is neither lost nor doubled.
+
+PostgreSQL ends every connection, as at a restart; SQLite has no server to lose, so a stranger holds its lock a while.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+from django.db import connection
+
+from agents.models import CallStatus, RunStatus
+from tests.engine.workshop import calls, passes
+from tests.faults.site import Site, effect, fresh, read, rename
+
+BUSY_S = 1.0
+END_ALL_OTHERS = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
+
+
+@contextmanager
+def lost_database() -> Iterator[None]:
+    """In the block, nobody's connection works any more; or nobody can write until a second after it."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(END_ALL_OTHERS)
+            assert len(cursor.fetchall()) > 1, "somebody was connected"
+        yield
+        return
+    with closing(sqlite3.connect(connection.settings_dict["NAME"], timeout=20, isolation_level=None)) as stranger:
+        stranger.execute("BEGIN IMMEDIATE")
+        yield
+        time.sleep(BUSY_S)
+        stranger.execute("ROLLBACK")
+
+
+def test_while_the_model_is_asked_its_answer_is_recorded_once(site: Site) -> None:
+    site.have_workers(1)
+    site.model.hold()
+    run = site.submit_to_model()
+    site.model.wait_for_held(1, timeout=30)
+    with lost_database():
+        site.model.release()
+    site.await_status(run, RunStatus.SUCCEEDED)
+    assert (len(passes(run)), fresh(run).crash_count) == (1, 0)
+
+
+def test_while_a_read_executes_its_result_is_recorded_once(site: Site) -> None:
+    site.have_workers(1)
+    site.recorder.hold("read")
+    run = site.submit("Read", read("read"))
+    site.recorder.await_arrival("read")
+    with lost_database():
+        site.recorder.release("read")
+    site.await_status(run, RunStatus.SUCCEEDED)
+    assert [call.status for call in calls(run)] == [CallStatus.SUCCEEDED]
+
+
+def test_while_a_write_outside_executes_what_it_reports_is_recorded(site: Site) -> None:
+    site.have_workers(1)
+    site.recorder.hold("pay")
+    run = site.submit("Pay", effect("pay"))
+    site.approve_next(run)
+    site.recorder.await_arrival("pay")
+    with lost_database():
+        site.recorder.release("pay")
+    site.await_status(run, RunStatus.SUCCEEDED)
+    (call,) = calls(run)
+    assert (call.status, call.attempts, fresh(run).crash_count) == (CallStatus.SUCCEEDED, 1, 0)
+    assert site.recorder.effects[call.idempotency_key] == 1
+
+
+def test_inside_a_transactional_write_it_happens_once(site: Site) -> None:
+    """SQLite's one lock is the write's own while it is inside, so there the stranger comes just before it."""
+    site.have_workers(1)
+    gate = "inside" if connection.vendor == "postgresql" else ""
+    record = site.workshop.record(name="Old")
+    run = site.submit("Rename", rename(record.pk, "New", gate))
+    card = site.await_card(run)
+    if gate:
+        site.recorder.hold(gate)
+    site.workshop.approve(card)
+    if gate:
+        site.recorder.await_arrival(gate)
+    with lost_database():
+        site.recorder.release("inside")
+    site.await_status(run, RunStatus.SUCCEEDED)
+    record.refresh_from_db()
+    (call,) = calls(run)
+    assert (record.name, call.attempts, call.status) == ("New", 1, CallStatus.SUCCEEDED)

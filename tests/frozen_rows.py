@@ -1,0 +1,38 @@
+"""Invariant I5 held by the tests' database itself: what has ended never changes, whichever test or process tries."""
+
+from __future__ import annotations
+
+from django.db import connection
+
+from agents.models import TERMINAL_CALLS, ApprovalStatus
+
+OPEN_CARDS = (ApprovalStatus.PENDING, ApprovalStatus.APPROVED)
+ENDED_CARDS = tuple(status for status in ApprovalStatus if status not in OPEN_CARDS)
+FROZEN = {
+    "agents_toolcall": (TERMINAL_CALLS, ("status", "params", "finished_at", "content", "result")),
+    "agents_approval": (ENDED_CARDS, ("status", "digest", "decided_by_id", "decided_at", "consumed_at")),
+    "agents_event": ((), ("run_id", "seq", "type", "payload")),
+}
+
+
+def freeze_ended_rows() -> None:
+    """Make the database refuse such changes."""
+    with connection.cursor() as cursor:
+        for table, (statuses, columns) in FROZEN.items():
+            has_ended = f"OLD.status IN ({', '.join(repr(str(one)) for one in statuses)})" if statuses else "true"
+            old, new = (", ".join(f"{row}.{column}" for column in columns) for row in ("OLD", "NEW"))
+            if connection.vendor == "sqlite":
+                cursor.execute(
+                    f"CREATE TRIGGER frozen_{table} BEFORE UPDATE ON {table}"
+                    f" WHEN {has_ended} AND ({old}) IS NOT ({new})"
+                    f" BEGIN SELECT RAISE(ABORT, 'I5: an ended row of {table} was changed'); END"
+                )
+            else:
+                cursor.execute(
+                    f"CREATE FUNCTION frozen_{table}() RETURNS trigger LANGUAGE plpgsql AS"
+                    f" $$ BEGIN RAISE EXCEPTION 'I5: an ended row of {table} was changed'; END $$"
+                )
+                cursor.execute(
+                    f"CREATE TRIGGER frozen_{table} BEFORE UPDATE ON {table} FOR EACH ROW"
+                    f" WHEN ({has_ended} AND ({old}) IS DISTINCT FROM ({new})) EXECUTE FUNCTION frozen_{table}()"
+                )
