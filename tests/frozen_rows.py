@@ -29,10 +29,18 @@ def freeze_ended_rows() -> None:
                 )
             else:
                 cursor.execute(
-                    f"CREATE FUNCTION frozen_{table}() RETURNS trigger LANGUAGE plpgsql AS"
+                    f"CREATE OR REPLACE FUNCTION frozen_{table}() RETURNS trigger LANGUAGE plpgsql AS"
                     f" $$ BEGIN RAISE EXCEPTION 'I5: an ended row of {table} was changed'; END $$"
                 )
                 cursor.execute(
                     f"CREATE TRIGGER frozen_{table} BEFORE UPDATE ON {table} FOR EACH ROW"
                     f" WHEN ({has_ended} AND ({old}) IS DISTINCT FROM ({new})) EXECUTE FUNCTION frozen_{table}()"
                 )
+
+
+def thaw_ended_rows() -> None:
+    """Let them change, for tests of the other constraints; `freeze_ended_rows` afterwards."""
+    with connection.cursor() as cursor:
+        for table in FROZEN:
+            of_table = f" ON {table}" if connection.vendor == "postgresql" else ""
+            cursor.execute(f"DROP TRIGGER frozen_{table}{of_table}")

@@ -8,7 +8,16 @@ class Migration(migrations.Migration):
         ("agents", "0001_initial"),
     ]
 
+    # Dropping a key's own index, Django drops partial unique indexes of the same column too: they are made anew.
     operations = [
+        migrations.RemoveConstraint(
+            model_name="approval",
+            name="one_open_approval_per_call",
+        ),
+        migrations.RemoveConstraint(
+            model_name="approval",
+            name="one_consumed_approval_per_call",
+        ),
         migrations.RemoveIndex(
             model_name="toolcall",
             name="calls_by_signature",
@@ -108,5 +117,19 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="toolcall",
             constraint=models.UniqueConstraint(fields=("idempotency_key",), name="idempotency_key_once"),
+        ),
+        migrations.AddConstraint(
+            model_name="approval",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("status__in", ("pending", "approved"))),
+                fields=("tool_call",),
+                name="one_open_approval_per_call",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="approval",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("status", "consumed")), fields=("tool_call",), name="one_consumed_approval_per_call"
+            ),
         ),
     ]

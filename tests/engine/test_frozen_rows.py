@@ -1,0 +1,27 @@
+"""The tests' own guard of invariant I5 bites, on both databases."""
+
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, transaction
+from django.db.models import QuerySet
+
+from agents.models import Approval, CallStatus, Event, ToolCall
+from tests.engine.workshop import Workshop, asking, call, calls
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_what_has_ended_never_changes(workshop: Workshop) -> None:
+    workshop.play(asking(call("probe.sleep", ms=0), call("probe.effect", name="a")))
+    run = workshop.work()
+    card = workshop.deny(workshop.card(run))
+    assert calls(run)[0].status == CallStatus.SUCCEEDED
+    changes: tuple[tuple[QuerySet[Any, Any], dict[str, Any]], ...] = (
+        (ToolCall.objects.filter(pk=calls(run)[0].pk), {"content": "Something else"}),
+        (Approval.objects.filter(pk=card.pk), {"status": "pending"}),
+        (Event.objects.filter(run=run), {"payload": {}}),
+    )
+    for rows, change in changes:
+        with pytest.raises(DatabaseError, match="I5"), transaction.atomic():
+            rows.update(**change)
