@@ -16,8 +16,9 @@ django.setup()
 from django.core.management import call_command  # noqa: E402
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright  # noqa: E402
 
-from agents import demo, runs  # noqa: E402
-from agents.demo.building import PASSWORD  # noqa: E402
+from agents import runs  # noqa: E402
+from agents.demo import building  # noqa: E402
+from agents.demo.names import PASSWORD  # noqa: E402
 from agents.models import Approval, ApprovalStatus, Employee, Membership, Run  # noqa: E402
 from tests.browser import browser_path, launch_arguments  # noqa: E402
 from tests.processes import Installation  # noqa: E402
@@ -40,7 +41,7 @@ LOOKS: tuple[tuple[str, ViewportSize, str], ...] = (
 def main() -> None:
     """Takes every picture anew; AssertionError if the demo does not get as far as its cards."""
     call_command("migrate", verbosity=0)
-    demo.build()
+    building.build()
     path = browser_path()
     with Installation(timing_scale=1.0) as site:
         site.start_all()

@@ -12,19 +12,20 @@ from unfold.widgets import UnfoldAdminSelectWidget
 
 from agents.engine.toolbox import installed_toolbox
 from agents.models import Employee, Grant, ModelProvider, ProviderKind
+from tools.toolbox.toolbox import MODES
 
 from .configuration import ConfigurationAdmin
 from .fields import AllowedToolsField, LinesField
 from .scope import ScopedRelatedFilter
 
-MODES = (("general", "General"), ("research", "Research"), ("code", "Code"), ("debug", "Debug"))
+MODE_CHOICES = tuple((mode, mode.capitalize()) for mode in MODES)
 
 
 class EmployeeForm(forms.ModelForm):  # type: ignore[type-arg]
     """One employee with the exact names of the tools that it may use."""
 
     mode = forms.ChoiceField(
-        choices=MODES,
+        choices=MODE_CHOICES,
         initial="general",
         help_text="The set of tools that it works with.",
         widget=UnfoldAdminSelectWidget,

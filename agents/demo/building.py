@@ -16,8 +16,8 @@ from tools.records.demo_companies import add_demo_companies
 from tools.records.models import Record
 
 from . import staff
+from .names import ORGANIZATION, OTHER_ORGANIZATION, PASSWORD
 
-PASSWORD = "gadget-demo"  # noqa: S105
 MAX_PASSES = 10
 ACTOR = "manage.py demo"
 REAL_MODEL_PROVIDER = "Real model"
@@ -57,7 +57,7 @@ def build(real_model: RealModel | None = None) -> Built:
 
 def _acme(built: Built, real_model: RealModel | None) -> None:
     started = len(built.changes)
-    organization = _organization("acme-demo", "Acme (demo)", built)
+    organization = _organization(ORGANIZATION, "Acme (demo)", built)
     for username, role in staff.PEOPLE.items():
         _member(organization, username, role, built)
     for worker in staff.SCRIPTED_WORKERS:
@@ -72,7 +72,7 @@ def _acme(built: Built, real_model: RealModel | None) -> None:
 
 def _other(built: Built) -> None:
     started = len(built.changes)
-    organization = _organization("other-demo", "Other (demo)", built)
+    organization = _organization(OTHER_ORGANIZATION, "Other (demo)", built)
     _member(organization, staff.OUTSIDER, Role.ADMIN, built)
     worker = staff.OUTSIDERS_WORKER
     _employee(organization, worker, _script_provider(organization, worker, built), built)

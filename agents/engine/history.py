@@ -5,7 +5,7 @@ from typing import Any
 
 from agents.engine.gate import Workplace
 from agents.engine.toolbox import installed_toolbox
-from agents.models import Message, Pass, Run, ToolCall
+from agents.models import Approval, Message, Pass, Run, ToolCall
 from agents.providers.base import CallOutcome
 from agents.statements import Prepared
 
@@ -86,14 +86,17 @@ def _system_text(place: Workplace) -> str:
 def outcomes_of(run_id: int) -> list[CallOutcome]:
     """Every earlier call of the run with its result, for employees that follow a script."""
     calls = ToolCall.objects.filter(run_id=run_id, parent_call=None).select_related("duplicate_of")
-    return [_outcome(call) for call in calls.order_by("pass_number", "index")]
+    cards = Approval.objects.filter(run_id=run_id).order_by("sequence").values_list("tool_call_id", "reason")
+    reasons = dict(cards)
+    return [_outcome(call, reasons) for call in calls.order_by("pass_number", "index")]
 
 
-def _outcome(call: ToolCall) -> CallOutcome:
+def _outcome(call: ToolCall, reasons: dict[int, str]) -> CallOutcome:
+    """`reasons`: by call, what was said on its newest card."""
     origin = call.duplicate_of or call
     result = origin.result or {}
     error = result.get("error") or {}
-    decided = origin.approvals.order_by("-sequence").first() if not result.get("success") else None
+    decided = "" if result.get("success") else reasons.get(origin.pk, "")
     return CallOutcome(
         pass_number=call.pass_number,
         index=call.index,
@@ -103,5 +106,5 @@ def _outcome(call: ToolCall) -> CallOutcome:
         success=bool(result.get("success")),
         data=result.get("data"),
         summary=result.get("summary", ""),
-        reason=(decided.reason if decided else "") or error.get("message", ""),
+        reason=decided or error.get("message", ""),
     )

@@ -21,6 +21,7 @@ from agents.models import (
     ApprovalStatus,
     CallStatus,
     EventType,
+    ModelProvider,
     Pass,
     ToolCall,
 )
@@ -99,12 +100,17 @@ def provider_config(place: Workplace) -> ProviderConfig:
     if not employee.is_active or not provider.is_active:
         name = employee.name if not employee.is_active else f"the provider {provider.name!r}"
         raise ProviderError("bad_settings", f"{name} is switched off", transient=False)
+    return config_of(provider, float(provider.timeout_s))
+
+
+def config_of(provider: ModelProvider, timeout_s: float) -> ProviderConfig:
+    """The row as the provider's adapter takes it."""
     return ProviderConfig(
         kind=provider.kind,
         base_url=provider.base_url,
         api_key=provider.api_key,
         script=provider.script,
-        timeout_s=float(provider.timeout_s),
+        timeout_s=timeout_s,
     )
 
 

@@ -13,10 +13,11 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
+from agents.engine.passes import config_of
 from agents.engine.toolbox import installed_toolbox
 from agents.liveness import SWEEPER, WORKER, living
-from agents.models import ModelProvider, ProviderKind
-from agents.providers.base import ProviderConfig, ProviderError
+from agents.models import ModelProvider
+from agents.providers.base import ProviderError
 from agents.providers.choice import provider_for
 
 KEY_FILES = ("secret_key", "encryption_key")
@@ -145,20 +146,10 @@ def examine_providers() -> Iterator[Finding]:
 def _examine_provider(row: ModelProvider) -> Finding:
     name = f"{row.organization.slug}/{row.name}"
     try:
-        provider_for(_config_of(row)).check()
+        provider_for(config_of(row, PROVIDER_PATIENCE_S)).check()
     except ProviderError as error:
         return Finding("provider", f"{name}: {error}", "see its address, key and model at /admin/")
     return Finding("provider", f"{name} answers")
-
-
-def _config_of(row: ModelProvider) -> ProviderConfig:
-    return ProviderConfig(
-        kind="scripted" if row.kind == ProviderKind.SCRIPTED else "openai",
-        base_url=row.base_url,
-        api_key=row.api_key,
-        script=row.script,
-        timeout_s=PROVIDER_PATIENCE_S,
-    )
 
 
 def examine_sources() -> Finding:

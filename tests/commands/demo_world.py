@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from agents import approvals, demo, runs
+from agents import approvals, runs
+from agents.demo import building
 from agents.engine.loop import advance
 from agents.models import Approval, ApprovalStatus, Employee, Membership, ModelProvider, Organization, Run
 
@@ -45,7 +46,7 @@ class DemoWorld:
 
 def build_demo() -> DemoWorld:
     """Fresh rows, and scripts that wait for nothing."""
-    demo.build()
+    building.build()
     for provider in ModelProvider.objects.all():
         provider.script = re.sub(r"delay_ms: \d+", "delay_ms: 0", provider.script)
         provider.save()

@@ -8,7 +8,8 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from agents import audit, demo
+from agents import audit
+from agents.demo import building
 from agents.demo.staff import PEOPLE, SCRIPTED_WORKERS
 from agents.engine.toolbox import installed_toolbox
 from agents.models import Employee, Grant, Membership, ModelProvider, Organization, Role
@@ -140,9 +141,9 @@ def test_with_a_model_at_hand_one_more_employee_works_on_it(settings: Settings) 
 
 
 def test_a_repetition_asks_the_database_little(django_assert_max_num_queries: DjangoAssertNumQueries) -> None:
-    demo.build()
+    building.build()
     with django_assert_max_num_queries(60):
-        demo.build()
+        building.build()
 
 
 def test_every_role_is_played() -> None:

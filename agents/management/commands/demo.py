@@ -5,8 +5,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from agents.demo import RealModel, build
-from agents.demo.building import PASSWORD
+from agents.demo.building import RealModel, build
+from agents.demo.names import PASSWORD
 from agents.demo.staff import OUTSIDER, PEOPLE
 
 USUAL_MODEL = "gpt-5-mini"

@@ -20,6 +20,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 
+from agents.demo import names
 from agents.liveness import SWEEPER, WORKER, living
 from agents.management.parts import redis_part, sweeper_part, web_part, worker_name, worker_part
 from agents.management.supervisor import RestlessError, Supervisor
@@ -28,8 +29,6 @@ from agents.models import Organization
 READY_PATIENCE_S = 60.0
 LOOK_EVERY_S = 0.1
 LOOPBACK_OF = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
-DEMO_ORGANIZATION = "acme-demo"
-DEMO_PASSWORD = "gadget-demo"  # noqa: S105
 
 
 class Command(BaseCommand):
@@ -82,8 +81,8 @@ class Command(BaseCommand):
 
     def _welcome(self) -> None:
         lines = [f"Gadget is ready: {_address()}/"]
-        if settings.DEBUG and Organization.objects.filter(slug=DEMO_ORGANIZATION).exists():
-            lines.append(f"Log in as operator or approver (also viewer, admin) with the password {DEMO_PASSWORD}")
+        if settings.DEBUG and Organization.objects.filter(slug=names.ORGANIZATION).exists():
+            lines.append(f"Log in as operator or approver (also viewer, admin) with the password {names.PASSWORD}")
         if settings.DEBUG:
             lines.append(
                 "DEBUG is on: for this machine only. Set ALLOWED_HOSTS (which turns it off) before others come in."
