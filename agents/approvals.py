@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models.functions import Now
 
 from agents.engine import turns
-from agents.engine.cards import effect_of, publish_decision, reopen, seal
+from agents.engine.cards import Effect, effect_of, publish_decision, reopen, seal
 from agents.engine.gate import workplace
 from agents.engine.outcomes import end_unexecuted
 from agents.engine.recovery import current_effect
@@ -26,7 +26,7 @@ from agents.models import (
     ToolCall,
 )
 from agents.refusals import Conflict, Decided, Expired, Forbidden, Invalid, NotFound, Refusal, Stale
-from tools.contract import ErrorCode, Level, ToolError
+from tools.contract import ErrorCode, Level, Preview, ToolError
 from tools.toolbox.permissions import Decision as GateDecision
 
 MOST_REASON = 2000
@@ -70,9 +70,9 @@ def approve(member: Membership, approval_id: int, decision: Decision) -> Approva
     with _deciding(member, approval_id) as (record, card):
         if _is_repeated(member, card, decision, (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)):
             return card
+        _refuse_undecidable(card, decision.digest)
         _refuse_own(member, record)
-        if card.status == ApprovalStatus.PENDING and card.digest == decision.digest:
-            _check_confirmation(card, decision)
+        _check_confirmation(card, decision)
         start = record.now + timedelta(seconds=decision.grace_s)
         until = start + timing().start_within
         _decide(
@@ -85,7 +85,7 @@ def approve(member: Membership, approval_id: int, decision: Decision) -> Approva
         )
         _move_call(card.tool_call, CallStatus.APPROVED)
         _tell(record, member, card, decision.reason)
-        turns.wake_if_possible(record)
+        turns.wake_if_possible(record, member.user.get_username())
     return _fresh(approval_id)
 
 
@@ -99,6 +99,7 @@ def deny(member: Membership, approval_id: int, decision: Decision) -> Approval:
     with _deciding(member, approval_id) as (record, card):
         if _is_repeated(member, card, decision, (ApprovalStatus.DENIED,)):
             return card
+        _refuse_undecidable(card, decision.digest)
         _refuse_own(member, record)
         _decide(member, card, decision, ApprovalStatus.DENIED)
         because = f" Reason: {decision.reason}" if decision.reason else ""
@@ -108,7 +109,7 @@ def deny(member: Membership, approval_id: int, decision: Decision) -> Approval:
         )
         end_unexecuted(record, card.tool_call, CallStatus.DENIED, denied)
         _tell(record, member, card, decision.reason)
-        turns.wake_if_possible(record)
+        turns.wake_if_possible(record, member.user.get_username())
     return _fresh(approval_id)
 
 
@@ -121,6 +122,9 @@ def edit(member: Membership, approval_id: int, decision: Decision, params: dict[
     demand_approver(member)
     _check_limits(decision)
     card = _find(member, approval_id)
+    if _is_repeated(member, card, decision, (ApprovalStatus.SUPERSEDED,)):
+        return next_card(card) or card
+    _refuse_undecidable(card, decision.digest)
     call = card.tool_call
     place = workplace(card.run_id)
     tool, verdict = place.judge(call.tool, params)
@@ -163,13 +167,12 @@ def undo(member: Membership, approval_id: int, decision_id: str = "") -> Approva
         Forbidden, NotFound, Conflict: somebody else decided it, or the call has started.
     """
     demand_approver(member)
-    effect = current_effect(_find(member, approval_id))
+    effect = current_effect(before := _find(member, approval_id))
+    if isinstance(effect, ToolError):
+        effect = Effect(before.sentence, Preview.impossible(effect.message))
     with _deciding(member, approval_id) as (record, card):
-        was_approved = card.start_after is not None
-        if card.status == ApprovalStatus.SUPERSEDED and was_approved and card.decided_by_id == member.user_id:
-            following = next_card(card)
-            if following is not None:
-                return following
+        if following := _undone_before(member, card, decision_id):
+            return following
         if card.status != ApprovalStatus.APPROVED or card.tool_call.status != CallStatus.APPROVED:
             raise Conflict("this cannot be undone: the call is not waiting for its start", approval_status=card.status)
         if decision_id and decision_id != card.decision_id:
@@ -178,6 +181,15 @@ def undo(member: Membership, approval_id: int, decision_id: str = "") -> Approva
             raise Conflict("only the person who decided can undo it")
         record.audit(f"user:{member.user.get_username()}", "decision_undone", f"approval:{card.pk}")
         return reopen(record, card, effect, f"{member.user.get_username()} took the approval back.")
+
+
+def _undone_before(member: Membership, card: Approval, decision_id: str) -> Approval | None:
+    """The card that waits again since this member took the approval of this one back."""
+    was_theirs = card.start_after is not None and card.decided_by_id == member.user_id
+    if card.status != ApprovalStatus.SUPERSEDED or not was_theirs or decision_id not in ("", card.decision_id):
+        return None
+    following = next_card(card)
+    return following if following is not None and following.status == ApprovalStatus.PENDING else None
 
 
 def decide_many(member: Membership, items: Sequence[tuple[int, str, Decision]]) -> list[Outcome]:
@@ -190,7 +202,7 @@ def _decide_one(member: Membership, approval_id: int, action: str, decision: Dec
         if action == "deny":
             deny(member, approval_id, decision)
         elif action == "approve":
-            if _find(member, approval_id).tool_call.level == Level.DESTRUCTIVE:
+            if _find(member, approval_id).level == Level.DESTRUCTIVE:
                 raise Invalid("action", "a destructive call is approved on its own card")
             approve(member, approval_id, decision)
         else:
@@ -222,7 +234,7 @@ def confirm_phrase(card: Approval) -> str:
 
     Empty below destructive level.
     """
-    if card.tool_call.level != Level.DESTRUCTIVE:
+    if card.level != Level.DESTRUCTIVE:
         return ""
     targets = card.preview["targets"]
     name = " ".join(str(targets[0]["label"]).split()) if len(targets) == 1 else ""

@@ -122,9 +122,11 @@ def brief_params(params: dict[str, Any]) -> dict[str, Any]:
 def brief(result: dict[str, Any]) -> dict[str, Any]:
     """A result as an event carries it: data beyond 4 KB is left on the call and marked `truncated`."""
     told = {key: result[key] for key in ("success", "summary", "data", "markdown", "error", "metadata")}
-    told["summary"] = told["summary"][:MOST_SUMMARY]
-    if told["error"]:
-        told["error"] = {**told["error"], "message": told["error"]["message"][:MOST_SUMMARY]}
+    if len(told["summary"]) > MOST_SUMMARY:
+        told.update(summary=told["summary"][:MOST_SUMMARY], truncated=True)
+    if told["error"] and len(told["error"]["message"]) > MOST_SUMMARY:
+        error = {**told["error"], "message": told["error"]["message"][:MOST_SUMMARY]}
+        told.update(error=error, truncated=True)
     if len(canonical_json(told["metadata"]).encode()) > MOST_DATA_BYTES:
         told.update(metadata={}, truncated=True)
     if len(canonical_json([told["data"], told["markdown"]]).encode()) > MOST_DATA_BYTES:

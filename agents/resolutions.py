@@ -35,7 +35,7 @@ def resolve(member: Membership, call_id: int, outcome: str, reason: str) -> Tool
         record.inbox_changed = True
         publish_resolution(record, call, Resolution(outcome, by, reason))
         record.audit(f"user:{by}", "outcome_resolved", f"tool_call:{call.pk}", outcome=outcome, reason=reason)
-        turns.wake_if_possible(record)
+        turns.wake_if_possible(record, by)
     return ToolCall.objects.get(pk=call_id)
 
 

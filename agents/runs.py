@@ -126,7 +126,7 @@ def add_message(member: Membership, run_id: int, text: str) -> Run:
         _refuse_cancelled(record.run)
         _append_message(record, member, checked)
         if record.run.has_ended:
-            _go_on(record, record.run.employee.max_passes)
+            _go_on(record, member, record.run.employee.max_passes)
     return Run.objects.get(pk=run_id)
 
 
@@ -144,7 +144,7 @@ def continue_run(member: Membership, run_id: int, max_passes: int | None = None)
         if not record.run.has_ended:
             raise Conflict("the run has not ended", run_status=record.run.status)
         _append_message(record, member, GO_ON)
-        _go_on(record, max_passes or record.run.employee.max_passes)
+        _go_on(record, member, max_passes or record.run.employee.max_passes)
     return Run.objects.get(pk=run_id)
 
 
@@ -155,7 +155,7 @@ def _append_message(record: Recording, member: Membership, text: str) -> None:
     record.publish(EventType.MESSAGE_ADDED, text=text, by=member.user.get_username())
 
 
-def _go_on(record: Recording, passes: int) -> None:
+def _go_on(record: Recording, member: Membership, passes: int) -> None:
     run = record.run
     run.exit_reason, run.problem, run.finished_at = "", "", None
     run.crash_count = run.patience_tries = 0
@@ -164,7 +164,7 @@ def _go_on(record: Recording, passes: int) -> None:
     minutes = run.employee.run_minutes
     run.deadline_at = record.now + timedelta(minutes=minutes) if minutes else None
     turns.requeue(record)
-    record.publish(EventType.RUN_RESUMED)
+    record.publish(EventType.RUN_RESUMED, by=member.user.get_username())
 
 
 def _refuse_cancelled(run: Run) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
@@ -27,10 +27,31 @@ _PREVIEWS_AT_ONCE = 2
 
 
 def sweep_forever(stop: threading.Event) -> None:
-    """Sweep until told to stop; a lost database is waited for."""
+    """Sweep until told to stop; a lost database is waited for.
+
+    When it is back, the heartbeats of workers that outlived it come first: their leases may have run out meanwhile.
+    """
+    was_away = False
     while not stop.wait(timing().sweep_s):
+        if not _database_answers():
+            was_away = True
+            continue
+        if was_away and stop.wait(2 * timing().heartbeat_s):
+            break
+        was_away = False
         sweep_once()
         connection.close()
+
+
+def _database_answers() -> bool:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except (OperationalError, InterfaceError) as error:
+        logger.warning("the database does not answer: %s", error)
+        connection.close()
+        return False
+    return True
 
 
 def sweep_once() -> int:
@@ -99,7 +120,8 @@ def _expired_cards() -> "QuerySet[Approval, int]":
 
 def _unstarted_cards() -> "QuerySet[Approval, int]":
     stuck = Approval.objects.filter(status=ApprovalStatus.APPROVED, start_after__lt=Now() - timing().start_within)
-    return stuck.values_list("pk", flat=True)[:_PREVIEWS_AT_ONCE]
+    in_any_order = stuck.order_by("?")  # one that fails each time must hold up no other
+    return in_any_order.values_list("pk", flat=True)[:_PREVIEWS_AT_ONCE]
 
 
 def _ask_again(card_id: int) -> bool:

@@ -90,4 +90,6 @@ def _quiet_loggers(level: str) -> dict[str, Any]:
     """Libraries that tell every step are heard from WARNING on, unless everything was asked for."""
     chatty = ("daphne", "twisted", "asyncio", "httpx2", "httpcore2", "openai", "celery", "kombu", "axes", "markdown_it")
     quiet = {name: {"level": "WARNING"} for name in chatty} if level != "DEBUG" else {}
+    # It tells at every second without Redis, with a traceback, what the feeds say once.
+    quiet["channels_redis.pubsub"] = {"level": "CRITICAL"}
     return {**quiet, "django": {"handlers": [], "level": "INFO", "propagate": True}}

@@ -147,7 +147,7 @@ CELERY_BROKER_URL = celery_broker(SITE.redis_url)
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BROKER_TRANSPORT_OPTIONS = {
-    "socket_timeout": 5.0,
+    "socket_timeout": 2.0,
     "socket_connect_timeout": 2.0,
     "socket_keepalive": True,
     "health_check_interval": 5,

@@ -11,7 +11,7 @@ import pytest
 
 from tests import browser, services
 
-SIDE_BY_SIDE = "2"
+SIDE_BY_SIDE = "3"
 
 
 def main(arguments: list[str]) -> int:

@@ -10,7 +10,21 @@ OPEN_CARDS = (ApprovalStatus.PENDING, ApprovalStatus.APPROVED)
 ENDED_CARDS = tuple(status for status in ApprovalStatus if status not in OPEN_CARDS)
 FROZEN = {
     "agents_toolcall": (TERMINAL_CALLS, ("status", "params", "finished_at", "content", "result")),
-    "agents_approval": (ENDED_CARDS, ("status", "digest", "decided_by_id", "decided_at", "consumed_at")),
+    "agents_approval": (
+        ENDED_CARDS,
+        (
+            "status",
+            "digest",
+            "sentence",
+            "preview",
+            "params",
+            "level",
+            "decided_by_id",
+            "decided_at",
+            "decision_id",
+            "consumed_at",
+        ),
+    ),
     "agents_event": ((), ("run_id", "seq", "type", "payload")),
 }
 

@@ -152,7 +152,7 @@ class Hang(Tool):
     Params = Named
 
     def execute(self, params: Named, context: ToolContext) -> ToolResult:
-        threading.Event().wait(60)
+        threading.Event().wait(5)
         return ToolResult.ok()
 
 

@@ -12,6 +12,8 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
@@ -183,7 +185,14 @@ class Installation:
 
     def wipe_redis(self) -> None:
         """Ends Redis and starts an empty one at the same address."""
+        with self.without_redis():
+            pass
+
+    @contextmanager
+    def without_redis(self) -> Iterator[None]:
+        """Redis is away while the block runs, and an empty one stands at its address afterwards."""
         self.redis.stop()
+        yield
         self.redis = services.start_redis(self._folder)
 
     def spawn(self, part: Part) -> RealProcess:

@@ -99,7 +99,7 @@ class Card:
 
     @property
     def is_destructive(self) -> bool:
-        return self.call.level == Level.DESTRUCTIVE.value
+        return self.approval.level == Level.DESTRUCTIVE.value
 
     @property
     def icon(self) -> str:
@@ -107,7 +107,7 @@ class Card:
 
     @property
     def level_reason(self) -> str:
-        return LEVEL_REASONS.get(self.call.level, "")
+        return LEVEL_REASONS.get(self.approval.level, "")
 
     @property
     def title(self) -> str:
@@ -182,7 +182,7 @@ class Card:
 
     @property
     def grace_s(self) -> int:
-        return GRACE_S.get(self.call.level, 0)
+        return GRACE_S.get(self.approval.level, 0)
 
     @property
     def undo_left_s(self) -> int:
@@ -196,7 +196,7 @@ class Card:
         """The typed form made from the tool's schema; empty if the tool is gone."""
         if self.tool is None or not self.is_open:
             return []
-        return fields_of(self.tool.schema, self.call.params, self.values, self.problems)
+        return fields_of(self.tool.schema, self.approval.params, self.values, self.problems)
 
     @property
     def deny_reasons(self) -> tuple[str, ...]:

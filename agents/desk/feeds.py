@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
@@ -29,7 +31,6 @@ Args = ParamSpec("Args")
 Answer = TypeVar("Answer")
 
 POLL_S = 3.0
-SUBSCRIBE_AGAIN_S = 10.0
 REST_AFTER_FAILURE_S = 1.0
 READERS = ThreadPoolExecutor(max_workers=4, thread_name_prefix="gadget-sockets")
 HINTS_FAIL_WITH = (OSError, RedisError, asyncio.TimeoutError)
@@ -91,7 +92,7 @@ class Feed(ABC):
         self.has_failed = False
         self.group = group
         self._rung = asyncio.Event()
-        self._channel = ""
+        self._channel = f"{group}.{uuid.uuid4().hex}"
         self._is_deaf = False
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -103,8 +104,7 @@ class Feed(ABC):
     def stop(self) -> None:
         for task in self._tasks:
             task.cancel()
-        if self._channel:
-            _last_words(self._unsubscribe())
+        _last_words(self._unsubscribe())
 
     def _notice_end(self, task: asyncio.Task[None]) -> None:
         """A fault of ours must not leave sockets that are open and silent."""
@@ -142,26 +142,25 @@ class Feed(ABC):
                 self._rung.clear()
 
     async def _listen(self) -> None:
-        """Hears the group's bells; begins again whenever Redis went away, and renews its place after a wipe."""
+        """Hears the group's bells; begins again whenever Redis could not be reached."""
         layer = get_channel_layer()
         if layer is None:
             return
-        renewal = asyncio.create_task(self._subscribe_on(layer))
-        try:
-            while True:
-                await self._hear_until_failure(layer)
-                await asyncio.sleep(REST_AFTER_FAILURE_S)
-        finally:
-            renewal.cancel()
+        while True:
+            await self._hear_until_failure(layer)
+            await asyncio.sleep(REST_AFTER_FAILURE_S)
 
     async def _hear_until_failure(self, layer: Any) -> None:
+        """A channel exists for the layer while somebody receives from it, so that comes before joining the group."""
+        hearing = asyncio.ensure_future(layer.receive(self._channel))
         try:
-            self._channel = self._channel or await layer.new_channel()
+            await asyncio.sleep(0)
             await layer.group_add(self.group, self._channel)
             self._is_deaf = False
             self._rung.set()
             while True:
-                message = await layer.receive(self._channel)
+                message = await hearing
+                hearing = asyncio.ensure_future(layer.receive(self._channel))
                 if message["type"] == "bell":
                     self._rung.set()
                 else:
@@ -171,6 +170,8 @@ class Feed(ABC):
             if not self._is_deaf:
                 logger.warning("no bells for %s: %s; reading every %s s", self.group, type(error).__name__, POLL_S)
             self._is_deaf = True
+        finally:
+            await _ended(hearing)
 
     async def _unsubscribe(self) -> None:
         layer = get_channel_layer()
@@ -180,14 +181,12 @@ class Feed(ABC):
         except HINTS_FAIL_WITH as error:
             logger.info("still subscribed to %s: %s", self.group, type(error).__name__)
 
-    async def _subscribe_on(self, layer: Any) -> None:
-        while True:
-            await asyncio.sleep(SUBSCRIBE_AGAIN_S)
-            try:
-                if self._channel:
-                    await layer.group_add(self.group, self._channel)
-            except HINTS_FAIL_WITH as error:
-                logger.info("not subscribed to %s: %s", self.group, type(error).__name__)
+
+async def _ended(task: asyncio.Future[Any]) -> None:
+    """Ends it, and waits until it has put its things away."""
+    task.cancel()
+    with suppress(asyncio.CancelledError, *HINTS_FAIL_WITH):
+        await task
 
 
 _feeds: dict[tuple[int, str], Feed] = {}

@@ -88,14 +88,15 @@ class _Facts:
 
     @cached_property
     def cards(self) -> dict[int, Card]:
-        """The newest card of each call that has one."""
+        """The newest card of each call that has one, together with the call as it is then."""
         asked = [call.pk for call in self.calls.values() if _may_have_card(call)]
         if not asked:
             return {}
-        approvals = Approval.objects.filter(tool_call_id__in=asked).select_related("decided_by").order_by("sequence")
-        newest = {one.tool_call_id: one for one in approvals}
+        approvals = Approval.objects.filter(tool_call_id__in=asked).select_related("decided_by", "tool_call")
+        shown = approvals.defer("tool_call__result", "tool_call__content").order_by("sequence")
+        newest = {one.tool_call_id: one for one in shown}
         for one in newest.values():
-            one.run, one.tool_call = self.run, self.calls[one.tool_call_id]
+            one.run = self.run
         return {card.call.pk: card for card in cards_of(newest.values())} if newest else {}
 
 
@@ -176,8 +177,11 @@ def _about(event: Event, facts: _Facts) -> dict[str, Any]:
 
 def _about_call(event: Event, facts: _Facts) -> dict[str, Any]:
     call = facts.calls[int(event.payload["call_id"])]
+    card = facts.cards.get(call.pk)
+    if card is not None:
+        call = card.call
     tool = tool_of(call.tool)
-    about: dict[str, Any] = {"call": call, "title": tool.title if tool else call.tool, "card": facts.cards.get(call.pk)}
+    about: dict[str, Any] = {"call": call, "title": tool.title if tool else call.tool, "card": card}
     if event.type == EventType.TOOL_RESULT:
         result = event.payload["result"]
         about |= {"result": result, "table": table_of(result.get("data"))}

@@ -16,6 +16,7 @@ from agents.events import Recording, brief_params
 from agents.models import Approval, ApprovalStatus, CallStatus, EventType, ToolCall
 from tools.contract import ErrorCode, Preview, Tool, ToolContext, ToolError, canonical_json, fingerprint, signature_of
 from tools.toolbox.isolation import isolated
+from tools.toolbox.permissions import Verdict
 from tools.toolbox.threads import THREADS, came_back, give_up
 
 _SENTENCE_LENGTH = 1000
@@ -83,10 +84,15 @@ def effect_here(
     return _described(tool, params, preview or Preview.impossible("This tool has no preview."))
 
 
-def effect_or_refusal(tool: Tool, card: Approval, params: dict[str, object], context: ToolContext) -> Effect:
-    """The card's effect computed again, outside transactions; if the tool refuses, the effect says why."""
+def effect_now(card: Approval, tool: Tool | None, verdict: Verdict, context: ToolContext) -> Effect | ToolError:
+    """The card's effect computed again, outside transactions; an error if the gate forbids the call by now.
+
+    If the tool itself refuses, the effect says why.
+    """
+    if tool is None or verdict.error is not None:
+        return verdict.error or ToolError(ErrorCode.TOOL_NOT_FOUND, "The tool is gone.", attempted=False)
     try:
-        return effect_of(tool, params, context)
+        return effect_of(tool, verdict.params, context)
     except ToolError as error:
         return Effect(card.sentence, Preview.impossible(error.message))
 
@@ -96,7 +102,9 @@ def _described(tool: Tool, params: dict[str, object], preview: Preview) -> Effec
         sentence = isolated(tool, "sentence", lambda: tool.sentence(tool.load_params(params), preview))
     except ToolError:
         sentence = f"Use {tool.title}: {canonical_json(params)}"
-    return Effect(sentence[:_SENTENCE_LENGTH], preview)
+    if len(sentence) > _SENTENCE_LENGTH:
+        sentence = f"{sentence[:_SENTENCE_LENGTH]}… ({len(sentence) - _SENTENCE_LENGTH:,} more characters)"
+    return Effect(sentence, preview)
 
 
 def new_card(call: ToolCall, effect: Effect, why: str, days: int) -> Approval:
@@ -106,6 +114,8 @@ def new_card(call: ToolCall, effect: Effect, why: str, days: int) -> Approval:
         organization_id=call.organization_id,
         run_id=call.run_id,
         tool_call=call,
+        level=call.level,
+        params=call.params,
         sentence=effect.sentence,
         preview=stored,
         why=why,

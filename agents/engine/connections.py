@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from django.db import InterfaceError, OperationalError, connection
 
-_LOST = ("08", "57P")
+_LOST = ("08", "57P", "25P03")
 
 
 def let_go() -> None:
@@ -24,7 +24,9 @@ def tool_thread() -> Iterator[None]:
 
 
 def is_lost(error: BaseException) -> bool:
-    """True if the database went away, rather than refused: PostgreSQL's classes 08 and 57P, or no state at all."""
+    """True if the database went away, rather than refused: PostgreSQL's classes 08 and 57P, a session ended for idling,
+    or no state at all.
+    """
     cause = error.__cause__
     if connection.vendor == "sqlite" or cause is None or not isinstance(error, (OperationalError, InterfaceError)):
         return False

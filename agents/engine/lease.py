@@ -108,8 +108,8 @@ def give_back(held: Claim, crashed: bool = False) -> None:
             if crashed:
                 run.crash_count += 1
                 run.problem = ENGINE_FAILED
-                if run.cancel_requested_at is None:
-                    run.next_wake_at = record.now + timing().backoff(run.crash_count - 1, None)
+            if run.cancel_requested_at is None:
+                run.next_wake_at = record.now + timing().backoff(max(run.crash_count - 1, 0), None)
     except (LeaseLost, Run.DoesNotExist):
         logger.info("run %s was taken over", held.run_id)
 

@@ -130,6 +130,8 @@ def lose_outcome(record: Recording, call: ToolCall, why: str) -> None:
         tool_call=call,
         sequence=next_sequence(call),
         kind=ApprovalKind.UNKNOWN,
+        level=call.level,
+        params=call.params,
         sentence=f"It is not known whether this happened: {done}",
         preview=effect,
         why=why,

@@ -1,12 +1,13 @@
 """What is done with calls that a lost worker or a restored backup left executing."""
 
 from agents.engine import lease, turns
-from agents.engine.cards import Effect, effect_or_refusal, reopen
+from agents.engine.cards import Effect, effect_now, reopen, withdraw
 from agents.engine.gate import workplace
+from agents.engine.outcomes import reject
 from agents.engine.turns import Turn
 from agents.events import recording
 from agents.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus, ToolCall
-from tools.contract import Preview
+from tools.contract import ToolError
 
 
 def recover(held: lease.Claim) -> Turn:
@@ -19,25 +20,30 @@ def recover(held: lease.Claim) -> Turn:
 
 
 def ask_again(card_id: int, why: str) -> bool:
-    """Replace an approved card that has not started by a fresh one; False if it is not approved any more."""
+    """Replace an approved card that has not started by a fresh one; False if it is not approved any more.
+
+    Nobody is asked again about a call that the gate forbids by now: it is rejected.
+    """
     card = Approval.objects.select_related("tool_call").get(pk=card_id)
     effect = current_effect(card)
     with recording(card.run_id) as record:
         card = Approval.objects.select_related("tool_call", "decided_by").get(pk=card_id)
         if card.status != ApprovalStatus.APPROVED or card.tool_call.status != CallStatus.APPROVED:
             return False
-        reopen(record, card, effect, why)
+        if isinstance(effect, Effect):
+            reopen(record, card, effect, why)
+        elif withdraw(record, card, effect.message):
+            reject(record, card.tool_call, effect)
+            turns.wake_if_possible(record)
         return True
 
 
-def current_effect(card: Approval) -> Effect:
-    """The card's effect computed again, outside transactions."""
+def current_effect(card: Approval) -> Effect | ToolError:
+    """The card's effect computed again, outside transactions; an error if the gate forbids the call by now."""
     call = card.tool_call
     place = workplace(call.run_id)
-    tool, _ = place.judge(call.tool, call.params)
-    if tool is None:
-        return Effect(card.sentence, Preview.impossible("The tool is not installed any more."))
-    return effect_or_refusal(tool, card, call.params, place.context(call))
+    tool, verdict = place.judge(call.tool, call.params)
+    return effect_now(card, tool, verdict, place.context(call))
 
 
 def after_restore() -> dict[str, int]:

@@ -51,6 +51,7 @@ class Turn:
 
 
 LEAVE = Turn(Move.LEAVE)
+MACHINE = "gadget"
 
 _OPEN_OR_LAST = Prepared(
     lambda run_id, number: (
@@ -158,8 +159,12 @@ def park(record: Recording, needs_attention: bool) -> None:
     record.publish(event, approval_ids=[str(pk) for pk in cards.order_by("pk")])
 
 
-def wake_if_possible(record: Recording) -> bool:
-    """Queue a parked run if a call can start now or all calls are terminal; otherwise it keeps waiting."""
+def wake_if_possible(record: Recording, by: str = MACHINE) -> bool:
+    """Queue a parked run if a call can start now or all calls are terminal; otherwise it keeps waiting.
+
+    Args:
+        by: the name of the person whose act it was, as the panel tells it.
+    """
     run = record.run
     if run.status not in PARKED:
         return False
@@ -170,7 +175,7 @@ def wake_if_possible(record: Recording) -> bool:
             run.status = RunStatus.WAITING
         return False
     requeue(record)
-    record.publish(EventType.RUN_RESUMED)
+    record.publish(EventType.RUN_RESUMED, by=by)
     return True
 
 

@@ -10,7 +10,7 @@ from django.db import DatabaseError, InternalError, OperationalError, connection
 from django.db.models.functions import Now
 
 from agents.engine import lease, turns
-from agents.engine.cards import Effect, drifted, effect_here, effect_or_refusal, seal, withdraw
+from agents.engine.cards import Effect, drifted, effect_here, effect_now, seal, withdraw
 from agents.engine.digests import digest_of
 from agents.engine.execution import publish_start, run_alone, timeout_of
 from agents.engine.gate import Workplace, workplace
@@ -79,7 +79,7 @@ def run_approved(held: lease.Claim) -> Turn:
 
 def _run_outside(held: lease.Claim, due: _Approved) -> Turn:
     """A write beyond our database: the intent is committed first, then the tool runs, then its result is recorded."""
-    effect = _current_effect(due)
+    effect = effect_now(due.card, due.tool, due.verdict, due.place.context(due.call))
     with held.recording() as record:
         if not _may_start(record, due, effect):
             return turns.settle(record, held)
@@ -101,12 +101,6 @@ def _start(call: ToolCall, **columns: Any) -> None:
     approved = ToolCall.objects.filter(pk=call.pk, status=CallStatus.APPROVED, attempts=0)
     if approved.update(attempts=1, **columns) != 1:
         raise LostRace(f"call {call.pk} is not approved, although its approval was consumed")
-
-
-def _current_effect(due: _Approved) -> Effect | ToolError:
-    if due.tool is None or due.verdict.error is not None:
-        return due.verdict.error or ToolError(ErrorCode.TOOL_NOT_FOUND, "The tool is gone.", attempted=False)
-    return effect_or_refusal(due.tool, due.card, due.verdict.params, due.place.context(due.call))
 
 
 def _may_start(record: Recording, due: _Approved, effect: Effect | ToolError) -> bool:

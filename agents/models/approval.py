@@ -38,6 +38,7 @@ class Approval(models.Model):
         sequence: the n-th card of this call; a reopened call gets the next.
         sentence: made by the server from the params, never the model's words.
         preview: the sealed effect, see `tools.contract.Preview.as_json`.
+        level, params: of the call as this card shows it; a later card of the call may have others.
         why: why a person is asked; what changed, if the card replaces an earlier one.
         digest: SHA-256 over organisation, run, call, tool, definition, level, params and preview.
         start_after: the grace that the approver asked for; until then the decision can be undone.
@@ -50,6 +51,8 @@ class Approval(models.Model):
     sequence = models.PositiveSmallIntegerField(default=1)
     kind = models.CharField(max_length=10, choices=ApprovalKind, default=ApprovalKind.APPROVAL)
     status = models.CharField(max_length=12, choices=ApprovalStatus, default=ApprovalStatus.PENDING)
+    level = models.CharField(max_length=12)
+    params = models.JSONField(default=dict)
     sentence = models.TextField()
     preview = models.JSONField()
     why = models.TextField(blank=True)

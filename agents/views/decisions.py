@@ -63,7 +63,7 @@ def edit(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
         raise Conflict(f"The tool {card.call.tool!r} is not installed any more.")
     typed = {name.removeprefix(PREFIX): str(text) for name, text in request.POST.items() if name.startswith(PREFIX)}
     try:
-        params = read_typed(fields_of(card.tool.schema, card.call.params), typed)
+        params = read_typed(fields_of(card.tool.schema, card.approval.params), typed)
         fresh = approvals.edit(member, approval_id, approvals.Decision(digest=_text(request, "digest")), params)
     except Unreadable as problem:
         return _not_readable(request, member, replace(card, values=typed, problems={problem.name: problem.detail}))

@@ -27,9 +27,7 @@ function isInert(card) {
 }
 
 function clampsIn(card) {
-  return [...card.querySelectorAll(".sentence .clamp, .facts .clamp, .effect .clamp, .changed .clamp")].filter(
-    (clamp) => !clamp.closest(".rest"),
-  );
+  return [...card.querySelectorAll(".sentence .clamp, .facts .clamp, .effect .clamp, .changed .clamp")];
 }
 
 const oneSpaced = (text) => text.trim().split(/\s+/).join(" ");
@@ -124,18 +122,24 @@ export function offerNewCard(card) {
   card.querySelector("[data-outcome]")?.append(button);
 }
 
+// The same act on the same card is the same decision, however often it has to be sent.
+function decisionId(card, act) {
+  card.dataset[`${act}Id`] ??= crypto.randomUUID?.() ?? "";
+  return card.dataset[`${act}Id`];
+}
+
 function bodyOf(form, card, submitter) {
   const field = (name) => form.elements.namedItem(name)?.value ?? "";
   switch (form.dataset.action) {
     case "approve":
       return {
         address: `/api/approvals/${card.dataset.card}/approve`,
-        body: { digest: card.dataset.digest, decision_id: crypto.randomUUID?.() ?? "", grace_s: Number(form.dataset.grace), confirm: field("confirm") },
+        body: { digest: card.dataset.digest, decision_id: decisionId(card, "approve"), grace_s: Number(form.dataset.grace), confirm: field("confirm") },
       };
     case "deny":
       return {
         address: `/api/approvals/${card.dataset.card}/deny`,
-        body: { digest: card.dataset.digest, decision_id: crypto.randomUUID?.() ?? "", reason: [field("preset"), field("reason")].filter(Boolean).join(". ") },
+        body: { digest: card.dataset.digest, decision_id: decisionId(card, "deny"), reason: [field("preset"), field("reason")].filter(Boolean).join(". ") },
       };
     case "undo":
       return { address: `/api/approvals/${card.dataset.card}/undo`, body: {} };

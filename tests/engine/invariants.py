@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 
 from agents import audit
 from agents.engine.digests import digest_of
-from agents.models import TERMINAL_CALLS, Approval, ApprovalStatus, CallStatus, Pass, Run, RunStatus, ToolCall
+from agents.models import PARKED, TERMINAL_CALLS, Approval, ApprovalStatus, CallStatus, Pass, Run, RunStatus, ToolCall
 
 _BEYOND_DEADLINE = timedelta(seconds=45)
 _UNCLAIMED = timedelta(seconds=30)
@@ -61,6 +61,7 @@ def assert_invariants() -> None:
     broken = [f"{name}: {rows}" for name, sql in _FAULTS.items() if (rows := _rows(sql))]
     broken += _calls_without_a_row()
     broken += _foreign_digests()
+    broken += [f"I4: run {pk} is parked, though an approved call could start" for pk in _parked_but_startable()]
     broken += [f"I8: {pk} executes beyond its deadline" for pk in _executing_too_long()]
     broken += [f"I10: run {pk} is due and nobody claims it" for pk in _unclaimed()]
     broken += [f"I9: {slug}: {fault}" for slug, faults in audit.verify_all().items() for fault in faults]
@@ -92,6 +93,13 @@ def _foreign_digests() -> list[str]:
     consumed = Approval.objects.filter(status=ApprovalStatus.CONSUMED).select_related("tool_call")
     wrong = [card for card in consumed if digest_of(card.tool_call, card.preview) != card.digest]
     return [f"I2: call {card.tool_call_id} is not what its approval {card.pk} shows" for card in wrong]
+
+
+def _parked_but_startable() -> list[int]:
+    """Parked runs with an approved call whose grace has been over for so long that the sweeper must have seen it."""
+    seen = Now() - _UNCLAIMED
+    approved = Q(approvals__status=ApprovalStatus.APPROVED, approvals__start_after__lt=seen)
+    return list(Run.objects.filter(approved, status__in=PARKED).values_list("pk", flat=True).distinct())
 
 
 def _executing_too_long() -> list[int]:

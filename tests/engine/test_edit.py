@@ -1,11 +1,15 @@
 """Editing a card approves nothing: it makes the next card, because nobody has seen that effect yet."""
 
+from typing import Any
+
 import pytest
+from django.db import connection
 
 from agents import approvals
-from agents.models import Approval, ApprovalStatus, AuditEntry, CallStatus, RunStatus
+from agents.desk.panel import lines_of
+from agents.models import Approval, ApprovalStatus, AuditEntry, CallStatus, Event, RunStatus
 from agents.refusals import Conflict, Decided, Expired, Invalid, Stale
-from tests.engine.workshop import Workshop, again, asking, call, calls, expire_card, payloads, statuses
+from tests.engine.workshop import Workshop, again, asking, beside, call, calls, expire_card, payloads, statuses
 from tests.model_server import Answer, Call, ModelServer
 from tests.recorder import Recorder
 from tools.records.models import Record
@@ -74,6 +78,17 @@ class TestTheNextCard:
         assert refused.value.extra["decided_by"] == "acme-approver"
         assert workshop.cards(card.run) == [fresh]
 
+    def test_is_the_same_for_that_decision_even_after_it_was_executed(
+        self, workshop: Workshop, card: Approval, record: Record
+    ) -> None:
+        decision = approvals.Decision(digest=card.digest, decision_id="once")
+        params = {"record_id": record.pk, "to": "Two"}
+        fresh = approvals.edit(workshop.approver, card.pk, decision, params)
+        workshop.approve(fresh)
+        assert workshop.drive(card.run).status == RunStatus.SUCCEEDED
+        workshop.employee.grants.all().delete()
+        assert approvals.edit(workshop.approver, card.pk, decision, params).pk == fresh.pk
+
     def test_is_not_taken_away_by_undoing_the_old_one(self, workshop: Workshop, card: Approval, record: Record) -> None:
         workshop.edit(card, {"record_id": record.pk, "to": "Two"})
         with pytest.raises(Conflict):
@@ -87,6 +102,29 @@ class TestTheNextCard:
         assert workshop.drive(card.run).status == RunStatus.SUCCEEDED
         record.refresh_from_db()
         assert record.name == "Acme"
+
+    def test_is_never_drawn_with_the_params_of_the_old_one(
+        self, workshop: Workshop, card: Approval, record: Record
+    ) -> None:
+        """Somebody edits after the call was read for the panel and before its card is."""
+        line_of_card = list(Event.objects.filter(run=card.run_id, type="approval_requested"))
+        edited: list[Approval] = []
+
+        def edit() -> None:
+            edited.append(workshop.edit(card, {"record_id": record.pk, "to": "Two"}))
+
+        def meddle(execute: Any, sql: str, *others: Any) -> Any:
+            if sql.startswith("SELECT") and "agents_approval" in sql and not edited:
+                with beside(edit):
+                    pass
+            return execute(sql, *others)
+
+        with connection.execute_wrapper(meddle):
+            (line,) = lines_of(card.run_id, line_of_card)
+        assert f'data-digest="{edited[0].digest}"' in line.html
+        exact = line.html.partition("<pre>")[2].partition("</pre>")[0]
+        assert "Two" in exact
+        assert "One" not in exact
 
 
 class TestTheCall:

@@ -84,7 +84,7 @@ class TestPayloads:
             },
             "approval_decided": {"approval_id", "call_id", "status", "decided_by", "reason", "next_approval_id"},
             "run_waiting": {"approval_ids"},
-            "run_resumed": set(),
+            "run_resumed": {"by"},
             "run_finished": {"status", "exit_reason", "answer"},
         }  # fmt: skip
         assert set(event_types(run)) == set(promised)

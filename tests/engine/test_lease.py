@@ -1,10 +1,12 @@
 """One driver at a time: a run is claimed once, kept by heartbeats, and lost for good by who does not keep it."""
 
+import sqlite3
 import threading
+from contextlib import closing
 from datetime import timedelta
 
 import pytest
-from django.db import IntegrityError, InterfaceError, OperationalError
+from django.db import IntegrityError, InterfaceError, OperationalError, connection
 from django.db.models.functions import Now
 
 from agents.engine import lease
@@ -169,6 +171,15 @@ class TestWhoLostTheLease:
             assert again(run).status == RunStatus.QUEUED
             assert again(run).crash_count == 1
 
+    def test_to_a_lost_database_is_no_crash_but_to_one_that_refuses_is(self, workshop: Workshop) -> None:
+        """PostgreSQL ends the driver's own session; SQLite, which cannot be lost, refuses to write for another."""
+        run = workshop.submit()
+        with pytest.raises(OperationalError), lease.kept(claimed(run)):
+            _lose_session_or_be_refused()
+        run = again(run)
+        assert (run.status, run.crash_count) == (RunStatus.QUEUED, 0 if connection.vendor == "postgresql" else 1)
+        assert run.next_wake_at is not None, "whatever it was, it is not tried again at once"
+
     def test_to_errors_again_and_again_ends_as_an_internal_error(self, workshop: Workshop) -> None:
         run = workshop.submit()
         for _ in range(CRASHES):
@@ -224,3 +235,16 @@ class TestGivingOthersTheirTurn:
         run = again(run)
         assert (run.status, run.pass_number, run.crash_count) == (RunStatus.QUEUED, 0, 0)
         assert not passes(run)
+
+
+def _lose_session_or_be_refused() -> None:
+    """On SQLite: try to write, without any patience, while somebody else does."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+        return
+    with closing(sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)) as stranger:
+        stranger.execute("BEGIN IMMEDIATE")
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA busy_timeout = 0")
+            cursor.execute("UPDATE agents_run SET title = title")

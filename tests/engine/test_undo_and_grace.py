@@ -9,7 +9,18 @@ from agents import approvals
 from agents.models import Approval, ApprovalStatus, AuditEntry, CallStatus, RunStatus
 from agents.refusals import Conflict
 from agents.sweeper import sweep_once
-from tests.engine.workshop import Workshop, again, asking, call, calls, event_types, make_due, payloads, statuses
+from tests.engine.workshop import (
+    Workshop,
+    again,
+    asking,
+    call,
+    calls,
+    error_code,
+    event_types,
+    make_due,
+    payloads,
+    statuses,
+)
 from tests.recorder import Recorder
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -106,6 +117,18 @@ class TestUndo:
         assert workshop.undo(card) == workshop.undo(card)
         assert len(workshop.cards(card.run)) == 1
 
+    def test_is_refused_for_the_old_card_once_the_new_one_has_started(
+        self, workshop: Workshop, card: Approval, recorder: Recorder
+    ) -> None:
+        workshop.approve(card, grace_s=10, decision_id="first")
+        fresh = workshop.undo(card)
+        with pytest.raises(Conflict):
+            approvals.undo(workshop.approver, card.pk, "another")
+        workshop.approve(fresh)
+        assert workshop.drive(card.run).status == RunStatus.SUCCEEDED
+        with pytest.raises(Conflict):
+            workshop.undo(card)
+
     def test_is_for_the_one_who_decided(self, workshop: Workshop, card: Approval) -> None:
         workshop.approve(card, grace_s=10)
         with pytest.raises(Conflict):
@@ -150,6 +173,15 @@ class TestAnApprovalThatDidNotStartInTime:
         assert "could not be started in time" in fresh.why
         assert workshop.drive(card.run).status == RunStatus.WAITING
         assert not recorder.effects
+
+    def test_is_not_asked_again_if_the_call_may_not_run_any_more(self, workshop: Workshop, card: Approval) -> None:
+        workshop.approve(card)
+        workshop.employee.grants.all().delete()
+        Approval.objects.filter(pk=card.pk).update(start_after=Now() - timedelta(hours=1))
+        sweep_once()
+        assert not workshop.cards(card.run)
+        assert error_code(calls(card.run)[0]) == "NOT_PERMITTED"
+        assert workshop.drive(card.run).status == RunStatus.SUCCEEDED
 
     def test_is_asked_again_by_the_driver_that_comes_too_late(
         self, workshop: Workshop, card: Approval, recorder: Recorder

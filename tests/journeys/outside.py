@@ -76,6 +76,10 @@ class Outside:
         assert answer.status_code == status, f"{path}: {answer.status_code} {answer.text}"
         return answer.json()
 
+    def status_of(self, path: str, body: dict[str, Any]) -> int:
+        """How a POST is answered."""
+        return self._asked("POST", path, body).status_code
+
     def start(self, employee_id: int, task: str) -> int:
         """A new run; its id."""
         return int(self.post("/runs", {"employee_id": str(employee_id), "task": task}, status=201)["id"])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from agents.models import Approval, ApprovalStatus
+from tests.engine.workshop import asking, call
 from tests.journeys.awaiting import await_that
 from tests.journeys.office import Office, events_of, run_of
 from tests.journeys.outside import Outside, numbered
@@ -183,3 +186,18 @@ def test_a_message_is_heard_before_the_next_pass_and_an_ended_run_goes_on_with_i
     with operator.socket(run_id) as socket:
         heard = [socket.next()["type"] for _ in events_of(run_id)]
     assert heard.count("run_finished") == 2
+
+
+def test_of_fifty_simultaneous_approves_over_http_one_is_done(office: Office) -> None:
+    office.workshop.play(asking(call("probe.effect", name="pay")))
+    run = office.submit()
+    (card,) = office.await_cards(run.pk)
+    approver = office.outside("approver")
+    with ThreadPoolExecutor(50) as people:
+        sent = [
+            people.submit(approver.status_of, f"/approvals/{card.pk}/approve", {"digest": card.digest})
+            for _ in range(50)
+        ]
+    assert Counter(each.result() for each in sent) == {200: 1, 409: 49}
+    office.await_end(run.pk)
+    assert list(office.recorder.effects.values()) == [1]

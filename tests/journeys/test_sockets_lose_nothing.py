@@ -84,3 +84,22 @@ def test_a_socket_silent_for_7_s_is_still_open_and_then_hears(office: Office) ->
         office.recorder.release("gate")
         heard = socket.until("run_finished")
     assert [message["seq"] for message in numbered(heard)] == numbers_of(run_id)[-len(numbered(heard)) :]
+
+
+def test_bells_are_heard_again_when_redis_is_back(office: Office) -> None:
+    """By a socket that was open before, and by one that was opened while Redis was away."""
+    office.recorder.hold("gate")
+    office.workshop.play(asking(call("probe.gate", name="gate")))
+    operator = office.outside("operator")
+    run_ids = [operator.start(office.workshop.employee.pk, f"Wait at a gate {place}") for place in range(2)]
+    with operator.socket(run_ids[0]) as before:
+        before.until("tool_start")
+        office.await_bells(run_ids[0])
+        with office.installation.without_redis(), operator.socket(run_ids[1]) as meanwhile:
+            meanwhile.until("run_started")
+        office.await_bells(run_ids[0])
+        with operator.socket(run_ids[1]) as meanwhile:
+            office.await_bells(run_ids[1])
+            office.recorder.release("gate")
+            before.until("run_finished")
+            meanwhile.until("run_finished")

@@ -39,6 +39,12 @@ def until_true(condition: Callable[[], bool]) -> None:
         threading.Event().wait(0.002)
 
 
+@pytest.fixture(autouse=True)
+def _nobody_hangs() -> None:
+    """Threads that an earlier test gave up have come back."""
+    until_true(lambda: abandoned_threads() == 0)
+
+
 def test_calls_run_at_the_same_time() -> None:
     together = threading.Barrier(5)
 

@@ -33,6 +33,7 @@ def test_the_edited_card_waits_and_the_old_one_points_to_it(world: World) -> Non
     assert new["params"]["changes"]["phone"] == "+1 555 0199"
     assert new["preview"]["targets"][0]["after"]["phone"] == "+1 555 0199"
     assert new["digest"] != card.digest
+    assert old["params"] == change(world.records[0], "+1 555 0100"), "a card keeps what it showed"
     call = ToolCall.objects.get(pk=card.tool_call_id)
     assert call.status == CallStatus.AWAITING_APPROVAL
     assert call.model_params == change(world.records[0], "+1 555 0100")
