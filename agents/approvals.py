@@ -353,7 +353,7 @@ def _refuse_own(member: Membership, record: Recording) -> None:
 def demand_approver(member: Membership) -> None:
     """Raises Forbidden if the member may not decide."""
     if not member.may(Role.APPROVER):
-        raise Forbidden(f"a {member.role} may not decide")
+        raise Forbidden(f"{member.as_noun} may not decide")
 
 
 def _move_call(call: ToolCall, status: CallStatus) -> None:

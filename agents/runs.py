@@ -181,7 +181,7 @@ def _own(member: Membership, run_id: int) -> int:
 
 def _demand(member: Membership, role: Role, act: str) -> None:
     if not member.may(role):
-        raise Forbidden(f"a {member.role} may not {act}")
+        raise Forbidden(f"{member.as_noun} may not {act}")
 
 
 def _actor(member: Membership) -> str:

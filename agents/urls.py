@@ -23,4 +23,5 @@ urlpatterns = [
     path("approvals/<int:approval_id>/edit/", decisions.edit, name="edit"),
     path("approvals/<int:approval_id>/undo/", decisions.undo, name="undo"),
     path("approvals/<int:approval_id>/resolve/", decisions.resolve, name="resolve"),
+    path("<path:rest>/", home.nothing_here, name="nothing"),
 ]

@@ -29,7 +29,7 @@ LEVEL_REASONS = {
     Level.READ.value: "looks things up, changes nothing",
     Level.DRAFT.value: "prepares something, nothing leaves Gadget",
     Level.WRITE.value: "creates or changes things",
-    Level.DESTRUCTIVE.value: "deletes, or cannot be taken back",
+    Level.DESTRUCTIVE.value: "deletes, or changes much at once",
 }
 NOUNS = {"data": ("record", "records")}
 DENY_REASONS = (
@@ -96,6 +96,20 @@ class Card:
     def is_unknown(self) -> bool:
         """It is not known whether the call happened, and nobody has said so yet."""
         return self.approval.kind == ApprovalKind.UNKNOWN and self.approval.status == ApprovalStatus.PENDING
+
+    @property
+    def verdict(self) -> str:
+        """What a person decided, or what became of the card without a decision."""
+        decided = (ApprovalStatus.CONSUMED, ApprovalStatus.APPROVED)
+        return (
+            "Approved" if self.was_withdrawn or self.approval.status in decided else self.approval.get_status_display()
+        )
+
+    @property
+    def was_withdrawn(self) -> bool:
+        """It was approved, but something came between before its call started."""
+        ended = (ApprovalStatus.SUPERSEDED, ApprovalStatus.CANCELLED)
+        return self.approval.start_after is not None and self.approval.status in ended
 
     @property
     def is_destructive(self) -> bool:
@@ -217,7 +231,7 @@ def cards_of(approvals: Iterable[Approval], *, all_targets: bool = False) -> lis
     """
     wanted = list(approvals)
     earlier = _earlier_decisions([one for one in wanted if one.status == ApprovalStatus.PENDING])
-    passes = _words({(one.run_id, one.tool_call.pass_number) for one in wanted if one.status == ApprovalStatus.PENDING})
+    passes = _words({(one.run_id, one.tool_call.pass_number) for one in wanted})
     by_call: dict[int, list[Approval]] = {}
     of_calls = Approval.objects.filter(tool_call_id__in={one.tool_call_id for one in wanted}).order_by("sequence")
     for other in of_calls:

@@ -5,7 +5,7 @@ from typing import Any
 
 from agents.engine.gate import Workplace
 from agents.engine.toolbox import installed_toolbox
-from agents.models import Approval, Message, Pass, Run, ToolCall
+from agents.models import Approval, CallStatus, Message, Pass, Run, ToolCall
 from agents.providers.base import CallOutcome
 from agents.statements import Prepared
 
@@ -106,5 +106,5 @@ def _outcome(call: ToolCall, reasons: dict[int, str]) -> CallOutcome:
         success=bool(result.get("success")),
         data=result.get("data"),
         summary=result.get("summary", ""),
-        reason=decided or error.get("message", ""),
+        reason=decided if call.status == CallStatus.DENIED else decided or error.get("message", ""),
     )

@@ -222,7 +222,15 @@ def end(record: Recording, ending: Ending) -> None:
     run.problem = ending.problem or run.problem
     run.answer = ending.answer or answer_from_summaries(run, reason)
     run.finished_at = record.now
-    record.publish(EventType.RUN_FINISHED, status=str(status), exit_reason=str(reason), answer=run.answer)
+    record.publish(
+        EventType.RUN_FINISHED,
+        status=str(status),
+        exit_reason=str(reason),
+        answer=run.answer,
+        pass_number=run.pass_number,
+        input_tokens=run.input_tokens,
+        output_tokens=run.output_tokens,
+    )
 
 
 def _has_unknown(run: Run) -> bool:

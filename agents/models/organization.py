@@ -56,6 +56,11 @@ class Membership(models.Model):
     def __str__(self) -> str:
         return f"{self.user} in {self.organization} ({self.role})"
 
+    @property
+    def as_noun(self) -> str:
+        """`a viewer`, `an operator`."""
+        return f"{'an' if self.role[0] in 'aeiou' else 'a'} {self.role}"
+
     def may(self, needed: Role) -> bool:
         """True if this member's role includes the needed one."""
         return Role(self.role).includes(needed)

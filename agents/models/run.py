@@ -34,7 +34,7 @@ class ExitReason(models.TextChoices):
     CANCELLED = "cancelled", "Cancelled"
     DENIED_REPEATEDLY = "denied_repeatedly", "Denied repeatedly"
     BUDGET_EXHAUSTED = "budget_exhausted", "Budget used up"
-    PROVIDER_ERROR = "provider_error", "The model could not be reached"
+    PROVIDER_ERROR = "provider_error", "The model did not answer"
     DEADLINE = "deadline", "Took too long"
     CRASH_LOOP = "crash_loop", "Its worker died again and again"
     INTERNAL_ERROR = "internal_error", "Internal error"

@@ -38,6 +38,12 @@ def home(request: HttpRequest, member: Membership) -> HttpResponseBase:
     return redirect("run", run.pk)
 
 
+@page("GET")
+def nothing_here(_request: HttpRequest, _member: Membership, rest: str) -> HttpResponseBase:
+    """For addresses that are none of ours."""
+    raise NotFound(f"There is no page /{rest}/.")
+
+
 def _shown(request: HttpRequest, member: Membership, extra: dict[str, Any], status: int = 200) -> HttpResponse:
     employees = Employee.objects.filter(organization_id=member.organization_id, is_active=True)
     cards = Approval.objects.filter(organization_id=member.organization_id, status=ApprovalStatus.PENDING)

@@ -12,7 +12,6 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import Resolver404, resolve, reverse
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.views.decorators.http import require_http_methods
 
 from agents.membership import member_in_session, memberships_of
 from agents.models import Approval, ApprovalStatus, Membership, Role
@@ -40,15 +39,25 @@ def page(*methods: str) -> Callable[[View], View]:
             member = member_in_session(request.user, request.session)
             if member is None:
                 return render(request, "parts/homeless.html", status=403)
+            if request.method not in allowed:
+                return _only_for_forms(request, member, allowed)
             try:
                 _check_ids(kwargs)
                 return view(request, member, *args, **kwargs)
             except Refusal as refusal:
                 return refused(request, member, refusal)
 
-        return require_http_methods(allowed)(answered)
+        return answered
 
     return decorate
+
+
+def _only_for_forms(request: HttpRequest, member: Membership, allowed: list[str]) -> HttpResponse:
+    """An address that only takes what a form sends, opened as a page."""
+    answer = refused(request, member, Refusal("There is nothing to see at this address: it only takes decisions."))
+    answer.status_code = 405
+    answer["Allow"] = ", ".join(allowed)
+    return answer
 
 
 def framed(request: HttpRequest, member: Membership, template: str, context: dict[str, Any]) -> HttpResponse:

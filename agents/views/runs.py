@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import messages
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.middleware.csrf import get_token
@@ -63,10 +62,9 @@ def run_page(request: HttpRequest, member: Membership, run_id: int) -> HttpRespo
 
 
 @page("POST")
-def cancel(request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
+def cancel(_request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
     """Asks the run to end."""
     runs.cancel(member, run_id)
-    messages.info(request, "Cancelling.")
     return redirect("run", run_id)
 
 

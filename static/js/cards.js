@@ -27,21 +27,24 @@ function isInert(card) {
 }
 
 function clampsIn(card) {
-  return [...card.querySelectorAll(".sentence .clamp, .facts .clamp, .effect .clamp, .changed .clamp")];
+  return [...card.querySelectorAll(".clamp, .rest")].filter((part) => part.closest(".sentence, .facts, .effect, .changed"));
 }
 
 const oneSpaced = (text) => text.trim().split(/\s+/).join(" ");
 
-// At destructive level Approve stays off until every shortened value was opened once and the confirmation is typed.
+// Approve stays off while the edit form holds values that this card does not show. At destructive level it also stays
+// off until the whole list and every shortened value were opened once, and the confirmation is typed.
 function showApprove(card) {
-  const hasUnread = clampsIn(card).some((clamp) => !("read" in clamp.dataset));
+  const hasUnread = isGuarded(card) && clampsIn(card).some((clamp) => !("read" in clamp.dataset));
   const confirm = card.querySelector("[data-confirm]");
   const isConfirmed = !confirm || oneSpaced(confirm.value) === oneSpaced(confirm.dataset.confirm);
-  card.querySelector(".approve-button").disabled = hasUnread || !isConfirmed;
+  const isEdited = "edited" in card.dataset;
+  card.querySelector(".approve-button").disabled = hasUnread || !isConfirmed || isEdited;
   card.querySelector("[data-unread]").hidden = !hasUnread;
+  card.querySelector("[data-unsent]").hidden = !isEdited;
 }
 
-const isGuarded = (card) => card.classList.contains("level-destructive") && card.querySelector(".approve-button");
+const isGuarded = (card) => card.classList.contains("level-destructive");
 
 function guardApprove(card) {
   for (const clamp of clampsIn(card)) {
@@ -54,12 +57,29 @@ function guardApprove(card) {
   showApprove(card);
 }
 
+// Values typed into the edit form are on no card yet; closing the form takes them back.
+function watchEdit(card) {
+  const edit = card.querySelector("details.edit");
+  edit?.addEventListener("input", () => {
+    card.dataset.edited = "";
+    showApprove(card);
+  });
+  edit?.addEventListener("toggle", () => {
+    if (!edit.open && "edited" in card.dataset) {
+      edit.querySelector("form").reset();
+      delete card.dataset.edited;
+      showApprove(card);
+    }
+  });
+}
+
 export function prepareCards() {
   noteMoves();
   for (const card of document.querySelectorAll("[data-card]:not([data-prepared])")) {
     card.dataset.prepared = "";
-    if (isGuarded(card)) {
+    if (card.querySelector(".approve-button")) {
       guardApprove(card);
+      watchEdit(card);
     }
     for (const form of card.querySelectorAll("[data-only-user]")) {
       form.hidden = form.dataset.onlyUser !== document.body.dataset.user;
@@ -88,7 +108,7 @@ function unlock(card) {
   for (const control of card.querySelectorAll(".decide :is(button, input, select, textarea)")) {
     control.disabled = false;
   }
-  if (isGuarded(card)) {
+  if (card.querySelector(".approve-button")) {
     showApprove(card);
   }
 }
@@ -177,6 +197,7 @@ async function decide(form, card, submitter) {
     return;
   }
   if (response.ok) {
+    document.querySelectorAll(".notice").forEach((notice) => notice.remove());
     await showCardNow(card, form.dataset.action === "undo");
     return;
   }
@@ -205,7 +226,12 @@ document.addEventListener("submit", (event) => {
   if (!card || !form.dataset.action) {
     return;
   }
-  if (isInert(card) || card.hasAttribute("data-locked")) {
+  if (isInert(card)) {
+    event.preventDefault();
+    say(card, "This card has only just come here. Look at it, and press again.");
+    return;
+  }
+  if (card.hasAttribute("data-locked")) {
     event.preventDefault();
     return;
   }

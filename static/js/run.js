@@ -31,13 +31,14 @@ const NAME_OF = {
   cancelled: "Cancelled",
 };
 
-function showStatus(status) {
+function showStatus(status, reason) {
   run.dataset.runStatus = status;
   const badge = run.querySelector("[data-badge]");
   badge.textContent = NAME_OF[status] ?? status;
   badge.className = `badge status-${status}`;
   for (const part of run.querySelectorAll("[data-when]")) {
-    part.hidden = !part.dataset.when.split(" ").includes(status);
+    const when = part.dataset.when.split(" ");
+    part.hidden = !when.includes(status) && !when.includes(`${status}:${reason}`);
   }
 }
 
@@ -89,7 +90,10 @@ function showEvent(message) {
   }
   const status = message.type === "run_finished" ? message.payload.status : STATUS_OF[message.type];
   if (status) {
-    showStatus(status);
+    showStatus(status, message.payload.exit_reason);
+  }
+  if (message.type === "run_finished") {
+    panel.querySelectorAll(".streaming").forEach((unfinished) => unfinished.remove());
   }
 }
 
@@ -105,7 +109,12 @@ function beginPass(pass) {
   }
 }
 
+const ENDED = new Set(["succeeded", "failed", "cancelled"]);
+
 function showText({ pass_number: pass, text }) {
+  if (ENDED.has(run.dataset.runStatus)) {
+    return;
+  }
   const slot = `text-${pass}`;
   let line = inSlot(slot);
   if (!inSlot(`pass-${pass}`)) {

@@ -36,9 +36,10 @@ class TestMaxPasses:
         assert run.answer == "That is what I have."
         assert [each.closing for each in passes(run)] == [False, False, True]
         assert [line["pass_number"] for line in payloads(run, "pass_started")] == [1, 2, 3]
-        assert payloads(run, "run_finished") == [
-            {"status": "succeeded", "exit_reason": "max_passes", "answer": "That is what I have."}
-        ]
+        (finished,) = payloads(run, "run_finished")
+        assert (finished["status"], finished["exit_reason"]) == ("succeeded", "max_passes")
+        assert (finished["answer"], finished["pass_number"]) == ("That is what I have.", 3)
+        assert (finished["input_tokens"], finished["output_tokens"]) == (run.input_tokens, run.output_tokens)
 
     def test_asks_the_closing_pass_without_tools(self, workshop: Workshop, model: ModelServer) -> None:
         workshop.allow_passes(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -125,6 +126,23 @@ def test_an_edited_card_is_a_new_card_and_approves_nothing(office: Office, visit
     assert status(record) == "pending"
 
 
+def test_approve_stays_off_while_the_form_holds_what_the_card_does_not_show(office: Office, visit: Visit) -> None:
+    run, (card,) = waiting(office, update(office.workshop.record()))
+    visitor = visit("approver")
+    visitor.open_run(run.pk)
+    shown = visitor.card(card.pk)
+    approve = shown.locator(".approve-button")
+    expect(approve).to_be_enabled()
+    shown.get_by_text("Edit…").click()
+    shown.locator("textarea[name='param.changes']").fill('{"status": "pending"}')
+    expect(approve).to_be_disabled()
+    expect(shown.locator("[data-unsent]")).to_be_visible()
+    shown.get_by_text("Edit…").click()
+    expect(approve).to_be_enabled()
+    shown.get_by_text("Edit…").click()
+    expect(shown.locator("textarea[name='param.changes']")).to_have_value(re.compile("inactive"))
+
+
 def test_wrong_values_in_the_form_are_named_and_the_card_stays(office: Office, visit: Visit) -> None:
     record = office.workshop.record()
     _, (card,) = waiting(office, update(record))
@@ -156,6 +174,9 @@ class TestDestructive:
             confirm.fill(typed)
             expect(approve).to_be_disabled()
         confirm.fill(" 7 ")
+        expect(approve).to_be_disabled()
+        shown.get_by_text("show all 7").click()
+        expect(shown.locator(".rest").get_by_text("Lead 6").first).to_be_visible()
         expect(approve).to_be_enabled()
         visitor.approve(shown)
         expect(visitor.card(card.pk)).to_contain_text("Approved by")

@@ -116,7 +116,7 @@ def test_a_lasting_fault_ends_the_run_with_its_reason(office: Office, visit: Vis
             assert (end["status"], end["exit_reason"]) == ("failed", "provider_error")
             assert "Added" in run.answer or "3" in run.answer, "what was done before is told"
             visitor.open_run(run.pk)
-            expect(visitor.page.locator(".finished")).to_contain_text("provider error")
+            expect(visitor.page.locator(".finished")).to_contain_text("Provider error")
             expect(visitor.page.locator(".finished")).to_contain_text(why)
 
 

@@ -85,7 +85,8 @@ def test_a_card_is_edited_undone_and_confirmed(office: Office, visit: Callable[.
 
 
 def test_a_run_is_cancelled_told_more_and_continued(office: Office, visit: Callable[..., Visitor]) -> None:
-    office.workshop.play(answer="Here I am.")
+    office.workshop.allow_passes(1)
+    office.workshop.play(asking(call("probe.sleep", ms=0)), answer="Here I am.")
     visitor = visit("operator", scripts=False)
     run_id = visitor.start("Dana", "Say something")
     office.await_end(run_id)
@@ -103,8 +104,9 @@ def test_a_run_is_cancelled_told_more_and_continued(office: Office, visit: Calla
     waiting = visitor.start("Dana", "Wait at a gate")
     office.recorder.await_arrival("gate")
     visitor.open_run(waiting)
+    visitor.page.get_by_text("Cancel…").click()
     visitor.page.get_by_role("button", name="Cancel the run").click()
-    expect(visitor.page.locator(".notice")).to_have_text("Cancelling.")
+    expect(visitor.page.locator("#panel")).to_contain_text("asked to cancel")
     office.recorder.release("gate")
     assert office.await_end(waiting).status == "cancelled"
     visitor.open_run(waiting)

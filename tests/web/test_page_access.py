@@ -12,7 +12,7 @@ from tests.web.world import World, make_world, nobody
 
 pytestmark = pytest.mark.django_db
 
-READ = ("home", "employees", "runs", "run", "approvals", "approval", "card")
+READ = ("home", "employees", "runs", "run", "approvals", "approval", "card", "nothing")
 ACTS = ("switch-organization", "cancel", "message", "continue", "approve", "deny", "edit", "undo", "resolve")
 OPEN = ("login", "logout")
 OF_ROLES = {"cancel": "operator", "message": "operator", "continue": "operator"} | dict.fromkeys(
@@ -28,7 +28,9 @@ def world() -> World:
 def address_of(world: World, name: str) -> str:
     card = world.card()
     routes = {pattern.name: str(pattern.pattern) for pattern in urlpatterns}
-    return "/" + routes[name].replace("<int:run_id>", str(card.run_id)).replace("<int:approval_id>", str(card.pk))
+    return "/" + routes[name].replace("<int:run_id>", str(card.run_id)).replace(
+        "<int:approval_id>", str(card.pk)
+    ).replace("<path:rest>", "no/such/page")
 
 
 def test_every_address_is_judged_here() -> None:

@@ -58,12 +58,17 @@ def import_csv(file: BinaryIO, organization_id: int, actor: str = "CSV import") 
                 continue
             key = (fields["name"], fields.get("domain", ""))
             if key in known:
-                bad_rows.append((line, f"a record {fields['name']!r} with this domain is there already"))
+                bad_rows.append((line, _twin(fields)))
                 continue
             known.add(key)
             good.append(Record(organization_id=organization_id, **fields))
         _create(good, actor)
     return ImportReport(len(good), bad_rows)
+
+
+def _twin(fields: dict[str, Any]) -> str:
+    about = f"the domain {fields['domain']!r}" if fields.get("domain") else "no domain"
+    return f"a record {fields['name']!r} with {about} is there already"
 
 
 def _text_of(file: BinaryIO) -> str:
@@ -114,7 +119,9 @@ def _header(cells: list[str]) -> list[str]:
 def _by_column(header: list[str], cells: list[str]) -> dict[str, str] | str:
     if len(cells) > len(header):
         return f"{len(cells)} cells, but the first line names {len(header)} columns"
-    return dict(zip(header, cells, strict=False))
+    if len(cells) < len(header):
+        return f"only {len(cells)} of {len(header)} cells; empty ones need their commas too"
+    return dict(zip(header, cells, strict=True))
 
 
 def _fields_of(row: dict[str, str]) -> dict[str, Any]:
