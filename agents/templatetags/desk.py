@@ -18,6 +18,12 @@ from agents.desk.markdown import render_markdown
 register = template.Library()
 
 
+@register.simple_tag
+def icon(name: str) -> SafeString:
+    """A symbol of `parts/icons.svg`, which every page holds once; the word beside it says the same."""
+    return format_html('<svg class="icon" aria-hidden="true"><use href="#i-{}"/></svg>', name)
+
+
 @register.filter
 def visible(value: object) -> SafeString:
     """Text in one line, hidden characters as tokens; the filter for everything that others wrote."""
