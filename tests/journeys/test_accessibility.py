@@ -1,0 +1,74 @@
+"""Every page, light and dark, is free of what axe knows to keep people out (WCAG 2.2 A and AA)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Literal
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page
+
+from agents.urls import urlpatterns
+from tests.engine.workshop import asking, call
+from tests.journeys.office import Office
+from tests.journeys.visitor import Visitor
+from tests.web.test_page_access import READ
+
+pytestmark = pytest.mark.once
+
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"], "resultTypes": ["violations"]}
+PAGES = frozenset(READ) - {"card", "nothing"}  # a fragment, and a page that is not there
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+
+
+def faults_of(page: Page, where: str) -> Iterator[str]:
+    for violation in Axe().run(page, options=RULES).response["violations"]:
+        for node in violation["nodes"][:3]:
+            yield f"{where}: {violation['id']}: {node['target']}: {node['failureSummary'][:300]}"
+
+
+@pytest.fixture
+def places(office: Office) -> dict[str, str]:
+    """An office in which something waits, something has ended and something was drafted; the addresses to look at."""
+    record = office.workshop.record()
+    update = call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})
+    search = call("data.searchRecords", region="EU")
+    office.workshop.play(asking(search, update, call("data.bulkDelete", record_ids=[str(record.pk)]), text="I look."))
+    waiting = office.submit()
+    card, _ = office.await_cards(waiting.pk, 2)
+    office.workshop.play(asking(search), answer="# Done\n\n- one\n- two")
+    ended = office.submit("Look again")
+    office.await_end(ended.pk)
+    known = {"run_id": waiting.pk, "approval_id": card.pk, "employee_id": office.workshop.employee.pk}
+    known["record_id"] = record.pk
+    return {
+        "a run that has ended": f"/runs/{ended.pk}/",
+        "the inbox' history": "/approvals/?history=1",
+        "login": "/login/",
+        **{str(one.name): "/" + _filled(str(one.pattern), known) for one in urlpatterns if one.name in PAGES},
+    }
+
+
+def _filled(route: str, known: dict[str, int]) -> str:
+    for name, value in known.items():
+        route = route.replace(f"<int:{name}>", str(value))
+    return route
+
+
+def test_no_page_keeps_anybody_out(office: Office, visit: Callable[..., Visitor], places: dict[str, str]) -> None:
+    faults: list[str] = []
+    looked_at = 0
+    visitor = visit("admin")
+    for name, path in places.items():
+        if "<" in path:
+            continue
+        for scheme in SCHEMES:
+            visitor.page.emulate_media(color_scheme=scheme)
+            answer = visitor.page.goto(path)
+            if answer is None or not answer.ok or "text/html" not in answer.headers.get("content-type", ""):
+                break
+            looked_at += 1
+            faults += faults_of(visitor.page, f"{name} ({scheme})")
+    assert looked_at >= 2 * 10
+    assert not faults, "\n".join(faults)
