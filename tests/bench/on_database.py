@@ -24,7 +24,7 @@ from django.core.management import call_command  # noqa: E402
 from django.db import connection  # noqa: E402
 
 from tests import services  # noqa: E402
-from tests.bench import arrival, crowd, decisions, history, passes  # noqa: E402
+from tests.bench import arrival, crowd, decisions, history, pages, passes  # noqa: E402
 from tests.bench.figures import Figure, say  # noqa: E402
 from tests.engine.invariants import assert_invariants  # noqa: E402
 from tests.probes import RECORDER_VARIABLE  # noqa: E402
@@ -64,6 +64,8 @@ def main() -> None:
     try:
         _measure(results, options.repeats, options.only)
         assert_invariants()
+        if options.only in ("", "pages") and connection.vendor == "postgresql":
+            results.add(pages.pages(options.repeats))  # last, because its rows are copies that no engine has made
     finally:
         redis.stop()
     anatomy = asdict(results.anatomy) if results.anatomy else None
