@@ -5,14 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from unfold.decorators import action
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextareaWidget, UnfoldAdminURLInputWidget
 
+from agents.engine.passes import config_of
 from agents.models import ModelProvider, ProviderKind
+from agents.providers.base import ProviderError
+from agents.providers.choice import provider_for
 from agents.providers.scripts import validate_script
 
 from .configuration import ConfigurationAdmin
 from .scope import ScopedRelatedFilter
+
+PATIENCE_S = 10.0
 
 
 class ProviderForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -83,6 +91,22 @@ class ProviderAdmin(ConfigurationAdmin):
         ("Model", {"fields": ("base_url", "has_key", "new_key", "forget_key", "timeout_s")}),
         ("Script", {"fields": ("script",)}),
     )
+
+    actions_detail = ("test_connection",)
+
+    @action(description="Test the connection", url_path="test-connection")  # type: ignore[untyped-decorator]
+    def test_connection(self, request: HttpRequest, object_id: int) -> HttpResponse:
+        """Asks the saved provider for something that costs nothing, and says what is wrong."""
+        provider = self.get_object(request, str(object_id))
+        if provider is None or not self.has_change_permission(request, provider):
+            raise Http404
+        try:
+            provider_for(config_of(provider, PATIENCE_S)).check()
+        except ProviderError as error:
+            messages.error(request, f"{provider.name} does not work: {error.message}")
+        else:
+            messages.success(request, f"{provider.name} answers.")
+        return redirect("admin:agents_modelprovider_change", provider.pk)
 
     @admin.display(description="Key", boolean=True)
     def has_key(self, provider: ModelProvider) -> bool:

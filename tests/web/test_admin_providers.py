@@ -1,10 +1,13 @@
 """A provider's key goes in and never comes out; a script is checked before it is kept."""
 
+import html
+
 import pytest
 from django.db import connection
 from django.test import Client
 
 from agents.models import AuditEntry, ModelProvider, ProviderKind
+from tests.model_server import ModelServer
 from tests.web.admin_rows import address, faults, filled_form, make_admin_world
 from tests.web.world import World
 
@@ -94,3 +97,27 @@ def test_a_faulty_script_is_refused(world: World, admin: Client, script: str) ->
     sent = {"organization": world.acme.pk, "name": "S", "kind": "scripted", "script": script, "timeout_s": 60}
     assert "script" in faults(admin.post(address(ModelProvider, "add"), sent))
     assert admin.post(address(ModelProvider, "add"), {**sent, "script": SCRIPT}).status_code == 302
+
+
+class TestTheConnection:
+    def test_is_tried_and_told(self, admin: Client, provider: ModelProvider) -> None:
+        with ModelServer() as server:
+            ModelProvider.objects.filter(pk=provider.pk).update(base_url=server.url)
+            assert "Real answers." in tried(admin, provider)
+        assert "Real does not work" in tried(admin, provider)
+
+    def test_says_what_is_wrong_with_a_script(self, admin: Client, provider: ModelProvider) -> None:
+        ModelProvider.objects.filter(pk=provider.pk).update(kind=ProviderKind.SCRIPTED, script="nonsense: [")
+        assert "Real does not work" in tried(admin, provider)
+
+    def test_is_nobody_elses_business(self, world: World, provider: ModelProvider) -> None:
+        address = f"/admin/agents/modelprovider/{provider.pk}/test-connection/"
+        assert world.client("outsider").get(address).status_code in (302, 403, 404)
+        assert not AuditEntry.objects.exists()
+
+
+def tried(admin: Client, provider: ModelProvider) -> str:
+    """What the admin is told after the test."""
+    answer = admin.get(f"/admin/agents/modelprovider/{provider.pk}/test-connection/", follow=True)
+    assert answer.status_code == 200
+    return html.unescape(answer.content.decode())
