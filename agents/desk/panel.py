@@ -267,7 +267,8 @@ def _about_call(event: Event, facts: _Facts) -> dict[str, Any]:
         "icon_name": icon_of(call.tool),
         "level_icon": ICONS[call.level],
         "mark": MARKS.get(call.status) or Mark("mark bad", "x", call.get_status_display()),
-        "params": params_html(call.params) if call.params else "",
+        "params": params_html(call.params),
+        "asked_params": params_html(call.model_params) if call.model_params is not None else "",
     }
     if event.type in FIRST_OF_CALLS and call.index == 0:
         about["figures"] = facts.figures.get(call.pass_number)

@@ -51,6 +51,8 @@ def data_html(data: Any, most: int = MOST_ROWS) -> SafeString:
 
 def params_html(params: dict[str, Any]) -> SafeString:
     """Params by name, one row each."""
+    if not params:
+        return SafeString("<p>none</p>")
     rows = "".join(
         f'<tr><th scope="row">{visible(name, keep="")}</th><td>{_cell(value)}</td></tr>'
         for name, value in params.items()

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase
 
-from agents.desk.cards import tool_of
+from agents.desk.cards import ICONS, tool_of
 from agents.desk.tree import data_html, params_html
 from agents.models import Membership, ToolCall
 from agents.refusals import NotFound
@@ -34,7 +34,9 @@ def one_call(request: HttpRequest, member: Membership, run_id: int, call_id: int
         "text": text[:LONGEST_TEXT],
         "is_cut": len(text) > LONGEST_TEXT,
         "data": data_html(data, MOST_ROWS) if data is not None else "",
-        "params": params_html(call.params) if call.params else "",
+        "params": params_html(call.params),
+        "asked_params": params_html(call.model_params) if call.model_params is not None else "",
+        "level_icon": ICONS[call.level],
         "place": "runs",
     }
     return framed(request, member, "runs/call.html", context)

@@ -16,6 +16,7 @@ from tests.web.world import DELETE, World, change, make_world, nobody
 pytestmark = pytest.mark.django_db
 
 TOKEN = "csrfmiddlewaretoken"
+ENDS = {"changed": 'class="facts"', "effect": 'class="why"'}
 
 
 @pytest.fixture
@@ -34,8 +35,8 @@ def card_page(world: World, card: Approval, username: str = "approver") -> str:
 
 
 def section(html: str, name: str) -> str:
-    """The section of the card with this class."""
-    return html.split(f'<section class="{name}"')[1].split("</section>", maxsplit=1)[0]
+    """The part of the card with this class, up to the next part."""
+    return html.split(f'<div class="{name}">')[1].split(ENDS[name], maxsplit=1)[0]
 
 
 def input_of(html: str, name: str) -> str:
