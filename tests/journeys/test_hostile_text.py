@@ -34,7 +34,8 @@ TEXT = f"{HIDDEN} {' '.join(EVIL)}"
 # What nobody may bring into a page. Only markdown may link elsewhere, and such a link tells nothing of this page.
 INJECTED = """() => ({
   hacked: window.hacked ?? null,
-  elements: [...document.querySelectorAll("img, svg:not(.icon, .icons, .chart, .strip), iframe, object, embed, style, base, video, meta[http-equiv]")]
+  elements: [...document.querySelectorAll(
+    "img, svg:not(.icon, .icons, .chart, .strip svg), iframe, object, embed, style, base, video, meta[http-equiv]")]
     .map((element) => element.outerHTML),
   scripts: [...document.scripts].filter((script) => !script.src.startsWith(location.origin + "/static/")).length,
   handlers: [...document.querySelectorAll("*")].filter((element) =>
