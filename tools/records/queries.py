@@ -39,12 +39,11 @@ def matching(organization_id: int, filters: RecordFilters) -> QuerySet[Record]:
     if filters.max_score is not None:
         found = found.filter(score__lte=filters.max_score)
     for word in (filters.text or "").split():
-        found = found.filter(mentions(word))
+        found = found.filter(_mentions(word))
     return found
 
 
-def mentions(word: str) -> Q:
-    """The word appears in one of the fields that people search."""
+def _mentions(word: str) -> Q:
     fields = ("name", "email", "domain", "notes", "category")
     return Q(*((f"{field}__icontains", word) for field in fields), _connector=Q.OR)
 
