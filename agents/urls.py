@@ -2,7 +2,22 @@
 
 from django.urls import path
 
-from .views import account, approvals, decisions, employees, home, runs
+from .views import (
+    account,
+    approvals,
+    audit,
+    calls,
+    decisions,
+    drafts,
+    employees,
+    home,
+    joining,
+    records,
+    runs,
+    tools,
+    transcripts,
+    users,
+)
 
 urlpatterns = [
     path("", home.home, name="home"),
@@ -10,8 +25,26 @@ urlpatterns = [
     path("logout/", account.logout_page, name="logout"),
     path("switch-organization/", account.switch, name="switch-organization"),
     path("employees/", employees.all_employees, name="employees"),
+    path("employees/<int:employee_id>/", employees.one_employee, name="employee"),
+    path("tools/", tools.catalog, name="tools"),
+    path("audit/", audit.all_entries, name="audit"),
+    path("audit/export/", audit.export, name="audit-export"),
+    path("audit/verify/", audit.verify, name="audit-verify"),
+    path("users/", users.all_users, name="users"),
+    path("users/invite/", users.invite, name="invite"),
+    path("users/invitations/<int:invitation_id>/revoke/", users.revoke_invitation, name="revoke-invitation"),
+    path("users/<int:membership_id>/role/", users.change_role, name="change-role"),
+    path("users/<int:membership_id>/remove/", users.remove_member, name="remove-member"),
+    path("users/<int:membership_id>/password/", users.password_link, name="password-link"),
+    path("join/<str:secret>/", joining.join_link, name="join-link"),
+    path("join/", joining.join, name="join"),
+    path("new-password/<str:secret>/", joining.new_password_link, name="new-password-link"),
+    path("new-password/", joining.new_password, name="new-password"),
     path("runs/", runs.all_runs, name="runs"),
     path("runs/<int:run_id>/", runs.run_page, name="run"),
+    path("runs/<int:run_id>/calls/<int:call_id>/", calls.one_call, name="call"),
+    path("runs/<int:run_id>/transcript.md", transcripts.as_markdown, name="transcript-markdown"),
+    path("runs/<int:run_id>/transcript.json", transcripts.as_json, name="transcript-json"),
     path("runs/<int:run_id>/cancel/", runs.cancel, name="cancel"),
     path("runs/<int:run_id>/message/", runs.add_message, name="message"),
     path("runs/<int:run_id>/continue/", runs.continue_run, name="continue"),
@@ -23,5 +56,12 @@ urlpatterns = [
     path("approvals/<int:approval_id>/edit/", decisions.edit, name="edit"),
     path("approvals/<int:approval_id>/undo/", decisions.undo, name="undo"),
     path("approvals/<int:approval_id>/resolve/", decisions.resolve, name="resolve"),
+    path("records/", records.all_records, name="records"),
+    path("records/<int:record_id>/", records.one_record, name="record"),
+    path("records/import/", records.import_records, name="records-import"),
+    path("records/export.csv", records.export_records, name="records-export"),
+    path("drafts/", drafts.all_drafts, name="drafts"),
+    path("drafts/<int:draft_id>/", drafts.one_draft, name="draft"),
+    path("drafts/<int:draft_id>/draft.md", drafts.download, name="draft-download"),
     path("<path:rest>/", home.nothing_here, name="nothing"),
 ]

@@ -86,7 +86,9 @@ def _take_all(browser: Browser, url: str, run: Run, look: tuple[str, ViewportSiz
     page.get_by_role("button", name="Log in").click()
     page.wait_for_url(f"{url}/")
     pages = {"/": "start", "/runs/": "runs", f"/runs/{run.pk}/": "run", "/approvals/": "approvals"}
-    for path, title in {**pages, "/employees/": "employees"}.items():
+    pages |= {"/employees/": "employees", f"/employees/{run.employee_id}/": "employee"}
+    pages |= {"/tools/": "tools", "/users/": "users", "/records/": "records", "/drafts/": "drafts"}
+    for path, title in pages.items():
         _take(page, path, f"{title}-{name}")
     context.close()
 

@@ -21,7 +21,7 @@ LAYERS = {
         ("api", "views", "consumers", "admin", "checks", "apps", "templatetags"),
         ("desk",),
         ("jobs", "sweeper"),
-        ("runs", "approvals", "resolutions", "standing_grants"),
+        ("runs", "approvals", "resolutions", "standing_grants", "invitations", "members"),
         ("engine",),
         ("providers",),
         ("events", "audit"),

@@ -14,17 +14,12 @@ from django.db.models import Model
 from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
-from agents.models import Membership, Organization, Role
+from agents.members import let_into_admin
+from agents.models import Membership, Organization
 
 from .configuration import ConfigurationAdmin
 from .fields import LinesField
 from .scope import ScopedRelatedFilter, person
-
-
-def let_into_admin(user: User) -> None:
-    """Whoever is admin of an organisation, or superuser, may log in to the admin; nobody else."""
-    admitted = user.is_superuser or user.memberships.filter(role=Role.ADMIN).exists()
-    User.objects.filter(pk=user.pk).exclude(is_staff=admitted).update(is_staff=admitted)
 
 
 class OrganizationForm(forms.ModelForm):  # type: ignore[type-arg]

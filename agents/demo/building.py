@@ -9,7 +9,7 @@ from django.db import transaction
 
 from agents import audit
 from agents.admin.employees import set_grants
-from agents.admin.organizations import let_into_admin
+from agents.members import let_into_admin
 from agents.models import Employee, Membership, ModelProvider, Organization, ProviderKind, Role
 from tools.records.changes import Author, create_record
 from tools.records.demo_companies import add_demo_companies

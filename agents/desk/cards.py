@@ -17,8 +17,10 @@ from agents.models import Approval, ApprovalKind, ApprovalStatus, Pass, Run, Too
 from agents.models.tool_call import CARDED_LEVELS
 from tools.contract import Level, Tool
 
-from .fields import Field, fields_of
-from .safe_text import as_text, own_words
+from .differences import Change, differences
+from .edit_form import fields_of
+from .fields import Field, Typed
+from .safe_text import own_words
 
 FIRST_TARGETS = 5
 MOST_EARLIER = 5
@@ -31,6 +33,14 @@ LEVEL_REASONS = {
     Level.WRITE.value: "creates or changes things",
     Level.DESTRUCTIVE.value: "deletes, or changes much at once",
 }
+ICONS = {
+    Level.READ.value: "eye",
+    Level.DRAFT.value: "file-pen",
+    Level.WRITE.value: "pencil-line",
+    Level.DESTRUCTIVE.value: "triangle-alert",
+}
+VERDICT_ICONS = {"Approved": "circle-check", "Denied": "circle-x", "Expired": "hourglass", "Replaced": "rotate-ccw"}
+LONGEST_OBJECT = 40
 NOUNS = {"data": ("record", "records")}
 DENY_REASONS = (
     "Wrong target",
@@ -39,19 +49,6 @@ DENY_REASONS = (
     "Not now",
     "Explain first why this is needed",
 )
-
-
-@dataclass(frozen=True)
-class Change:
-    """One field of a target; `before` and `after` are JSON values, None where there is none."""
-
-    name: str
-    before: Any
-    after: Any
-
-    @property
-    def differs(self) -> bool:
-        return bool(self.before != self.after)
 
 
 @dataclass(frozen=True)
@@ -72,7 +69,7 @@ class Card:
         previous: the card of the same call that this one replaces.
         successor: the newest card of the same call, if this one was replaced.
         all_targets: every affected thing, not only the first 250.
-        values, problems: what a person typed into the edit form and what is wrong with it, by field name.
+        typed: what a person typed into the edit form, and what is wrong with it.
     """
 
     approval: Approval
@@ -84,8 +81,7 @@ class Card:
     previous: Approval | None = None
     successor: Approval | None = None
     all_targets: bool = False
-    values: dict[str, str] = field(default_factory=dict)
-    problems: dict[str, str] = field(default_factory=dict)
+    typed: Typed = field(default_factory=Typed)
     now: datetime = field(default_factory=timezone.now)
 
     @property
@@ -106,6 +102,10 @@ class Card:
         )
 
     @property
+    def verdict_icon(self) -> str:
+        return VERDICT_ICONS.get(self.verdict, "ban")
+
+    @property
     def was_withdrawn(self) -> bool:
         """It was approved, but something came between before its call started."""
         ended = (ApprovalStatus.SUPERSEDED, ApprovalStatus.CANCELLED)
@@ -117,7 +117,8 @@ class Card:
 
     @property
     def icon(self) -> str:
-        return "⚠" if self.is_destructive else "✎"
+        """The symbol of the card's level."""
+        return ICONS.get(self.approval.level, "circle-question-mark")
 
     @property
     def level_reason(self) -> str:
@@ -141,26 +142,58 @@ class Card:
 
     @cached_property
     def first_targets(self) -> list[TargetView]:
-        return [_target(target) for target in self.preview.get("targets", [])[:FIRST_TARGETS]]
+        return [self._view(target) for target in self._targets[:FIRST_TARGETS]]
 
     @cached_property
     def more_targets(self) -> list[TargetView]:
         last = None if self.all_targets else MOST_TARGETS
-        return [_target(target) for target in self.preview.get("targets", [])[FIRST_TARGETS:last]]
+        return [self._view(target) for target in self._targets[FIRST_TARGETS:last]]
 
     @cached_property
     def side(self) -> str:
         """`gone` or `made` when every target is only deleted or only created: then each is one row; else empty."""
-        targets = self.preview.get("targets", [])
-        if all(target.get("before") and not target.get("after") for target in targets):
+        if all(target.get("before") and not target.get("after") for target in self._targets):
             return "gone"
-        return "made" if all(target.get("after") and not target.get("before") for target in targets) else ""
+        return "made" if all(target.get("after") and not target.get("before") for target in self._targets) else ""
+
+    @cached_property
+    def shared(self) -> list[Change]:
+        """What is the same in each of several targets: it is said once, above them."""
+        if len(self._targets) < 2:
+            return []
+        first, *others = self._targets
+        return [one for one in _changes(first) if all(_has(target, one) for target in others)]
 
     @cached_property
     def columns(self) -> list[str]:
         """The fields of all targets, for the table with one row each."""
         targets = self.first_targets + self.more_targets
         return list(dict.fromkeys(change.name for target in targets for change in target.changes))
+
+    @property
+    def _targets(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.preview.get("targets", [])
+        return found
+
+    @cached_property
+    def _said_above(self) -> frozenset[str]:
+        """Fields that no target has to repeat: the shared ones, and in a list the one that is the label."""
+        said = {change.name for change in self.shared}
+        if self.side and len(self._targets) > 1:
+            side = "after" if self.side == "made" else "before"
+            first = self._targets[0]
+            labels = [name for name, value in first[side].items() if value == first.get("label")]
+            said |= {name for name in labels if all(one[side].get(name) == one.get("label") for one in self._targets)}
+        return frozenset(said)
+
+    def _view(self, stored: dict[str, Any]) -> TargetView:
+        changes = [change for change in _changes(stored) if change.name not in self._said_above]
+        return TargetView(str(stored.get("id", "")), str(stored.get("label", "")), changes)
+
+    @property
+    def is_table(self) -> bool:
+        """Several things that are only deleted or only created, and differ: a table tells them best."""
+        return bool(self.side and self.columns) and len(self._targets) > 1
 
     @property
     def left_out(self) -> int:
@@ -176,17 +209,17 @@ class Card:
     @property
     def target(self) -> str:
         """The one target by name, else how many; empty if that cannot be told."""
-        targets = self.preview.get("targets", [])
-        if len(targets) == 1:
-            return str(targets[0]["label"])
-        return self.counted if targets else ""
+        if len(self._targets) == 1:
+            return str(self._targets[0]["label"])
+        return self.counted if self._targets else ""
 
     @property
     def act(self) -> str:
         """Verb and object for the Approve button: `update Acme Corp`, `delete 212 records`."""
         if self.cannot_preview or not self.target:
             return self.title
-        label = self.target if len(self.target) <= 48 else f"{self.target[:47]}…"
+        is_short = len(self.target) <= LONGEST_OBJECT
+        label = self.target if is_short else f"{self.target[: LONGEST_OBJECT - 1]}…"
         return f"{self.preview.get('effect', 'change')} {label}"
 
     @cached_property
@@ -205,12 +238,25 @@ class Card:
             return 0
         return max(0, round((self.approval.start_after - self.now).total_seconds()))
 
+    @property
+    def is_editable(self) -> bool:
+        """It waits, and its tool is still there to say what can be asked for."""
+        return self.tool is not None and self.is_open
+
     @cached_property
     def edit_fields(self) -> list[Field]:
         """The typed form made from the tool's schema; empty if the tool is gone."""
-        if self.tool is None or not self.is_open:
-            return []
-        return fields_of(self.tool.schema, self.approval.params, self.values, self.problems)
+        return fields_of(self.tool.schema, self.approval.params, self.typed) if self.tool is not None else []
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with the typed values as a whole; what belongs to one field stands beside it."""
+        return self.typed.problems.get("", "")
+
+    @property
+    def is_editing(self) -> bool:
+        """Somebody tried to change it, and something was wrong."""
+        return bool(self.typed.problems)
 
     @property
     def deny_reasons(self) -> tuple[str, ...]:
@@ -221,21 +267,19 @@ class Card:
         """What differs from the card that this one replaces."""
         if self.previous is None:
             return []
-        return list(_differences(self.previous, self.approval))
+        return differences(self.previous, self.approval)
 
 
-def cards_of(approvals: Iterable[Approval], *, all_targets: bool = False) -> list[Card]:
+def cards_of(approvals: Iterable[Approval], *, all_targets: bool = False, with_earlier: bool = True) -> list[Card]:
     """One card for each approval (with its call and run), in the same order.
 
-    Costs two queries, and one more for each tool and employee whose cards are open.
+    Costs two queries, and with the earlier decisions one more for each tool and employee whose cards are open.
     """
     wanted = list(approvals)
-    earlier = _earlier_decisions([one for one in wanted if one.status == ApprovalStatus.PENDING])
+    waiting = [one for one in wanted if one.status == ApprovalStatus.PENDING]
+    earlier = _earlier_decisions(waiting) if with_earlier else {}
     passes = _words({(one.run_id, one.tool_call.pass_number) for one in wanted})
-    by_call: dict[int, list[Approval]] = {}
-    of_calls = Approval.objects.filter(tool_call_id__in={one.tool_call_id for one in wanted}).order_by("sequence")
-    for other in of_calls:
-        by_call.setdefault(other.tool_call_id, []).append(other)
+    by_call = _by_call(wanted)
     return [
         Card(
             approval=one,
@@ -250,6 +294,20 @@ def cards_of(approvals: Iterable[Approval], *, all_targets: bool = False) -> lis
         )
         for one in wanted
     ]
+
+
+def brief_cards(approvals: Iterable[Approval]) -> list[Card]:
+    """What a list of decided cards shows of each; asks the database nothing."""
+    return [Card(one, one.tool_call, one.run, tool_of(one.tool_call.tool)) for one in approvals]
+
+
+def _by_call(wanted: list[Approval]) -> dict[int, list[Approval]]:
+    """These cards and all others of their calls, by call, in their sequence."""
+    of_calls: dict[int, list[Approval]] = {}
+    others = Approval.objects.filter(tool_call_id__in={one.tool_call_id for one in wanted})
+    for one in (*wanted, *others.exclude(pk__in=[one.pk for one in wanted]).order_by()):
+        of_calls.setdefault(one.tool_call_id, []).append(one)
+    return {call_id: sorted(cards, key=lambda card: card.sequence) for call_id, cards in of_calls.items()}
 
 
 def tool_of(name: str) -> Tool | None:
@@ -297,33 +355,13 @@ def _words(places: set[tuple[int, int]]) -> dict[tuple[int, int], str]:
     return {(run_id, number): text for run_id, number, text in found}
 
 
-def _target(stored: dict[str, Any]) -> TargetView:
+def _changes(stored: dict[str, Any]) -> list[Change]:
     before, after = stored.get("before") or {}, stored.get("after") or {}
-    names = list(dict.fromkeys([*before, *after]))
-    changes = [Change(name, before.get(name), after.get(name)) for name in names]
-    return TargetView(str(stored.get("id", "")), str(stored.get("label", "")), changes)
+    return [Change(name, before.get(name), after.get(name)) for name in dict.fromkeys([*before, *after])]
 
 
-def _differences(old: Approval, new: Approval) -> Iterable[Change]:
-    if old.sentence != new.sentence:
-        yield Change("sentence", old.sentence.replace("**", ""), new.sentence.replace("**", ""))
-    old_targets, new_targets = _by_id(old), _by_id(new)
-    if len(old_targets) != len(new_targets):
-        yield Change("how many", len(old_targets), len(new_targets))
-    for key, target in list(new_targets.items())[:FIRST_TARGETS]:
-        earlier = old_targets.get(key)
-        if earlier is not None and earlier != target:
-            yield from _target_differences(target["label"], earlier, target)
-
-
-def _target_differences(label: str, old: dict[str, Any], new: dict[str, Any]) -> Iterable[Change]:
-    for side in ("before", "after"):
-        was, is_now = old.get(side) or {}, new.get(side) or {}
-        for name in dict.fromkeys([*was, *is_now]):
-            if was.get(name) != is_now.get(name):
-                yield Change(f"{label}, {name} ({side})", as_text(was.get(name)), as_text(is_now.get(name)))
-
-
-def _by_id(approval: Approval) -> dict[str, dict[str, Any]]:
-    targets = approval.preview.get("targets", []) if isinstance(approval.preview, dict) else []
-    return {target.get("id") or target.get("label", ""): target for target in targets}
+def _has(stored: dict[str, Any], change: Change) -> bool:
+    before, after = stored.get("before") or {}, stored.get("after") or {}
+    name = change.name
+    is_there = name in before or name in after
+    return is_there and before.get(name) == change.before and after.get(name) == change.after

@@ -15,10 +15,14 @@ from typing import Any
 
 from django.template.loader import get_template
 
-from agents.models import Approval, Event, EventType, Pass, Run, ToolCall
+from agents.models import Approval, CallStatus, Event, EventType, ExitReason, Pass, Run, ToolCall
+from agents.statements import Prepared
 from tools.contract import Level
 
-from .cards import Card, cards_of, tool_of
+from .cards import ICONS, Card, cards_of, tool_of
+from .documents import Document, documents_of
+from .strip import Strip, has_bar, strip_of
+from .tree import data_html, params_html
 
 OF_CALLS = frozenset(
     {
@@ -32,13 +36,32 @@ OF_CALLS = frozenset(
         EventType.CALL_RESOLVED,
     }
 )
-MOST_ROWS = 20
+# Each call's first line comes right after its pass was recorded, so these tell what the pass has cost.
+FIRST_OF_CALLS = frozenset(
+    {EventType.TOOL_START, EventType.TOOL_SKIPPED, EventType.TOOL_REJECTED, EventType.APPROVAL_REQUESTED}
+)
 HARMLESS = frozenset({Level.READ.value, Level.DRAFT.value})
 # What lines and cards show of a call; its result may be large, and events carry what is shown of it.
 CALL_FIELDS = (
-    "run_id", "tool", "version", "level", "status", "params", "model_params", "why", "pass_number", "duration_ms",
-    "duplicate_of_id", "idempotency_key", "started_at", "definition_hash",
+    "run_id", "tool", "version", "level", "status", "params", "model_params", "why", "pass_number", "index",
+    "duration_ms", "duplicate_of_id", "idempotency_key", "started_at", "definition_hash",
 )  # fmt: skip
+CATEGORY_ICONS = {
+    "data": "database",
+    "analysis": "chart-column",
+    "content": "file-text",
+    "report": "scroll-text",
+    "utility": "calculator",
+}
+
+_COSTS = Prepared(
+    lambda run_id, first, last: (
+        Pass.objects.filter(run_id=run_id, number__gte=first, number__lte=last)
+        .order_by()
+        .values_list("number", "input_tokens", "output_tokens", "duration_ms")
+    ),
+    slots=(1_900_000_011, 31_011, 31_012),
+)
 
 
 @dataclass(frozen=True)
@@ -54,12 +77,43 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Table:
-    """Rows of a result for people; `left_out` rows are not shown."""
+class Page:
+    """The one page that lines are for.
 
-    columns: list[str]
-    rows: list[list[Any]]
-    left_out: int
+    Attributes:
+        token: its CSRF token, so that cards work as plain forms.
+        top: the number of the run's end that stands above the panel, so that its line only points there.
+    """
+
+    token: str = ""
+    top: int = 0
+
+
+SHARED = Page()
+"""Lines for all who look."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How a call's status looks: a class, a symbol (none: it turns) and a word."""
+
+    look: str
+    icon: str
+    word: str
+
+
+RUNNING = Mark("spinner", "", "running")
+WAITING = Mark("mark wait", "clock", "waiting")
+MARKS = {
+    CallStatus.READY.value: RUNNING,
+    CallStatus.EXECUTING.value: RUNNING,
+    CallStatus.SUCCEEDED.value: Mark("mark good", "check", "succeeded"),
+    CallStatus.AWAITING_APPROVAL.value: WAITING,
+    CallStatus.SUSPENDED.value: WAITING,
+    CallStatus.APPROVED.value: WAITING,
+    CallStatus.DUPLICATE.value: Mark("mark", "equal", "duplicate"),
+    CallStatus.OUTCOME_UNKNOWN.value: Mark("mark bad", "circle-question-mark", "outcome unknown"),
+}
 
 
 @dataclass(frozen=True)
@@ -69,22 +123,43 @@ class _Facts:
     run_id: int
     given_run: Run | None
     calls: dict[int, ToolCall]
-    pass_numbers: set[int]
+    events: list[Event]
+    page: Page
 
     @cached_property
     def run(self) -> Run:
         return self.given_run or Run.objects.select_related("employee").get(pk=self.run_id)
 
     @cached_property
-    def passes(self) -> dict[int, Pass]:
-        rows = Pass.objects.filter(run_id=self.run_id, number__in=self.pass_numbers).defer("response", "text")
-        return {one.number: one for one in rows}
+    def figures(self) -> dict[int, str]:
+        """What each recorded pass has cost, in words; only of passes that a line of the batch may tell it for."""
+        numbers = {number for event in self.events if (number := self._pass_told_by(event))}
+        rows = _COSTS.rows(self.run_id, min(numbers), max(numbers)) if numbers else ()
+        return {number: figures_of(*costs) for number, *costs in rows if number in numbers}
 
     @cached_property
     def answers(self) -> frozenset[str]:
-        """The answers that the run's ends show."""
-        ends = Event.objects.filter(run_id=self.run_id, type=EventType.RUN_FINISHED).order_by()
-        return frozenset(ends.values_list("payload__answer", flat=True))
+        """The answers that the run's ends show; an end is recorded together with its answer's own line."""
+        ends = [event.payload.get("answer", "") for event in self.events if event.type == EventType.RUN_FINISHED]
+        if self.events[-1].type == EventType.ASSISTANT_MESSAGE:
+            later = Event.objects.filter(run_id=self.run_id, seq__gt=self.events[-1].seq, type=EventType.RUN_FINISHED)
+            ends += later.order_by("seq").values_list("payload__answer", flat=True)[:1]
+        return frozenset(filter(None, ends))
+
+    @cached_property
+    def documents(self) -> dict[int, Document]:
+        """What the drafts of the batch have written."""
+        return documents_of(self.run_id, self.events, self.calls)
+
+    @cached_property
+    def strips(self) -> dict[int, Strip]:
+        """The strip of each pass whose beginning and calls are in the batch."""
+        begun = {event.payload["pass_number"] for event in self.events if event.type == EventType.PASS_STARTED}
+        of_pass: dict[int, list[ToolCall]] = {}
+        for call in self.calls.values():
+            if call.pass_number in begun:
+                of_pass.setdefault(call.pass_number, []).append(call)
+        return {number: strip for number, calls in of_pass.items() if (strip := strip_of(calls))}
 
     @cached_property
     def cards(self) -> dict[int, Card]:
@@ -98,6 +173,15 @@ class _Facts:
         for one in newest.values():
             one.run = self.run
         return {card.call.pk: card for card in cards_of(newest.values())} if newest else {}
+
+    def _pass_told_by(self, event: Event) -> int:
+        """The pass that was recorded before this event, or 0."""
+        if event.type in (EventType.ASSISTANT_MESSAGE, EventType.PASS_STARTED):
+            return int(event.payload["pass_number"])
+        if event.type in FIRST_OF_CALLS:
+            call = self.calls[int(event.payload["call_id"])]
+            return call.pass_number if call.index == 0 else 0
+        return 0
 
 
 def slot_of(event: Event) -> str:
@@ -114,17 +198,23 @@ def slot_of(event: Event) -> str:
     return ""
 
 
-def lines_of(run_id: int, events: Iterable[Event], run: Run | None = None, page_token: str = "") -> list[Line]:
+def lines_of(run_id: int, events: Iterable[Event], run: Run | None = None, page: Page = SHARED) -> list[Line]:
     """A line for each event, rendered from the rows as they are now.
 
     Args:
         run: the run's row with its employee, if it is at hand.
-        page_token: the CSRF token of the one page that the lines are for, so that cards work as plain forms; empty for
-            lines that all who look share.
     """
     wanted = list(events)
-    facts = _facts(run_id, run, wanted)
-    return [_line(event, facts, page_token) for event in wanted]
+    call_ids = {int(one.payload["call_id"]) for one in wanted if one.type in OF_CALLS}
+    rows = ToolCall.objects.filter(run_id=run_id, pk__in=call_ids).only(*CALL_FIELDS).order_by() if call_ids else ()
+    facts = _Facts(run_id, run, {call.pk: call for call in rows}, wanted, page)
+    return [_line(event, facts) for event in wanted]
+
+
+def figures_of(input_tokens: int, output_tokens: int, duration_ms: int) -> str:
+    """What a pass has cost: `1,200 + 80 tokens · 2.1 s`; a script has no tokens."""
+    tokens = f"{input_tokens:,} + {output_tokens:,} tokens · " if input_tokens or output_tokens else ""
+    return f"{tokens}{duration_ms / 1000:.1f} s"
 
 
 def folded(events: Iterable[Event]) -> list[Event]:
@@ -142,26 +232,9 @@ def folded(events: Iterable[Event]) -> list[Event]:
     return kept
 
 
-def table_of(data: Any) -> Table | None:
-    """The list of objects in a result's data as a table; None if there is none."""
-    rows = data if isinstance(data, list) else _only_rows(data)
-    if not rows or not all(isinstance(row, dict) for row in rows):
-        return None
-    columns = list(dict.fromkeys(name for row in rows[:MOST_ROWS] for name in row))
-    cells = [[row.get(name) for name in columns] for row in rows[:MOST_ROWS]]
-    return Table(columns, cells, max(0, len(rows) - MOST_ROWS))
-
-
-def _only_rows(data: Any) -> list[Any] | None:
-    if not isinstance(data, dict):
-        return None
-    lists = [value for value in data.values() if isinstance(value, list) and value]
-    return lists[0] if len(lists) == 1 else None
-
-
-def _line(event: Event, facts: _Facts, page_token: str) -> Line:
+def _line(event: Event, facts: _Facts) -> Line:
     line = Line(event.seq, event.type, event.payload, event.created_at, slot_of(event))
-    context = {"line": line, "payload": event.payload, "token": page_token} | _about(event, facts)
+    context = {"line": line, "payload": event.payload, "token": facts.page.token} | _about(event, facts)
     html = get_template(f"activity/{event.type}.html").render(context)
     return replace(line, html=html.strip())
 
@@ -171,8 +244,14 @@ def _about(event: Event, facts: _Facts) -> dict[str, Any]:
     if event.type in OF_CALLS:
         return _about_call(event, facts)
     if event.type == EventType.ASSISTANT_MESSAGE:
-        return {"pass": facts.passes.get(payload["pass_number"]), "is_answer": payload["text"] in facts.answers}
-    return {"run": facts.run} if event.type == EventType.RUN_FINISHED else {}
+        return {"figures": facts.figures.get(payload["pass_number"]), "is_answer": payload["text"] in facts.answers}
+    if event.type == EventType.PASS_STARTED:
+        number = payload["pass_number"]
+        return {"figures": facts.figures.get(number), "strip": facts.strips.get(number)}
+    if event.type == EventType.RUN_FINISHED:
+        went_wrong = payload["exit_reason"] != ExitReason.FINAL_ANSWER
+        return {"run": facts.run if went_wrong else None, "is_on_top": event.seq == facts.page.top}
+    return {}
 
 
 def _about_call(event: Event, facts: _Facts) -> dict[str, Any]:
@@ -181,18 +260,35 @@ def _about_call(event: Event, facts: _Facts) -> dict[str, Any]:
     if card is not None:
         call = card.call
     tool = tool_of(call.tool)
-    about: dict[str, Any] = {"call": call, "title": tool.title if tool else call.tool, "card": card}
-    if event.type == EventType.TOOL_RESULT:
-        result = event.payload["result"]
-        about |= {"result": result, "table": table_of(result.get("data"))}
-    return about
+    about: dict[str, Any] = {
+        "call": call,
+        "title": tool.title if tool else call.tool,
+        "card": card,
+        "icon_name": icon_of(call.tool),
+        "level_icon": ICONS[call.level],
+        "mark": MARKS.get(call.status) or Mark("mark bad", "x", call.get_status_display()),
+        "params": params_html(call.params),
+        "asked_params": params_html(call.model_params) if call.model_params is not None else "",
+    }
+    if event.type in FIRST_OF_CALLS and call.index == 0:
+        about["figures"] = facts.figures.get(call.pass_number)
+    if call.started_at is not None and has_bar(call):
+        about["began_ms"] = round(call.started_at.timestamp() * 1000)
+    return about | _about_result(call, event.payload["result"], facts) if event.type == EventType.TOOL_RESULT else about
 
 
-def _facts(run_id: int, run: Run | None, events: list[Event]) -> _Facts:
-    call_ids = {int(one.payload["call_id"]) for one in events if one.type in OF_CALLS}
-    rows = ToolCall.objects.filter(run_id=run_id, pk__in=call_ids).only(*CALL_FIELDS).order_by() if call_ids else ()
-    numbers = {one.payload["pass_number"] for one in events if one.type == EventType.ASSISTANT_MESSAGE}
-    return _Facts(run_id, run, {call.pk: call for call in rows}, numbers)
+def _about_result(call: ToolCall, result: dict[str, Any], facts: _Facts) -> dict[str, Any]:
+    data = result.get("data") if not result.get("markdown") else None
+    return {
+        "result": result,
+        "data": data_html(data) if data is not None else "",
+        "document": facts.documents.get(call.pk),
+    }
+
+
+def icon_of(tool_name: str) -> str:
+    """The symbol of a tool's category."""
+    return CATEGORY_ICONS.get(tool_name.partition(".")[0], "wrench")
 
 
 def _may_have_card(call: ToolCall) -> bool:

@@ -4,6 +4,7 @@ from .approval import Approval, ApprovalKind, ApprovalStatus
 from .audit import AuditEntry, AuditHead
 from .employee import Employee, Grant, ModelProvider, ProviderKind
 from .event import Event, EventType
+from .invitation import Invitation, PasswordReset
 from .organization import ApiToken, Membership, Organization, Role
 from .run import ENDED, PARKED, ExitReason, Message, Origin, Pass, Run, RunStatus
 from .tool_call import NOT_STARTED, TERMINAL_CALLS, CallStatus, ToolCall
@@ -25,12 +26,14 @@ __all__ = [
     "EventType",
     "ExitReason",
     "Grant",
+    "Invitation",
     "Membership",
     "Message",
     "ModelProvider",
     "Organization",
     "Origin",
     "Pass",
+    "PasswordReset",
     "ProviderKind",
     "Role",
     "Run",

@@ -45,7 +45,7 @@ class Approval(models.Model):
         valid_until: an approval that has not started by then is void.
     """
 
-    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="approvals")
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="approvals", db_index=False)
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="approvals", db_index=False)
     tool_call = models.ForeignKey(ToolCall, on_delete=models.CASCADE, related_name="approvals", db_index=False)
     sequence = models.PositiveSmallIntegerField(default=1)
@@ -71,6 +71,9 @@ class Approval(models.Model):
         ordering = ("id",)
         indexes = (
             models.Index(fields=("organization", "status", "id"), name="approvals_by_status"),
+            models.Index(
+                fields=("organization", "decided_at"), name="decisions_by_time", condition=Q(decided_at__isnull=False)
+            ),
             models.Index(fields=("run", "id"), name="approvals_of_run"),
             models.Index(fields=("expires_at",), name="approvals_expiring", condition=Q(status="pending")),
             models.Index(fields=("start_after",), name="approvals_starting", condition=Q(status="approved")),

@@ -53,7 +53,7 @@ class Origin(models.TextChoices):
 class Run(models.Model):
     """One task at work. `events.recording` is the only way to change one (and the claim in engine/lease.py)."""
 
-    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="runs")
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="runs", db_index=False)
     employee = models.ForeignKey(Employee, on_delete=models.PROTECT, related_name="runs")
     origin = models.CharField(max_length=10, choices=Origin, default=Origin.TASK)
     parent = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="children")
@@ -95,6 +95,7 @@ class Run(models.Model):
         ordering = ("-id",)
         indexes = (
             models.Index(fields=("organization", "-id"), name="runs_of_organization"),
+            models.Index(fields=("organization", "created_at"), name="runs_by_time"),
             models.Index(fields=("organization", "status", "-id"), name="runs_by_status"),
             models.Index(fields=("organization", "employee", "-id"), name="runs_by_employee"),
             models.Index(fields=("status", "next_wake_at"), name="runs_due", condition=Q(status="queued")),

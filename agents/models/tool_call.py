@@ -61,7 +61,7 @@ class ToolCall(models.Model):
         why: the verdict's reason.
     """
 
-    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+")
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+", db_index=False)
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="tool_calls", db_index=False)
     pass_number = models.PositiveSmallIntegerField()
     index = models.PositiveSmallIntegerField()
@@ -98,6 +98,7 @@ class ToolCall(models.Model):
     class Meta:
         ordering = ("run", "pass_number", "index")
         indexes = (
+            models.Index(fields=("organization", "created_at"), name="calls_by_time"),
             models.Index(fields=("duplicate_of",), name="calls_doubled", condition=Q(duplicate_of__isnull=False)),
             models.Index(fields=("parent_call",), name="calls_of_calls", condition=Q(parent_call__isnull=False)),
             models.Index(fields=("deadline_at",), name="calls_executing", condition=Q(status="executing")),

@@ -11,7 +11,9 @@ from django.urls import reverse
 
 from agents import approvals, resolutions
 from agents.desk.cards import Card
-from agents.desk.fields import PREFIX, Unreadable, fields_of, read_typed
+from agents.desk.edit_form import blamed, fields_of, plainly
+from agents.desk.fields import PREFIX, Field, Typed
+from agents.desk.typed import Unreadable, read_typed
 from agents.models import Membership, Role
 from agents.refusals import Conflict, Expired, Forbidden, Invalid, Stale
 
@@ -62,15 +64,12 @@ def edit(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
     if card.tool is None:
         raise Conflict(f"The tool {card.call.tool!r} is not installed any more.")
     typed = {name.removeprefix(PREFIX): str(text) for name, text in request.POST.items() if name.startswith(PREFIX)}
+    fields = fields_of(card.tool.schema, card.approval.params)
     try:
-        params = read_typed(fields_of(card.tool.schema, card.approval.params), typed)
+        params = read_typed(fields, typed)
         fresh = approvals.edit(member, approval_id, approvals.Decision(digest=_text(request, "digest")), params)
-    except Unreadable as problem:
-        return _not_readable(request, member, replace(card, values=typed, problems={problem.name: problem.detail}))
-    except Invalid as refusal:
-        known = refusal.extra["field"].removeprefix("params.")
-        field = known if known in card.tool.schema["properties"] else "params"
-        return _not_readable(request, member, replace(card, values=typed, problems={field: refusal.detail}))
+    except (Unreadable, Invalid) as problem:
+        return _not_editable(request, member, replace(card, typed=Typed(typed, _problems(fields, problem))))
     except (Conflict, Expired, Stale) as refusal:
         return _not_decided(request, member, card, refusal)
     messages.info(request, "This is the changed card. Nothing is approved yet.")
@@ -121,7 +120,14 @@ def _not_decided(
     return page
 
 
-def _not_readable(request: HttpRequest, member: Membership, card: Card) -> HttpResponse:
+def _problems(fields: list[Field], problem: Unreadable | Invalid) -> dict[str, str]:
+    """What is wrong, by the key of the field that it belongs to; of the whole form with an empty key."""
+    if isinstance(problem, Unreadable):
+        return {problem.key: problem.detail}
+    return {blamed(fields, problem.extra["field"].removeprefix("params.")): plainly(problem.detail)}
+
+
+def _not_editable(request: HttpRequest, member: Membership, card: Card) -> HttpResponse:
     context = {"card": card, "call": card.call, "token": get_token(request), "place": "approvals"}
     page = framed(request, member, "approvals/one.html", context)
     page.status_code = 422

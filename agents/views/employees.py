@@ -1,23 +1,191 @@
-"""The list of employees."""
+"""Employees: who works here, and the profile of one with its allowed tools, figures and recent runs."""
 
 from __future__ import annotations
 
-from django.db.models import Count
-from django.http import HttpRequest, HttpResponseBase
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby
+from statistics import median
+from typing import Any
 
-from agents.models import Employee, Membership
+from django.db.models import Count, Q, QuerySet
+from django.http import HttpRequest, HttpResponseBase
+from django.utils import timezone
+
+from agents.desk.people import initials
+from agents.engine.toolbox import installed_toolbox
+from agents.models import ENDED, Approval, ApprovalStatus, Employee, Membership, Run, RunStatus
+from agents.refusals import NotFound
+from tools.contract import Level, Tool
+from tools.toolbox.permissions import Grants, level_of, refusal_for
 
 from .pages import framed, page
+
+PAGE_SIZE = 60
+RECENT_RUNS = 10
+MOST_COUNTED = 1_000
+COUNTED_FOR = timedelta(days=30)
+NOT_INSTALLED = "not installed"
+
+
+@dataclass(frozen=True)
+class AllowedTool:
+    """One tool that an employee was granted.
+
+    Attributes:
+        tool: None if it is not installed any more.
+        obstacle: why a call would be refused all the same; empty if it would not.
+    """
+
+    name: str
+    level: str
+    tool: Tool | None
+    obstacle: str
+
+    @property
+    def category(self) -> str:
+        return self.tool.category if self.tool else NOT_INSTALLED
+
+
+@dataclass(frozen=True)
+class Toolset:
+    """What an employee may use: by category, from harmless to dangerous, and how many of each level."""
+
+    categories: list[tuple[str, list[AllowedTool]]]
+    levels: list[tuple[str, int]]
+
+    @property
+    def count(self) -> int:
+        return sum(len(tools) for _, tools in self.categories)
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What an employee's newest runs came to: at most 1,000 of the last 30 days.
+
+    Attributes:
+        success: percent of the runs that have ended; None if none has.
+        seconds: how long half of them took at most, waiting for decisions included.
+        tokens: of a run on average.
+    """
+
+    runs: int
+    at_work: int
+    success: int | None
+    seconds: float | None
+    tokens: int
+
+    @property
+    def milliseconds(self) -> int | None:
+        return None if self.seconds is None else round(self.seconds * 1000)
 
 
 @page("GET")
 def all_employees(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Who works here, on which model, and who follows a script."""
-    employees = (
-        Employee.objects.filter(organization_id=member.organization_id)
-        .select_related("provider")
-        .prefetch_related("grants")
-        .annotate(run_count=Count("runs"))
-        .order_by("-is_active", "name")
+    """Who works here, on which model, and who follows a script; by name, the cursor `?after=` is the last one."""
+    text, after = (request.GET.get(name, "").replace("\0", "")[:120] for name in ("q", "after"))
+    rows = _employees_of(member).annotate(tool_count=Count("grants")).order_by("name")
+    if text.strip():
+        rows = rows.filter(Q(name__icontains=text.strip()) | Q(job_title__icontains=text.strip()))
+    if after:
+        rows = rows.filter(name__gt=after)
+    shown = list(rows[: PAGE_SIZE + 1])
+    query = request.GET.copy()
+    query["after"] = shown[PAGE_SIZE - 1].name if len(shown) > PAGE_SIZE else ""
+    counted = _counted(member)
+    people = [
+        {"employee": employee, "initials": initials(employee.name), "figures": counted.get(employee.pk)}
+        for employee in shown[:PAGE_SIZE]
+    ]
+    context = {
+        "people": people,
+        "next_query": query.urlencode() if query["after"] else "",
+        "chosen": request.GET,
+        "days": COUNTED_FOR.days,
+        "most_counted": f"{MOST_COUNTED:,}",
+    }
+    return framed(request, member, "employees/list.html", context)
+
+
+@page("GET")
+def one_employee(request: HttpRequest, member: Membership, employee_id: int) -> HttpResponseBase:
+    """One employee's profile."""
+    employee = _employees_of(member).filter(pk=employee_id).first()
+    if employee is None:
+        raise NotFound(f"There is no employee {employee_id}.")
+    runs = Run.objects.filter(organization_id=member.organization_id, employee=employee)
+    waiting = Approval.objects.filter(organization_id=member.organization_id, status=ApprovalStatus.PENDING)
+    context = {
+        "employee": employee,
+        "initials": initials(employee.name),
+        "toolset": _toolset_of(employee, frozenset(member.organization.plan_features)),
+        "figures": _figures_of(runs),
+        "waiting": waiting.filter(run__employee=employee).count(),
+        "runs": runs.select_related("employee").order_by("-pk")[:RECENT_RUNS],
+        "examples": [str(task) for task in employee.example_tasks],
+        "days": COUNTED_FOR.days,
+        "most_counted": f"{MOST_COUNTED:,}",
+    }
+    return framed(request, member, "employees/one.html", context)
+
+
+def _employees_of(member: Membership) -> QuerySet[Employee]:
+    return Employee.objects.filter(organization_id=member.organization_id).select_related("provider")
+
+
+def _counted(member: Membership) -> dict[int, dict[str, Any]]:
+    """Runs and successes of each employee among the organisation's newest runs."""
+    newest = Run.objects.filter(organization_id=member.organization_id).order_by("-pk")[:MOST_COUNTED]
+    rows = Run.objects.filter(pk__in=newest.values("pk"), created_at__gte=_since()).order_by().values("employee")
+    done = Count("pk", filter=Q(status=RunStatus.SUCCEEDED))
+    at_work = Count("pk", filter=~Q(status__in=ENDED))
+    counted = rows.annotate(runs=Count("pk"), done=done, at_work=at_work)
+    return {row["employee"]: dict(row) for row in counted}
+
+
+def _since() -> datetime:
+    return timezone.now() - COUNTED_FOR
+
+
+def _figures_of(runs: QuerySet[Run]) -> Figures:
+    fields = ("status", "created_at", "started_at", "finished_at", "input_tokens", "output_tokens")
+    since = _since()
+    newest = [run for run in runs.order_by("-pk").only(*fields)[:MOST_COUNTED] if run.created_at >= since]
+    ended = [run.status for run in newest if run.has_ended]
+    took = [(run.finished_at - run.started_at).total_seconds() for run in newest if run.started_at and run.finished_at]
+    tokens = sum(run.input_tokens + run.output_tokens for run in newest)
+    return Figures(
+        runs=len(newest),
+        at_work=len(newest) - len(ended),
+        success=round(100 * ended.count(RunStatus.SUCCEEDED) / len(ended)) if ended else None,
+        seconds=median(took) if took else None,
+        tokens=round(tokens / len(newest)) if newest else 0,
     )
-    return framed(request, member, "employees/list.html", {"employees": employees})
+
+
+def _toolset_of(employee: Employee, features: frozenset[str]) -> Toolset:
+    grants = Grants(
+        tools=frozenset(employee.grants.values_list("tool", flat=True)),
+        mode=employee.mode,
+        capabilities=frozenset(employee.capabilities),
+        features=features,
+    )
+    allowed = sorted((_allowed(name, grants) for name in grants.tools), key=_place)
+    counted = [one.level for one in allowed]
+    return Toolset(
+        categories=[(category, list(tools)) for category, tools in groupby(allowed, key=lambda one: one.category)],
+        levels=[(level.value, counted.count(level.value)) for level in Level],
+    )
+
+
+def _allowed(name: str, grants: Grants) -> AllowedTool:
+    toolbox = installed_toolbox()
+    tool = toolbox.get_tool(name)
+    if tool is None:
+        return AllowedTool(name, "", None, "")
+    refusal = refusal_for(tool, grants, toolbox.policy)
+    return AllowedTool(name, level_of(tool, grants, toolbox.policy).value, tool, refusal.message if refusal else "")
+
+
+def _place(one: AllowedTool) -> tuple[bool, str, int, str]:
+    return one.tool is None, one.category, Level(one.level).rank if one.level else 0, one.name

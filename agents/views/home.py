@@ -1,28 +1,58 @@
-"""The start page: hand over a task, see what waits and what is at work."""
+"""The start page: hand over a task, see what waits and what is at work, and how much was done lately."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Exists
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 
 from agents import runs
-from agents.models import ENDED, Approval, ApprovalStatus, Employee, Membership, Run
-from agents.refusals import Invalid, NotFound
+from agents.desk.charts import charts_of, table_of
+from agents.desk.figures import last_days
+from agents.desk.run_pages import with_status
+from agents.models import ENDED, PARKED, Approval, ApprovalStatus, Employee, Membership, Organization, Run, RunStatus
+from agents.refusals import Conflict, Invalid, NotFound
 from agents.schemas import row_id
 
 from .pages import framed, page
 
-MOST_CARDS = 10
-MOST_RUNS = 10
+MOST_CARDS = 6
+MOST_RUNS = 6
+AT_WORK = (RunStatus.RUNNING, RunStatus.QUEUED)
+
+
+@dataclass(frozen=True)
+class Beginnings:
+    """What an organisation has done already, from nothing to the first decision."""
+
+    has_employee: bool
+    has_run: bool
+    has_decision: bool
+
+    @property
+    def are_over(self) -> bool:
+        """Whether nobody needs the guide any more."""
+        return self.has_employee and self.has_run and self.has_decision
+
+
+@dataclass(frozen=True)
+class Person:
+    """An employee as the form shows it, with the letters of its face."""
+
+    employee: Employee
+    initials: str
+    is_chosen: bool
 
 
 @page("GET", "POST")
 def home(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """GET shows the page; POST starts a run and goes to it."""
+    """GET shows the page, with `?live=1` only what moves on it; POST starts a run and goes to it."""
     if request.method != "POST":
+        if request.GET.get("live"):
+            return framed(request, member, "home/live.html", _lists(member))
         return _shown(request, member, {})
     try:
         submission = runs.Submission(
@@ -33,7 +63,7 @@ def home(request: HttpRequest, member: Membership) -> HttpResponseBase:
         run, _created = runs.submit(member, submission)
     except ValueError:
         return _shown(request, member, {"problem": "Choose an employee."}, status=422)
-    except (Invalid, NotFound) as refusal:
+    except (Invalid, NotFound, Conflict) as refusal:
         return _shown(request, member, {"problem": refusal.detail}, status=refusal.status)
     return redirect("run", run.pk)
 
@@ -45,21 +75,70 @@ def nothing_here(_request: HttpRequest, _member: Membership, rest: str) -> HttpR
 
 
 def _shown(request: HttpRequest, member: Membership, extra: dict[str, Any], status: int = 200) -> HttpResponse:
-    employees = Employee.objects.filter(organization_id=member.organization_id, is_active=True)
-    cards = Approval.objects.filter(organization_id=member.organization_id, status=ApprovalStatus.PENDING)
-    at_work = _runs_of(member).exclude(status__in=ENDED)
-    context = {
-        "employees": employees.select_related("provider"),
-        "cards": cards.select_related("tool_call", "run__employee").order_by("pk")[:MOST_CARDS],
-        "at_work": at_work.order_by("-pk")[:MOST_RUNS],
-        "recent": _runs_of(member).filter(status__in=ENDED).order_by("-pk")[:MOST_RUNS],
-        "chosen": request.POST.get("employee", ""),
-        "task": request.POST.get("task", ""),
+    rows = Employee.objects.filter(organization_id=member.organization_id, is_active=True)
+    employees = list(rows.select_related("provider").defer("instructions", "provider__script", "provider__api_key"))
+    days = last_days(member.organization_id)
+    chosen = _chosen(request, employees)
+    context = _lists(member) | {
+        "people": [Person(each, _initials(each.name), each == chosen) for each in employees],
+        "task": request.POST.get("task", _example(request, chosen)),
+        "charts": charts_of(days),
+        "numbers": table_of(days),
     }
-    page = framed(request, member, "home/home.html", context | extra)
-    page.status_code = status
-    return page
+    shown = framed(request, member, "home/home.html", context | extra)
+    shown.status_code = status
+    return shown
 
 
-def _runs_of(member: Membership) -> QuerySet[Run]:
-    return Run.objects.filter(organization_id=member.organization_id).select_related("employee")
+def _lists(member: Membership) -> dict[str, Any]:
+    """What moves: the guide, cards that wait, runs at work and runs that have ended."""
+    cards = Approval.objects.filter(organization_id=member.organization_id)
+    cards = with_status(cards, ApprovalStatus.PENDING, then="pk").select_related("run__employee")
+    beginnings = _beginnings(member.organization_id)
+    at_work = [*_newest(member, *AT_WORK), *_newest(member, *PARKED)][:MOST_RUNS]
+    return {
+        "guide": None if beginnings.are_over else beginnings,
+        "cards": cards.defer("params", "preview", "run__answer")[:MOST_CARDS],
+        "four_eyes": member.organization.four_eyes,
+        "at_work": at_work,
+        "has_more_at_work": len(at_work) == MOST_RUNS,
+        "is_moving": any(run.status in AT_WORK for run in at_work),
+        "recent": _newest(member, *ENDED),
+    }
+
+
+def _newest(member: Membership, *statuses: RunStatus) -> list[Run]:
+    """The newest runs with one of these statuses: one walk along the index for each, however many others there are."""
+    rows = Run.objects.filter(organization_id=member.organization_id).select_related("employee")
+    rows = rows.defer("answer", "problem", "employee__instructions")
+    found = [run for status in statuses for run in with_status(rows, status)[:MOST_RUNS]]
+    return sorted(found, key=lambda run: -run.pk)[:MOST_RUNS]
+
+
+def _beginnings(organization_id: int) -> Beginnings:
+    """The facts behind the guide, in one statement."""
+    decided = Approval.objects.filter(decided_at__isnull=False, decided_by__isnull=False)
+    facts = [rows.filter(organization_id=organization_id) for rows in (Employee.objects, Run.objects, decided)]
+    row = Organization.objects.filter(pk=organization_id).values_list(*(Exists(rows) for rows in facts))
+    return Beginnings(*row.get())
+
+
+def _chosen(request: HttpRequest, employees: list[Employee]) -> Employee | None:
+    """The employee that the form or the address names; else the first."""
+    wanted = request.POST.get("employee", request.GET.get("employee", ""))
+    return next((each for each in employees if str(each.pk) == wanted), employees[0] if employees else None)
+
+
+def _example(request: HttpRequest, employee: Employee | None) -> str:
+    """The example task that the address names by its place: never a text of the address's own."""
+    place = request.GET.get("example", "")
+    examples = employee.example_tasks if employee is not None else []
+    if not (place.isascii() and place.isdigit() and len(place) < 4 and int(place) < len(examples)):
+        return ""
+    return str(examples[int(place)])
+
+
+def _initials(name: str) -> str:
+    """At most two letters or digits: of the first and of the last word."""
+    letters = [word[0] for word in name.split() if word[0].isalnum()]
+    return "".join([*letters[:1], *letters[1:][-1:]]).upper() or "?"

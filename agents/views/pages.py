@@ -18,7 +18,10 @@ from agents.models import Approval, ApprovalStatus, Membership, Role
 from agents.refusals import NotFound, Refusal
 from agents.schemas import LARGEST_ID
 
-PLACES_TO_RETURN_TO = frozenset({"home", "runs", "run", "approvals", "approval", "employees"})
+PLACES_TO_RETURN_TO = frozenset(
+    {"home", "runs", "run", "approvals", "approval", "employees", "employee", "tools", "users", "audit"}
+    | {"records", "record", "drafts", "draft"}
+)
 
 View = Callable[..., HttpResponseBase]
 

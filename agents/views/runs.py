@@ -4,39 +4,54 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.middleware.csrf import get_token
 from django.shortcuts import redirect
 
 from agents import runs
-from agents.desk.panel import folded, lines_of
-from agents.models import Employee, Event, Membership, Run, RunStatus
+from agents.desk.panel import Page, folded, lines_of
+from agents.desk.run_pages import MOST_LOOKED_THROUGH, Wanted, page_of_runs
+from agents.models import Employee, Event, EventType, Membership, Run, RunStatus
 from agents.refusals import Invalid, NotFound
 from agents.schemas import row_id
 
 from .pages import framed, page
 
-PAGE_SIZE = 30
 MOST_LINES = 300
+# When a message that is sent now will be read, by the status of the run.
+HEARS = {
+    RunStatus.QUEUED.value: "It is read at the beginning of the next pass.",
+    RunStatus.RUNNING.value: "It is read at the beginning of the next pass; what runs now is not interrupted.",
+    RunStatus.WAITING.value: "It is read once every open card of this run is decided; until then nothing moves.",
+    RunStatus.NEEDS_ATTENTION.value: "It is read once the open question about an outcome is settled.",
+    RunStatus.SUCCEEDED.value: "The run takes up its work again with it.",
+    RunStatus.FAILED.value: "The run takes up its work again with it.",
+}
 
 
 @page("GET")
 def all_runs(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """All runs, newest first, by status, employee and text; the cursor is the id of the last run shown."""
-    rows = _matching(_runs_of(member), request)
-    cursor = _id_or_none(request.GET.get("before", ""))
-    if cursor is not None:
-        rows = rows.filter(pk__lt=cursor)
-    shown = list(rows.order_by("-pk")[: PAGE_SIZE + 1])
-    more = len(shown) > PAGE_SIZE
+    """All runs, newest first, by status, employee and text; the cursor is the id of the last run looked at."""
+    status = request.GET.get("status", "")
+    wanted = Wanted(
+        status=status if status in RunStatus.values else "",
+        employee_id=_id_or_none(request.GET.get("employee", "")),
+        text=request.GET.get("q", "").strip().replace("\0", "")[:200],
+        before=_id_or_none(request.GET.get("before", "")),
+    )
+    found = page_of_runs(member.organization_id, wanted)
     query = request.GET.copy()
-    query["before"] = str(shown[PAGE_SIZE - 1].pk) if more else ""
+    query["before"] = str(found.next_before or "")
     context = {
-        "runs": shown[:PAGE_SIZE],
-        "next_query": query.urlencode() if more else "",
+        "runs": found.runs,
+        "looked_back_to": found.looked_back_to,
+        "most_looked_through": f"{MOST_LOOKED_THROUGH:,}",
+        "next_query": query.urlencode() if found.next_before else "",
         "statuses": RunStatus.choices,
-        "employees": Employee.objects.filter(organization_id=member.organization_id),
+        "employees": Employee.objects.filter(organization_id=member.organization_id).only("name"),
+        "is_filtered": bool(wanted.status or wanted.text or wanted.employee_id is not None),
+        "is_older": wanted.before is not None,
         "chosen": request.GET,
     }
     return framed(request, member, "runs/list.html", context)
@@ -47,15 +62,20 @@ def run_page(request: HttpRequest, member: Membership, run_id: int) -> HttpRespo
     """One run; the newest 300 lines live, or with `?before=SEQ` the 300 before that one, to read."""
     run = _found(member, run_id)
     before = _id_or_none(request.GET.get("before", ""))
+    is_live = before is None
     events = _events(run, before)
-    lines = lines_of(run.pk, folded(events), run, get_token(request))
+    shown = folded(events)
+    end = _newest_end(shown) if is_live else None
+    lines = lines_of(run.pk, shown, run, Page(get_token(request), end.seq if end else 0))
     first = events[0].seq if events else 1
     context: dict[str, Any] = {
         "run": run,
         "lines": [line for line in lines if line.html],
+        "end": end,
         "after": events[-1].seq if events else 0,
         "earlier": first if first > 1 else None,
-        "is_live": before is None,
+        "is_live": is_live,
+        "hears": HEARS,
         "place": "runs",
     }
     return framed(request, member, "runs/run.html", context)
@@ -103,16 +123,8 @@ def _events(run: Run, before: int | None) -> list[Event]:
     return list(rows[:MOST_LINES])[::-1]
 
 
-def _matching(rows: QuerySet[Run], request: HttpRequest) -> QuerySet[Run]:
-    status, text = request.GET.get("status", ""), request.GET.get("q", "").strip().replace("\0", "")
-    if status in RunStatus.values:
-        rows = rows.filter(status=status)
-    employee = _id_or_none(request.GET.get("employee", ""))
-    if employee is not None:
-        rows = rows.filter(employee_id=employee)
-    if text:
-        rows = rows.filter(Q(title__icontains=text[:200]) | Q(task__icontains=text[:200]))
-    return rows
+def _newest_end(events: list[Event]) -> Event | None:
+    return next((event for event in reversed(events) if event.type == EventType.RUN_FINISHED), None)
 
 
 def _id_or_none(text: str) -> int | None:

@@ -1,4 +1,5 @@
 // Cards: guards against hasty and blind clicks, and decisions through the REST API; without this script they are plain forms.
+import { keepAges } from "./ages.js";
 import { announce } from "./announce.js";
 import { elementFrom, pageFrom } from "./fragments.js";
 import { countDown, localTimes } from "./times.js";
@@ -54,7 +55,37 @@ function guardApprove(card) {
     });
   }
   card.querySelector("[data-confirm]")?.addEventListener("input", () => showApprove(card));
+  card.querySelector("[data-open-all]")?.addEventListener("click", () => clampsIn(card).forEach((clamp) => (clamp.open = true)));
   showApprove(card);
+}
+
+// The two forms open in the same place: one closes the other, also where `details` do not do so by their name.
+function keepOneForm(card) {
+  const forms = [...card.querySelectorAll(".acts > details")];
+  for (const one of forms) {
+    one.addEventListener("toggle", () => one.open && forms.forEach((other) => (other.open &&= other === one)));
+  }
+}
+
+// A card that came by itself has no edit form yet: it comes from the card's own page once it is opened.
+async function fetchForm(card, edit) {
+  const note = edit.querySelector("[data-late-form]:not([data-asked])");
+  if (!note || !edit.open) {
+    return;
+  }
+  note.dataset.asked = "";
+  try {
+    const form = (await pageFrom(card.querySelector(".own-page").href)).querySelector(`#${card.id} .edit > form`);
+    if (form) {
+      note.replaceWith(document.adoptNode(form));
+      edit.dispatchEvent(new CustomEvent("form-came", { bubbles: true }));
+    } else {
+      await showCardNow(card, false);
+    }
+  } catch {
+    delete note.dataset.asked;
+    note.textContent = "The form could not be fetched. Close this and try again.";
+  }
 }
 
 // Values typed into the edit form are on no card yet; closing the form takes them back.
@@ -65,6 +96,7 @@ function watchEdit(card) {
     showApprove(card);
   });
   edit?.addEventListener("toggle", () => {
+    fetchForm(card, edit);
     if (!edit.open && "edited" in card.dataset) {
       edit.querySelector("form").reset();
       delete card.dataset.edited;
@@ -75,11 +107,13 @@ function watchEdit(card) {
 
 export function prepareCards() {
   noteMoves();
+  keepAges();
   for (const card of document.querySelectorAll("[data-card]:not([data-prepared])")) {
     card.dataset.prepared = "";
     if (card.querySelector(".approve-button")) {
       guardApprove(card);
       watchEdit(card);
+      keepOneForm(card);
     }
     for (const form of card.querySelectorAll("[data-only-user]")) {
       form.hidden = form.dataset.onlyUser !== document.body.dataset.user;
@@ -96,8 +130,15 @@ function say(card, text) {
   announce(text);
 }
 
+// A control that is switched off loses the focus: until the answer is there, the card itself holds it.
+const held = new WeakMap();
+
 function lock(card) {
   card.dataset.locked = "";
+  if (card.contains(document.activeElement)) {
+    held.set(card, document.activeElement);
+    card.focus({ preventScroll: true });
+  }
   for (const control of card.querySelectorAll(".decide :is(button, input, select, textarea)")) {
     control.disabled = true;
   }
@@ -105,22 +146,30 @@ function lock(card) {
 
 function unlock(card) {
   delete card.dataset.locked;
+  card.removeAttribute("aria-busy");
   for (const control of card.querySelectorAll(".decide :is(button, input, select, textarea)")) {
     control.disabled = false;
   }
   if (card.querySelector(".approve-button")) {
     showApprove(card);
   }
+  if (document.activeElement === card) {
+    held.get(card)?.focus({ preventScroll: true });
+  }
 }
 
-// The card as it is now, in the place of the one that was shown.
+// The card as it is now, in the place of the one that was shown. Who was in that one finds themselves in this one.
 export async function showCardNow(card, newest) {
   const fresh = (await pageFrom(fragment(card.dataset.card, newest))).querySelector("[data-card]");
   if (!fresh || !card.isConnected) {
     return;
   }
   const now = elementFrom(fresh.outerHTML);
+  const hadFocus = card.contains(document.activeElement);
   card.replaceWith(now);
+  if (hadFocus) {
+    now.focus({ preventScroll: true });
+  }
   localTimes(now);
   countDown(now);
   prepareCards();
@@ -131,6 +180,7 @@ export function offerNewCard(card) {
   if ("locked" in card.dataset && card.querySelector("[data-outcome] button")) {
     return;
   }
+  card.removeAttribute("aria-busy");
   lock(card);
   say(card, "This card has changed since it was shown. Nothing was decided. ");
   const button = Object.assign(document.createElement("button"), {
@@ -187,6 +237,7 @@ function wordsOf(problem) {
 
 async function decide(form, card, submitter) {
   const request = bodyOf(form, card, submitter);
+  card.setAttribute("aria-busy", "true");
   lock(card);
   let response;
   try {

@@ -1,43 +1,75 @@
-// The start page: example tasks fill the form, and the lists stay fresh.
+// The start page: example tasks fill the form, a task is handed over once, and the lists stay fresh.
+import { announce } from "./announce.js";
 import { pageFrom } from "./fragments.js";
 import { localTimes } from "./times.js";
 
-const FRESH_MS = 4000;
-const employee = document.querySelector("[data-employee]");
-const task = document.querySelector("[data-task]");
+const FRESH_MS = 3000;
+const IDLE_MS = 15000;
+const home = document.querySelector("[data-fresh]");
+const form = document.querySelector("[data-task-form]");
 
-function showExamples() {
-  for (const examples of document.querySelectorAll("[data-examples]")) {
-    examples.hidden = examples.dataset.examples !== employee.value;
+function fillIn(event) {
+  const example = event.target.closest("[data-example]");
+  if (!example || event.ctrlKey || event.metaKey || event.shiftKey) {
+    return;
   }
+  event.preventDefault();
+  form.querySelector("[data-task]").value = example.dataset.example;
+  announce("The task is filled in.");
 }
 
-if (employee) {
-  employee.addEventListener("change", showExamples);
-  showExamples();
-  document.addEventListener("click", (event) => {
-    const button = event.target.closest("[data-example]");
-    if (button) {
-      task.value = button.dataset.example;
+let isHandedOver = false;
+
+function handOverOnce(event) {
+  if (isHandedOver) {
+    event.preventDefault();
+  }
+  isHandedOver = true;
+}
+
+if (form) {
+  form.addEventListener("click", fillIn);
+  form.addEventListener("submit", handOverOnce);
+  form.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      form.requestSubmit();
     }
+  });
+  window.addEventListener("pageshow", () => {
+    isHandedOver = false;
   });
 }
 
+function isBusy(section) {
+  return section.contains(document.activeElement);
+}
+
 let isFetching = false;
+let isStale = false;
+let wasSpared = false;
+let freshAt = performance.now();
 
 async function refresh() {
   if (isFetching || document.hidden) {
+    isStale = isFetching;
     return;
   }
   isFetching = true;
+  wasSpared = false;
   try {
-    const fresh = await pageFrom(location.pathname);
+    const fresh = await pageFrom(home.dataset.fresh);
     for (const section of document.querySelectorAll("[data-live]")) {
       const newer = fresh.getElementById(section.id);
       if (newer) {
         localTimes(newer);
       }
-      if (newer && newer.textContent !== section.textContent && !section.contains(document.activeElement)) {
+      if (!newer || newer.textContent === section.textContent) {
+        continue;
+      }
+      if (isBusy(section)) {
+        wasSpared = true;
+      } else {
         section.replaceWith(document.adoptNode(newer));
       }
     }
@@ -45,8 +77,31 @@ async function refresh() {
     console.warn("The lists are not fresh:", error.message);
   } finally {
     isFetching = false;
+    freshAt = performance.now();
+  }
+  if (isStale) {
+    isStale = false;
+    refresh();
   }
 }
 
-document.addEventListener("inbox-changed", refresh);
-setInterval(() => document.querySelector("[data-moving]") && refresh(), FRESH_MS);
+let waiting = null;
+
+function told(event) {
+  const { pending } = event.detail;
+  if (waiting !== null && pending > waiting) {
+    announce(pending === 1 ? "A card waits for a decision." : `${pending} cards wait for a decision.`);
+  }
+  waiting = pending;
+  refresh();
+}
+
+document.addEventListener("inbox-changed", told);
+document.addEventListener("visibilitychange", refresh);
+document.addEventListener("focusout", () => wasSpared && setTimeout(refresh));
+setInterval(() => {
+  const patience = document.querySelector("[data-moving]") ? FRESH_MS : IDLE_MS;
+  if (performance.now() - freshAt >= patience) {
+    refresh();
+  }
+}, 1000);

@@ -1,18 +1,21 @@
-// The inbox: new cards are added at the end, and a decided one says at once who decided it.
+// The inbox: new cards are added at the end, a decided one says at once who decided it, and keys move and decide.
+import { announce } from "./announce.js";
 import { prepareCards, showCardNow } from "./cards.js";
 import { pageFrom } from "./fragments.js";
+import { listenForKeys, prepareHelp } from "./keys.js";
 import { localTimes } from "./times.js";
 
 const list = document.querySelector("[data-inbox-list]");
+const FIELD = "input:not([type=hidden]), textarea, select";
 let isFetching = false;
 let isStale = false;
 
-function shownIds() {
-  return [...list.querySelectorAll("[data-card][data-open]")].map((card) => card.dataset.card);
+function openCards() {
+  return [...list.querySelectorAll("[data-card][data-open]")];
 }
 
 async function refresh() {
-  if (!list || isFetching) {
+  if (isFetching) {
     isStale = true;
     return;
   }
@@ -20,7 +23,7 @@ async function refresh() {
   try {
     const fresh = await pageFrom(location.pathname + location.search);
     const waiting = new Map([...fresh.querySelectorAll("[data-inbox-card]")].map((one) => [one.dataset.inboxCard, one]));
-    const shown = shownIds();
+    const shown = openCards().map((card) => card.dataset.card);
     for (const id of shown.filter((one) => !waiting.has(one))) {
       await showCardNow(document.getElementById(`card-${id}`), false);
     }
@@ -44,3 +47,110 @@ async function refresh() {
 }
 
 document.addEventListener("inbox-changed", refresh);
+
+// One card is selected: the one that was moved to with a key, clicked, or entered with Tab.
+const selectedPlace = () => list.querySelector("[data-selected]");
+const selectedCard = () => selectedPlace()?.querySelector("[data-card]");
+
+function select(place) {
+  if (place && place !== selectedPlace()) {
+    delete selectedPlace()?.dataset.selected;
+    place.dataset.selected = "";
+  }
+}
+
+function goTo(card) {
+  select(card.closest("[data-inbox-card]"));
+  card.focus({ preventScroll: true });
+  card.scrollIntoView({ block: card.offsetHeight > innerHeight * 0.8 ? "start" : "nearest" });
+}
+
+function move(step) {
+  const cards = openCards();
+  const here = selectedPlace();
+  if (!here) {
+    cards.length ? goTo(cards[0]) : announce("Nothing waits.");
+    return;
+  }
+  const direction = step > 0 ? Node.DOCUMENT_POSITION_FOLLOWING : Node.DOCUMENT_POSITION_PRECEDING;
+  const further = cards.filter((card) => !here.contains(card) && here.compareDocumentPosition(card) & direction);
+  const next = step > 0 ? further[0] : further.at(-1);
+  next ? goTo(next) : announce(step > 0 ? "This is the last waiting card." : "This is the first waiting card.");
+}
+
+// Calls `act` with the selected card if it waits and the reader may decide it.
+function onWaiting(act) {
+  const card = selectedCard();
+  if (!card || !("open" in card.dataset)) {
+    announce("Select a waiting card first, with j and k.");
+  } else if (!("mayDecide" in document.body.dataset)) {
+    announce("Only approvers decide cards.");
+  } else if (card.querySelector("form[data-action=resolve]")) {
+    card.querySelector("form[data-action=resolve] input[name=reason]").focus();
+  } else if (!("locked" in card.dataset)) {
+    act(card);
+  }
+}
+
+function approve(card) {
+  const confirm = card.querySelector("[data-confirm]");
+  const button = card.querySelector(".approve-button");
+  if (confirm) {
+    confirm.focus();
+    announce("Destructive: type what is asked for, then press Approve.");
+  } else if (button.disabled) {
+    announce([...card.querySelectorAll(".hint:not([hidden])")].map((hint) => hint.textContent).join(" "));
+  } else {
+    button.form.requestSubmit(button);
+  }
+}
+
+function openForm(card, name, field) {
+  const form = card.querySelector(`.acts > .${name}`);
+  if (form) {
+    form.open = true;
+    const enter = () => form.querySelector(field)?.focus();
+    form.addEventListener("form-came", enter, { once: true });
+    enter();
+  }
+}
+
+let lastApproved = "";
+
+function undo() {
+  const of = (card) => card?.querySelector("form.undo:not([hidden])");
+  const form = of(document.getElementById(`card-${lastApproved}`)) ?? of(selectedCard());
+  form ? form.requestSubmit() : announce("There is nothing that can be undone any more.");
+}
+
+function leaveForm(event) {
+  const form = event.target.closest(".acts > details, .confirm");
+  const card = event.target.closest("[data-card]");
+  if (event.key !== "Escape" || !form || (form.matches(".edit") && "edited" in card.dataset)) {
+    return;
+  }
+  form.open = false;
+  card.focus({ preventScroll: true });
+}
+
+if (list) {
+  list.addEventListener("focusin", (event) => select(event.target.closest("[data-inbox-card]")));
+  list.addEventListener("keydown", leaveForm);
+  list.addEventListener("submit", (event) => {
+    if (event.target.dataset.action === "approve") {
+      lastApproved = event.target.closest("[data-card]").dataset.card;
+    }
+  });
+  const help = prepareHelp();
+  const acts = {
+    j: () => move(1),
+    k: () => move(-1),
+    Enter: () => selectedCard()?.querySelector(".own-page")?.click(),
+    a: () => onWaiting(approve),
+    d: () => onWaiting((card) => openForm(card, "deny", "input[name=reason]")),
+    e: () => onWaiting((card) => openForm(card, "edit", FIELD)),
+    u: undo,
+    "?": help,
+  };
+  listenForKeys(acts, new Set(["j", "k"]));
+}

@@ -1,5 +1,6 @@
 // On every page: times, cards, and the number of waiting cards kept true.
 import { prepareCards } from "./cards.js";
+import { showCountInIcon } from "./icon.js";
 import { LastingSocket } from "./socket.js";
 import { countDown, localTimes } from "./times.js";
 
@@ -20,8 +21,11 @@ function showPending(pending) {
     badge.hidden = pending === 0;
   }
   document.title = pending ? `(${pending}) ${bareTitle}` : bareTitle;
+  showCountInIcon(pending);
   document.dispatchEvent(new CustomEvent("inbox-changed", { detail: { pending } }));
 }
+
+showCountInIcon(Number(document.querySelector("[data-pending]")?.textContent ?? 0));
 
 new LastingSocket(() => document.body.dataset.inbox, {
   onMessage: (message) => message.type === "inbox_changed" && showPending(message.payload.pending),

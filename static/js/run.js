@@ -1,14 +1,21 @@
 // The live activity panel: lines in order of their numbers, none lost, none twice, however often the connection breaks.
 import { announce } from "./announce.js";
-import { noteMoves, offerNewCard, prepareCards } from "./cards.js";
+import { showEnd } from "./end.js";
 import { elementFrom } from "./fragments.js";
+import { Lines } from "./lines.js";
 import { LastingSocket } from "./socket.js";
-import { countDown, localTimes } from "./times.js";
+import { showBar } from "./strip.js";
 import { visible } from "./visible.js";
+
+const SAY_AFTER_MS = 300;
+const MOST_SAID = 3;
 
 const run = document.querySelector("[data-run]");
 const panel = document.getElementById("panel");
+const badge = run.querySelector("[data-badge]");
+const parts = [...run.querySelectorAll("[data-when]")];
 const lostBar = document.querySelector("[data-lost]");
+const lines = new Lines(panel);
 let last = Number(panel.dataset.after);
 let askedAfter = -1;
 
@@ -30,42 +37,47 @@ const NAME_OF = {
   failed: "Failed",
   cancelled: "Cancelled",
 };
+const ENDED = new Set(["succeeded", "failed", "cancelled"]);
 
 function showStatus(status, reason) {
+  if (run.dataset.runStatus === status) {
+    return;
+  }
   run.dataset.runStatus = status;
-  const badge = run.querySelector("[data-badge]");
   badge.textContent = NAME_OF[status] ?? status;
   badge.className = `badge status-${status}`;
-  for (const part of run.querySelectorAll("[data-when]")) {
+  for (const part of parts) {
     const when = part.dataset.when.split(" ");
     part.hidden = !when.includes(status) && !when.includes(`${status}:${reason}`);
   }
 }
 
-function inSlot(slot) {
-  return slot ? panel.querySelector(`[data-slot="${CSS.escape(slot)}"]`) : null;
-}
+// Many lines at once are announced together, the newest of them.
+let unsaid = [];
 
-function place(line) {
-  const earlier = inSlot(line.dataset.slot);
-  const wasOpen = Boolean(earlier?.querySelector(".unfold[open]"));
-  const read = earlier?.querySelector("[data-card][data-open]");
-  const asked = line.querySelector("[data-card][data-open]");
-  if (read && asked && read.dataset.card !== asked.dataset.card) {
-    // Somebody else changed what is being read here: it is not swapped under the reader.
-    offerNewCard(read);
+function say(text) {
+  if (!text) {
     return;
   }
-  if (earlier) {
-    earlier.replaceWith(line);
-    line.querySelector(".unfold")?.toggleAttribute("open", wasOpen);
-  } else {
-    panel.append(line);
+  if (!unsaid.length) {
+    setTimeout(() => {
+      announce(unsaid.slice(-MOST_SAID).join(". "));
+      unsaid = [];
+    }, SAY_AFTER_MS);
   }
-  localTimes(line);
-  countDown(line);
-  prepareCards();
-  announce(line.dataset.announce);
+  unsaid.push(text);
+}
+
+function showLine(line) {
+  if (!lines.place(line)) {
+    return;
+  }
+  const pass = lines.in(`pass-${line.dataset.pass}`);
+  if (pass && line.dataset.figures) {
+    pass.querySelector("[data-pass-figures]").textContent = line.dataset.figures;
+  }
+  showBar(pass, line);
+  say(line.dataset.announce);
 }
 
 function showEvent(message) {
@@ -83,7 +95,7 @@ function showEvent(message) {
   panel.dataset.after = String(last);
   const line = message.html && elementFrom(message.html);
   if (line) {
-    place(line);
+    showLine(line);
   }
   if (message.type === "pass_started") {
     beginPass(message.payload.pass_number);
@@ -93,15 +105,18 @@ function showEvent(message) {
     showStatus(status, message.payload.exit_reason);
   }
   if (message.type === "run_finished") {
-    panel.querySelectorAll(".streaming").forEach((unfinished) => unfinished.remove());
+    endStream();
+    showEnd(panel, line);
+    lines.moved(panel.firstElementChild);
   }
 }
 
 // Streamed text has no number: it waits until its pass stands in the panel, and a pass that is asked again begins anew.
 const early = new Map();
+let streaming = "";
 
 function beginPass(pass) {
-  inSlot(`text-${pass}`)?.remove();
+  lines.remove(`text-${pass}`);
   const text = early.get(pass);
   early.clear();
   if (text) {
@@ -109,31 +124,48 @@ function beginPass(pass) {
   }
 }
 
-const ENDED = new Set(["succeeded", "failed", "cancelled"]);
+function endStream() {
+  if (lines.in(streaming)?.classList.contains("streaming")) {
+    lines.remove(streaming);
+  }
+}
 
 function showText({ pass_number: pass, text }) {
   if (ENDED.has(run.dataset.runStatus)) {
     return;
   }
   const slot = `text-${pass}`;
-  let line = inSlot(slot);
-  if (!inSlot(`pass-${pass}`)) {
+  const line = lines.in(slot);
+  if (!lines.in(`pass-${pass}`)) {
     early.set(pass, (early.get(pass) ?? "") + text);
     return;
   }
   if (line && !line.classList.contains("streaming")) {
     return;
   }
-  if (!line) {
-    line = document.createElement("li");
-    line.className = "line says streaming";
-    line.dataset.slot = slot;
-    line.append(Object.assign(document.createElement("p"), { className: "text" }));
-    panel.append(line);
-  }
-  line.firstChild.append(visible(text));
-  noteMoves();
+  const shown = line ?? streamedLine(slot);
+  shown.firstChild.append(visible(text));
+  lines.moved(shown);
 }
+
+function streamedLine(slot) {
+  const line = document.createElement("li");
+  line.className = "line says streaming";
+  line.dataset.slot = streaming = slot;
+  line.append(Object.assign(document.createElement("p"), { className: "text" }));
+  lines.place(line);
+  return line;
+}
+
+run.querySelector("[data-to-card]")?.addEventListener("click", (event) => {
+  const card = panel.querySelector("[data-card][data-open]");
+  if (card) {
+    event.preventDefault();
+    card.scrollIntoView({ block: "center" });
+    card.tabIndex = -1;
+    card.focus({ preventScroll: true });
+  }
+});
 
 const socket = new LastingSocket(() => `${panel.dataset.socket}?after=${last}`, {
   onMessage: (message) => (message.seq === null ? showText(message.payload) : showEvent(message)),

@@ -86,6 +86,7 @@ def _multiply(run: Run, count: int) -> None:
             changed = {"run_id": "copies.id"}
             if model is ToolCall:
                 changed |= {"idempotency_key": "gen_random_uuid()::text", "duplicate_of_id": "NULL"}
+                changed["created_at"] = "copies.created_at"
             source = f"{model._meta.db_table} source, agents_run copies"
             _insert(cursor, _copied(model, changed), model, f"{source} WHERE source.run_id = {run.pk} AND {COPIES}")
         _add_cards(cursor, run)
@@ -121,7 +122,7 @@ def _add_cards(cursor: CursorWrapper, run: Run) -> None:
         "reason": "''",
         "decision_id": "''",
     }
-    decided = {"status": "'consumed'", "decided_by_id": str(run.created_by_id), "decided_at": "now()"}
+    decided = {"status": "'consumed'", "decided_by_id": str(run.created_by_id), "decided_at": "copies.created_at"}
     first = "agents_toolcall source, agents_run copies WHERE source.pass_number = 1 AND source.index = 0"
     of_copies = f"{first} AND source.run_id = copies.id AND {COPIES}"
     _insert(cursor, card | decided | {"consumed_at": "now()"}, Approval, f"{of_copies} AND mod(copies.id, 20) = 0")

@@ -122,7 +122,7 @@ class TestTheNextCard:
         with connection.execute_wrapper(meddle):
             (line,) = lines_of(card.run_id, line_of_card)
         assert f'data-digest="{edited[0].digest}"' in line.html
-        exact = line.html.partition("<pre>")[2].partition("</pre>")[0]
+        exact = line.html.partition('class="exact"')[2].partition("<pre")[2].partition("</pre>")[0]
         assert "Two" in exact
         assert "One" not in exact
 

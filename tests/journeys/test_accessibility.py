@@ -9,16 +9,20 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
+from agents import invitations
 from agents.urls import urlpatterns
 from tests.engine.workshop import asking, call
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visitor
 from tests.web.test_page_access import READ
+from tools.records.models import Draft
 
 pytestmark = pytest.mark.once
 
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"], "resultTypes": ["violations"]}
-PAGES = frozenset(READ) - {"card", "nothing"}  # a fragment, and a page that is not there
+# Not pages: a fragment, an address that is not there, and what is downloaded.
+PAGES = frozenset(READ) - {"card", "nothing", "audit-export", "records-export", "draft-download"}
+PAGES -= {"transcript-markdown", "transcript-json"}
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
 
@@ -41,11 +45,14 @@ def places(office: Office) -> dict[str, str]:
     ended = office.submit("Look again")
     office.await_end(ended.pk)
     known = {"run_id": waiting.pk, "approval_id": card.pk, "employee_id": office.workshop.employee.pk}
-    known["record_id"] = record.pk
+    draft = Draft.objects.create(organization=record.organization, kind="report", title="A report", body="# One\n\ntwo")
+    known |= {"record_id": record.pk, "draft_id": draft.pk, "call_id": card.tool_call_id}
+    _, secret = invitations.invite(office.member("admin"), invitations.Offer(role="viewer"))
     return {
         "a run that has ended": f"/runs/{ended.pk}/",
         "the inbox' history": "/approvals/?history=1",
         "login": "/login/",
+        "an invitation": f"/join/{secret}/",
         **{str(one.name): "/" + _filled(str(one.pattern), known) for one in urlpatterns if one.name in PAGES},
     }
 

@@ -56,7 +56,7 @@ def test_an_employee_who_left_meanwhile_is_named(office: Office, visit: Visit) -
 def test_an_unknown_employee_is_named(office: Office, visit: Visit) -> None:
     visitor = visit("operator")
     visitor.choose("Dana")
-    visitor.page.locator("select[name=employee] option").first.evaluate("(option) => { option.value = '987654'; }")
+    visitor.page.locator("input[name=employee]:checked").evaluate("(one) => { one.value = '987654'; }")
     visitor.page.locator("textarea[name=task]").fill("Do the work")
     visitor.page.get_by_role("button", name="Start", exact=True).click()
     expect(visitor.page.get_by_role("alert")).to_have_text("there is no employee 987654")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -29,6 +28,16 @@ HASTY = """() => new Promise((resolve) => {
   watcher.observe(document.getElementById("panel"), { childList: true, subtree: true });
   press();
 })"""
+
+
+# Where the three buttons stand in their card.
+PLACES = """(card) => {
+  const top = card.getBoundingClientRect();
+  return [".deny > summary", ".edit > summary", ".approve-button"].map((name) => {
+    const place = card.querySelector(name).getBoundingClientRect();
+    return [place.x - top.x, place.y - top.y, place.width, place.height].map(Math.round);
+  });
+}"""
 
 
 def update(record: Record, status: str = "inactive") -> dict[str, Any]:
@@ -110,7 +119,7 @@ def test_an_edited_card_is_a_new_card_and_approves_nothing(office: Office, visit
     visitor.open_run(run.pk)
     shown = visitor.card(card.pk)
     shown.get_by_text("Edit…").click()
-    shown.locator("textarea[name='param.changes']").fill('{"status": "pending"}')
+    shown.locator("select[name='param.changes.status']").select_option("pending")
     visitor.stand_still(shown)
     shown.get_by_role("button", name="Show the changed card").click()
     expect(visitor.page.locator(".notice")).to_contain_text("Nothing is approved yet")
@@ -134,29 +143,88 @@ def test_approve_stays_off_while_the_form_holds_what_the_card_does_not_show(offi
     approve = shown.locator(".approve-button")
     expect(approve).to_be_enabled()
     shown.get_by_text("Edit…").click()
-    shown.locator("textarea[name='param.changes']").fill('{"status": "pending"}')
+    status_field = shown.locator("select[name='param.changes.status']")
+    status_field.select_option("pending")
     expect(approve).to_be_disabled()
     expect(shown.locator("[data-unsent]")).to_be_visible()
     shown.get_by_text("Edit…").click()
     expect(approve).to_be_enabled()
     shown.get_by_text("Edit…").click()
-    expect(shown.locator("textarea[name='param.changes']")).to_have_value(re.compile("inactive"))
+    expect(status_field).to_have_value("inactive")
+    status_field.select_option("pending")
+    shown.get_by_text("Deny…").click()
+    expect(status_field).to_be_hidden()
+    expect(approve).to_be_enabled()
 
 
 def test_wrong_values_in_the_form_are_named_and_the_card_stays(office: Office, visit: Visit) -> None:
-    record = office.workshop.record()
-    _, (card,) = waiting(office, update(record))
+    _, (card,) = waiting(office, update(office.workshop.record()))
     visitor = visit("approver")
-    for typed in ("{not json", '{"status": "on fire"}'):
+    for name, typed, words in (
+        ("domain", "no domain", "It is not a bare domain such as example.com."),
+        ("notes", "n" * 5001, "at most 5000 characters"),
+    ):
         visitor.page.goto(f"/approvals/{card.pk}/")
         shown = visitor.card(card.pk)
         shown.get_by_text("Edit…").click()
-        shown.locator("textarea[name='param.changes']").fill(typed)
+        shown.get_by_text("Further fields").click()
+        field = shown.locator(f"[name='param.changes.{name}']")
+        field.fill(typed)
         visitor.stand_still(shown)
         shown.get_by_role("button", name="Show the changed card").click()
-        expect(visitor.page.locator(".problem")).to_be_visible()
-        expect(visitor.page.locator("textarea[name='param.changes']")).to_have_value(typed)
+        expect(shown.locator(f"label:has([name='param.changes.{name}']) .problem")).to_contain_text(words)
+        expect(field).to_have_value(typed)
+        expect(field).to_be_visible()
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
+
+
+def test_a_card_that_came_by_itself_is_edited_like_any_other(office: Office, visit: Visit) -> None:
+    record = office.workshop.record(phone="1")
+    run, (card,) = waiting(office, update(record))
+    visitor = visit("approver")
+    visitor.open_run(run.pk)
+    visitor.approve(visitor.card(card.pk))
+    decided = visitor.card(card.pk)
+    expect(decided.get_by_role("button", name="Undo")).to_be_visible()
+    visitor.stand_still(decided)
+    decided.get_by_role("button", name="Undo").click()
+    shown = visitor.open_cards
+    shown.get_by_text("Edit…").click()
+    shown.locator("select[name='param.changes.status']").select_option("pending")
+    expect(shown.locator(".approve-button")).to_be_disabled()
+    visitor.stand_still(shown)
+    shown.get_by_role("button", name="Show the changed card").click()
+    expect(visitor.page.locator(".notice")).to_contain_text("Nothing is approved yet")
+    (edited,) = office.workshop.cards(run)
+    assert edited.params["changes"] == {"status": "pending"}
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_the_buttons_keep_their_place_when_a_form_opens(office: Office, visit: Visit, width: int) -> None:
+    _, (card,) = waiting(office, update(office.workshop.record()))
+    visitor = visit("approver")
+    visitor.page.set_viewport_size({"width": width, "height": 800})
+    visitor.page.goto(f"/approvals/{card.pk}/")
+    shown = visitor.card(card.pk)
+    places = shown.evaluate(PLACES)
+    for opened in ("Deny…", "Edit…", "Deny…"):
+        shown.get_by_text(opened).click()
+        expect(shown.locator(".acts > details[open]")).to_have_count(1)
+        assert shown.evaluate(PLACES) == places
+        expect(shown.locator(".acts > details[open] > form")).to_be_visible()
+
+
+def test_before_and_after_are_seen_on_a_phone_without_scrolling_sideways(office: Office, visit: Visit) -> None:
+    _, (card,) = waiting(office, update(office.workshop.record(name="A rather long name of a company, Ltd. & Co. KG")))
+    visitor = visit("approver")
+    visitor.page.set_viewport_size({"width": 360, "height": 800})
+    visitor.page.goto(f"/approvals/{card.pk}/")
+    for value in (visitor.card(card.pk).locator(".diff .before"), visitor.card(card.pk).locator(".diff .after")):
+        box = value.bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 360
+    assert visitor.page.evaluate("() => document.documentElement.scrollWidth") == 360
 
 
 class TestDestructive:
@@ -184,6 +252,34 @@ class TestDestructive:
         office.end_grace()
         office.await_end(run.pk)
         assert Record.objects.count() == 0
+
+    def test_opening_them_all_reads_the_list_and_every_shortened_value(self, office: Office, visit: Visit) -> None:
+        records = [office.workshop.record(name=f"Lead {n} {'x' * 180} {'y' * 10}") for n in range(7)]
+        run, (card,) = waiting(office, delete(*records))
+        visitor = visit("approver")
+        visitor.open_run(run.pk)
+        shown = visitor.card(card.pk)
+        shown.locator("[name=confirm]").fill("7")
+        expect(shown.locator(".approve-button")).to_be_disabled()
+        shown.get_by_role("button", name="Open them all").click()
+        expect(shown.get_by_text("Lead 6").first).to_be_visible()
+        expect(shown.locator(".approve-button")).to_be_enabled()
+
+    def test_without_scripts_approve_is_out_of_reach_until_the_list_is_open(self, office: Office, visit: Visit) -> None:
+        records = [office.workshop.record(name=f"Lead {number}") for number in range(7)]
+        _, (card,) = waiting(office, delete(*records))
+        visitor = visit("approver", scripts=False)
+        visitor.page.goto(f"/approvals/{card.pk}/")
+        shown = visitor.card(card.pk)
+        expect(shown.get_by_text("show all 7")).to_be_visible()
+        expect(shown.locator(".approve-button")).to_be_hidden()
+        expect(shown.locator("[name=confirm]")).to_be_hidden()
+        expect(shown.locator(".unread-as-it-is")).to_be_visible()
+        shown.get_by_text("show all 7").click()
+        shown.locator("[name=confirm]").fill("7")
+        shown.locator(".approve-button").click()
+        expect(visitor.page.locator(".notice")).to_have_text("Approved.")
+        office.workshop.undo(Approval.objects.get(pk=card.pk))
 
     def test_the_server_refuses_a_wrong_confirmation_too(self, office: Office, visit: Visit) -> None:
         record = office.workshop.record(name="Acme Corp")

@@ -96,6 +96,104 @@ def test_a_page_open_through_1000_events_shows_every_line_once(office: Office, v
     assert [message["seq"] for message in numbered(visitor.heard)] == numbers_of(run_id)[1:]
 
 
+FLOOD = """async (count) => {
+  const panel = document.getElementById("panel");
+  const model = panel.querySelector(".call[data-began]").outerHTML;
+  const socket = window.runSocket;
+  const named = (id) => model.replaceAll(/call-\\d+/g, `call-${id}`);
+  let seq = Number(panel.dataset.after);
+  const send = (type, html) => {
+    seq += 1;
+    const line = html.replace(/data-seq="\\d+"/, `data-seq="${seq}"`);
+    socket.onmessage({ data: JSON.stringify({ seq, type, payload: {}, html: line }) });
+  };
+  const costs = [];
+  for (let id = 0; id < count; id += 1) {
+    const begun = performance.now();
+    send("tool_start", named(1e6 + id).replace(/data-status="\\w+"/, 'data-status="executing"'));
+    send("tool_result", named(1e6 + id));
+    costs.push((performance.now() - begun) / 2);
+    if (id % 50 === 0) await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+  }
+  const middle = (some) => some.sort((one, other) => one - other)[some.length >> 1];
+  return [middle(costs.slice(0, 300)), middle(costs.slice(-300)), panel.children.length];
+}"""
+KEPT_SOCKET = """const Plain = WebSocket;
+window.WebSocket = class extends Plain {
+  constructor(address) { super(address); if (address.includes("/ws/runs/")) window.runSocket = this; }
+};"""
+
+
+def test_a_line_costs_the_same_in_a_panel_of_5000_lines(office: Office, visit: Visit) -> None:
+    office.workshop.play(asking(call("utility.calculate", operation="add", a=1, b=2)))
+    run = office.submit("Calculate")
+    office.await_end(run.pk)
+    visitor = visit("viewer")
+    visitor.page.add_init_script(KEPT_SOCKET)
+    visitor.open_run(run.pk)
+    expect(visitor.page.locator(".finished")).to_be_visible()
+    visitor.page.wait_for_function("() => window.runSocket?.readyState === 1")
+    first, last, lines = visitor.page.evaluate(FLOOD, 5000)
+    assert lines > 5000
+    assert last < max(4 * first, 2.0), f"{first:.2f} ms at the beginning, {last:.2f} ms at the end"
+
+
+def test_a_line_that_moves_on_keeps_what_is_unfolded_and_the_focus(office: Office, visit: Visit) -> None:
+    office.workshop.play(asking(call("probe.gate", name="one"), call("utility.calculate", operation="add", a=1, b=2)))
+    office.recorder.hold("one")
+    visitor = visit("operator")
+    run_id = visitor.start("Dana", "Pass a gate")
+    reached(office, "one")
+    line = visitor.page.locator(".call:has(.spinner)")
+    expect(line).to_have_count(1)
+    place = line.get_attribute("id")
+    line.locator("summary").first.focus()
+    visitor.page.keyboard.press("Enter")
+    moving = visitor.page.locator(f"#{place}")
+    expect(moving.locator(".unfolded")).to_be_visible()
+    office.recorder.release("one")
+    office.await_end(run_id)
+    expect(moving.locator(".spinner")).to_have_count(0)
+    expect(moving.locator(".unfolded")).to_be_visible()
+    expect(moving.locator("summary").first).to_be_focused()
+    expect(visitor.page.locator("#pass-1 rect")).to_have_count(2)
+    expect(visitor.page.locator("#pass-1 [data-pass-figures]")).not_to_be_empty()
+
+
+def test_the_answer_comes_to_the_top_and_goes_back_to_its_place_when_there_is_another(
+    office: Office, visit: Visit
+) -> None:
+    office.workshop.play(answer="First answer.")
+    visitor = visit("operator")
+    run_id = visitor.start("Dana", "Answer")
+    expect(visitor.page.locator("#end .answer")).to_have_text("First answer.")
+    office.await_end(run_id)
+    office.workshop.play(answer="Second answer.")
+    visitor.page.get_by_label("Tell Dana something more").fill("And again")
+    visitor.page.get_by_role("button", name="Send").click()
+    expect(visitor.page.locator("#end .answer")).to_have_text("Second answer.")
+    expect(visitor.page.locator("#panel .answer")).to_have_text("First answer.")
+    office.await_end(run_id)
+    visitor.assert_panel_is_whole(run_id)
+    visitor.page.reload()
+    expect(visitor.page.locator("#end .answer")).to_have_text("Second answer.")
+    expect(visitor.page.locator("#panel .answer")).to_have_text("First answer.")
+
+
+def test_the_transcript_is_downloaded_from_the_page(office: Office, visit: Visit) -> None:
+    office.workshop.play(asking(call("utility.calculate", operation="add", a=1, b=2)), answer="It is 3.")
+    run = office.submit("Calculate")
+    office.await_end(run.pk)
+    visitor = visit("viewer")
+    visitor.open_run(run.pk)
+    visitor.page.get_by_text("Transcript").click()
+    with visitor.page.expect_download() as coming:
+        visitor.page.get_by_role("link", name="Markdown").click()
+    text = coming.value.path().read_text()
+    assert "It is 3." in text
+    assert coming.value.suggested_filename == f"run-{run.pk}.md"
+
+
 def test_text_is_seen_while_the_model_writes_and_once_when_it_has(
     office: Office, visit: Visit, model: ModelServer
 ) -> None:

@@ -91,7 +91,7 @@ def test_a_run_is_cancelled_told_more_and_continued(office: Office, visit: Calla
     run_id = visitor.start("Dana", "Say something")
     office.await_end(run_id)
     visitor.open_run(run_id)
-    visitor.page.get_by_label("Tell Dana something more").fill("And once more")
+    visitor.page.locator("textarea[name=text]").fill("And once more")
     visitor.page.get_by_role("button", name="Send").click()
     office.await_end(run_id)
     visitor.open_run(run_id)

@@ -61,11 +61,10 @@ class Visitor:
         return self.run_id()
 
     def choose(self, employee: str) -> None:
-        """Selects the employee in the form of the start page."""
+        """Chooses the employee, by the beginning of its name, in the form of the start page."""
         self.page.goto("/")
-        field = self.page.locator("select[name=employee]")
-        options = field.locator("option").all_text_contents()
-        field.select_option(label=next(option for option in options if option.startswith(employee)))
+        name = self.page.locator("b", has_text=re.compile(rf"^\s*{re.escape(employee)}"))
+        self.page.locator(".person > label").filter(has=name).first.click()
 
     def open_run(self, run_id: int) -> None:
         self.page.goto(f"/runs/{run_id}/")

@@ -9,7 +9,7 @@ from django.db.models import Model
 from django.test import Client
 
 from agents import audit
-from agents.admin.organizations import let_into_admin
+from agents.members import let_into_admin
 from agents.membership import issue_token
 from agents.models import AuditEntry, Event, EventType, Message, Pass, Run
 from tests.web.world import World, make_world

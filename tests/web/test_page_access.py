@@ -6,17 +6,40 @@ from collections.abc import Callable
 
 import pytest
 
+from agents import invitations
 from agents.models import Approval, ApprovalStatus, Membership, Role, RunStatus
 from agents.urls import urlpatterns
 from tests.web.world import World, make_world, nobody
+from tools.records.models import Draft
 
 pytestmark = pytest.mark.django_db
 
-READ = ("home", "employees", "runs", "run", "approvals", "approval", "card", "nothing")
-ACTS = ("switch-organization", "cancel", "message", "continue", "approve", "deny", "edit", "undo", "resolve")
-OPEN = ("login", "logout")
-OF_ROLES = {"cancel": "operator", "message": "operator", "continue": "operator"} | dict.fromkeys(
-    ("approve", "deny", "edit", "undo", "resolve"), "approver"
+OF_MEMBERS = ("employee", "tools", "users", "audit", "audit-export")
+OF_RUNS = ("call", "transcript-markdown", "transcript-json")
+OF_RECORDS = ("records", "record", "records-import", "records-export", "drafts", "draft", "draft-download")
+READ = (
+    "home",
+    "employees",
+    "runs",
+    "run",
+    "approvals",
+    "approval",
+    "card",
+    "nothing",
+    *OF_MEMBERS,
+    *OF_RECORDS,
+    *OF_RUNS,
+)
+RULES = ("invite", "revoke-invitation", "change-role", "remove-member", "password-link", "audit-verify")
+DECISIONS = ("approve", "deny", "edit", "undo", "resolve")
+ACTS = ("switch-organization", "cancel", "message", "continue", *DECISIONS, *RULES)
+OPEN = ("login", "logout", "join-link", "join", "new-password-link", "new-password")
+LISTS = ("home", "employees", "runs", "approvals", "tools", "users", "audit", "records", "records-import", "drafts")
+WITHOUT_ROW = (*LISTS, "audit-export", "records-export", "audit-verify", "invite")
+OF_ROLES = (
+    dict.fromkeys(("cancel", "message", "continue"), "operator")
+    | dict.fromkeys(DECISIONS, "approver")
+    | dict.fromkeys(RULES, "admin")
 )
 
 
@@ -27,10 +50,22 @@ def world() -> World:
 
 def address_of(world: World, name: str) -> str:
     card = world.card()
-    routes = {pattern.name: str(pattern.pattern) for pattern in urlpatterns}
-    return "/" + routes[name].replace("<int:run_id>", str(card.run_id)).replace(
-        "<int:approval_id>", str(card.pk)
-    ).replace("<path:rest>", "no/such/page")
+    invitation, _ = invitations.invite(world.member("admin"), invitations.Offer(role="viewer"))
+    filled = {
+        "<int:run_id>": card.run_id,
+        "<int:approval_id>": card.pk,
+        "<int:call_id>": card.tool_call_id,
+        "<int:employee_id>": world.employee.pk,
+        "<int:membership_id>": world.member("viewer").pk,
+        "<int:invitation_id>": invitation.pk,
+        "<int:record_id>": world.records[0].pk,
+        "<int:draft_id>": Draft.objects.create(organization=world.acme, kind="report", title="Draft", body="Text").pk,
+        "<path:rest>": "no/such/page",
+    }
+    route = next(str(pattern.pattern) for pattern in urlpatterns if pattern.name == name)
+    for placeholder, value in filled.items():
+        route = route.replace(placeholder, str(value))
+    return f"/{route}"
 
 
 def test_every_address_is_judged_here() -> None:
@@ -46,9 +81,7 @@ def test_nobody_is_sent_to_the_login(world: World, name: str) -> None:
     assert answer["Location"].startswith("/login/")  # type: ignore[index]
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in (*READ, *ACTS) if name not in ("home", "employees", "runs", "approvals")]
-)
+@pytest.mark.parametrize("name", [name for name in (*READ, *ACTS) if name not in WITHOUT_ROW])
 def test_another_organisations_rows_are_not_there(world: World, name: str) -> None:
     path = address_of(world, name)
     client = world.client("outsider")
@@ -56,7 +89,7 @@ def test_another_organisations_rows_are_not_there(world: World, name: str) -> No
     assert answer.status_code == 404
 
 
-@pytest.mark.parametrize("name", ["home", "employees", "runs", "approvals"])
+@pytest.mark.parametrize("name", LISTS)
 def test_lists_hold_nothing_of_another_organisation(world: World, name: str) -> None:
     path = address_of(world, name)
     assert b"Acme" not in world.client("outsider").get(path).content

@@ -11,11 +11,12 @@ from django.utils import timezone
 
 from agents import approvals
 from agents.models import Approval, ApprovalStatus, CallStatus, Employee, Pass, Run, ToolCall
-from tests.web.world import DELETE, UPDATE, World, change, make_world, nobody
+from tests.web.world import DELETE, World, change, make_world, nobody
 
 pytestmark = pytest.mark.django_db
 
 TOKEN = "csrfmiddlewaretoken"
+ENDS = {"changed": 'class="facts"', "effect": 'class="why"'}
 
 
 @pytest.fixture
@@ -31,6 +32,16 @@ def text_of(client: Client, path: str) -> str:
 
 def card_page(world: World, card: Approval, username: str = "approver") -> str:
     return text_of(world.client(username), f"/approvals/{card.pk}/")
+
+
+def section(html: str, name: str) -> str:
+    """The part of the card with this class, up to the next part."""
+    return html.split(f'<div class="{name}">')[1].split(ENDS[name], maxsplit=1)[0]
+
+
+def input_of(html: str, name: str) -> str:
+    """The input of this name with what is said below it."""
+    return html.split(f'name="{name}"')[1].split("</label>", maxsplit=1)[0]
 
 
 def post(world: World, card: Approval, action: str, username: str = "approver", **fields: Any) -> Any:
@@ -169,24 +180,80 @@ def test_a_destructive_card_wants_the_targets_name(world: World) -> None:
 @pytest.mark.django_db(transaction=True)  # previews run in threads of their own
 def test_editing_approves_nothing_and_shows_what_changed(world: World) -> None:
     card = world.card()
-    changes = '{"phone": "+1 555 0199"}'
-    answer = post(world, card, "edit", **{"param.record_id": str(world.records[0].pk), "param.changes": changes})
+    answer = post(world, card, "edit", **{"param.changes.phone": "+1 555 0199", "param.changes.status": "pending"})
     assert answer.status_code == 302
     fresh = Approval.objects.get(tool_call=card.tool_call, status=ApprovalStatus.PENDING)
     assert fresh.pk != card.pk
-    html = card_page(world, fresh)
-    assert "What changed since the earlier card" in html
-    assert "+1 555 0199" in html
+    changed = section(card_page(world, fresh), "changed")
+    assert "What changed since the earlier card" in changed
+    assert re.findall(r"<dt>(.*?)</dt>", changed) == ["changes · phone", "changes · status"]
+    assert "+1 555 0100" in changed
+    assert "+1 555 0199" in changed
     assert ToolCall.objects.get(pk=card.tool_call_id).status == CallStatus.AWAITING_APPROVAL
 
 
-def test_an_edit_that_is_wrong_keeps_what_was_typed(world: World) -> None:
+def test_an_edit_that_is_wrong_keeps_what_was_typed_and_says_why_beside_it(world: World) -> None:
     card = world.card()
-    answer = post(world, card, "edit", **{"param.record_id": str(world.records[0].pk), "param.changes": '{"phone": '})
+    answer = post(world, card, "edit", **{"param.changes.phone": "+1", "param.changes.score": "lots"})
     assert answer.status_code == 422
-    assert "This is not JSON" in answer.content.decode()
-    assert "{&quot;phone&quot;: " in answer.content.decode()
+    field = input_of(answer.content.decode(), "param.changes.score")
+    assert 'value="lots"' in field
+    assert 'aria-invalid="true"' in field
+    assert "&#x27;lots&#x27; is not a whole number." in field
+    assert 'value="+1"' in input_of(answer.content.decode(), "param.changes.phone")
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
+
+
+@pytest.mark.django_db(transaction=True)  # previews run in threads of their own
+@pytest.mark.parametrize(
+    ("name", "typed", "words"),
+    [
+        ("changes.status", "on fire", "It has to be &#x27;active&#x27;, &#x27;inactive&#x27; or &#x27;pending&#x27;."),
+        ("changes.email", "nobody", "It is not an e-mail address."),
+        ("record_id", "123456", "record"),
+    ],
+)
+def test_what_the_tool_refuses_is_said_beside_its_input(world: World, name: str, typed: str, words: str) -> None:
+    card = world.card()
+    answer = post(world, card, "edit", **{f"param.{name}": typed})
+    assert answer.status_code == 422
+    problem = input_of(answer.content.decode(), f"param.{name}").split('class="problem"')[1]
+    assert words in problem
+    assert "parameter" not in problem
+
+
+@pytest.mark.django_db(transaction=True)  # previews run in threads of their own
+def test_an_edit_that_leaves_out_a_record_names_it(world: World) -> None:
+    card = world.card(tool=DELETE, params={"record_ids": [str(record.pk) for record in world.records]})
+    answer = post(world, card, "edit", **{"param.record_ids": f"{world.records[0].pk}\n{world.records[2].pk}"})
+    assert answer.status_code == 302
+    fresh = Approval.objects.get(tool_call=card.tool_call, status=ApprovalStatus.PENDING)
+    changed = section(card_page(world, fresh), "changed")
+    assert re.findall(r"<dt>(.*?)</dt>", changed) == ["record_ids", "no longer affected"]
+    assert "Initech" in changed
+
+
+@pytest.mark.django_db(transaction=True)  # previews run in threads of their own
+def test_a_target_that_drifted_is_named_with_its_field(world: World) -> None:
+    card = world.card()
+    post(world, card, "approve")
+    world.records[0].phone = "+1 555 7777"
+    world.records[0].version += 1
+    world.records[0].save()
+    world.client("approver").post(f"/approvals/{card.pk}/undo/")
+    fresh = Approval.objects.get(tool_call=card.tool_call, status=ApprovalStatus.PENDING)
+    changed = section(card_page(world, fresh), "changed")
+    assert re.findall(r"<dt>(.*?)</dt>", changed) == ["phone as it is now"]
+    assert "+1 555 7777" in changed
+
+
+def test_what_all_targets_share_is_said_once(world: World) -> None:
+    ids = [str(record.pk) for record in world.records]
+    card = world.card(tool="data.bulkUpdate", params={"record_ids": ids, "changes": {"status": "inactive"}})
+    html = section(card_page(world, card), "effect")
+    assert "The same for all 3" in html
+    assert html.count("<dt>status</dt>") == 1
+    assert all(record.name in html for record in world.records)
 
 
 @pytest.mark.django_db(transaction=True)  # previews run in threads of their own
@@ -204,35 +271,6 @@ def test_an_unknown_outcome_is_settled_by_a_person(world: World) -> None:
     assert post(world, card, "resolve", outcome="succeeded", reason="").status_code == 422
     assert post(world, card, "resolve", outcome="succeeded", reason="I looked.").status_code == 302
     assert ToolCall.objects.get(pk=call.pk).status == CallStatus.SUCCEEDED
-
-
-def test_the_inbox_shows_the_oldest_first_and_filters(world: World) -> None:
-    first, second = world.card(), world.destructive_card()
-    html = text_of(world.client("approver"), "/approvals/")
-    assert html.index(f"card-{first.pk}") < html.index(f"card-{second.pk}")
-    only = text_of(world.client("approver"), f"/approvals/?tool={DELETE}")
-    assert f"card-{first.pk}" not in only
-    assert f"card-{second.pk}" in only
-    assert f"card-{second.pk}" not in text_of(world.client("approver"), f"/approvals/?tool={UPDATE}")
-
-
-def test_history_says_who_decided(world: World) -> None:
-    card = world.card()
-    approvals.deny(world.member("approver"), card.pk, approvals.Decision(digest=card.digest, reason="No."))
-    html = text_of(world.client("viewer"), "/approvals/?history=1")
-    assert "by approver" in html
-    assert f"/approvals/{card.pk}/" in html
-
-
-def test_a_page_of_cards_asks_the_database_no_more_than_one_card(
-    world: World, django_assert_max_num_queries: Any
-) -> None:
-    for _ in range(12):
-        world.card()
-    client = world.client("approver")
-    text_of(client, "/approvals/")
-    with django_assert_max_num_queries(12):
-        text_of(client, "/approvals/")
 
 
 def test_the_forms_of_the_page_work_with_its_token_alone(world: World) -> None:

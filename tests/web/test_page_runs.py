@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.template.loader import get_template
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
-from agents.desk.panel import folded, lines_of, table_of
-from agents.models import CallStatus, Event, EventType, Run, RunStatus
+from agents.desk.panel import folded, lines_of
+from agents.desk.strip import strip_of
+from agents.desk.tree import table_of, tree_html
+from agents.events import brief
+from agents.models import CallStatus, Event, EventType, Pass, Run, RunStatus
 from tests.web.world import World, make_world, success
+from tools.records.models import Draft
 
 pytestmark = pytest.mark.django_db
 
@@ -136,6 +143,132 @@ def test_the_answer_stands_there_once(world: World) -> None:
     lines = lines_of(run.pk, add_events(run, says, ends))
     assert " hidden>" in lines[0].html
     assert "All done." in lines[1].html
+    page = text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    assert page.count('class="markdown answer"') == 1
+    assert page.index('class="markdown answer"') < page.index('id="panel"')
+    assert 'href="#end"' in page
+
+
+def test_an_earlier_answer_keeps_its_place_and_its_figures_when_the_run_goes_on(world: World) -> None:
+    run = world.run(RunStatus.SUCCEEDED)
+    ends = [
+        (
+            EventType.RUN_FINISHED,
+            {**ended_run(f"Answer {number}."), "pass_number": number, "input_tokens": 1000 + number},
+        )
+        for number in (1, 2)
+    ]
+    add_events(run, ends[0], (EventType.RUN_RESUMED, {"by": "operator"}), ends[1])
+    page = text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    top, panel = page.split('id="panel"')
+    assert "Answer 2." in top
+    assert "1002 + 5 tokens" in top
+    assert "Answer 1." in panel
+    assert "1001 + 5 tokens" in panel
+    assert "Answer 2." not in panel
+    Run.objects.filter(pk=run.pk).update(status=RunStatus.QUEUED, finished_at=None, exit_reason="")
+    assert "The run goes on" in text_of(world.client("viewer"), f"/runs/{run.pk}/").split('id="panel"')[0]
+
+
+def ended_run(answer: str) -> dict[str, Any]:
+    return {"status": "succeeded", "exit_reason": "final_answer", "answer": answer, "output_tokens": 5}
+
+
+def test_a_pass_tells_what_it_has_cost_and_its_first_line_brings_the_figures_to_an_open_page(world: World) -> None:
+    run = world.run()
+    Pass.objects.create(
+        run=run, number=1, response={}, messages_upto=1, input_tokens=1200, output_tokens=80, duration_ms=2100
+    )
+    first, second = world.call(run), world.call(run)
+    events = add_events(run, (EventType.PASS_STARTED, {"pass_number": 1}), started(first), started(second))
+    heads = [line.html for line in lines_of(run.pk, events)]
+    assert "1,200 + 80 tokens · 2.1 s" in heads[0]
+    assert 'data-figures="1,200 + 80 tokens · 2.1 s"' in heads[1]
+    assert "data-figures" not in heads[2]
+
+
+def test_parallel_calls_stand_side_by_side_and_those_that_waited_for_a_person_are_left_out(world: World) -> None:
+    run, began = world.run(), datetime(2030, 1, 1, tzinfo=UTC)
+    reads = [
+        world.call(run, started_at=began + timedelta(milliseconds=50 * number), duration_ms=100) for number in range(3)
+    ]
+    world.call(run, level="write", tool="data.updateRecord", started_at=began + timedelta(hours=3), attempts=1)
+    strip = strip_of(list(run.tool_calls.all()))
+    assert strip is not None
+    assert strip.took_ms == 200
+    assert [(bar.x, bar.width) for bar in strip.bars] == [(0, 500), (250, 500), (500, 500)]
+    assert strip_of(reads[:1]) is None
+    events = add_events(run, (EventType.PASS_STARTED, {"pass_number": 1}), *map(started, reads))
+    assert lines_of(run.pk, events)[0].html.count("<rect ") == 3
+
+
+def test_a_draft_is_read_in_the_panel(world: World) -> None:
+    run = world.run()
+    draft = Draft.objects.create(organization=world.acme, title="R", body="# Who\n\n" + "long " * 5000, run_id=run.pk)
+    other = Draft.objects.create(organization=world.globex, title="X", body="Secret of Globex", run_id="0")
+    mine, theirs = (world.call(run, "content.buildReport", level="draft") for _ in range(2))
+    html = "".join(
+        line.html
+        for line in lines_of(
+            run.pk,
+            add_events(
+                run,
+                ended_with(mine, {"draft_id": str(draft.pk)}),
+                ended_with(theirs, {"draft_id": str(other.pk)}),
+            ),
+        )
+    )
+    assert "<h1>Who</h1>" in html
+    assert f'href="/drafts/{draft.pk}/">Read the whole text' in html
+    assert "Secret of Globex" not in html
+
+
+def test_a_drafted_text_too_long_for_its_event_is_read_from_the_call(world: World) -> None:
+    run = world.run()
+    whole = success(None, markdown="# Preview\n\n" + "word " * 2000)
+    call = world.call(run, "report.buildPreview", level="draft", result=whole)
+    told = brief(whole)
+    assert told["truncated"]
+    cut = {"call_id": str(call.pk), "tool": call.tool, "duration_ms": 1, "result": told}
+    (line,) = lines_of(run.pk, add_events(run, (EventType.TOOL_RESULT, cut)))
+    assert "<h1>Preview</h1>" in line.html
+    assert line.html.count("word") == 2000
+
+
+def ended_with(call: Any, data: Any) -> tuple[EventType, dict[str, Any]]:
+    result = success(data, summary="Drafted")
+    return EventType.TOOL_RESULT, {"call_id": str(call.pk), "tool": call.tool, "result": result, "duration_ms": 1}
+
+
+def test_a_call_has_a_page_with_its_whole_result(world: World) -> None:
+    run = world.run()
+    rows = [{"name": f"Company {number}", "nested": {"a": {"b": ["<b>", number]}}} for number in range(300)]
+    call = world.call(run, result=success({"records": rows}))
+    html = text_of(world.client("viewer"), f"/runs/{run.pk}/calls/{call.pk}/")
+    assert "Company 299" in html
+    assert "<b>" not in html.split('id="main"')[1].replace("<b>follows", "")
+    assert world.client("outsider").get(f"/runs/{run.pk}/calls/{call.pk}/").status_code == 404
+    assert world.client("viewer").get(f"/runs/{world.run().pk}/calls/{call.pk}/").status_code == 404
+
+
+def test_the_page_of_a_run_costs_the_same_number_of_queries_however_many_lines_it_has(world: World) -> None:
+    counts = []
+    client = world.client("viewer")
+    for number in (3, 60):
+        run = world.run()
+        calls = [world.call(run) for _ in range(number)]
+        add_events(run, *[event for call in calls for event in (started(call), ended(call))])
+        text_of(client, f"/runs/{run.pk}/")
+        with CaptureQueriesContext(connection) as seen:
+            text_of(client, f"/runs/{run.pk}/")
+        counts.append(len(seen))
+    assert counts[0] == counts[1]
+
+
+def test_the_page_says_when_a_message_will_be_read(world: World) -> None:
+    html = text_of(world.client("operator"), f"/runs/{world.run().pk}/")
+    assert '<span data-when="waiting">It is read once every open card of this run is decided' in html
+    assert '<span data-when="running" hidden>' in html
 
 
 def test_a_long_run_shows_its_newest_lines_quickly(world: World) -> None:
@@ -216,6 +349,20 @@ def test_rows_in_a_result_become_a_table() -> None:
     table = table_of({"total": 30, "records": [{"id": number, "name": "x"} for number in range(30)]})
     assert table is not None
     assert (table.columns, len(table.rows), table.left_out) == (["id", "name"], 20, 10)
+    assert table.rest == {"total": 30}
     assert table_of({"a": 1}) is None
     assert table_of(None) is None
     assert table_of([1, 2]) is None
+
+
+def test_nested_data_becomes_a_tree_that_folds_and_ends() -> None:
+    html = tree_html({"plain": 1, "<key>": {"deep": [{"name": "<b>\u202e"}]}})
+    assert html.count("<details") == 3
+    assert "&lt;key&gt;" in html
+    assert "<b>" not in html
+    assert "U+202E" in html
+    assert "and 9,700 more" in tree_html({str(number): number for number in range(10_000)})
+    deep: Any = "end"
+    for _ in range(500):
+        deep = {"in": deep}
+    assert len(tree_html(deep)) < 100_000

@@ -1,8 +1,11 @@
 """The business records of an organisation, their history, named lists, and the drafts about them."""
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Func, IntegerField, Q
 from django.db.models.functions import Now
+
+SCORE_OR_LESS = "COALESCE(%(expressions)s, -1)"
+"""A record without a score sorts below 0. Written out, because a parameter would not match the index."""
 
 
 class Status(models.TextChoices):
@@ -41,6 +44,13 @@ class Record(models.Model):
         ordering = ("name", "id")
         indexes = (
             models.Index(fields=("organization", "name", "id"), name="record_name"),
+            models.Index(
+                F("organization"),
+                Func("score", template=SCORE_OR_LESS, output_field=IntegerField()),
+                F("id"),
+                name="record_score",
+            ),
+            models.Index(fields=("organization", "updated_at", "id"), name="record_changed"),
             models.Index(fields=("organization", "status"), name="record_status"),
             models.Index(fields=("organization", "region"), name="record_region"),
             models.Index(fields=("organization", "category"), name="record_category"),

@@ -39,11 +39,12 @@ def matching(organization_id: int, filters: RecordFilters) -> QuerySet[Record]:
     if filters.max_score is not None:
         found = found.filter(score__lte=filters.max_score)
     for word in (filters.text or "").split():
-        found = found.filter(_mentions(word))
+        found = found.filter(mentions(word))
     return found
 
 
-def _mentions(word: str) -> Q:
+def mentions(word: str) -> Q:
+    """The word appears in one of the fields that people search."""
     fields = ("name", "email", "domain", "notes", "category")
     return Q(*((f"{field}__icontains", word) for field in fields), _connector=Q.OR)
 

@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("agents", "0003_cards_keep_their_params"),
+        ("agents", "0005_invitations"),
     ]
 
     operations = [

@@ -1,0 +1,106 @@
+"""A JSON schema of params as rows for people: what each is called, of which kind, and what it may be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+DEEPEST = 4
+MOST_ROWS = 200
+_KINDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "yes or no", "object": "object"}
+_LIMITS = (
+    ("minimum", "at least {}"),
+    ("exclusiveMinimum", "more than {}"),
+    ("maximum", "at most {}"),
+    ("exclusiveMaximum", "less than {}"),
+    ("minLength", "at least {} characters"),
+    ("maxLength", "at most {} characters"),
+    ("minItems", "at least {} values"),
+    ("maxItems", "at most {} values"),
+    ("pattern", "like {}"),
+    ("format", "as {}"),
+)
+
+
+@dataclass(frozen=True)
+class ParamRow:
+    """One param, or a field of an object among them.
+
+    Attributes:
+        name: with its objects before it, e.g. `filters.region`.
+        limits: in words; the default is among them.
+    """
+
+    name: str
+    kind: str
+    is_required: bool
+    description: str
+    limits: str
+
+
+def params_of(schema: Mapping[str, Any]) -> list[ParamRow]:
+    """A row for each param; the fields of an object follow it."""
+    return _rows(schema, schema.get("$defs", {}), "", 0)[:MOST_ROWS]
+
+
+def _rows(schema: Mapping[str, Any], definitions: Mapping[str, Any], prefix: str, depth: int) -> list[ParamRow]:
+    required = schema.get("required", ())
+    found: list[ParamRow] = []
+    for name, part in schema.get("properties", {}).items():
+        core = _core(part, definitions)
+        row = ParamRow(
+            name=prefix + name,
+            kind=_kind(core, definitions),
+            is_required=name in required,
+            description=str(part.get("description") or core.get("description", "")),
+            limits=", ".join(_limits({**core, **part})),
+        )
+        found.append(row)
+        inner = _core(core["items"], definitions) if isinstance(core.get("items"), dict) else core
+        if depth < DEEPEST and inner.get("properties"):
+            suffix = "[]." if inner is not core else "."
+            found += _rows(inner, definitions, f"{prefix}{name}{suffix}", depth + 1)
+    return found
+
+
+def _core(part: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema behind references and behind "this or nothing"."""
+    for _ in range(8):
+        if not isinstance(part, dict):
+            return {}
+        if "$ref" in part:
+            part = definitions.get(str(part["$ref"]).rpartition("/")[2])
+            continue
+        options = [one for one in part.get("anyOf") or part.get("oneOf") or () if one.get("type") != "null"]
+        if len(options) != 1:
+            return part
+        part = options[0]
+    return {}
+
+
+def _kind(core: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+    if "const" in core:
+        return "always " + _text(core["const"])
+    if core.get("enum"):
+        return "one of " + ", ".join(_text(choice) for choice in core["enum"])
+    options = core.get("anyOf") or core.get("oneOf")
+    if options:
+        kinds = dict.fromkeys(_kind(_core(option, definitions), definitions) for option in options)
+        return " or ".join(kinds)
+    type_ = core.get("type")
+    if type_ == "array":
+        return f"list of {_kind(_core(core.get('items', {}), definitions), definitions)}"
+    if isinstance(type_, list):
+        return " or ".join(_KINDS.get(one, str(one)) for one in type_ if one != "null")
+    return _KINDS.get(str(type_), "any value")
+
+
+def _limits(part: Mapping[str, Any]) -> list[str]:
+    limits = [text.format(_text(part[key])) for key, text in _LIMITS if part.get(key) is not None]
+    return [*limits, f"otherwise {_text(part['default'])}"] if part.get("default") is not None else limits
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,42 @@
+"""One tool call on a page of its own: its whole result, where a line of the panel shows only the beginning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponseBase
+
+from agents.desk.cards import ICONS, tool_of
+from agents.desk.tree import data_html, params_html
+from agents.models import Membership, ToolCall
+from agents.refusals import NotFound
+
+from .pages import framed, page
+
+MOST_ROWS = 500
+LONGEST_TEXT = 200_000
+
+
+@page("GET")
+def one_call(request: HttpRequest, member: Membership, run_id: int, call_id: int) -> HttpResponseBase:
+    """The call's result and params to read: up to 500 rows, and 200,000 characters of text."""
+    rows = ToolCall.objects.filter(organization_id=member.organization_id, run_id=run_id, pk=call_id)
+    call = rows.select_related("run").first()
+    if call is None:
+        raise NotFound(f"There is no call {call_id} in run {run_id}.")
+    tool = tool_of(call.tool)
+    result: dict[str, Any] = call.result or {}
+    text, data = str(result.get("markdown") or ""), result.get("data")
+    context = {
+        "call": call,
+        "title": tool.title if tool else call.tool,
+        "result": result,
+        "text": text[:LONGEST_TEXT],
+        "is_cut": len(text) > LONGEST_TEXT,
+        "data": data_html(data, MOST_ROWS) if data is not None else "",
+        "params": params_html(call.params),
+        "asked_params": params_html(call.model_params) if call.model_params is not None else "",
+        "level_icon": ICONS[call.level],
+        "place": "runs",
+    }
+    return framed(request, member, "runs/call.html", context)

@@ -1,0 +1,113 @@
+"""Users: the members of the organisation and their roles; admins invite, change roles, remove, reset passwords."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+
+from agents import invitations, members
+from agents.desk.people import initials
+from agents.models import Membership, Role
+from agents.refusals import Conflict, Invalid
+
+from .pages import framed, page
+
+PAGE_SIZE = 50
+
+
+@page("GET")
+def all_users(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Members by name; `?q=` finds names, the cursor `?after=` is the last name shown."""
+    return _shown(request, member)
+
+
+@page("POST")
+def invite(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Makes an invitation and shows its link, this once."""
+    days = request.POST.get("days", "7")
+    offer = invitations.Offer(
+        role=request.POST.get("role", ""),
+        note=request.POST.get("note", "").strip(),
+        days=int(days) if days in map(str, invitations.DAYS) else 0,
+    )
+    try:
+        made, secret = invitations.invite(member, offer)
+    except (Invalid, Conflict) as refusal:
+        page = _shown(request, member, refusal=refusal, offer=offer)
+        page.status_code = refusal.status
+        return page
+    link = request.build_absolute_uri(reverse("join-link", args=(secret,)))
+    return _shown(request, member, link=link, invitation=made)
+
+
+@page("POST")
+def revoke_invitation(request: HttpRequest, member: Membership, invitation_id: int) -> HttpResponseBase:
+    """Ends an invitation that nobody has accepted."""
+    invitations.revoke(member, invitation_id)
+    messages.success(request, "The invitation is revoked. Its link opens nothing any more.")
+    return redirect("users")
+
+
+@page("POST")
+def change_role(request: HttpRequest, member: Membership, membership_id: int) -> HttpResponseBase:
+    """Gives a member another role."""
+    changed = members.change_role(member, membership_id, request.POST.get("role", ""))
+    messages.success(request, f"{changed.user.get_username()} is {changed.as_noun} now.")
+    return redirect("users")
+
+
+@page("POST")
+def remove_member(request: HttpRequest, member: Membership, membership_id: int) -> HttpResponseBase:
+    """Takes a member out of the organisation; who leaves goes to the start page."""
+    gone = members.remove(member, membership_id)
+    if gone.user_id == member.user_id:
+        return redirect("home")
+    messages.success(request, f"{gone.user.get_username()} is no member of {member.organization.name} any more.")
+    return redirect("users")
+
+
+@page("POST")
+def password_link(request: HttpRequest, member: Membership, membership_id: int) -> HttpResponseBase:
+    """Makes a link to a new password and shows it, this once."""
+    made, secret = members.make_reset(member, membership_id)
+    link = request.build_absolute_uri(reverse("new-password-link", args=(secret,)))
+    return _shown(request, member, link=link, reset=made)
+
+
+def _shown(request: HttpRequest, member: Membership, **extra: Any) -> HttpResponse:
+    is_admin = member.may(Role.ADMIN)
+    people, next_query = _one_page(members.members_of(member.organization_id), request)
+    for person in people:
+        person.initials = initials(person.user.get_username())  # type: ignore[attr-defined]
+        person.may_reset = is_admin and members.may_reset(member, person)  # type: ignore[attr-defined]
+    context = {
+        "people": people,
+        "next_query": next_query,
+        "is_admin": is_admin,
+        "roles": Role.choices,
+        "days": invitations.DAYS,
+        "open_invitations": invitations.open_invitations(member.organization_id) if is_admin else (),
+        "chosen": request.GET,
+        "offer": invitations.Offer(role=Role.OPERATOR),
+    }
+    return framed(request, member, "users/list.html", context | extra)
+
+
+def _one_page(rows: QuerySet[Membership], request: HttpRequest) -> tuple[list[Membership], str]:
+    """The page's members, and the query of the next page or nothing."""
+    text, after = (request.GET.get(name, "").replace("\0", "")[:150] for name in ("q", "after"))
+    if text.strip():
+        rows = rows.filter(user__username__icontains=text.strip())
+    if after:
+        rows = rows.filter(user__username__gt=after)
+    shown = list(rows[: PAGE_SIZE + 1])
+    if len(shown) <= PAGE_SIZE:
+        return shown, ""
+    query = request.GET.copy()
+    query["after"] = shown[PAGE_SIZE - 1].user.get_username()
+    return shown[:PAGE_SIZE], query.urlencode()

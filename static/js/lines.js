@@ -1,0 +1,101 @@
+// The lines of the panel by their slots: a line takes the place of the earlier one in its slot, and nothing here looks
+// at more than that one line, however long the panel is.
+import { noteMoves, offerNewCard, prepareCards } from "./cards.js";
+import { countDown, localTimes } from "./times.js";
+
+const OPEN_CARD = "[data-card][data-open]";
+
+export class Lines {
+  constructor(panel) {
+    this.panel = panel;
+    this.bySlot = new Map();
+    this.placeOf = new WeakMap(); // a line's place, counted from the first that came
+    this.places = 0;
+    this.lastCard = -1; // the place of the last line that has a card
+    for (const line of panel.children) {
+      this.remember(line);
+    }
+  }
+
+  in(slot) {
+    return this.bySlot.get(slot);
+  }
+
+  remember(line) {
+    if (line.dataset.slot) {
+      this.bySlot.set(line.dataset.slot, line);
+    }
+    const place = this.placeOf.get(line) ?? this.places++;
+    this.placeOf.set(line, place);
+    if (line.querySelector("[data-card]")) {
+      this.lastCard = Math.max(this.lastCard, place);
+    }
+  }
+
+  forget(line) {
+    if (this.bySlot.get(line.dataset.slot) === line) {
+      this.bySlot.delete(line.dataset.slot);
+    }
+  }
+
+  remove(slot) {
+    const line = this.in(slot);
+    if (line) {
+      this.forget(line);
+      line.remove();
+      this.moved(line);
+    }
+  }
+
+  // False if the line was not shown, because somebody reads the card that it would replace.
+  place(line) {
+    const earlier = this.in(line.dataset.slot);
+    const read = earlier?.querySelector(OPEN_CARD);
+    const asked = line.querySelector(OPEN_CARD);
+    if (read && asked && read.dataset.card !== asked.dataset.card) {
+      offerNewCard(read);
+      return false;
+    }
+    localTimes(line);
+    if (earlier) {
+      this.placeOf.set(line, this.placeOf.get(earlier));
+      replace(earlier, line);
+    } else {
+      this.panel.append(line);
+    }
+    this.remember(line);
+    countDown(line);
+    this.noteCards(line);
+    return true;
+  }
+
+  noteCards(line) {
+    if (line.querySelector("[data-card]")) {
+      prepareCards();
+    } else {
+      this.moved(line);
+    }
+  }
+
+  // The cards that stand after this line may have moved, and take no click for a moment; those before it have not.
+  moved(line) {
+    if (this.lastCard > (this.placeOf.get(line) ?? -1)) {
+      noteMoves();
+    }
+  }
+}
+
+// What the reader has unfolded stays so, the focus stays where it was, and a spinner goes on turning without a jerk.
+function replace(earlier, line) {
+  const wasOpen = Boolean(earlier.querySelector(".unfold[open]"));
+  const hadFocus = earlier.contains(document.activeElement);
+  earlier.replaceWith(line);
+  line.querySelector(".unfold")?.toggleAttribute("open", wasOpen);
+  if (hadFocus) {
+    line.querySelector(".unfold > summary")?.focus({ preventScroll: true });
+  }
+  const turning = line.querySelector(".spinner");
+  for (const animation of turning?.getAnimations() ?? []) {
+    animation.startTime = 0;
+  }
+}

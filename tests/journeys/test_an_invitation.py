@@ -1,0 +1,86 @@
+"""Somebody is invited by link, joins with a new account or with the one they have, and is at work at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import expect
+
+from agents.models import Membership, Role
+from tests.journeys.office import Office
+from tests.journeys.visitor import Visitor
+
+pytestmark = pytest.mark.once
+
+Visit = Callable[..., Visitor]
+
+PASSWORD = "correct-horse-battery"
+
+
+def link_for(admin: Visitor, whom: str, role: str) -> str:
+    """The link of a new invitation, as the admin's page shows it."""
+    admin.page.goto("/users/")
+    admin.page.get_by_label("Whom it is for").fill(whom)
+    admin.page.locator(".invite").get_by_label("Role").select_option(role)
+    admin.page.get_by_role("button", name="Make a link", exact=True).click()
+    expect(admin.page.get_by_role("heading", name=f"The invitation for {whom} is ready")).to_be_visible()
+    return admin.page.get_by_label("Link", exact=True).input_value()
+
+
+def fill_in(visitor: Visitor, username: str, password: str = PASSWORD) -> None:
+    visitor.page.get_by_label("Your name in Gadget").fill(username)
+    visitor.page.get_by_label("Password", exact=True).fill(password)
+    visitor.page.get_by_label("Password again").fill(password)
+    visitor.page.get_by_role("button", name="Make an account and join").click()
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_new_colleague_joins_and_hands_over_a_task(office: Office, visit: Visit, scripts: bool) -> None:
+    admin = visit("admin", scripts=scripts)
+    link = link_for(admin, "Ada, sales", "operator")
+    newcomer = visit(scripts=scripts)
+    newcomer.page.goto(link)
+    assert link.split("/")[-2] not in newcomer.page.url
+    expect(newcomer.page.get_by_role("heading", name="Join Acme")).to_be_visible()
+    fill_in(newcomer, "acme-admin")
+    expect(newcomer.page.get_by_role("alert")).to_contain_text("is taken")
+    fill_in(newcomer, "ada")
+    expect(newcomer.page.get_by_role("status").first).to_contain_text("Welcome to Acme. You are an operator.")
+    office.workshop.play(answer="Done.")
+    run_id = newcomer.start("Dana", "Do the work")
+    office.await_end(run_id)
+    late = visit(scripts=scripts)
+    late.page.goto(link)
+    expect(late.page.get_by_role("alert")).to_contain_text("does not work any more")
+    admin.page.goto("/users/")
+    expect(admin.page.locator(".members")).to_contain_text("ada")
+    expect(admin.page.get_by_role("heading", name="Open invitations")).to_have_count(0)
+
+
+def test_who_has_an_account_joins_with_it_and_later_gets_a_new_password(office: Office, visit: Visit) -> None:
+    User.objects.create_user("grace", password=PASSWORD)
+    admin = visit("admin")
+    link = link_for(admin, "Grace", "viewer")
+    grace = visit()
+    grace.page.goto(link)
+    grace.page.get_by_role("link", name="Log in and join with it").click()
+    grace.page.get_by_label("Username").fill("grace")
+    grace.page.get_by_label("Password").fill(PASSWORD)
+    grace.page.get_by_role("button", name="Log in").click()
+    grace.page.get_by_role("button", name="Join as grace").click()
+    expect(grace.page.get_by_role("status").first).to_contain_text("Welcome to Acme. You are a viewer.")
+    assert Membership.objects.get(user__username="grace").role == Role.VIEWER
+
+    admin.page.goto("/users/")
+    admin.page.get_by_text("Change… grace").click()
+    admin.page.get_by_role("button", name="Make a link to a new password").locator("visible=true").click()
+    forgetful = visit()
+    forgetful.page.goto(admin.page.get_by_label("Link", exact=True).input_value())
+    forgetful.page.get_by_label("New password", exact=True).fill(PASSWORD + "-2")
+    forgetful.page.get_by_label("New password again").fill(PASSWORD + "-2")
+    forgetful.page.get_by_role("button", name="Set the password").click()
+    forgetful.log_in("grace", PASSWORD + "-2")
+    grace.page.goto("/runs/")
+    expect(grace.page.get_by_role("heading", name="Gadget")).to_be_visible()

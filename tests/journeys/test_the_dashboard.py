@@ -1,0 +1,115 @@
+"""The start page in a real browser: handed over in seconds, by keyboard or without scripts, and kept fresh."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import expect
+
+from agents.models import Employee, Run
+from tests.engine.workshop import asking, call
+from tests.journeys.awaiting import await_that
+from tests.journeys.office import Office, run_of
+from tests.journeys.visitor import Visitor
+
+pytestmark = pytest.mark.once
+
+Visit = Callable[..., Visitor]
+EXAMPLES = ["Say hello", "Say goodbye"]
+
+
+def second_employee(office: Office) -> Employee:
+    """Another one in the same office, with example tasks."""
+    colleague = office.workshop.employee
+    return Employee.objects.create(
+        organization=colleague.organization, provider=colleague.provider, name="Zoe", example_tasks=EXAMPLES
+    )
+
+
+def test_a_task_is_handed_over_by_keyboard_alone(office: Office, visit: Visit) -> None:
+    second_employee(office)
+    office.workshop.play(answer="Hello.")
+    visitor = visit("operator")
+    visitor.page.goto("/")
+    people = visitor.page.get_by_role("radio")
+    expect(people.first).to_be_checked()
+    people.first.focus()
+    visitor.page.keyboard.press("ArrowDown")
+    expect(visitor.page.get_by_role("radio", name=re.compile("Zoe"))).to_be_checked()
+    visitor.page.keyboard.press("Tab")
+    expect(visitor.page.get_by_role("link", name=EXAMPLES[0])).to_be_focused()
+    visitor.page.keyboard.press("Enter")
+    expect(visitor.page.get_by_label("Task", exact=True)).to_have_value(EXAMPLES[0])
+    visitor.page.get_by_label("Task", exact=True).focus()
+    visitor.page.keyboard.press("Control+Enter")
+    run = run_of(visitor.run_id())
+    assert (run.employee.name, run.task) == ("Zoe", EXAMPLES[0])
+
+
+def test_only_the_examples_of_the_chosen_employee_are_shown_even_without_scripts(office: Office, visit: Visit) -> None:
+    zoe = second_employee(office)
+    visitor = visit("operator", scripts=False)
+    visitor.choose(office.workshop.employee.name)
+    expect(visitor.page.locator("[data-example]:visible")).to_have_count(0)
+    visitor.choose("Zoe")
+    expect(visitor.page.locator("[data-example]:visible")).to_have_count(2)
+    visitor.page.get_by_role("link", name=EXAMPLES[1]).click()
+    expect(visitor.page.get_by_label("Task", exact=True)).to_have_value(EXAMPLES[1])
+    expect(visitor.page.locator(f"#employee-{zoe.pk}")).to_be_checked()
+    office.workshop.play(answer="Goodbye.")
+    visitor.page.get_by_role("button", name="Start", exact=True).click()
+    assert run_of(visitor.run_id()).task == EXAMPLES[1]
+
+
+def test_pressing_start_twice_starts_one_run(office: Office, visit: Visit) -> None:
+    office.workshop.play(answer="Once.")
+    visitor = visit("operator")
+    visitor.choose("Dana")
+    visitor.page.locator("textarea[name=task]").fill("Do it once")
+    visitor.page.get_by_role("button", name="Start", exact=True).dblclick(no_wait_after=True)
+    office.await_end(visitor.run_id())
+    assert Run.objects.count() == 1
+
+
+def test_what_moves_is_kept_fresh_and_what_has_the_focus_is_left_alone(office: Office, visit: Visit) -> None:
+    record = office.workshop.record()
+    office.workshop.play(asking(call("data.updateRecord", record_id=str(record.pk), changes={"score": 5})))
+    visitor = visit("approver")
+    visitor.page.goto("/")
+    visitor.page.locator("textarea[name=task]").fill("Half a thou")
+    visitor.page.locator("textarea[name=task]").focus()
+    expect(visitor.page.locator("#guide [aria-current=step] h3")).to_have_text("Hand over a task")
+    run = office.submit("Set the score")
+    (card,) = office.await_cards(run.pk)
+    expect(visitor.page.locator("#waiting")).to_contain_text("Update record Acme Corp")
+    expect(visitor.page.locator("#at-work")).to_contain_text("Set the score")
+    expect(visitor.page.locator("#guide [aria-current=step] h3")).to_have_text("Decide a card")
+    expect(visitor.page.locator("[data-announcer]")).to_contain_text("waits for a decision")
+    expect(visitor.page.locator("textarea[name=task]")).to_be_focused()
+    expect(visitor.page.locator("textarea[name=task]")).to_have_value("Half a thou")
+
+    link = visitor.page.locator("#waiting a").first
+    link.focus()
+    office.workshop.deny(card)
+    expect(visitor.page.locator("#recent")).to_contain_text("Set the score")
+    expect(link).to_be_focused()
+    visitor.page.locator("textarea[name=task]").focus()
+    expect(visitor.page.locator("#waiting")).to_contain_text("Nothing waits.")
+
+
+@pytest.mark.parametrize("width", [360, 768, 1440])
+def test_the_page_never_scrolls_sideways(office: Office, visit: Visit, width: int) -> None:
+    colleague = second_employee(office)
+    Employee.objects.filter(pk=colleague.pk).update(name="N" * 80, job_title="J" * 120, example_tasks=["x" * 900])
+    office.workshop.play(answer="Done.")
+    office.await_end(office.submit("y" * 5000).pk)
+    visitor = visit("operator")
+    visitor.page.set_viewport_size({"width": width, "height": 800})
+    for path in ("/", f"/?employee={colleague.pk}", "/runs/"):
+        visitor.page.goto(path)
+        await_that(
+            lambda: visitor.page.evaluate("document.documentElement.scrollWidth <= innerWidth"),
+            f"{path} fits into {width} px",
+        )

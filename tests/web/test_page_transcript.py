@@ -1,0 +1,124 @@
+"""A run's transcript: everything that happened, whole, and nothing in it that a reader's program would carry out."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from agents.desk.transcript import fenced, inline
+from agents.models import EventType, Pass, Run, RunStatus
+from tests.web.test_page_runs import add_events, ended, started
+from tests.web.world import World, make_world, success
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+HOSTILE = "```\n# Not a heading\n<img src=https://evil.example/x>\u202e ![p](https://evil.example/p) ````"
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+@pytest.fixture
+def run(world: World) -> Run:
+    """A run in which everything that others wrote is hostile, with a result too long for its event."""
+    run = world.run(RunStatus.SUCCEEDED, task=HOSTILE, title=HOSTILE)
+    Pass.objects.create(
+        run=run, number=1, response={}, messages_upto=1, input_tokens=1200, output_tokens=80, duration_ms=900
+    )
+    long = success({"rows": ["x" * 100] * 100, "evil": HOSTILE}, summary=HOSTILE, markdown="")
+    call = world.call(run, params={"text": HOSTILE}, result=long)
+    cut = {**long, "data": None, "truncated": True}
+    add_events(
+        run,
+        (EventType.RUN_STARTED, {"by": "operator"}),
+        (EventType.PASS_STARTED, {"pass_number": 1}),
+        (EventType.ASSISTANT_MESSAGE, {"text": HOSTILE, "pass_number": 1}),
+        started(call),
+        (EventType.TOOL_RESULT, {"call_id": str(call.pk), "tool": call.tool, "result": cut, "duration_ms": 12}),
+        (EventType.MESSAGE_ADDED, {"text": HOSTILE, "by": "operator"}),
+        (EventType.RUN_FINISHED, {"status": "succeeded", "exit_reason": "final_answer", "answer": HOSTILE}),
+    )
+    return run
+
+
+def download(client: Client, run: Run, form: str) -> str:
+    answer = client.get(f"/runs/{run.pk}/transcript.{form}")
+    assert answer.status_code == 200
+    assert answer["Content-Disposition"] == f'attachment; filename="run-{run.pk}.{form}"'
+    assert answer["Cache-Control"] == "no-store"
+    return b"".join(answer).decode()
+
+
+def outside_fences(text: str) -> str:
+    """What a Markdown program would render: without fenced blocks and code spans."""
+    kept, fence = [], ""
+    for line in text.splitlines():
+        mark = re.match("`{3,}", line)
+        if fence:
+            fence = "" if line == fence else fence
+        elif mark:
+            fence = mark.group()
+        else:
+            kept.append(line)
+    assert not fence, "every fence is closed"
+    return re.sub(r"(`+) .*? \1(?!`)", "", "\n".join(kept))
+
+
+@pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous iterators")
+def test_json_has_whole_params_and_results(world: World, run: Run) -> None:
+    text = download(world.client("viewer"), run, "json")
+    assert text.isascii(), "nothing hides in it"
+    transcript: dict[str, Any] = json.loads(text)
+    assert transcript["run"]["task"] == HOSTILE
+    assert [event["seq"] for event in transcript["events"]] == list(range(1, 8))
+    by_type = {event["type"]: event for event in transcript["events"]}
+    assert by_type["tool_start"]["params"] == {"text": HOSTILE}
+    assert by_type["tool_result"]["result"]["data"] == {"rows": ["x" * 100] * 100, "evil": HOSTILE}
+    assert "truncated" not in by_type["tool_result"]["result"]
+
+
+@pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous iterators")
+def test_markdown_is_whole_and_fences_what_others_wrote(world: World, run: Run) -> None:
+    text = download(world.client("viewer"), run, "md")
+    for part in ("## Task", "## Pass 1", "1,200 + 80 tokens", "### Call", "after 12 ms", "## End"):
+        assert part in text
+    assert text.count("x" * 100) == 100
+    assert "\u202e" not in text
+    assert "⟦U+202E⟧" in text
+    rendered = outside_fences(text)
+    for harm in ("<img", "evil.example", "Not a heading"):
+        assert harm not in rendered
+
+
+@pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous iterators")
+def test_a_long_run_comes_in_pages_without_gaps(world: World) -> None:
+    run = world.run(RunStatus.SUCCEEDED)
+    calls = [world.call(run, params={"number": number}) for number in range(120)]
+    add_events(run, *[event for call in calls for event in (started(call), ended(call))])
+    transcript = json.loads(download(world.client("viewer"), run, "json"))
+    assert [event["seq"] for event in transcript["events"]] == list(range(1, 241))
+    starts = [event["params"]["number"] for event in transcript["events"] if event["type"] == "tool_start"]
+    assert starts == list(range(120))
+
+
+@pytest.mark.parametrize("form", ["md", "json"])
+def test_a_strangers_transcript_is_not_there(world: World, run: Run, form: str) -> None:
+    assert world.client("outsider").get(f"/runs/{run.pk}/transcript.{form}").status_code == 404
+
+
+@pytest.mark.parametrize("text", ["`", "```", "a\n````\nb", "`` `", "", " ", "\n```", "~~~\n```js"])
+def test_no_text_closes_its_fence_or_its_span(text: str) -> None:
+    block = fenced(text).splitlines()
+    assert block[0] == block[-1]
+    assert block[0] not in block[1:-1]
+    span = inline(text)
+    ticks = re.match("`*", span)
+    assert ticks is not None
+    assert "\n" not in span
+    assert not ticks.group() or span.count(ticks.group()) == 2
