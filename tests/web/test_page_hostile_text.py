@@ -50,7 +50,13 @@ def test_a_whole_link_stays(target: str) -> None:
 
 
 def resolved(outcome: str) -> str:
-    call: dict[str, Any] = {"pk": 1, "status": CallStatus.FAILED, "params": {}, "get_status_display": "Failed", "duration_ms": None}
+    call: dict[str, Any] = {
+        "pk": 1,
+        "status": CallStatus.FAILED,
+        "params": {},
+        "get_status_display": "Failed",
+        "duration_ms": None,
+    }
     payload = {"outcome": outcome, "by": "gadget", "reason": "It reported after all: succeeded."}
     return render_to_string("activity/call_resolved.html", {"call": call, "payload": payload, "title": "Pay"})
 
