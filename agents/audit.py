@@ -5,11 +5,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import connection
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from agents.models import AuditEntry, AuditHead, Organization
 from tools.contract import fingerprint
+
+PART = 1000
 
 
 @dataclass(frozen=True)
@@ -66,22 +69,29 @@ def verify_all() -> dict[str, list[str]]:
 
 def _faults(organization_id: int) -> Iterator[str]:
     expected, previous = 1, ""
-    with transaction.atomic():
-        head = AuditHead.objects.filter(organization_id=organization_id).first()
-        known = AuditEntry.objects.filter(organization_id=organization_id)
-        if head is not None:  # what was appended since the head was read is not judged
-            known = known.filter(seq__lte=head.seq)
-        for row in known.order_by("seq").iterator(1000):
-            if row.seq != expected:
-                yield f"entry {expected} is missing"
-            if row.previous_hash != previous:
-                yield f"entry {row.seq} does not follow the one before it"
-            if row.hash != _hash_of(row):
-                yield f"entry {row.seq} was changed"
-            expected, previous = row.seq + 1, row.hash
-        last = (head.seq, head.hash) if head else (0, "")
-        if last != (expected - 1, previous):
-            yield f"the chain ends at entry {expected - 1}, but its head says {last[0]}"
+    head = AuditHead.objects.filter(organization_id=organization_id).first()
+    known = AuditEntry.objects.filter(organization_id=organization_id)
+    if head is not None:  # what was appended since the head was read is not judged
+        known = known.filter(seq__lte=head.seq)
+    for row in _in_order(known):
+        if row.seq != expected:
+            yield f"entry {expected} is missing"
+        if row.previous_hash != previous:
+            yield f"entry {row.seq} does not follow the one before it"
+        if row.hash != _hash_of(row):
+            yield f"entry {row.seq} was changed"
+        expected, previous = row.seq + 1, row.hash
+    last = (head.seq, head.hash) if head else (0, "")
+    if last != (expected - 1, previous):
+        yield f"the chain ends at entry {expected - 1}, but its head says {last[0]}"
+
+
+def _in_order(entries: QuerySet[AuditEntry]) -> Iterator[AuditEntry]:
+    """All of them, a part at a time, so that no transaction stays open while a long chain is read."""
+    read = -1
+    while part := list(entries.filter(seq__gt=read).order_by("seq")[:PART]):
+        yield from part
+        read = part[-1].seq
 
 
 def _hash_of(row: AuditEntry) -> str:

@@ -1,4 +1,8 @@
-"""Markdown that a model or a tool wrote, as HTML without images, without remote loads, with tame links."""
+"""Markdown that a model or a tool wrote, as HTML without images, without remote loads, with tame links.
+
+Its headings go below the heading that it stands under, and each table gets a box that scrolls by itself and can be
+reached with the keyboard.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +17,21 @@ TAGS = {
     "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
 }  # fmt: skip
 PARSER = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable("image")
+TABLE_BOX = '<div class="table-box" tabindex="0" role="group" aria-label="Table">'
+LOWEST_HEADING = 6
 
 
-def render_markdown(text: str) -> SafeString:
-    """Sanitised HTML; links only to http and https, and followed without a trace of this page."""
-    html = PARSER.render(visible_text(text))
+def render_markdown(text: str, under: int = 2) -> SafeString:
+    """Sanitised HTML; links only to http and https, and followed without a trace of this page.
+
+    Args:
+        under: level of the heading that the text stands under, 1 to 6.
+    """
+    tokens = PARSER.parse(visible_text(text))
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(int(token.tag[1:]) + under, LOWEST_HEADING)}"
+    html = PARSER.renderer.render(tokens, PARSER.options, {})
     clean = nh3.clean(
         html,
         tags=TAGS,
@@ -27,7 +41,8 @@ def render_markdown(text: str) -> SafeString:
         url_relative="deny",
         link_rel="nofollow noopener noreferrer",
     )
-    return SafeString(clean)
+    # Sanitised tables have no attributes, and whatever else looks like their tags is escaped.
+    return SafeString(clean.replace("<table>", TABLE_BOX + "<table>").replace("</table>", "</table></div>"))
 
 
 def _absolute_only(_tag: str, attribute: str, value: str) -> str | None:

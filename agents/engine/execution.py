@@ -20,7 +20,7 @@ from tools.toolbox.permissions import Decision
 
 MOST_AT_ONCE = 10
 _LOOK_AGAIN_S = 1.0
-_TOGETHER_S = 0.002
+_TOGETHER_S = 0.02
 _STARTED_COLUMNS = ("status", "exec_epoch", "attempts", "started_at", "deadline_at")
 
 

@@ -74,6 +74,7 @@ class Approval(models.Model):
             models.Index(
                 fields=("organization", "decided_at"), name="decisions_by_time", condition=Q(decided_at__isnull=False)
             ),
+            models.Index(fields=("organization", "-id"), name="approvals_newest"),
             models.Index(fields=("run", "id"), name="approvals_of_run"),
             models.Index(fields=("expires_at",), name="approvals_expiring", condition=Q(status="pending")),
             models.Index(fields=("start_after",), name="approvals_starting", condition=Q(status="approved")),

@@ -7,7 +7,6 @@ from contextlib import suppress
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.utils.safestring import SafeString
 from django.utils.text import slugify
 
 from agents.desk.markdown import render_markdown
@@ -22,7 +21,6 @@ PAGE_SIZE = 30
 MOST_RECORDS = 50
 LONGEST_QUERY = 200
 LONGEST_FILE_NAME = 80
-TABLE_BOX = '<div class="table-box" tabindex="0" role="group" aria-label="Table">'
 
 
 @page("GET")
@@ -54,7 +52,7 @@ def one_draft(request: HttpRequest, member: Membership, draft_id: int) -> HttpRe
     records = list(draft.records.filter(organization_id=member.organization_id).only("name")[: MOST_RECORDS + 1])
     context = {
         "draft": draft,
-        "body": _as_paper(render_markdown(_without_title(draft))),
+        "body": render_markdown(_without_title(draft), under=1),
         "run": _runs_by_id(member, [draft]).get(draft.run_id),
         "records": records[:MOST_RECORDS],
         "has_more_records": len(records) > MOST_RECORDS,
@@ -110,15 +108,6 @@ def _without_title(draft: Draft) -> str:
     """The text; a first heading that only repeats the title is the page's own heading already."""
     first, _, rest = draft.body.lstrip().partition("\n")
     return rest if first.strip() == f"# {draft.title}" else draft.body
-
-
-def _as_paper(html: SafeString) -> SafeString:
-    """With each table in a box that scrolls by itself and can be reached with the keyboard.
-
-    Sanitised tables have no attributes, and whatever else looks like their tags is escaped.
-    """
-    boxed = html.replace("<table>", TABLE_BOX + "<table>").replace("</table>", "</table></div>")
-    return SafeString(boxed)
 
 
 def _file_name(draft: Draft) -> str:

@@ -12,6 +12,7 @@ from django.shortcuts import redirect
 from agents import runs
 from agents.desk.charts import charts_of, table_of
 from agents.desk.figures import last_days
+from agents.desk.people import initials
 from agents.desk.run_pages import with_status
 from agents.models import ENDED, PARKED, Approval, ApprovalStatus, Employee, Membership, Organization, Run, RunStatus
 from agents.refusals import Conflict, Invalid, NotFound
@@ -80,7 +81,7 @@ def _shown(request: HttpRequest, member: Membership, extra: dict[str, Any], stat
     days = last_days(member.organization_id)
     chosen = _chosen(request, employees)
     context = _lists(member) | {
-        "people": [Person(each, _initials(each.name), each == chosen) for each in employees],
+        "people": [Person(each, initials(each.name), each == chosen) for each in employees],
         "task": request.POST.get("task", _example(request, chosen)),
         "charts": charts_of(days),
         "numbers": table_of(days),
@@ -136,9 +137,3 @@ def _example(request: HttpRequest, employee: Employee | None) -> str:
     if not (place.isascii() and place.isdigit() and len(place) < 4 and int(place) < len(examples)):
         return ""
     return str(examples[int(place)])
-
-
-def _initials(name: str) -> str:
-    """At most two letters or digits: of the first and of the last word."""
-    letters = [word[0] for word in name.split() if word[0].isalnum()]
-    return "".join([*letters[:1], *letters[1:][-1:]]).upper() or "?"

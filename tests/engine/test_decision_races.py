@@ -77,8 +77,12 @@ def test_deciding_against_expiry_and_cancelling_has_one_outcome(
         expire_card(card)
         sweep_once()
 
-    acts = [lambda: workshop.approve(card), lambda: workshop.deny(card), lambda: workshop.cancel(run)]
-    works: list[Callable[[], object]] = [lambda act=act: outcome_of(act, outcomes) for act in acts]  # type: ignore[misc]
+    cancelling: Counter[str] = Counter()
+    works: list[Callable[[], object]] = [
+        lambda: outcome_of(lambda: workshop.approve(card), outcomes),
+        lambda: outcome_of(lambda: workshop.deny(card), outcomes),
+        lambda: outcome_of(lambda: workshop.cancel(run), cancelling),
+    ]
     all_at_once([*works, lapse, lambda: workshop.drive(run)])
     run = workshop.drive(run)
     (done,) = calls(run)
@@ -91,7 +95,9 @@ def test_deciding_against_expiry_and_cancelling_has_one_outcome(
     status = ApprovalStatus(Approval.objects.get(pk=card.pk).status)
     assert done.status == final[status]
     assert len(recorder.effects) == (status == ApprovalStatus.CONSUMED)
-    assert run.status == RunStatus.CANCELLED
+    came_too_late = cancelling["Conflict"] == 1  # the run had ended already
+    assert came_too_late or cancelling["done"] == 1
+    assert run.status == (RunStatus.SUCCEEDED if came_too_late else RunStatus.CANCELLED)
     decided = [line["status"] for line in payloads(run, "approval_decided")]
     assert [one for one in decided if one != "approved"] == ([] if status == ApprovalStatus.CONSUMED else [status])
     assert decided.count("approved") + decided.count("denied") + decided.count("expired") <= 1

@@ -97,3 +97,17 @@ class Spots:
         (call,) = calls(run)
         assert call.attempts == 1
         assert self.site.recorder.effects[call.idempotency_key] == 1
+
+    def _bring_decided(self) -> None:
+        """Every worker stands still from before the decision, so that nobody has begun what it allows."""
+        self.runs["decided"] = run = self.site.submit("Decide", effect("decided"))
+        card = self.site.await_card(run)
+        for worker in self.site.workers():
+            self.site.pause(worker)
+        self.site.workshop.approve(card)
+
+    def _settle_decided(self, run: Run) -> None:
+        self.site.await_status(run, RunStatus.SUCCEEDED, seconds=SETTLED_WITHIN_S)
+        (call,) = calls(run)
+        assert (call.status, call.attempts) == (CallStatus.SUCCEEDED, 1)
+        assert self.site.recorder.effects[call.idempotency_key] == 1

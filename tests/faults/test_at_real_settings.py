@@ -45,3 +45,16 @@ def test_a_worker_killed_at_five_spots_at_once_costs_less_than_a_minute(site: Si
     took = time.monotonic() - killed
     print(f"all settled {took:.1f} s after the kill")
     assert took < SETTLED_WITHIN_S
+
+
+def test_a_worker_killed_between_decision_and_start_costs_less_than_a_minute(site: Site) -> None:
+    spots = Spots(site)
+    site.have_workers(1)
+    spots.bring("decided")
+    killed = time.monotonic()
+    site.workers()[0].kill()
+    site.start_another_worker()
+    spots.settle("decided")
+    took = time.monotonic() - killed
+    print(f"settled {took:.1f} s after the kill")
+    assert took < SETTLED_WITHIN_S

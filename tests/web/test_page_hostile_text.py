@@ -52,6 +52,7 @@ def test_a_whole_link_stays(target: str) -> None:
 def resolved(outcome: str) -> str:
     call: dict[str, Any] = {
         "pk": 1,
+        "run_id": 1,
         "status": CallStatus.FAILED,
         "params": {},
         "get_status_display": "Failed",
