@@ -13,6 +13,7 @@ from agents import audit
 from agents.models import ApiToken, Organization
 from tools.records.models import ListEntry
 
+from .confirming import ConfirmingForm
 from .scope import ScopedAdmin, person
 
 LONGEST_VALUE = 2_000
@@ -69,6 +70,17 @@ class ConfigurationAdmin(ScopedAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
         always = tuple(super().get_readonly_fields(request, obj))
         return always if obj is None else (*always, *self.fixed)
+
+    def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
+        """Once something is sent, what has to be confirmed stands at the end, beside the button that saves."""
+        fieldsets = list(super().get_fieldsets(request, obj))
+        may_save = self.has_add_permission(request) if obj is None else self.has_change_permission(request, obj)
+        if request.method == "POST" and may_save and issubclass(self.form, ConfirmingForm):
+            fieldsets.append((None, {"fields": ("confirmed",)}))
+        return fieldsets
+
+    def get_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
+        return [name for name in super().get_fields(request, obj) if name != "confirmed"]
 
     def save_related(self, request: HttpRequest, form: forms.ModelForm[Any], formsets: Any, change: bool) -> None:
         """Saves what hangs on the row, then records the whole act."""

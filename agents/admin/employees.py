@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from django import forms
@@ -12,16 +13,18 @@ from unfold.widgets import UnfoldAdminSelectWidget
 
 from agents.engine.toolbox import installed_toolbox
 from agents.models import Employee, Grant, ModelProvider, ProviderKind
+from tools.contract import Level
 from tools.toolbox.toolbox import MODES
 
 from .configuration import ConfigurationAdmin
+from .confirming import ConfirmingForm
 from .fields import AllowedToolsField, LinesField
 from .scope import ScopedRelatedFilter
 
 MODE_CHOICES = tuple((mode, mode.capitalize()) for mode in MODES)
 
 
-class EmployeeForm(forms.ModelForm):  # type: ignore[type-arg]
+class EmployeeForm(ConfirmingForm):
     """One employee with the exact names of the tools that it may use."""
 
     mode = forms.ChoiceField(
@@ -73,6 +76,18 @@ class EmployeeForm(forms.ModelForm):  # type: ignore[type-arg]
             elif provider.kind != ProviderKind.SCRIPTED and not cleaned.get("model"):
                 self.add_error("model", f"Say which model of {provider.name!r} the employee runs on, e.g. gpt-5-mini.")
         return cleaned
+
+    def consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
+        """Tools that destroy, and another server that reads all that the employee works on."""
+        name = cleaned["name"]
+        added = set(cleaned["allowed_tools"]) - set(self.initial["allowed_tools"])
+        chosen = [tool for tool in installed_toolbox().tools() if tool.name in added]
+        tools = [tool.title for tool in chosen if tool.level == Level.DESTRUCTIVE]
+        if tools:
+            yield f"{name} may ask to do what cannot be taken back: {', '.join(sorted(tools))}."
+        provider = cleaned["provider"]
+        if self.instance.pk and "provider" in self.changed_data and provider.kind != ProviderKind.SCRIPTED:
+            yield f"All that {name} reads, and its instructions, go to {provider.name} from now on."
 
 
 def set_grants(employee: Employee, names: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from django import forms
@@ -15,14 +16,15 @@ from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
 from agents.members import let_into_admin
-from agents.models import Membership, Organization
+from agents.models import Membership, Organization, Role
 
 from .configuration import ConfigurationAdmin
+from .confirming import ConfirmingForm
 from .fields import LinesField
 from .scope import ScopedRelatedFilter, person
 
 
-class OrganizationForm(forms.ModelForm):  # type: ignore[type-arg]
+class OrganizationForm(ConfirmingForm):
     """An organisation; its plan is the installation's business."""
 
     plan_features = LinesField(help_text="Features of the plan, one per line.", longest=60)
@@ -30,6 +32,11 @@ class OrganizationForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Organization
         fields = ("name", "slug", "four_eyes", "card_days", "plan_features")
+
+    def consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
+        """One person alone may do what took two before."""
+        if self.instance.pk and "four_eyes" in self.changed_data and not cleaned["four_eyes"]:
+            yield "From now on people may approve the cards of runs that they started themselves."
 
 
 @admin.register(Organization)
@@ -50,7 +57,7 @@ class OrganizationAdmin(ConfigurationAdmin):
         return bool(person(request).is_superuser)
 
 
-class MembershipForm(forms.ModelForm):  # type: ignore[type-arg]
+class MembershipForm(ConfirmingForm):
     """A member: a role for somebody who is there, or for somebody who gets an account with it.
 
     An account that exists already is added by a superuser only: an admin who could add any name would learn who works
@@ -80,6 +87,10 @@ class MembershipForm(forms.ModelForm):  # type: ignore[type-arg]
         if "username" in self.fields and cleaned.get("username"):
             self._check_person(cleaned)
         return cleaned
+
+    def consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
+        """A new admin."""
+        return _new_admin(cleaned["role"], cleaned["username"])
 
     def _check_person(self, cleaned: dict[str, Any]) -> None:
         username = User.normalize_username(cleaned["username"])
@@ -117,18 +128,29 @@ class NewMembershipBySuperuserForm(MembershipForm):
     by_superuser = True
 
 
-class ChangedMembershipForm(forms.ModelForm):  # type: ignore[type-arg]
+class ChangedMembershipForm(ConfirmingForm):
     """Only the role of a member changes."""
 
     class Meta:
         model = Membership
         fields = ("role",)
 
+    def consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
+        """A new admin."""
+        if "role" in self.changed_data:
+            yield from _new_admin(cleaned["role"], self.instance.user.get_username())
+
+
+def _new_admin(role: str, name: str) -> Iterator[str]:
+    if role == Role.ADMIN:
+        yield f"{name} may change everything here: employees, what they may do, members, keys of models."
+
 
 @admin.register(Membership)
 class MembershipAdmin(ConfigurationAdmin):
     """Members of the organisations in which the person is admin; nobody changes or removes the own membership."""
 
+    form = MembershipForm
     secrets = ("password",)
     fixed = ("organization", "user")
     list_display = ("user", "organization", "role", "created_at")

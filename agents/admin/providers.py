@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from unfold.decorators import action
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextareaWidget, UnfoldAdminURLInputWidget
 
 from agents.engine.passes import config_of
-from agents.models import ModelProvider, ProviderKind
+from agents.models import Employee, ModelProvider, ProviderKind
 from agents.providers.base import ProviderError
 from agents.providers.choice import provider_for
 from agents.providers.scripts import validate_script
 
 from .configuration import ConfigurationAdmin
+from .confirming import ConfirmingForm
 from .scope import ScopedRelatedFilter
 
 PATIENCE_S = 10.0
 
 
-class ProviderForm(forms.ModelForm):  # type: ignore[type-arg]
+class ProviderForm(ConfirmingForm):
     """A provider; its key can be given and forgotten, and is never shown."""
 
     base_url = forms.URLField(
@@ -58,6 +61,22 @@ class ProviderForm(forms.ModelForm):  # type: ignore[type-arg]
         if given and forgotten:
             self.add_error("forget_key", "Either give a key or forget it.")
         return cleaned
+
+    def consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
+        """Who works with the provider follows it to another address, and stops with it."""
+        users = [employee.name for employee in self._employees()]
+        if not users:
+            return
+        names = ", ".join(users)
+        if "base_url" in self.changed_data and cleaned["kind"] != ProviderKind.SCRIPTED:
+            place = cleaned["base_url"] or "the provider's own address"
+            yield f"All that {names} read, and their instructions, go to {place} from now on."
+        if "is_active" in self.changed_data and not cleaned["is_active"]:
+            yield f"Every run of {names} ends with an error at its next step."
+
+    def _employees(self) -> QuerySet[Employee]:
+        rows = Employee.objects.filter(is_active=True).order_by("name")
+        return rows.filter(provider=self.instance) if self.instance.pk else rows.none()
 
     def _check_script(self, script: str) -> None:
         try:

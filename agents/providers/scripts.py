@@ -2,16 +2,25 @@
 
 import functools
 import re
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from agents.providers.expressions import check_expression, check_values
 from agents.providers.patterns import check_pattern
 
 MAX_SCRIPT = 200_000
 TRANSIENT_CODES = frozenset({"rate_limited", "server_error", "unreachable", "timeout", "cut_stream", "bad_answer"})
+
+
+def _parsing(value: bool | str | None) -> bool | str | None:
+    if isinstance(value, str):
+        check_expression(value)
+    return value
+
+
+Condition: TypeAlias = Annotated[bool | str | None, AfterValidator(_parsing)]
 
 
 class _Part(BaseModel):
@@ -39,19 +48,12 @@ class ScriptedCall(_Part):
     params: dict[str, Any] = Field(default_factory=dict)
     arguments: str | None = None
     for_each: Any = None
-    when: bool | str | None = None
+    when: Condition = None
 
     @field_validator("params", "for_each")
     @classmethod
     def _expressions_parse(cls, value: Any) -> Any:
         check_values(value)
-        return value
-
-    @field_validator("when")
-    @classmethod
-    def _condition_parses(cls, value: bool | str | None) -> bool | str | None:
-        if isinstance(value, str):
-            check_expression(value)
         return value
 
 
@@ -60,7 +62,7 @@ class ScriptedPass(_Part):
 
     text: str = ""
     delay_ms: int = Field(0, ge=0, le=600_000)
-    when: bool | str | None = None
+    when: Condition = None
     calls: tuple[ScriptedCall, ...] = ()
     fail: ScriptedFailure | None = None
 
@@ -68,13 +70,6 @@ class ScriptedPass(_Part):
     @classmethod
     def _text_parses(cls, value: str) -> str:
         check_values(value)
-        return value
-
-    @field_validator("when")
-    @classmethod
-    def _condition_parses(cls, value: bool | str | None) -> bool | str | None:
-        if isinstance(value, str):
-            check_expression(value)
         return value
 
 

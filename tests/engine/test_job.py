@@ -52,8 +52,11 @@ def test_a_job_drives_its_run(workshop: Workshop) -> None:
     assert again(run).status == RunStatus.SUCCEEDED
 
 
-def test_a_job_for_a_run_that_is_not_there_does_nothing(workshop: Workshop) -> None:
-    advance_run(999_999_999)
+def test_a_job_for_a_run_that_is_not_there_does_nothing(workshop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
+    run = workshop.submit()
+    advance_run(run.pk + 1)
+    assert (again(run).status, again(run).lease_epoch) == (RunStatus.QUEUED, 0)
+    assert not caplog.records
 
 
 def test_a_failure_of_the_engine_stays_inside_and_ends_the_run_when_it_comes_again_and_again(

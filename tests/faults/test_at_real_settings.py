@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 
-from agents.models import RunStatus
+from agents.models import Run, RunStatus
 from tests.engine.workshop import passes
 from tests.faults.awaiting import await_that
 from tests.faults.site import Site, fresh, leaving
 from tests.faults.spots import SETTLED_WITHIN_S, Spots
+from tests.processes import RealProcess
 
 TIMING_SCALE = 1.0
 AT_ONCE_S = 8.0
@@ -21,10 +22,10 @@ def test_during_a_model_call_the_run_goes_to_another_worker_at_once(site: Site) 
     site.model.wait_for_held(1, timeout=30)
     first = site.driver_of(run)
     with leaving(first):
-        took = await_that(lambda: fresh(run).lease_epoch == 2, "another worker drives the run", AT_ONCE_S)
+        # The leaving worker may take the run up once more and give it back: it hears until it has closed its ears.
+        took = await_that(lambda: _is_driven_by_another(site, run, first), "another worker drives the run", AT_ONCE_S)
         print(f"handed over {took:.2f} s after SIGTERM")
         site.model.wait_for_requests(2)
-        assert site.driver_of(run) is not first
         site.model.release()
         done = site.await_status(run, RunStatus.SUCCEEDED)
     assert (done.crash_count, len(passes(run))) == (0, 1)
@@ -58,3 +59,8 @@ def test_a_worker_killed_between_decision_and_start_costs_less_than_a_minute(sit
     took = time.monotonic() - killed
     print(f"settled {took:.1f} s after the kill")
     assert took < SETTLED_WITHIN_S
+
+
+def _is_driven_by_another(site: Site, run: Run, first: RealProcess) -> bool:
+    now = fresh(run)
+    return now.status == RunStatus.RUNNING and bool(now.lease_owner) and site.driver_of(run) is not first

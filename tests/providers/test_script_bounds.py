@@ -38,6 +38,7 @@ def test_a_pattern_that_may_run_away_is_refused_with_its_place(task: str) -> Non
 )
 def test_an_ordinary_pattern_is_accepted(task: str) -> None:
     validate_script(script(task))
+    assert answer(task, "find US companies, the big and the small, aaabcbc") == "Found"
 
 
 def test_a_task_is_searched_in_its_first_two_thousand_characters() -> None:

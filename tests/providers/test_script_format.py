@@ -40,8 +40,11 @@ def test_the_place_of_a_fault_is_named(case: str) -> None:
         validate_script(text)
 
 
-def test_a_good_script_is_silently_accepted() -> None:
-    validate_script("scripts: [{task: x, answer: '{{ calls | length }}', passes: [{when: 'not calls', text: Hi}]}]")
+def test_a_good_script_is_accepted() -> None:
+    good = "scripts: [{task: x, answer: '{{ calls | length }}', passes: [{when: 'not calls', text: Hi}]}]"
+    validate_script(good)
+    with pytest.raises(ValueError, match="wen"):
+        validate_script(good.replace("when", "wen"))
 
 
 @pytest.mark.parametrize(

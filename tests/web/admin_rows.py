@@ -84,3 +84,15 @@ def faults(response: Any) -> dict[str, list[str]]:
     assert response.status_code == 200, response.status_code
     found: dict[str, list[str]] = {name: list(told) for name, told in response.context["adminform"].form.errors.items()}
     return found
+
+
+def confirmed(client: Client, path: str, sent: dict[str, Any]) -> dict[str, Any]:
+    """What a browser would send once everything that the form at this address asks to confirm is ticked."""
+    answer = client.post(path, sent)
+    assert list(faults(answer)) == ["confirmed"]
+    return {**sent, "confirmed": list(consequences(answer))}
+
+
+def consequences(answer: Any) -> dict[str, str]:
+    """The sentences that the form wants to have confirmed, by what is sent to confirm them."""
+    return dict(answer.context["adminform"].form.fields["confirmed"].choices)

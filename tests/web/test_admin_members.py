@@ -5,7 +5,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from agents.models import AuditEntry, Membership, Organization, Role
-from tests.web.admin_rows import address, faults, filled_form, make_admin_world
+from tests.web.admin_rows import address, confirmed, faults, filled_form, make_admin_world
 from tests.web.world import World
 
 pytestmark = pytest.mark.django_db
@@ -69,11 +69,12 @@ def test_a_superuser_adds_an_account_that_exists_and_leaves_its_password(world: 
 def test_who_becomes_admin_may_come_in_and_who_ceases_may_not(world: World, admin: Client) -> None:
     member = world.member("approver")
     path = address(member, "change")
-    assert admin.post(path, filled_form(admin, path, role="admin")).status_code == 302
+    made_admin = confirmed(admin, path, filled_form(admin, path, role="admin"))
+    assert admin.post(path, made_admin).status_code == 302
     assert world.client("approver").get("/admin/agents/employee/").status_code == 200
     assert admin.post(path, filled_form(admin, path, role="approver")).status_code == 302
     assert world.client("approver").get("/admin/").status_code == 302
-    assert admin.post(path, filled_form(admin, path, role="admin")).status_code == 302
+    assert admin.post(path, made_admin).status_code == 302
     assert admin.post(address(member, "delete"), {"post": "yes"}).status_code == 302
     world.users["approver"].refresh_from_db()
     assert not world.users["approver"].is_staff

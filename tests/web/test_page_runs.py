@@ -218,7 +218,7 @@ def test_a_draft_is_read_in_the_panel(world: World) -> None:
             ),
         )
     )
-    assert "<h1>Who</h1>" in html
+    assert "<h3>Who</h3>" in html
     assert f'href="/drafts/{draft.pk}/">Read the whole text' in html
     assert "Secret of Globex" not in html
 
@@ -231,7 +231,7 @@ def test_a_drafted_text_too_long_for_its_event_is_read_from_the_call(world: Worl
     assert told["truncated"]
     cut = {"call_id": str(call.pk), "tool": call.tool, "duration_ms": 1, "result": told}
     (line,) = lines_of(run.pk, add_events(run, (EventType.TOOL_RESULT, cut)))
-    assert "<h1>Preview</h1>" in line.html
+    assert "<h3>Preview</h3>" in line.html
     assert line.html.count("word") == 2000
 
 
