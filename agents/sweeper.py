@@ -14,11 +14,13 @@ from agents import hints
 from agents.approvals import expire
 from agents.boundaries import surviving
 from agents.engine import turns
+from agents.engine.connections import let_go
 from agents.engine.recovery import ask_again
 from agents.engine.timing import CRASHES, timing
 from agents.engine.turns import Ending
 from agents.events import recording
 from agents.models import PARKED, Approval, ApprovalKind, ApprovalStatus, ExitReason, Run, RunStatus
+from agents.statements import Prepared
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +42,7 @@ def sweep_forever(stop: threading.Event) -> None:
             break
         was_away = False
         sweep_once()
-        connection.close()
+        let_go()
 
 
 def _database_answers() -> bool:
@@ -62,7 +64,7 @@ def sweep_once() -> int:
     done = 0
     for due, act in _STEPS:
         with surviving(act.__name__):
-            for pk in due():
+            for (pk,) in due.rows():
                 done += _touch(act, pk)
     with surviving("hinting"):
         done += _hint()
@@ -75,9 +77,8 @@ def _touch(act: Callable[[int], bool], pk: int) -> bool:
     return False
 
 
-def _lost_leases() -> "QuerySet[Run, int]":
-    lost = Run.objects.filter(status=RunStatus.RUNNING, lease_expires_at__lt=Now())
-    return lost.values_list("pk", flat=True)[:_AT_ONCE]
+def _lost_leases() -> QuerySet[Run, Any]:
+    return Run.objects.filter(status=RunStatus.RUNNING, lease_expires_at__lt=Now()).values_list("pk")[:_AT_ONCE]
 
 
 def _recover(run_id: int) -> bool:
@@ -97,9 +98,9 @@ def _recover(run_id: int) -> bool:
         return True
 
 
-def _overdue() -> "QuerySet[Run, int]":
+def _overdue() -> QuerySet[Run, Any]:
     late = Run.objects.filter(status__in=(RunStatus.QUEUED, RunStatus.WAITING), deadline_at__lte=Now())
-    return late.values_list("pk", flat=True)[:_AT_ONCE]
+    return late.values_list("pk")[:_AT_ONCE]
 
 
 def _end_overdue(run_id: int) -> bool:
@@ -113,26 +114,26 @@ def _end_overdue(run_id: int) -> bool:
         return True
 
 
-def _expired_cards() -> "QuerySet[Approval, int]":
+def _expired_cards() -> QuerySet[Approval, Any]:
     old = Approval.objects.filter(status=ApprovalStatus.PENDING, kind=ApprovalKind.APPROVAL, expires_at__lte=Now())
-    return old.values_list("pk", flat=True)[:_AT_ONCE]
+    return old.values_list("pk")[:_AT_ONCE]
 
 
-def _unstarted_cards() -> "QuerySet[Approval, int]":
+def _unstarted_cards() -> QuerySet[Approval, Any]:
     stuck = Approval.objects.filter(status=ApprovalStatus.APPROVED, start_after__lt=Now() - timing().start_within)
     in_any_order = stuck.order_by("?")  # one that fails each time must hold up no other
-    return in_any_order.values_list("pk", flat=True)[:_PREVIEWS_AT_ONCE]
+    return in_any_order.values_list("pk")[:_PREVIEWS_AT_ONCE]
 
 
 def _ask_again(card_id: int) -> bool:
     return ask_again(card_id, "It was approved, but could not be started in time.")
 
 
-def _startable_runs() -> "QuerySet[Run, int]":
+def _startable_runs() -> QuerySet[Run, Any]:
     graced = Run.objects.filter(
         status__in=PARKED, approvals__status=ApprovalStatus.APPROVED, approvals__start_after__lte=Now()
     )
-    return graced.values_list("pk", flat=True).distinct()[:_AT_ONCE]
+    return graced.values_list("pk").distinct()[:_AT_ONCE]
 
 
 def _wake(run_id: int) -> bool:
@@ -140,14 +141,21 @@ def _wake(run_id: int) -> bool:
         return turns.wake_if_possible(record)
 
 
-def _hint() -> int:
-    """Send the hint of queued runs again, at most one each 10 s."""
+def _unhinted() -> QuerySet[Run, Any]:
     due = Run.objects.filter(
         Q(next_wake_at=None) | Q(next_wake_at__lte=Now()),
         Q(hinted_at=None) | Q(hinted_at__lt=Now() - timing().hint_again),
         status=RunStatus.QUEUED,
     )
-    waiting = list(due.order_by("pk").values_list("pk", flat=True)[:_AT_ONCE])
+    return due.order_by("pk").values_list("pk")[:_AT_ONCE]
+
+
+_UNHINTED = Prepared(_unhinted, slots=())
+
+
+def _hint() -> int:
+    """Send the hint of queued runs again, at most one each 10 s."""
+    waiting = [pk for (pk,) in _UNHINTED.rows()]
     if not waiting:
         return 0
     with transaction.atomic():
@@ -159,10 +167,10 @@ def _hint() -> int:
     return len(mine)
 
 
-_STEPS: tuple[tuple[Callable[[], "QuerySet[Any, int]"], Callable[[int], bool]], ...] = (
-    (_lost_leases, _recover),
-    (_overdue, _end_overdue),
-    (_expired_cards, expire),
-    (_startable_runs, _wake),
-    (_unstarted_cards, _ask_again),
+_STEPS: tuple[tuple[Prepared, Callable[[int], bool]], ...] = (
+    (Prepared(_lost_leases, slots=()), _recover),
+    (Prepared(_overdue, slots=()), _end_overdue),
+    (Prepared(_expired_cards, slots=()), expire),
+    (Prepared(_startable_runs, slots=()), _wake),
+    (Prepared(_unstarted_cards, slots=()), _ask_again),
 )

@@ -180,9 +180,24 @@ CHANNEL_LAYERS = {
 
 LOGGING = logging_settings(SITE)
 
+# The accent of static/css/tokens.css; 600 is read on light ground, 500 on dark.
+ADMIN_ACCENT = {
+    "50": "#f3f4fe",
+    "100": "#e9ecfd",
+    "200": "#d0d6fb",
+    "300": "#b6c1ff",
+    "400": "#9aa9ff",
+    "500": "#8797fa",
+    "600": "#3346c9",
+    "700": "#2534a4",
+    "800": "#222a4d",
+    "900": "#1b2140",
+    "950": "#121733",
+}
 UNFOLD = {
     "SITE_TITLE": "Gadget",
     "SITE_HEADER": "Gadget",
     "SITE_URL": "/",
     "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": f"{STATIC_URL}icon.svg"}],
+    "COLORS": {"primary": ADMIN_ACCENT},
 }

@@ -11,7 +11,8 @@ import pytest
 
 from tests import browser, services
 
-SIDE_BY_SIDE = "3"
+# More than the cores, because many tests wait for real processes; a file stays together, because its tests share some.
+SIDE_BY_SIDE = ("-n", "4", "--dist", "loadfile")
 
 
 def main(arguments: list[str]) -> int:
@@ -26,7 +27,7 @@ def main(arguments: list[str]) -> int:
         return 1
     codes = {}
     for database, extra in (("sqlite", []), ("postgresql", ["--database-tests-only"])):
-        codes[f"{database}, side by side"] = _run(database, ["-m", "not alone", "-n", SIDE_BY_SIDE, *extra, *arguments])
+        codes[f"{database}, side by side"] = _run(database, ["-m", "not alone", *SIDE_BY_SIDE, *extra, *arguments])
         codes[f"{database}, one by one"] = _run(database, ["-m", "alone", *extra, *arguments])
     failed = [
         name for name, code in codes.items() if code not in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import django
@@ -13,29 +14,75 @@ import django
 os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
 django.setup()
 
+from django.conf import settings  # noqa: E402
+from django.contrib.auth.models import User  # noqa: E402
 from django.core.management import call_command  # noqa: E402
+from django.test import Client  # noqa: E402
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright  # noqa: E402
 
-from agents import runs  # noqa: E402
+from agents import approvals, runs  # noqa: E402
 from agents.demo import building  # noqa: E402
-from agents.demo.names import PASSWORD  # noqa: E402
-from agents.models import Approval, ApprovalStatus, Employee, Membership, Run  # noqa: E402
+from agents.demo.names import ORGANIZATION  # noqa: E402
+from agents.members import let_into_admin  # noqa: E402
+from agents.models import (  # noqa: E402
+    Approval,
+    ApprovalStatus,
+    Employee,
+    Membership,
+    Organization,
+    Role,
+    Run,
+    RunStatus,
+    ToolCall,
+)
 from tests.browser import browser_path, launch_arguments  # noqa: E402
 from tests.processes import Installation  # noqa: E402
+from tools.records.models import Draft, RecordChange  # noqa: E402
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "screens"
 PATIENCE_S = 60.0
 LARGEST_PICTURE = 200_000
+LARGEST_FOLDER = 6_000_000
 TASKS = (
     ("Dana", "Find EU companies that look inactive and set the two weakest to inactive"),
     ("Morgan", "Delete the leads of the 2019 spring fair"),
+    ("Dana", "Qualify Ember & Oak Hospitality"),
+    ("Morgan", "Archive the inactive APAC companies with a low score"),
     ("Robin", "Give me an overview of our UK companies"),
 )
+WAITING, APPROVED, DENIED, ENDED = 0, 2, 3, 4  # what becomes of these tasks
 LOOKS: tuple[tuple[str, ViewportSize, str], ...] = (
-    ("1440-light", {"width": 1440, "height": 900}, "light"),
-    ("1440-dark", {"width": 1440, "height": 900}, "dark"),
-    ("360-light", {"width": 360, "height": 740}, "light"),
+    ("1440-light", {"width": 1440, "height": 620}, "light"),
+    ("1440-dark", {"width": 1440, "height": 620}, "dark"),
+    ("768-light", {"width": 768, "height": 740}, "light"),
+    ("360-light", {"width": 360, "height": 600}, "light"),
+    ("360-dark", {"width": 360, "height": 600}, "dark"),
 )
+# The others have no picture at 360 in the dark, so that the folder stays small.
+IN_EVERY_LOOK = ("login", "start", "run", "approvals", "card", "records", "draft")
+NEWCOMER = "newcomer"
+# Who looks at which page; `{run}` and the like are filled in with rows that the demo's tasks made.
+PAGES: dict[str, dict[str, str]] = {
+    "": {"login": "/login/"},
+    NEWCOMER: {"start-newcomer": "/"},
+    "admin": {"audit": "/audit/", "import": "/records/import/", "users": "/users/"},
+    "approver": {
+        "start": "/",
+        "runs": "/runs/",
+        "run": "/runs/{run}/",
+        "call": "/runs/{ended}/calls/{call}/",
+        "approvals": "/approvals/",
+        "history": "/approvals/?history=1",
+        "card": "/approvals/{card}/",
+        "employees": "/employees/",
+        "employee": "/employees/{employee}/",
+        "tools": "/tools/",
+        "records": "/records/",
+        "record": "/records/{record}/",
+        "drafts": "/drafts/",
+        "draft": "/drafts/{draft}/",
+    },
+}
 
 
 def main() -> None:
@@ -46,25 +93,65 @@ def main() -> None:
     with Installation(timing_scale=1.0) as site:
         site.start_all()
         started = [_start(name, task) for name, task in TASKS]
-        _await(lambda: _all_settled(started), "every card of the demo waits")
+        _await(lambda: _all_ask(started), "every card of the demo waits")
+        _decide(started)
+        places = _places(started)
+        sessions = {name: _session(name) for name in PAGES if name}
         FOLDER.mkdir(parents=True, exist_ok=True)
+        for old in FOLDER.glob("*.png"):
+            old.unlink()
         os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=path, args=launch_arguments())
             for look in LOOKS:
-                _take_all(browser, site.url, started[0], look)
+                _take_all(browser, Visit(site.url, sessions, places), look)
             browser.close()
+    size = sum(picture.stat().st_size for picture in FOLDER.glob("*.png"))
+    assert size <= LARGEST_FOLDER, f"the pictures have {size} bytes"
+
+
+def _member(username: str) -> Membership:
+    return Membership.objects.get(organization__slug=ORGANIZATION, user__username=username)
 
 
 def _start(employee: str, task: str) -> Run:
-    member = Membership.objects.get(organization__slug="acme-demo", user__username="operator")
+    member = _member("operator")
     found = Employee.objects.get(organization=member.organization, name=employee)
     return runs.submit(member, runs.Submission(employee_id=found.pk, task=task))[0]
 
 
-def _all_settled(started: list[Run]) -> bool:
-    waiting = Approval.objects.filter(run__in=started, status=ApprovalStatus.PENDING)
-    return waiting.count() >= 3 and Run.objects.filter(pk=started[-1].pk, finished_at__isnull=False).exists()
+def _session(username: str) -> str:
+    """The session cookie of this person; the newcomer is the admin of an organisation in which nothing is there yet."""
+    user, is_new = User.objects.get_or_create(username=username)
+    if is_new:
+        fresh = Organization.objects.create(name="Borealis", slug="borealis")
+        Membership.objects.create(organization=fresh, user=user, role=Role.ADMIN)
+        let_into_admin(user)
+    client = Client()
+    client.force_login(user)
+    return str(client.cookies[settings.SESSION_COOKIE_NAME].value)
+
+
+def _all_ask(started: list[Run]) -> bool:
+    asking = Run.objects.filter(pk__in=[run.pk for run in started], status=RunStatus.WAITING)
+    return asking.count() == len(started) - 1 and _has_ended(started[ENDED])
+
+
+def _has_ended(run: Run) -> bool:
+    return Run.objects.filter(pk=run.pk, finished_at__isnull=False).exists()
+
+
+def _card(run: Run) -> Approval:
+    return Approval.objects.filter(run=run, status=ApprovalStatus.PENDING).earliest("pk")
+
+
+def _decide(started: list[Run]) -> None:
+    """Approves one task's card and denies another's, so that there is a history."""
+    approver = _member("approver")
+    yes, no = _card(started[APPROVED]), _card(started[DENIED])
+    approvals.approve(approver, yes.pk, approvals.Decision(digest=yes.digest))
+    approvals.deny(approver, no.pk, approvals.Decision(digest=no.digest, reason="Not before the audit is over"))
+    _await(lambda: _has_ended(started[APPROVED]) and _has_ended(started[DENIED]), "the decided runs have ended")
 
 
 def _await(holds: Callable[[], bool], what: str) -> None:
@@ -74,23 +161,47 @@ def _await(holds: Callable[[], bool], what: str) -> None:
         time.sleep(0.1)
 
 
-def _take_all(browser: Browser, url: str, run: Run, look: tuple[str, ViewportSize, str]) -> None:
+@dataclass(frozen=True)
+class Visit:
+    """Where to look: the address of the site, a session cookie for each person, and a path for each page's name."""
+
+    url: str
+    sessions: dict[str, str]
+    places: dict[str, dict[str, str]]
+
+
+def _places(started: list[Run]) -> dict[str, dict[str, str]]:
+    """The addresses of PAGES with the rows filled in."""
+    ended = started[ENDED]
+    rows = {
+        "run": started[WAITING].pk,
+        "ended": ended.pk,
+        "call": ToolCall.objects.filter(run=ended).earliest("pk").pk,
+        "card": _card(started[WAITING]).pk,
+        "employee": ended.employee_id,
+        "record": RecordChange.objects.latest("pk").record_id,
+        "draft": Draft.objects.filter(run_id=ended.pk).latest("pk").pk,
+    }
+    return {who: {title: path.format(**rows) for title, path in pages.items()} for who, pages in PAGES.items()}
+
+
+def _take_all(browser: Browser, visit: Visit, look: tuple[str, ViewportSize, str]) -> None:
     name, size, scheme = look
-    context = browser.new_context(
-        base_url=url, viewport=size, color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce"
-    )
-    page = context.new_page()
-    _take(page, "/login/", f"login-{name}")
-    page.get_by_label("Username").fill("approver")
-    page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Log in").click()
-    page.wait_for_url(f"{url}/")
-    pages = {"/": "start", "/runs/": "runs", f"/runs/{run.pk}/": "run", "/approvals/": "approvals"}
-    pages |= {"/employees/": "employees", f"/employees/{run.employee_id}/": "employee"}
-    pages |= {"/tools/": "tools", "/users/": "users", "/records/": "records", "/drafts/": "drafts"}
-    for path, title in pages.items():
-        _take(page, path, f"{title}-{name}")
-    context.close()
+    for who, pages in visit.places.items():
+        context = browser.new_context(
+            base_url=visit.url,
+            viewport=size,
+            color_scheme="dark" if scheme == "dark" else "light",
+            reduced_motion="reduce",
+        )
+        if who:
+            cookie = {"name": settings.SESSION_COOKIE_NAME, "value": visit.sessions[who], "url": visit.url}
+            context.add_cookies([cookie])  # type: ignore[list-item]
+        page = context.new_page()
+        for title, path in pages.items():
+            if name != "360-dark" or title in IN_EVERY_LOOK:
+                _take(page, path, f"{title}-{name}")
+        context.close()
 
 
 def _take(page: Page, path: str, name: str) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-_WORD = re.compile(r"[^\W\d_]+|\d+")
+from .safe_text import BLANKS
+
+_WORD = re.compile(rf"[^\W\d_{''.join(BLANKS)}]+|\d+")
 MOST_READ = 200
 
 

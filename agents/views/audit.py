@@ -19,6 +19,7 @@ from agents.desk.audit_lines import ACTORS, GROUPS, lines_of
 from agents.models import AuditEntry, AuditHead, Membership, Role
 from agents.refusals import Forbidden, Invalid
 from agents.schemas import row_id
+from tools.records.importing import is_formula
 
 from .pages import framed, page
 
@@ -26,7 +27,6 @@ PAGE_SIZE = 50
 CHUNK = 1_000
 MOST_FAULTS = 20
 COLUMNS = ("seq", "at", "actor", "action", "subject", "payload", "previous_hash", "hash")
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 Filters = dict[str, Any]
 
@@ -141,7 +141,7 @@ async def _as_csv(rows: QuerySet[AuditEntry]) -> AsyncIterator[str]:
 def _cell(name: str, value: Any) -> str:
     """A value as text that no spreadsheet takes for a formula."""
     text = json.dumps(value, ensure_ascii=False) if name == "payload" else _plain(value)
-    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
+    return f"'{text}" if is_formula(text) else text
 
 
 async def _as_json(rows: QuerySet[AuditEntry]) -> AsyncIterator[str]:

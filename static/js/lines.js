@@ -85,14 +85,16 @@ export class Lines {
   }
 }
 
-// What the reader has unfolded stays so, the focus stays where it was, and a spinner goes on turning without a jerk.
+// What the reader has unfolded stays so, the focus stays in the line or in its card, and a spinner turns without a jerk.
 function replace(earlier, line) {
   const wasOpen = Boolean(earlier.querySelector(".unfold[open]"));
   const hadFocus = earlier.contains(document.activeElement);
+  const wasInCard = Boolean(document.activeElement.closest("[data-card]"));
   earlier.replaceWith(line);
   line.querySelector(".unfold")?.toggleAttribute("open", wasOpen);
   if (hadFocus) {
-    line.querySelector(".unfold > summary")?.focus({ preventScroll: true });
+    const place = (wasInCard && line.querySelector("[data-card]")) || line.querySelector(".unfold > summary");
+    place?.focus({ preventScroll: true });
   }
   const turning = line.querySelector(".spinner");
   for (const animation of turning?.getAnimations() ?? []) {

@@ -8,9 +8,18 @@ document.documentElement.classList.add("scripted");
 localTimes(document);
 countDown(document);
 prepareCards();
+showCurrentPlace(document.querySelector(".top nav"));
 
 for (const form of document.querySelectorAll("[data-submit-on-change]")) {
   form.addEventListener("change", () => form.requestSubmit());
+}
+
+// In a narrow window the places stand in one row that scrolls: the current one is brought into it.
+function showCurrentPlace(nav) {
+  const place = nav?.querySelector("[aria-current]");
+  if (place) {
+    nav.scrollLeft += place.getBoundingClientRect().left - nav.getBoundingClientRect().left - (nav.clientWidth - place.clientWidth) / 2;
+  }
 }
 
 const bareTitle = document.title.replace(/^\(\d+\) /, "");

@@ -11,10 +11,10 @@ LOOK_EVERY_S = 0.03
 Found = TypeVar("Found")
 
 
-def await_that(look: Callable[[], Found], what: str, seconds: float = 30) -> Found:
+def await_that(look: Callable[[], Found], what: str | Callable[[], str], seconds: float = 30) -> Found:
     """What the look finds, once that is true; AssertionError naming `what` if it does not come in time."""
     deadline = time.monotonic() + seconds
     while not (found := look()):
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what() if callable(what) else what}"
         time.sleep(LOOK_EVERY_S)
     return found

@@ -70,7 +70,9 @@ def visit(office: Office, chromium: Browser) -> Iterator[Visit]:
         visitors = []
 
         def open_one(role: str = "", *, scripts: bool = True) -> Visitor:
-            context = contexts.enter_context(chromium.new_context(base_url=office.url, java_script_enabled=scripts))
+            context = contexts.enter_context(
+                chromium.new_context(base_url=office.url, java_script_enabled=scripts, reduced_motion="reduce")
+            )
             visitor = Visitor(context, office.url)
             visitors.append(visitor)
             if role:

@@ -75,7 +75,7 @@ class Office:
 
     def await_status(self, run_id: int, *statuses: str) -> Run:
         """The run, once it has one of these statuses."""
-        await_that(lambda: run_of(run_id).status in statuses, f"run {run_id} is {statuses}: {story(run_id)}")
+        await_that(lambda: run_of(run_id).status in statuses, lambda: f"run {run_id} is {statuses}: {story(run_id)}")
         return run_of(run_id)
 
     def await_cards(self, run_id: int, count: int = 1) -> list[Approval]:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from urllib.parse import urlencode, urlsplit
 
 import pytest
-from playwright.sync_api import expect
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.contrib.staticfiles import finders
+from django.test import Client
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Route, expect
 
 from agents.models import Run
 from tests.engine.workshop import asking, call
+from tests.hostile import packed
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visitor
 from tests.model_server import Answer, Call, ModelServer
+from tests.web.hostile_world import IN_ALL, HostileWorld, make_hostile_world
 
 pytestmark = pytest.mark.once
 
@@ -166,3 +174,100 @@ def test_a_long_value_shows_its_length_and_keeps_a_destructive_approve_off(offic
         expect(shown.locator(".approve-button")).to_be_disabled()
         clamp.click()
     expect(shown.locator(".approve-button")).to_be_enabled()
+
+
+# In a real browser, the pages of a world in which every place holds all of the strings
+
+HOST = "http://gadget.localhost"
+OF_ALL_PAGES = (
+    "/", "/employees/", "/runs/", "/approvals/", "/approvals/?history=1", "/records/", "/drafts/", "/audit/", "/users/",
+    "/tools/",
+)  # fmt: skip
+HIDDEN_NOW = r"""() => {
+  const categories = String.raw`\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}`;
+  const fillers = String.raw`\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0`;
+  const selectors = String.raw`\ufe00-\ufe0d\u{e0100}-\u{e01ef}`;
+  const hidden = new RegExp(`(?![\n\t])[${categories}${fillers}${selectors}]`, "gu");
+  const found = (document.body.innerText + document.title).match(hidden) ?? [];
+  return [...new Set(found)].map((one) => one.codePointAt(0).toString(16));
+}"""
+
+
+class Served:
+    """Answers a browser from this process: pages by Django's client with all their headers, and static files."""
+
+    def __init__(self, context: BrowserContext, client: Client) -> None:
+        self._client = client
+        self.complaints: list[str] = []
+        self.page = context.new_page()
+        context.route("**/*", self._answer)
+        context.route_web_socket("**/*", lambda socket: None)
+        self.page.on("console", self._note)
+        self.page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
+        self.page.on("dialog", self._dismiss)
+
+    def _answer(self, route: Route) -> None:
+        address = urlsplit(route.request.url)
+        if not route.request.url.startswith(f"{HOST}/"):
+            self.complaints.append(f"request to {route.request.url}")
+            route.abort()
+        elif address.path.startswith(settings.STATIC_URL):
+            found = finders.find(address.path.removeprefix(settings.STATIC_URL))
+            route.fulfill(path=str(found)) if found else route.fulfill(status=404)
+        else:
+            answer = self._client.get(f"{address.path}?{address.query}", headers={"host": "testserver"})
+            route.fulfill(status=answer.status_code, headers=dict(answer.headers), body=answer.content)
+
+    def _note(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self.complaints.append(message.text)
+
+    def _dismiss(self, dialog: Dialog) -> None:
+        self.complaints.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def assert_tame(self, path: str) -> None:
+        self.page.goto(f"{HOST}{path}")
+        assert self.page.evaluate("() => window.hacked ?? null") is None, path
+        assert self.page.evaluate(HIDDEN_NOW) == [], path
+        assert self.complaints == [], path
+
+
+@pytest.fixture
+def served(transactional_db: None, chromium: Browser) -> Iterator[tuple[HostileWorld, Callable[[str], Served]]]:
+    made = make_hostile_world()
+    made.world.users["root"] = User.objects.create_superuser("root")
+    with ExitStack() as contexts:
+        yield made, lambda name: Served(contexts.enter_context(chromium.new_context()), made.world.client(name))
+
+
+def test_in_a_browser_every_page_with_every_string_is_tame(
+    served: tuple[HostileWorld, Callable[[str], Served]],
+) -> None:
+    made, opened = served
+    browser = opened("admin")
+    in_all = len(made.words.longest()) + len(made.words.of(IN_ALL, "\n"))
+    pages = [f"/records/{record.pk}/" for record in made.records[:in_all]]
+    pages += [f"/runs/{run.pk}/" for run in made.runs[::18]]
+    pages += [f"/runs/{call.run_id}/calls/{call.pk}/" for call in made.calls[::36]]
+    pages += [f"/approvals/{card.pk}/" for card in made.cards[1::90]]
+    pages += [f"/employees/{made.employees[3].pk}/", f"/drafts/{made.drafts[3].pk}/"]
+    for path in (*OF_ALL_PAGES, *pages):
+        browser.assert_tame(path)
+
+
+def test_in_a_browser_the_admin_with_every_string_is_tame(served: tuple[HostileWorld, Callable[[str], Served]]) -> None:
+    """It may run inline code, so that nothing but escaping keeps these strings from being run."""
+    made, opened = served
+    browser = opened("root")
+    for model in ("run", "toolcall", "approval", "auditentry", "employee", "apitoken"):
+        browser.assert_tame(f"/admin/agents/{model}/")
+    for model in ("record", "draft"):
+        browser.assert_tame(f"/admin/records/{model}/")
+    rows = {"run": made.runs[1], "toolcall": made.calls[1], "approval": made.cards[1], "employee": made.employees[5]}
+    for model, row in rows.items():
+        browser.assert_tame(f"/admin/agents/{model}/{row.pk}/change/")
+    browser.assert_tame(f"/admin/records/record/{made.records[5].pk}/change/")
+    browser.assert_tame(f"/admin/records/draft/{made.drafts[5].pk}/delete/")
+    for text in packed(1_000)[::6]:
+        browser.assert_tame(f"/admin/records/record/?{urlencode({'q': text})}")

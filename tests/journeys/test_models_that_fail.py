@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 
+import pytest
 from playwright.sync_api import expect
 
 from agents.models import Employee, ExitReason, Grant, ModelProvider, ProviderKind, Run, RunStatus
@@ -12,6 +13,8 @@ from tests.engine.workshop import event_types
 from tests.journeys.office import Office, run_of, story, told
 from tests.journeys.visitor import Visitor
 from tests.model_server import Answer, Call, ModelServer, failing, html, nonsense
+
+pytestmark = pytest.mark.once
 
 # What passes by: the name that the panel gives to it while it waits to ask again.
 PASSING = {

@@ -19,6 +19,8 @@ from tests.engine.workshop import asking, build_workshop, call
 from tests.journeys.office import Office, numbers_of, run_of
 from tests.journeys.outside import Outside, Socket, numbered, opened
 
+pytestmark = pytest.mark.once
+
 NO_LOGIN = 4401
 NOT_THERE = 4404
 TOO_LONG = 4413

@@ -1,0 +1,65 @@
+"""The admin, light and dark: its index, each list, each add form and each row are free of what axe knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from django.contrib import admin
+from django.db.models import Model
+
+from agents.admin.scope import ScopedAdmin
+from agents.membership import issue_token
+from tests.engine.workshop import asking, call
+from tests.journeys.awaiting import await_that
+from tests.journeys.office import Office
+from tests.journeys.test_accessibility import SCHEMES, faults_of
+from tests.journeys.visitor import Visitor
+from tools.records.models import Draft, ListEntry, RecordChange, RecordList
+
+pytestmark = pytest.mark.once
+
+
+@pytest.fixture
+def rows(office: Office) -> None:
+    """At least one row of each model: a run with a decided card and a waiting one, and what hangs on them."""
+    shop = office.workshop
+    record = shop.record()
+    search = call("data.searchRecords", region="EU")
+    updates = [call("data.updateRecord", record_id=str(record.pk), changes={"score": score}) for score in (1, 2)]
+    shop.play(asking(search, *updates, text="I look."))
+    card, _ = office.await_cards(office.submit().pk, 2)
+    shop.approve(card)
+    office.end_grace()
+    await_that(RecordChange.objects.exists, "the approved call has changed the record")
+    of_records = RecordList.objects.create(organization=shop.organization, name="Weak ones")
+    ListEntry.objects.create(list=of_records, record=record)
+    Draft.objects.create(organization=shop.organization, kind="report", title="A report", body="# One")
+    issue_token(shop.admin, "robot")
+
+
+def pages_of(model: type[Model], shown: ScopedAdmin) -> Iterator[str]:
+    """The list, the newest row and, where there is one, the form for a new row."""
+    base = f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
+    newest = model._default_manager.order_by("-pk").first()
+    assert newest is not None, f"{model.__name__} needs a row here"
+    yield base
+    yield f"{base}{newest.pk}/change/"
+    if shown.may_add:
+        yield f"{base}add/"
+
+
+def test_no_page_of_the_admin_keeps_anybody_out(office: Office, visit: Callable[..., Visitor], rows: None) -> None:
+    ours = {model: shown for model, shown in admin.site._registry.items() if isinstance(shown, ScopedAdmin)}
+    places = ["/admin/", *(page for model, shown in ours.items() for page in pages_of(model, shown))]
+    visitor = visit("admin")
+    faults: list[str] = []
+    for scheme in SCHEMES:
+        visitor.page.emulate_media(color_scheme=scheme)
+        for path in places:
+            answer = visitor.page.goto(path)
+            assert answer is not None
+            assert answer.ok, f"{path}: {answer.status}"
+            faults += faults_of(visitor.page, path, scheme)
+    assert len(places) > 2 * len(ours)
+    assert not faults, "\n".join(faults)

@@ -1,0 +1,153 @@
+"""Reads a page as a browser does, and says what hostile text has done to it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+
+from tests.hostile import hidden_in, squeezed
+
+Shape = tuple[str, frozenset[str]]
+"""An element with the names of its attributes."""
+
+# What the desk itself makes of text: tokens, flags, and the elements of rendered Markdown.
+OF_TEXT: frozenset[Shape] = frozenset({("span", frozenset({"class", "title"}))})
+OF_SENTENCES: frozenset[Shape] = frozenset({("strong", frozenset()), ("bdi", frozenset())})
+MARKDOWN_TAGS = frozenset(
+    [
+        "blockquote",
+        "br",
+        "code",
+        "del",
+        "em",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "hr",
+        "li",
+        "ol",
+        "p",
+        "pre",
+        "s",
+        "strong",
+        "table",
+        "tbody",
+        "td",
+        "th",
+        "thead",
+        "tr",
+        "ul",
+    ]
+)
+OF_MARKDOWN: frozenset[Shape] = frozenset(
+    {(tag, frozenset[str]()) for tag in MARKDOWN_TAGS}
+    | {("a", frozenset({"href", "rel"})), ("a", frozenset({"rel"}))}
+    | {("div", frozenset({"class", "tabindex", "role", "aria-label"}))}
+)
+MARKDOWN_LINK = re.compile(r"https?://[^\s\"<>]*", re.IGNORECASE)
+# What a form sends back as it is, and what only the page's own scripts compare or type in.
+RAW = frozenset({"value", "data-example", "data-confirm", "data-only-user", "data-user"})
+ADDRESSES = frozenset(
+    {"href", "src", "srcset", "action", "formaction", "poster", "data", "ping", "background", "xlink:href"}
+)
+OWN_ADDRESS = re.compile(r"(?:/(?!/)|\?|#)[!-~]*|$")
+VOID = frozenset(["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"])
+FLAG = "⚠ mixed alphabets"
+
+
+@dataclass
+class Reading(HTMLParser):
+    """One page.
+
+    Attributes:
+        shapes: its elements outside of rendered Markdown, and whether each stands in a card's sentence or similar.
+        faults: what no page may hold, whatever was written into it.
+        text: all of its text without blanks and flags, for looking something up in it.
+        following: the address of the page that goes on.
+    """
+
+    html: str
+    shapes: set[Shape] = field(default_factory=set)
+    faults: list[str] = field(default_factory=list)
+    text: str = ""
+    following: str = ""
+
+    def __post_init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self._open: list[tuple[str, bool]] = []
+        self._pieces: list[str] = []
+        self.feed(self.html)
+        self.close()
+        self.text = "".join("".join(self._pieces).replace(FLAG, "").split())
+
+    @property
+    def _in_markdown(self) -> bool:
+        return any(is_markdown for _, is_markdown in self._open)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attrs}
+        shape = (tag, frozenset(values))
+        if not (self._in_markdown and shape in OF_MARKDOWN | OF_TEXT):
+            self.shapes.add(shape)
+        self._check_values(tag, values)
+        if values.get("rel") == "next":
+            self.following = values.get("href", "")
+        if tag not in VOID:
+            self._open.append((tag, "markdown" in values.get("class", "").split()))
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.handle_endtag(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        while self._open and any(name == tag for name, _ in self._open):
+            if self._open.pop()[0] == tag:
+                break
+
+    def handle_data(self, data: str) -> None:
+        self._pieces.append(data)
+        if not (self._open and self._open[-1][0] in ("textarea", "script", "style")) and (hidden := hidden_in(data)):
+            self.faults.append(f"{sorted(hidden)[:5]} in text {data[:60]!a}")
+
+    def handle_comment(self, data: str) -> None:
+        self.faults.append(f"comment {data[:60]!a}")
+
+    def handle_decl(self, decl: str) -> None:
+        if decl.lower() != "doctype html":
+            self.faults.append(f"declaration {decl[:60]!a}")
+
+    def handle_pi(self, data: str) -> None:
+        self.faults.append(f"instruction {data[:60]!a}")
+
+    def unknown_decl(self, data: str) -> None:
+        self.faults.append(f"declaration {data[:60]!a}")
+
+    def _check_values(self, tag: str, values: dict[str, str]) -> None:
+        for name, value in values.items():
+            if name.startswith("on"):
+                self.faults.append(f"<{tag} {name}={value[:60]!a}>")
+            if name in ADDRESSES and not self._is_tame(tag, name, value):
+                self.faults.append(f"address <{tag} {name}={value[:60]!a}>")
+            if name not in RAW and (hidden := hidden_in(value)):
+                self.faults.append(f"{sorted(hidden)[:5]} in <{tag} {name}={value[:60]!a}>")
+
+    def _is_tame(self, tag: str, name: str, value: str) -> bool:
+        in_markdown = self._in_markdown and tag == "a" and name == "href"
+        return bool((MARKDOWN_LINK if in_markdown else OWN_ADDRESS).fullmatch(value))
+
+
+def strange(hostile: Reading, known: set[Shape]) -> list[str]:
+    """What the hostile page holds that the same page with harmless text does not."""
+    return sorted(
+        f"<{tag} {' '.join(sorted(names))}>" for tag, names in hostile.shapes - known - OF_TEXT - OF_SENTENCES
+    )
+
+
+def tells(told: str, text: str) -> bool:
+    """Whether the whole text is there, in one line or in several."""
+    return squeezed(text) in told or squeezed(text, one_line=False) in told
