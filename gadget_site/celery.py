@@ -15,6 +15,7 @@ from django.conf import settings
 from kombu.connection import Connection
 
 from agents.liveness import WORKER, Pulse
+from agents.providers.choice import load_providers
 from gadget_site.memory import settle_memory
 
 LONGEST_PAUSE_S = 2.0
@@ -47,9 +48,10 @@ def keep_the_logging_of_settings(**_: Any) -> None:
     """Celery leaves logging alone when somebody listens here."""
 
 
-def keep_no_queries(**_: Any) -> None:
-    """A worker shows no error pages, and with DEBUG Django would remember every query of every thread."""
+def prepare_the_worker(**_: Any) -> None:
+    """A worker asks models. It shows no error pages: with DEBUG, Django would remember every query of every thread."""
     settings.DEBUG = False
+    load_providers()
 
 
 def tell_that_the_worker_is_ready(sender: Any, **_: Any) -> None:
@@ -69,6 +71,6 @@ def take_the_signs_away(**_: Any) -> None:
 
 
 setup_logging.connect(keep_the_logging_of_settings)
-worker_init.connect(keep_no_queries)
+worker_init.connect(prepare_the_worker)
 worker_ready.connect(tell_that_the_worker_is_ready)
 worker_shutting_down.connect(take_the_signs_away)

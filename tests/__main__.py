@@ -6,13 +6,14 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from tests import browser, services
 
 # More than the cores, because many tests wait for real processes; a file stays together, because its tests share some.
-SIDE_BY_SIDE = ("-n", "4", "--dist", "loadfile")
+SIDE_BY_SIDE = ("-n", "3", "--dist", "loadfile")
 
 
 def main(arguments: list[str]) -> int:
@@ -28,7 +29,7 @@ def main(arguments: list[str]) -> int:
     codes = {}
     for database, extra in (("sqlite", []), ("postgresql", ["--database-tests-only"])):
         codes[f"{database}, side by side"] = _run(database, ["-m", "not alone", *SIDE_BY_SIDE, *extra, *arguments])
-        codes[f"{database}, one by one"] = _run(database, ["-m", "alone", *extra, *arguments])
+        codes[f"{database}, one by one"] = _run(database, ["-m", "alone", *extra, *(arguments or _files_with_alone())])
     failed = [
         name for name, code in codes.items() if code not in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}
     ]
@@ -37,6 +38,12 @@ def main(arguments: list[str]) -> int:
     verdict = f"failed: {'; '.join(failed)}" if failed else "no test was found" if nothing else "everything passed"
     print(f"Both databases, {minutes} min {seconds} s: {verdict}", flush=True)
     return 1 if failed or nothing else 0
+
+
+def _files_with_alone() -> list[str]:
+    """Only these are collected again, because collecting all takes longer than running them."""
+    tests = Path(__file__).parent
+    return [str(path) for path in sorted(tests.rglob("test_*.py")) if "@pytest.mark.alone" in path.read_text()]
 
 
 def _run(database: str, arguments: list[str]) -> int:
