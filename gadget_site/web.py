@@ -17,7 +17,7 @@ from gadget_site.memory import settle_memory
 
 log = structlog.get_logger(__name__)
 
-HTTP_TIMEOUT_S = 120
+HTTP_TIMEOUT_S = 900  # a long export to a slow reader takes its time, and would be cut off
 CLOSE_TIMEOUT_S = 5
 PING_INTERVAL_S = 20
 PING_TIMEOUT_S = 30

@@ -11,6 +11,7 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 from tools.contract import fingerprint
 
 ASKED = "This change has consequences. Read each one and tick it, then save again."
+GIVE_AGAIN = "It is not kept while you are asked: give it again."
 
 
 class Consequences(forms.MultipleChoiceField):
@@ -40,6 +41,8 @@ class ConfirmingForm(forms.ModelForm):  # type: ignore[type-arg]
     """
 
     confirmed = Consequences()
+    never_shown: tuple[str, ...] = ()
+    """Fields whose values do not come back with the question."""
 
     def consequences(self, cleaned: dict[str, Any]) -> Iterable[str]:
         """A sentence for each dangerous change among valid values."""
@@ -58,3 +61,6 @@ class ConfirmingForm(forms.ModelForm):  # type: ignore[type-arg]
             assert isinstance(field, Consequences)
             field.ask(asked)
             self.add_error("confirmed", ASKED)
+            for name in self.never_shown:
+                if self.data.get(self.add_prefix(name)):
+                    self.add_error(name, GIVE_AGAIN)

@@ -77,6 +77,7 @@ class MembershipForm(ConfirmingForm):
         help_text="The first password of a new account.",
     )
     by_superuser = False
+    never_shown = ("password",)
 
     class Meta:
         model = Membership

@@ -7,7 +7,6 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from unfold.decorators import action
@@ -28,6 +27,8 @@ PATIENCE_S = 10.0
 
 class ProviderForm(ConfirmingForm):
     """A provider; its key can be given and forgotten, and is never shown."""
+
+    never_shown = ("new_key",)
 
     base_url = forms.URLField(
         required=False,
@@ -64,19 +65,20 @@ class ProviderForm(ConfirmingForm):
 
     def consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
         """Who works with the provider follows it to another address, and stops with it."""
-        users = [employee.name for employee in self._employees()]
-        if not users:
+        names = ", ".join(self._employees())
+        if not names:
             return
-        names = ", ".join(users)
-        if "base_url" in self.changed_data and cleaned["kind"] != ProviderKind.SCRIPTED:
+        moved = "base_url" in self.changed_data or "kind" in self.changed_data
+        if moved and cleaned["kind"] != ProviderKind.SCRIPTED:
             place = cleaned["base_url"] or "the provider's own address"
-            yield f"All that {names} read, and their instructions, go to {place} from now on."
+            key = "with the key that you give now" if cleaned["new_key"] else "without a key"
+            yield f"All that {names} read, and their instructions, go to {place} from now on, {key}."
         if "is_active" in self.changed_data and not cleaned["is_active"]:
             yield f"Every run of {names} ends with an error at its next step."
 
-    def _employees(self) -> QuerySet[Employee]:
-        rows = Employee.objects.filter(is_active=True).order_by("name")
-        return rows.filter(provider=self.instance) if self.instance.pk else rows.none()
+    def _employees(self) -> list[str]:
+        rows = Employee.objects.filter(provider=self.instance.pk) if self.instance.pk else Employee.objects.none()
+        return list(rows.order_by("name").values_list("name", flat=True))
 
     def _check_script(self, script: str) -> None:
         try:

@@ -41,6 +41,7 @@ _ROWS = ("employee", "model_provider", "organization", "record", "record_list", 
 CONFIGURATION = {
     f"{row}_{act}": f"{act} {row.replace('_', ' ')}" for row in _ROWS for act in ("added", "changed", "deleted")
 }
+CONFIGURATION |= {"records_imported": "imported records", "demo_built": "made the demo"}
 GROUPS = (("Work", WORK), ("People", PEOPLE), ("Configuration", CONFIGURATION))
 WORDS = WORK | PEOPLE | {action: text.replace(" ", " the ", 1) for action, text in CONFIGURATION.items()}
 ACTORS = ("user", "employee")

@@ -6,11 +6,14 @@ reached with the keyboard.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import nh3
 from django.utils.safestring import SafeString
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
-from .safe_text import visible_text
+from .safe_text import flagged_text, visible_text
 
 TAGS = {
     "a", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s",
@@ -19,6 +22,7 @@ TAGS = {
 PARSER = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable("image")
 TABLE_BOX = '<div class="table-box" tabindex="0" role="group" aria-label="Table">'
 LOWEST_HEADING = 6
+TEXTS = frozenset({"text", "code_inline", "code_block", "fence"})
 
 
 def render_markdown(text: str, under: int = 2) -> SafeString:
@@ -28,9 +32,11 @@ def render_markdown(text: str, under: int = 2) -> SafeString:
         under: level of the heading that the text stands under, 1 to 6.
     """
     tokens = PARSER.parse(visible_text(text))
-    for token in tokens:
+    for token in _all_of(tokens):
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(int(token.tag[1:]) + under, LOWEST_HEADING)}"
+        elif token.type in TEXTS:  # once more, because the parser has turned entities into characters
+            token.content = flagged_text(visible_text(token.content))
     html = PARSER.renderer.render(tokens, PARSER.options, {})
     clean = nh3.clean(
         html,
@@ -43,6 +49,12 @@ def render_markdown(text: str, under: int = 2) -> SafeString:
     )
     # Sanitised tables have no attributes, and whatever else looks like their tags is escaped.
     return SafeString(clean.replace("<table>", TABLE_BOX + "<table>").replace("</table>", "</table></div>"))
+
+
+def _all_of(tokens: Iterable[Token]) -> Iterator[Token]:
+    for token in tokens:
+        yield token
+        yield from _all_of(token.children or ())
 
 
 def _absolute_only(_tag: str, attribute: str, value: str) -> str | None:

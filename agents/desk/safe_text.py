@@ -26,6 +26,7 @@ HOST = re.compile(r"(?<![\w-])[\w-]++(?:\.[\w-]++)++")
 PUNYCODE = "xn--"
 LONGEST_LABEL = 63
 LINK = re.compile(r"\b(?:[a-z][a-z0-9+.-]{0,30}+://|www\.)\S+", re.IGNORECASE)
+FLAG = " ⚠ mixed alphabets"
 HOST_FLAG = '<span class="mixed-host" title="Letters of several alphabets in one address">⚠ mixed alphabets</span>'
 BOLD = re.compile(r"\*\*(.+?)\*\*", re.DOTALL)
 
@@ -47,6 +48,13 @@ def visible(text: str, *, keep: str = "\n\t") -> SafeString:
     html = _selectors(HOST.sub(_flagged, escape(text)), _marked_token)
     tokens = _tokens(text, keep, _marked_token)
     return SafeString(html.translate(tokens) if tokens else html)
+
+
+def flagged_text(text: str) -> str:
+    """The text with a warning behind each host that mixes alphabets."""
+    if text.isascii() and PUNYCODE not in text.lower():
+        return text
+    return HOST.sub(lambda found: found.group() + FLAG if is_mixed_host(found.group()) else found.group(), text)
 
 
 def sentence(text: str) -> SafeString:

@@ -13,7 +13,7 @@ register = template.Library()
 
 # What a form sends back and what a browser runs, as a whole; and tags, whose quoted values may hold a `>`.
 MARKUP = re.compile(
-    r"""<(?P<whole>textarea|script|style)\b[^>]*+>.*?</(?P=whole)\s*+>|<[a-z/!](?:[^"'>]++|"[^"]*+"|'[^']*+')*+>""",
+    r"""<(?P<whole>textarea|script|style)\b[^>]*+>.*?</(?P=whole)\s*+>|<[a-z/!](?:[^"'<>]++|"[^"]*+"|'[^']*+')*+>""",
     re.IGNORECASE | re.DOTALL,
 )
 # Values that are read by people, or to them.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,6 +84,7 @@ def _shown(request: HttpRequest, member: Membership, extra: dict[str, Any], stat
     context = _lists(member) | {
         "people": [Person(each, initials(each.name), each == chosen) for each in employees],
         "task": request.POST.get("task", _example(request, chosen)),
+        "request_id": uuid.uuid4().hex,
         "charts": charts_of(days),
         "numbers": table_of(days),
     }

@@ -192,6 +192,19 @@ export function offerNewCard(card) {
   card.querySelector("[data-outcome]")?.append(button);
 }
 
+// A card that is decided or changed elsewhere while it is read says so.
+export async function lookAgain(card) {
+  const newest = (await pageFrom(fragment(card.dataset.card, true))).querySelector("[data-card]");
+  if (!newest || !card.isConnected || "locked" in card.dataset) {
+    return;
+  }
+  if (newest.dataset.card !== card.dataset.card) {
+    offerNewCard(card);
+  } else if (!("open" in newest.dataset)) {
+    await showCardNow(card, false);
+  }
+}
+
 // The same act on the same card is the same decision, however often it has to be sent.
 function decisionId(card, act) {
   card.dataset[`${act}Id`] ??= crypto.randomUUID?.() ?? "";
@@ -247,6 +260,15 @@ async function decide(form, card, submitter) {
     say(card, "Gadget could not be reached. It is not known whether your decision arrived: the card shows it as soon as it does.");
     return;
   }
+  try {
+    await showOutcome(response, form, card);
+  } catch {
+    say(card, response.ok ? "Done. This card could not be shown anew: reload the page." : "Not done. Reload the page to see the card as it is now.");
+    card.removeAttribute("aria-busy");
+  }
+}
+
+async function showOutcome(response, form, card) {
   if (response.ok) {
     document.querySelectorAll(".notice").forEach((notice) => notice.remove());
     await showCardNow(card, form.dataset.action === "undo");

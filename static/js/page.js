@@ -36,6 +36,19 @@ function showPending(pending) {
 
 showCountInIcon(Number(document.querySelector("[data-pending]")?.textContent ?? 0));
 
+// A run's page has a bar of its own.
+const lostBar = document.querySelector("[data-lost]") ? null : document.querySelector("[data-inbox-lost]");
+
+function showLost(text) {
+  if (lostBar) {
+    lostBar.textContent = text;
+    lostBar.hidden = text === "";
+  }
+}
+
 new LastingSocket(() => document.body.dataset.inbox, {
   onMessage: (message) => message.type === "inbox_changed" && showPending(message.payload.pending),
+  onOpen: () => showLost(""),
+  onLost: () => showLost("Connection lost. Trying again…"),
+  onEnd: (code) => showLost(code === 4401 ? "You are not logged in any more. Reload the page." : "This page is not kept fresh any more. Reload it."),
 });

@@ -302,17 +302,28 @@ class TestDestructive:
         assert not Record.objects.filter(pk=record.pk).exists()
 
 
+def hear_nothing(visitor: Visitor) -> None:
+    """What happens elsewhere does not reach this page: its socket is open and silent."""
+    visitor.page.route_web_socket("**/ws/inbox/", lambda _socket: None)
+
+
 class TestDecidedElsewhere:
     def test_other_screens_say_at_once_who_decided(self, office: Office, visit: Visit) -> None:
         run, (card,) = waiting(office, update(office.workshop.record()))
-        decider, on_the_run, in_the_inbox = visit("approver"), visit("admin"), visit("admin")
+        decider, on_the_run, in_the_inbox, on_its_page = (
+            visit("approver"),
+            visit("admin"),
+            visit("admin"),
+            visit("admin"),
+        )
         for visitor in (decider, on_the_run):
             visitor.open_run(run.pk)
         in_the_inbox.page.goto("/approvals/")
-        for visitor in (on_the_run, in_the_inbox):
+        on_its_page.page.goto(f"/approvals/{card.pk}/")
+        for visitor in (on_the_run, in_the_inbox, on_its_page):
             expect(visitor.card(card.pk).locator(".approve-button")).to_be_visible()
         decider.deny(decider.card(card.pk), "Not this one")
-        for visitor in (decider, on_the_run, in_the_inbox):
+        for visitor in (decider, on_the_run, in_the_inbox, on_its_page):
             expect(visitor.card(card.pk)).to_contain_text("Denied by acme-approver")
             expect(visitor.card(card.pk)).to_contain_text("Not this one")
             expect(visitor.card(card.pk).locator(".approve-button")).to_have_count(0)
@@ -334,6 +345,7 @@ class TestDecidedElsewhere:
     def test_who_comes_too_late_is_told_who_decided(self, office: Office, visit: Visit) -> None:
         _, (card,) = waiting(office, update(office.workshop.record()))
         visitor = visit("approver")
+        hear_nothing(visitor)
         visitor.page.goto(f"/approvals/{card.pk}/")
         office.workshop.deny(card, "Not this one", by=office.member("admin"))
         visitor.approve(visitor.card(card.pk))
@@ -344,6 +356,7 @@ class TestDecidedElsewhere:
         record = office.workshop.record()
         run, (card,) = waiting(office, update(record))
         visitor = visit("approver")
+        hear_nothing(visitor)
         visitor.page.goto(f"/approvals/{card.pk}/")
         shown = visitor.card(card.pk)
         params = {"record_id": str(record.pk), "changes": {"status": "pending"}}

@@ -81,6 +81,31 @@ def test_another_server_that_reads_everything_is_named(world: World, admin: Clie
     assert world.employee.name in sentence
 
 
+def test_a_key_that_does_not_come_back_with_the_question_is_not_lost_in_silence(
+    world: World, admin: Client, real: ModelProvider
+) -> None:
+    world.employee.provider = real
+    world.employee.is_active = False
+    world.employee.save()
+    path = address(real, "change")
+    answer = admin.post(path, filled_form(admin, path, base_url="https://two.example/v1", new_key="sk-new"))
+    assert set(faults(answer)) == {"confirmed", "new_key"}
+    (sentence,) = consequences(answer).values()
+    assert sentence.endswith("with the key that you give now.")
+    again = filled_form(admin, path, base_url="https://two.example/v1", confirmed=list(consequences(answer)))
+    answer = admin.post(path, again)
+    (sentence,) = consequences(answer).values()
+    assert sentence.endswith("without a key.")
+    real.refresh_from_db()
+    assert real.base_url == "https://one.example/v1"
+
+
+def test_a_script_that_becomes_a_model_is_asked_about(world: World, admin: Client) -> None:
+    provider = world.employee.provider
+    (sentence,) = asked(admin, provider, kind="openai", base_url="https://one.example/v1")
+    assert world.employee.name in sentence
+
+
 def test_switching_a_provider_off_says_whose_runs_end(world: World, admin: Client, real: ModelProvider) -> None:
     world.employee.provider = real
     world.employee.save()
@@ -97,7 +122,11 @@ def test_giving_up_four_eyes_and_making_an_admin_are_confirmed(world: World, adm
     assert sentence.startswith("operator may change everything")
     new = {"organization": world.acme.pk, "username": "ada", "password": "quite-a-secret-9", "role": "admin"}
     path = address(Membership, "add")
-    assert admin.post(path, confirmed(admin, path, new)).status_code == 302
+    answer = admin.post(path, new)
+    assert set(faults(answer)) == {"confirmed", "password"}
+    sent = {**new, "confirmed": list(consequences(answer))}
+    assert set(faults(admin.post(path, {**sent, "password": ""}))) == {"password"}
+    assert admin.post(path, sent).status_code == 302
     assert Membership.objects.get(user__username="ada").role == "admin"
 
 

@@ -376,3 +376,13 @@ def test_the_list_offers_a_way_back_from_a_filter(world: World) -> None:
     assert "All runs, newest first" not in text_of(client, "/runs/")
     assert "All runs, newest first" in text_of(client, "/runs/?q=nothing")
     assert "There is no run yet." in text_of(world.client("outsider"), "/runs/")
+
+
+def test_a_form_that_is_sent_twice_starts_one_run(world: World) -> None:
+    client = world.client("operator")
+    found = re.search(r'name="client_request_id" value="(\w{32})"', client.get("/").content.decode())
+    assert found is not None
+    sent = {"employee": world.employee.pk, "task": "Look", "client_request_id": found[1]}
+    first, second = client.post("/", sent), client.post("/", sent)
+    assert (first.status_code, first["Location"]) == (302, second["Location"])
+    assert f'value="{found[1]}"' not in client.get("/").content.decode()

@@ -97,3 +97,14 @@ def test_links_in_markdown_are_tame() -> None:
 
 def test_markdown_shows_hidden_characters_too() -> None:
     assert "⟦U+202E⟧" in render_markdown("pay \u202ebob")
+
+
+@pytest.mark.parametrize("entity", ["&#8238;", "&#x200b;", "&ZeroWidthSpace;", "&shy;", "&#xFEFF;"])
+def test_an_entity_of_markdown_hides_nothing(entity: str) -> None:
+    html = render_markdown(f"pay {entity}bob, [a{entity}b](https://a.example/)")
+    assert html.count("⟦U+") >= 2
+
+
+def test_a_host_of_mixed_alphabets_is_flagged_in_markdown() -> None:
+    assert "p\u0430ypal.com ⚠ mixed alphabets" in render_markdown("[https://p\u0430ypal.com](https://p\u0430ypal.com)")
+    assert "⚠" not in render_markdown("[https://paypal.com](https://paypal.com) in größe.de")
