@@ -72,11 +72,11 @@ class ConfigurationAdmin(ScopedAdmin):
         return always if obj is None else (*always, *self.fixed)
 
     def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
-        """Once something is sent, what has to be confirmed stands at the end, beside the button that saves."""
+        """Once something is sent, what has to be confirmed stands first."""
         fieldsets = list(super().get_fieldsets(request, obj))
         may_save = self.has_add_permission(request) if obj is None else self.has_change_permission(request, obj)
         if request.method == "POST" and may_save and issubclass(self.form, ConfirmingForm):
-            fieldsets.append((None, {"fields": ("confirmed",)}))
+            fieldsets.insert(0, (None, {"fields": ("confirmed",)}))
         return fieldsets
 
     def get_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:

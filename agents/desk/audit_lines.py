@@ -34,7 +34,7 @@ PEOPLE = {
     "membership_changed": "changed a member's role",
     "membership_deleted": "removed a member",
     "token_created": "made an API token",
-    "api_token_added": "made an API token",
+    "api_token_added": "added an API token",
     "api_token_changed": "revoked an API token",
 }
 _ROWS = ("employee", "model_provider", "organization", "record", "record_list", "list_entry", "draft")

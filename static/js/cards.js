@@ -166,6 +166,10 @@ export async function showCardNow(card, newest) {
   }
   const now = elementFrom(fresh.outerHTML);
   const hadFocus = card.contains(document.activeElement);
+  const double = document.getElementById(now.id);
+  if (double && double !== card) {
+    (double.closest("[data-inbox-card]") ?? double).remove(); // the list was quicker to show it
+  }
   card.replaceWith(now);
   if (hadFocus) {
     now.focus({ preventScroll: true });
@@ -201,6 +205,14 @@ export async function lookAgain(card) {
   if (newest.dataset.card !== card.dataset.card) {
     offerNewCard(card);
   } else if (!("open" in newest.dataset)) {
+    await showCardNow(card, false);
+  }
+}
+
+// A card that is still open stays as it is, with what is typed into it.
+export async function showIfDecided(card) {
+  const now = (await pageFrom(fragment(card.dataset.card, false))).querySelector("[data-card]");
+  if (now && !("open" in now.dataset)) {
     await showCardNow(card, false);
   }
 }

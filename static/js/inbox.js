@@ -1,6 +1,6 @@
 // The inbox: new cards are added at the end, a decided one says at once who decided it, and keys move and decide.
 import { announce } from "./announce.js";
-import { prepareCards, showCardNow } from "./cards.js";
+import { prepareCards, showIfDecided } from "./cards.js";
 import { pageFrom } from "./fragments.js";
 import { listenForKeys, prepareHelp } from "./keys.js";
 import { localTimes } from "./times.js";
@@ -25,7 +25,7 @@ async function refresh() {
     const waiting = new Map([...fresh.querySelectorAll("[data-inbox-card]")].map((one) => [one.dataset.inboxCard, one]));
     const shown = openCards().map((card) => card.dataset.card);
     for (const id of shown.filter((one) => !waiting.has(one))) {
-      await showCardNow(document.getElementById(`card-${id}`), false);
+      await showIfDecided(document.getElementById(`card-${id}`));
     }
     for (const [id, card] of waiting) {
       if (!shown.includes(id) && !document.getElementById(`card-${id}`)) {
