@@ -23,6 +23,8 @@ WORK = {
     "outcome_resolved": "said how a call ended",
     "late_report": "heard late how a call ended",
     "run_cancelled": "cancelled a run",
+    "records_imported": "imported records",
+    "demo_built": "made the demo",
 }
 PEOPLE = {
     "invitation_made": "invited somebody",
@@ -41,7 +43,6 @@ _ROWS = ("employee", "model_provider", "organization", "record", "record_list", 
 CONFIGURATION = {
     f"{row}_{act}": f"{act} {row.replace('_', ' ')}" for row in _ROWS for act in ("added", "changed", "deleted")
 }
-CONFIGURATION |= {"records_imported": "imported records", "demo_built": "made the demo"}
 GROUPS = (("Work", WORK), ("People", PEOPLE), ("Configuration", CONFIGURATION))
 WORDS = WORK | PEOPLE | {action: text.replace(" ", " the ", 1) for action, text in CONFIGURATION.items()}
 ACTORS = ("user", "employee")
