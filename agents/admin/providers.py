@@ -31,6 +31,7 @@ class ProviderForm(ConfirmingForm):
     never_shown = ("new_key",)
 
     base_url = forms.URLField(
+        label="Address",
         required=False,
         assume_scheme="https",
         widget=UnfoldAdminURLInputWidget,
@@ -48,6 +49,7 @@ class ProviderForm(ConfirmingForm):
     class Meta:
         model = ModelProvider
         fields = ("organization", "name", "kind", "base_url", "script", "timeout_s", "is_active")
+        labels = {"timeout_s": "Timeout in seconds"}
         widgets = {"script": UnfoldAdminTextareaWidget(attrs={"rows": 24, "spellcheck": "false"})}
 
     def clean(self) -> dict[str, Any]:
