@@ -10,7 +10,11 @@ const movedAt = new WeakMap();
 
 const csrfToken = () => document.querySelector('meta[name="csrf-token"]').content;
 const topOf = (element) => Math.round(element.getBoundingClientRect().top + scrollY);
-const fragment = (id, newest) => `/approvals/${id}/card/${newest ? "?newest=1" : ""}`;
+
+// The card as the server shows it now, or with `newest` the one that has taken its place.
+async function fetched(card, newest) {
+  return (await pageFrom(`/approvals/${card.dataset.card}/card/${newest ? "?newest=1" : ""}`)).querySelector("[data-card]");
+}
 
 // A card that has just appeared or moved takes no click for 0.4 s: the click was meant for what stood there before.
 export function noteMoves() {
@@ -160,7 +164,7 @@ function unlock(card) {
 
 // The card as it is now, in the place of the one that was shown. Who was in that one finds themselves in this one.
 export async function showCardNow(card, newest) {
-  const fresh = (await pageFrom(fragment(card.dataset.card, newest))).querySelector("[data-card]");
+  const fresh = await fetched(card, newest);
   if (!fresh || !card.isConnected) {
     return;
   }
@@ -198,7 +202,7 @@ export function offerNewCard(card) {
 
 // A card that is decided or changed elsewhere while it is read says so.
 export async function lookAgain(card) {
-  const newest = (await pageFrom(fragment(card.dataset.card, true))).querySelector("[data-card]");
+  const newest = await fetched(card, true);
   if (!newest || !card.isConnected || "locked" in card.dataset) {
     return;
   }
@@ -211,7 +215,7 @@ export async function lookAgain(card) {
 
 // A card that is still open stays as it is, with what is typed into it.
 export async function showIfDecided(card) {
-  const now = (await pageFrom(fragment(card.dataset.card, false))).querySelector("[data-card]");
+  const now = await fetched(card, false);
   if (now && !("open" in now.dataset)) {
     await showCardNow(card, false);
   }
