@@ -12,6 +12,7 @@ from gadget_site.addresses import DatabaseAddress, parse_database_url, parse_red
 from gadget_site.faults import SettingError
 from gadget_site.keys import encryption_keys_fault, kept_encryption_key, kept_secret_key
 from gadget_site.redis_server import socket_path
+from tools.config import Config, ConfigError, read_config
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 LOOPBACK_ADDRESSES = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -29,7 +30,7 @@ class SiteSettings:
     """All settings of one installation, checked; times are seconds."""
 
     data_dir: Path
-    config_path: Path | None
+    config: Config
     debug: bool
     secret_key: str
     encryption_keys: tuple[str, ...]
@@ -103,7 +104,7 @@ def read_settings(environ: Mapping[str, str], base_dir: Path) -> SiteSettings:
     redis_url = variables.text("REDIS_URL")
     return SiteSettings(
         data_dir=data_dir,
-        config_path=_config_path(variables, base_dir),
+        config=_config(variables, environ, base_dir),
         debug=debug,
         secret_key=_secret_key(variables, debug, data_dir),
         encryption_keys=_encryption_keys(variables, debug, data_dir),
@@ -138,14 +139,17 @@ def _data_dir(variables: Variables, base_dir: Path) -> Path:
     return folder
 
 
-def _config_path(variables: Variables, base_dir: Path) -> Path | None:
+def _config(variables: Variables, environ: Mapping[str, str], base_dir: Path) -> Config:
     given = variables.text("GADGET_CONFIG")
     path = base_dir / (Path(given).expanduser() if given else Path("gadget.yaml"))
-    if path.is_file():
-        return path
-    if given:
-        raise SettingError("GADGET_CONFIG", f"there is no file {str(path)!r}", "gadget.yaml")
-    return None
+    if not given and not path.exists():
+        return Config()
+    try:
+        return read_config(path.read_text(encoding="utf-8"), environ)
+    except FileNotFoundError:
+        raise SettingError("GADGET_CONFIG", f"there is no file {str(path)!r}", "gadget.yaml") from None
+    except (OSError, UnicodeDecodeError, ConfigError) as error:
+        raise SettingError("GADGET_CONFIG", f"{path.name}, {error}", "gadget.yaml") from error
 
 
 def _secret_key(variables: Variables, debug: bool, data_dir: Path) -> str:

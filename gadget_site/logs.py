@@ -8,9 +8,11 @@ from typing import Any
 import structlog
 
 from gadget_site.environment import SiteSettings
+from tools.config import ToolSettings
+from tools.contract import SHORTEST_SECRET
 
 HIDDEN = "[hidden]"
-SHORTEST_SECRET = 6
+DEFAULT_NAME = ToolSettings().orchestrator_id
 SECRET_SHAPES = (
     re.compile(r"(?i)(bearer\s+)[A-Za-z0-9._~+/=-]{8,}"),
     re.compile(r"(://[^\s:/@]*:)[^\s@/]+(?=@)"),
@@ -41,6 +43,7 @@ def logging_settings(site: SiteSettings) -> dict[str, Any]:
         structlog.stdlib.add_log_level,
         structlog.stdlib.ExtraAdder(),
         structlog.processors.TimeStamper(fmt="iso", utc=True),
+        *_naming(site.config.tools.orchestrator_id),
     ]
     structlog.configure(
         processors=[
@@ -72,6 +75,13 @@ def logging_settings(site: SiteSettings) -> dict[str, Any]:
     }
 
 
+def _naming(orchestrator_id: str) -> list[Any]:
+    """Several installations that log to one place tell themselves apart by the name that `gadget.yaml` gives them."""
+    if orchestrator_id == DEFAULT_NAME:
+        return []
+    return [lambda _logger, _method, event: {**event, "orchestrator": orchestrator_id}]
+
+
 def _renderers(log_format: str) -> list[Any]:
     if log_format == "json":
         return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
@@ -83,7 +93,8 @@ def _renderers(log_format: str) -> list[Any]:
 
 
 def _secrets(site: SiteSettings) -> list[str]:
-    return [site.secret_key, *site.encryption_keys, site.openai_api_key, site.database.password]
+    own = [site.secret_key, *site.encryption_keys, site.openai_api_key, site.database.password]
+    return [*own, *site.config.environment.secrets]
 
 
 def _quiet_loggers(level: str) -> dict[str, Any]:

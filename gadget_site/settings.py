@@ -16,7 +16,7 @@ SITE = read_settings(os.environ, BASE_DIR)
 
 # The installation
 GADGET_DATA_DIR = SITE.data_dir
-GADGET_CONFIG = SITE.config_path
+GADGET_CONFIG = SITE.config
 GADGET_ENCRYPTION_KEYS = list(SITE.encryption_keys)
 GADGET_TIMING_SCALE = SITE.timing_scale
 GADGET_QUEUE = SITE.queue

@@ -12,8 +12,8 @@ import pytest
 
 from tests import browser, services
 
-# More than the cores, because many tests wait for real processes; a file stays together, because its tests share some.
-SIDE_BY_SIDE = ("-n", "3", "--dist", "loadfile")
+# More than the cores, because many tests wait for real processes; conftest.py says which tests stay together.
+SIDE_BY_SIDE = ("-n", "3")
 
 
 def main(arguments: list[str]) -> int:

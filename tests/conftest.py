@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from pytest_django import DjangoDbBlocker
+from xdist.scheduler import LoadScopeScheduling
 
 from tests import services
 from tests.frozen_rows import freeze_ended_rows
 from tests.processes import Installation
 
+JOURNEYS = sorted(f"tests/journeys/{path.name}" for path in (Path(__file__).parent / "journeys").glob("test_*.py"))
+GROUPS_OF_JOURNEYS = 2
 DATABASE_FIXTURES = frozenset({"db", "transactional_db", "django_db_setup", "live_server"})
 
 
@@ -22,6 +25,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="leave out what was run on the other database already: tests without a database, or marked `once`",
     )
+
+
+class _Together(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+    """What runs in one process one after the other: a file's tests; and the journeys, in few groups, because each group
+    starts a Gadget and a browser of its own.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        return f"journeys {JOURNEYS.index(path) % GROUPS_OF_JOURNEYS}" if path in JOURNEYS else path
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _Together:
+    return _Together(config, log)
 
 
 def pytest_report_header() -> str:

@@ -71,6 +71,8 @@ def prepare_environment() -> None:
     data_dir = _session_folder() / os.environ.get("PYTEST_XDIST_WORKER", "main")
     data_dir.mkdir(exist_ok=True)
     os.environ["GADGET_DATA_DIR"] = str(data_dir)
+    (data_dir / "gadget.yaml").touch()
+    os.environ["GADGET_CONFIG"] = str(data_dir / "gadget.yaml")
     os.environ["DATABASE_URL"] = _database_url(data_dir)
 
 

@@ -37,6 +37,7 @@ LAYERS = {
         ("builtin",),
         ("records",),
         ("toolbox",),
+        ("config",),
         ("contract",),
     ),
 }

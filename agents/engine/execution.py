@@ -18,7 +18,6 @@ from tools.toolbox.executor import Batch, Finished, PreparedCall, Progress
 from tools.toolbox.isolation import isolated
 from tools.toolbox.permissions import Decision
 
-MOST_AT_ONCE = 10
 _LOOK_AGAIN_S = 1.0
 _TOGETHER_S = 0.02
 _STARTED_COLUMNS = ("status", "exec_epoch", "attempts", "started_at", "deadline_at")
@@ -46,8 +45,8 @@ def run_ready(held: lease.Claim, place: Workplace | None = None, started: list[T
         reports = _reports(held, batch)
         with held.recording() as record:
             _record(record, held, known, reports)
-            more = len(known) >= MOST_AT_ONCE
-            started = start_ready(record, MOST_AT_ONCE - batch.running) if more else []
+            more = len(known) >= most_at_once()
+            started = start_ready(record, batch.running) if more else []
             known.update({call.pk: call for call in started})
             if not batch.running and not started:
                 return turns.settle(record, held)
@@ -88,12 +87,17 @@ def publish_progress(record: Recording, call: ToolCall, report: Progress) -> Non
     )
 
 
-def start_ready(record: Recording, slots: int = MOST_AT_ONCE) -> list[ToolCall]:
-    """Start as many ready calls of the run as there are slots; none if it is cancelled or the worker is leaving."""
+def most_at_once() -> int:
+    """Calls of one pass that may execute at the same time."""
+    return installed_toolbox().limits.calls_at_once
+
+
+def start_ready(record: Recording, running: int = 0) -> list[ToolCall]:
+    """Start as many ready calls of the run as find a slot; none if it is cancelled or the worker is leaving."""
     if record.run.cancel_requested_at is not None or lease.is_going_down():
         return []
     ready = ToolCall.objects.filter(run_id=record.run.pk, status=CallStatus.READY)
-    return start(record, list(ready.order_by("pass_number", "index")[: max(slots, 0)]))
+    return start(record, list(ready.order_by("pass_number", "index")[: max(most_at_once() - running, 0)]))
 
 
 def start(record: Recording, calls: list[ToolCall]) -> list[ToolCall]:

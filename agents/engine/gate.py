@@ -60,6 +60,7 @@ class Workplace:
             call_id=str(call.pk or ""),
             idempotency_key=call.idempotency_key,
             mode=run.mode,
+            credentials=installed_toolbox().environment.credentials,
         )
 
 

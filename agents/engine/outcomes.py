@@ -1,9 +1,11 @@
 """How a call ends: one conditional update, one tool message, one line in the panel."""
 
+import logging
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db.models import Max
 from django.db.models.functions import Now
 
@@ -12,6 +14,8 @@ from agents.events import Recording, brief
 from agents.models import Approval, ApprovalKind, ApprovalStatus, CallStatus, EventType, ToolCall
 from agents.statements import update_each
 from tools.contract import ErrorCode, ToolError, ToolResult, canonical_json, format_error
+
+logger = logging.getLogger(__name__)
 
 _NEVER = timedelta(days=3650)
 
@@ -70,7 +74,10 @@ def ended(record: Recording, call: ToolCall, result: ToolResult, duration_ms: in
 
 
 def publish_result(record: Recording, call: ToolCall, result: ToolResult, duration_ms: int) -> int:
-    """The panel's line for a result."""
+    """The panel's line for a result, and one in the log if `gadget.yaml` wants it."""
+    if settings.GADGET_CONFIG.tools.log_calls:
+        told = "succeeded" if result.success else f"failed ({result.error.code})" if result.error else "failed"
+        logger.info("run %s: %s %s in %d ms", call.run_id, call.tool, told, duration_ms)
     return record.publish(
         EventType.TOOL_RESULT,
         call_id=str(call.pk),

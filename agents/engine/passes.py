@@ -8,7 +8,7 @@ from agents.engine import lease, turns
 from agents.engine.cards import Effect, effect_of, new_card, publish_card, seal
 from agents.engine.connections import let_go
 from agents.engine.duplicates import earlier_calls, is_volatile
-from agents.engine.execution import MOST_AT_ONCE, publish_start, set_executing
+from agents.engine.execution import most_at_once, publish_start, set_executing
 from agents.engine.gate import Workplace, workplace
 from agents.engine.history import History, history_of, outcomes_of
 from agents.engine.outcomes import publish_rejection
@@ -235,7 +235,7 @@ def _record_calls(recording: Recording, answer: Answer) -> list[ToolCall]:
     for plan in planned:
         _set_status(recording, plan)
     ready = [plan.row for plan in planned if plan.row.status == CallStatus.READY]
-    started = ready[:MOST_AT_ONCE]
+    started = ready[: most_at_once()]
     for row in started:
         set_executing(recording, row)
     insert([plan.row for plan in planned if plan.row.duplicate_of is None])

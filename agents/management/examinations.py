@@ -60,9 +60,6 @@ def examine_settings() -> Iterator[Finding]:
         yield Finding("settings", "read and sound; DEBUG is on, which is for one person on one machine")
     else:
         yield Finding("settings", "read and sound; DEBUG is off")
-    if settings.GADGET_CONFIG is not None:
-        text = f"{str(settings.GADGET_CONFIG)!r} is there, but Gadget reads no such file: nothing in it counts"
-        yield Finding("settings", text, "remove it, and leave GADGET_CONFIG unset")
     for name in KEY_FILES:
         path = Path(settings.GADGET_DATA_DIR) / name
         if path.exists() and stat.S_IMODE(path.stat().st_mode) & 0o077:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from django.core.management import call_command
@@ -71,16 +70,6 @@ def test_a_provider_that_cannot_be_reached_is_named_without_its_key(pulses: list
     assert "WRONG  provider: acme/Nowhere: unreachable" in output.getvalue()
     assert "to mend it: see its address, key and model at /admin/" in output.getvalue()
     assert "a-key-nobody-may-see" not in output.getvalue()
-
-
-def test_a_configuration_file_is_not_passed_over_in_silence(
-    pulses: list[Pulse], settings: Settings, tmp_path: Path
-) -> None:
-    settings.GADGET_CONFIG = tmp_path / "gadget.yaml"
-    _, findings = examined()
-    missed = {finding["subject"]: finding for finding in findings if not finding["is_well"]}
-    assert "gadget.yaml" in missed["settings"]["text"]
-    assert "nothing in it counts" in missed["settings"]["text"]
 
 
 def examined() -> tuple[object, list[dict[str, str]]]:

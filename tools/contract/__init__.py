@@ -10,7 +10,9 @@ from .canonical import (
     unstorable_in,
 )
 from .context import Person, ToolContext
+from .environment import SHORTEST_SECRET, Environment, secrets_of
 from .errors import INDEFINITE_CODES, REPEATABLE_CODES, ErrorCode, ToolError, format_error
+from .function import FunctionTool, tool
 from .level import Level
 from .preview import Preview, Target
 from .result import ResultError, ToolResult
@@ -20,7 +22,10 @@ from .tool import Parameter, Tool
 __all__ = [
     "INDEFINITE_CODES",
     "REPEATABLE_CODES",
+    "SHORTEST_SECRET",
+    "Environment",
     "ErrorCode",
+    "FunctionTool",
     "Level",
     "NoParams",
     "Parameter",
@@ -37,7 +42,9 @@ __all__ = [
     "format_error",
     "made_storable",
     "parse_arguments",
+    "secrets_of",
     "signature_of",
     "storable_json",
+    "tool",
     "unstorable_in",
 ]

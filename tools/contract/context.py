@@ -36,7 +36,7 @@ class ToolContext:
         correlation_id: joins the log lines of one run.
         call_id, idempotency_key: of this call; the same call always has the same key.
         session: data kept per run.
-        credentials: by service name.
+        credentials: by service, e.g. credentials["github"]["token"]; what a call says is cleaned of their values.
         preview: for a transactional tool, the sealed effect that the person approved.
         progress: `progress(fraction, text)`, fraction from 0 to 1.
         call_tool: runs another tool whose verdict is auto, as a child call.
@@ -53,7 +53,7 @@ class ToolContext:
     idempotency_key: str = ""
     mode: str = "general"
     session: dict[str, Any] = field(default_factory=dict)
-    credentials: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    credentials: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
     preview: Preview | None = None
     logger: logging.Logger = field(default_factory=lambda: logging.getLogger("gadget.tools"))
     progress: Callable[[float, str], None] = _no_progress

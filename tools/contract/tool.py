@@ -1,5 +1,6 @@
 """What a tool is: a name, a level, params, and one method that does the work."""
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
@@ -116,6 +117,11 @@ class Tool(ABC):
     @property
     def has_side_effects(self) -> bool:
         return self.level.has_side_effects
+
+    @property
+    def is_async(self) -> bool:
+        """True if `execute` can be cancelled at its timeout."""
+        return inspect.iscoroutinefunction(self.execute)
 
     @property
     def is_system(self) -> bool:

@@ -1,4 +1,4 @@
-"""The source of tools that are Python classes in an explicit list: those that ship, and an installation's own."""
+"""The source of tools that stand in an explicit list: those that ship, and an installation's own."""
 
 from collections.abc import Sequence
 
@@ -7,16 +7,16 @@ from tools.contract import Tool
 
 
 class BuiltinSource:
-    """One instance of each class, made at the start."""
+    """One instance of each class, made at the start, and what `@tool` made, as it is."""
 
     name = "built in"
 
-    def __init__(self, classes: Sequence[type[Tool]] = BUILTIN_TOOLS) -> None:
-        self._classes = classes
+    def __init__(self, listed: Sequence[type[Tool] | Tool] = BUILTIN_TOOLS) -> None:
+        self._listed = listed
         self._tools: list[Tool] = []
 
     def start(self) -> None:
-        self._tools = [make() for make in self._classes]
+        self._tools = [each() if isinstance(each, type) else each for each in self._listed]
 
     def tools(self) -> list[Tool]:
         return list(self._tools)

@@ -4,13 +4,14 @@ from .executor import Batch, Finished, PreparedCall, Progress, run_call
 from .isolation import isolated
 from .permissions import Decision, Grants, Policy, Verdict, level_of, refusal_for, verdict_for
 from .threads import abandoned_threads
-from .toolbox import Toolbox
+from .toolbox import Limits, Toolbox
 
 __all__ = [
     "Batch",
     "Decision",
     "Finished",
     "Grants",
+    "Limits",
     "Policy",
     "PreparedCall",
     "Progress",

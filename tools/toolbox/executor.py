@@ -12,10 +12,11 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from tools.contract import ErrorCode, Tool, ToolContext, ToolError, ToolResult
+from tools.contract import ErrorCode, Tool, ToolContext, ToolError, ToolResult, secrets_of
 
 from .isolation import isolated
 from .outcome import checked_result
+from .secrecy import HIDDEN, without_secrets
 from .threads import THREADS, came_back, give_up
 
 CANCEL_GRACE_S = 0.5
@@ -78,9 +79,10 @@ def _result_of(
     try:
         params = isolated(call.tool, "load_params", lambda: call.tool.load_params(call.params))
         returned = isolated(call.tool, "execute", lambda: _execute(call, params, context), let_through)
-        return checked_result(call.tool, returned, _elapsed_ms(started))
+        result = checked_result(call.tool, returned, _elapsed_ms(started))
     except ToolError as error:
-        return ToolResult.failed(error, duration_ms=_elapsed_ms(started))
+        result = ToolResult.failed(error, duration_ms=_elapsed_ms(started))
+    return without_secrets(result, secrets_of(context.credentials))
 
 
 def _execute(call: PreparedCall, params: Any, context: ToolContext) -> object:
@@ -120,7 +122,7 @@ class _Running:
     def __init__(self, call: PreparedCall) -> None:
         self.call = call
         self.started = time.perf_counter()
-        grace = CANCEL_GRACE_S if inspect.iscoroutinefunction(call.tool.execute) else 0.0
+        grace = CANCEL_GRACE_S if call.tool.is_async else 0.0
         self.gives_up_at = time.monotonic() + call.timeout_s + grace
         self.lock = threading.Lock()
         self.progress: Progress | None = None
@@ -254,6 +256,8 @@ class Batch:
 
     def _note(self, running: _Running, fraction: float, text: str) -> None:
         known = fraction if math.isfinite(fraction) else 0.0
+        for secret in secrets_of(running.call.context.credentials):
+            text = text.replace(secret, HIDDEN)
         if running.note(Progress(running.call.key, min(1.0, max(0.0, known)), text)):
             self._reports.put(None)
 

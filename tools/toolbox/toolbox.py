@@ -5,11 +5,11 @@ import re
 import threading
 import time
 from collections.abc import Collection, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from tools.contract import ErrorCode, Tool, ToolContext, ToolError, ToolResult
+from tools.contract import Environment, ErrorCode, Tool, ToolContext, ToolError, ToolResult
 
 from .executor import Batch, Finished, PreparedCall
 from .isolation import isolated
@@ -26,23 +26,34 @@ _FROM_THE_RUN = frozenset({"organization", "organisation", "org", "tenant", "use
 """Parameters of these names, with or without `_id`, would let a model choose for whom a tool works."""
 
 
+@dataclass(frozen=True)
+class Limits:
+    """What one call and one pass may take: seconds of a call whose tool names none, and calls at the same time."""
+
+    timeout_s: float = 30.0
+    calls_at_once: int = 10
+
+
 class Toolbox:
     """All tools of a process. Safe to use from many threads.
 
     Attributes:
         policy: what holds for every employee; `disable` and `enable` change it.
-        default_timeout_s: for tools that name none.
+        environment: the credentials that tools get.
+        limits: of calls, where their tools name none.
         allow_dynamic_registration: whether tools may be registered after `start`.
     """
 
     def __init__(
         self,
         policy: Policy | None = None,
-        default_timeout_s: float = 30.0,
+        environment: Environment | None = None,
+        limits: Limits | None = None,
         allow_dynamic_registration: bool = True,
     ) -> None:
         self.policy = policy or Policy()
-        self.default_timeout_s = default_timeout_s
+        self.environment = environment or Environment.empty()
+        self.limits = limits or Limits()
         self.allow_dynamic_registration = allow_dynamic_registration
         self._lock = threading.RLock()
         self._by_id: dict[str, Tool] = {}
@@ -136,7 +147,7 @@ class Toolbox:
 
     def timeout_of(self, tool: Tool) -> float:
         """Seconds that one call of the tool may take."""
-        return self.default_timeout_s if tool.timeout_s is None else tool.timeout_s
+        return self.limits.timeout_s if tool.timeout_s is None else tool.timeout_s
 
     def execute_tool_by_name(
         self, name: str, params: str | dict[str, Any], context: ToolContext, grants: Grants

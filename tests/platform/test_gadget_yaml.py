@@ -1,0 +1,98 @@
+"""gadget.yaml: what is read from it, and that a mistake names its line, its key and what would be right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gadget_site.environment import read_settings
+from gadget_site.faults import SettingError
+from tools.config import Config, ConfigError, read_config
+from tools.contract import Environment
+
+WHOLE = """\
+tools:
+  orchestratorId: north
+  default_timeout: 12.5
+  maxConcurrentCalls: 4
+  log_calls: no
+  disabled: [data.archiveAll, web.fetchPage@1.0]
+  allow_dynamic_registration: false
+  strict_capabilities: false
+  featuresByTool:
+    search_google: [web]
+services:
+  google:
+    cse: {apiKey: "${SEARCH_KEY}", engine_id: 017:abc}
+  github:
+    token: gh-${SUFFIX}
+  slack: {token: 00123, signingSecret: yes}
+"""
+
+WRONG = [
+    ("tools:\n  defaultTimeout: 0\n", "line 2: tools.defaultTimeout: input should be greater than 0 (given: 0)"),
+    ("tools:\n  default_timout: 3\n", "line 2: there is no key 'tools.default_timout'; there are: orchestrator_id,"),
+    ("tools:\n\n  disabled:\n    - a\n    - [b]\n", "line 5: tools.disabled.1: input should be a valid string"),
+    ("tools:\n  disabled: [a]\n  disabled: [b]\n", "line 3: tools.disabled stands here twice, first in line 2"),
+    ("tools:\n  log_calls: perhaps\n", "line 2: tools.log_calls: input should be a valid boolean"),
+    ("tools: 3\n", "line 1: tools: input should be a valid dictionary"),
+    ("tool:\n  disabled: []\n", "line 1: there is no key 'tool'; there are: tools, services"),
+    ("- tools\n", "line 1: expected the keys 'tools:' and 'services:'"),
+    ("tools:\n  disabled: [\n", "line 3: this is not YAML"),
+    ("tools: &here\n  disabled: *here\n", "line 2: tools.disabled: write it out; anchors"),
+    ("services:\n  slack: token\n", "line 2: services.slack needs a key with a value in it"),
+    ("services:\n  slack:\n    token: [a]\n", "line 3: services.slack.token needs a key with a value in it"),
+    ("services:\n  slack:\n    token: ${NOBODY}\n", "line 3: services.slack.token needs the environment variable"),
+    ("services: !!python/object/apply:os.system [ls]\n", "line 1: services needs keys with values"),
+]  # fmt: skip
+
+
+def test_both_spellings_are_read_and_variables_filled() -> None:
+    config = read_config(WHOLE, {"SEARCH_KEY": "k-1", "SUFFIX": "77"})
+    tools = config.tools
+    assert (tools.orchestrator_id, tools.default_timeout, tools.max_concurrent_calls) == ("north", 12.5, 4)
+    assert (tools.log_calls, tools.allow_dynamic_registration, tools.strict_capabilities) == (False, False, False)
+    assert tools.disabled == {"data.archiveAll", "web.fetchPage@1.0"}
+    assert tools.features_by_tool == {"search_google": {"web"}}
+    assert config.environment.credentials == {
+        "google.cse": {"api_key": "k-1", "engine_id": "017:abc"},
+        "github": {"token": "gh-77"},
+        "slack": {"token": "00123", "signing_secret": "yes"},
+    }
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "tools:\nservices:\n"])
+def test_what_is_left_out_has_its_default(text: str) -> None:
+    config = read_config(text, {})
+    assert config == Config()
+    assert (config.tools.default_timeout, config.tools.max_concurrent_calls, config.tools.log_calls) == (30, 10, True)
+    assert config.environment == Environment.empty()
+
+
+@pytest.mark.parametrize(("text", "fault"), WRONG)
+def test_a_mistake_names_its_line_and_its_key(text: str, fault: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_config(text, {})
+    assert str(caught.value).startswith(fault)
+
+
+def test_credentials_are_never_printed() -> None:
+    config = read_config("services: {github: {token: very-secret}}", {})
+    assert "very-secret" not in repr(config) + repr(config.environment)
+    with pytest.raises(ConfigError) as caught:
+        read_config("services: {github: {token: very-secret, list: [very-secret]}}", {})
+    assert "very-secret" not in str(caught.value)
+
+
+def test_a_wrong_file_stops_the_start(tmp_path: Path) -> None:
+    (tmp_path / "gadget.yaml").write_text("tools:\n  default_timeout: soon\n")
+    with pytest.raises(SettingError) as caught:
+        read_settings({"GADGET_DATA_DIR": str(tmp_path)}, tmp_path)
+    assert "GADGET_CONFIG: gadget.yaml, line 2: tools.default_timeout: " in str(caught.value)
+
+
+def test_a_file_beside_manage_py_is_found_by_itself(tmp_path: Path) -> None:
+    (tmp_path / "gadget.yaml").write_text("services:\n  github:\n    token: ${TOKEN}\n")
+    site = read_settings({"GADGET_DATA_DIR": str(tmp_path), "TOKEN": "from-the-environment"}, tmp_path)
+    assert site.config.environment.credentials["github"]["token"] == "from-the-environment"

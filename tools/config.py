@@ -1,0 +1,170 @@
+"""Reads `gadget.yaml`: how the tools of this installation behave, and the credentials that they get.
+
+Keys may be written `like_this` or `likeThis`. `${NAME}` is filled from the process' environment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel, to_snake
+
+from tools.contract import Environment
+
+_VARIABLE = re.compile(r"\$\{([^}]*)\}")
+_Path = tuple[str, ...]
+
+
+class ConfigError(ValueError):
+    """Something in the file is wrong; the text names the line, the key, and what would be right."""
+
+
+class ToolSettings(BaseModel):
+    """The part `tools:` of the file.
+
+    Attributes:
+        orchestrator_id: names this installation in logs and metrics.
+        default_timeout: seconds that a call may take if its tool names none.
+        max_concurrent_calls: of one pass.
+        log_calls: one line in the log for each call, without its params.
+        disabled: names or ids (`name@1.0`) of tools that nobody may use.
+        allow_dynamic_registration: whether tools may be registered while Gadget runs.
+        strict_capabilities: an employee needs all of a tool's capabilities; if false, any one of them.
+        features_by_tool: by a tool's name or id, features that the organisation's plan must have.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel, validate_by_name=True)
+
+    orchestrator_id: str = Field("gadget", pattern=r"^[A-Za-z0-9_.-]{1,64}$")
+    default_timeout: float = Field(30.0, gt=0, le=3600)
+    max_concurrent_calls: int = Field(10, ge=1, le=100)
+    log_calls: bool = True
+    disabled: frozenset[str] = frozenset()
+    allow_dynamic_registration: bool = True
+    strict_capabilities: bool = True
+    features_by_tool: dict[str, frozenset[str]] = {}
+
+
+class Config(BaseModel):
+    """The whole file; `services` is flat: {"google.cse": {"api_key": …}}."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tools: ToolSettings = ToolSettings()
+    services: dict[str, dict[str, str]] = Field({}, repr=False)
+
+    @property
+    def environment(self) -> Environment:
+        return Environment(self.services)
+
+
+def read_config(text: str, variables: Mapping[str, str]) -> Config:
+    """The settings in the text of a `gadget.yaml`.
+
+    Args:
+        variables: what `${NAME}` stands for.
+
+    Raises:
+        ConfigError
+    """
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        where = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise ConfigError(f"line {where}: this is not YAML: {error.problem}") from error
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ConfigError(f"this is not YAML: {type(error).__name__}") from error
+    if root is None:
+        return Config()
+    lines: dict[_Path, int] = {}
+    values = _Reading(variables, lines).value(root, ())
+    if not isinstance(values, dict):
+        raise ConfigError("line 1: expected the keys 'tools:' and 'services:'")
+    flat = dict(_services(values.get("services") or {}, (), lines))
+    given = {"tools": values.get("tools") or {}, "services": flat}
+    try:
+        return Config.model_validate({**values, **given})
+    except ValidationError as error:
+        raise _explained(error, lines) from None
+
+
+class _Reading:
+    """Turns YAML's nodes into values, notes the line of each key, and fills `${NAME}`."""
+
+    def __init__(self, variables: Mapping[str, str], lines: dict[_Path, int]) -> None:
+        self._variables = variables
+        self._lines = lines
+        self._plain = yaml.SafeLoader("")
+        self._seen: set[yaml.Node] = set()
+
+    def value(self, node: yaml.Node, path: _Path) -> Any:
+        line = self._lines.setdefault(path, node.start_mark.line + 1)
+        if node in self._seen:
+            raise ConfigError(f"line {line}: {'.'.join(path)}: write it out; anchors (&name, *name) are not read")
+        self._seen.add(node)
+        if isinstance(node, yaml.MappingNode):
+            return {self._key(key, path): self.value(child, (*path, str(key.value))) for key, child in node.value}
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(child, (*path, str(index))) for index, child in enumerate(node.value)]
+        if "${" in node.value:
+            return _VARIABLE.sub(lambda found: self._variable(found[1], path), node.value)
+        if path[0] == "services" and node.tag != "tag:yaml.org,2002:null":
+            return node.value  # a token like 00123 is no number
+        try:
+            return self._plain.construct_object(node)
+        except (yaml.YAMLError, ValueError) as error:
+            raise ConfigError(f"line {line}: {'.'.join(path)}: {node.value!r} is not {node.tag!r}") from error
+
+    def _key(self, key: yaml.Node, parent: _Path) -> str:
+        path, line = (*parent, str(key.value)), key.start_mark.line + 1
+        if not isinstance(key, yaml.ScalarNode):
+            raise ConfigError(f"line {line}: a key has to be a word")
+        if path in self._lines:
+            raise ConfigError(f"line {line}: {'.'.join(path)} stands here twice, first in line {self._lines[path]}")
+        self._lines[path] = line
+        return str(key.value)
+
+    def _variable(self, name: str, path: _Path) -> str:
+        if name not in self._variables:
+            raise ConfigError(
+                f"line {self._lines[path]}: {'.'.join(path)} needs the environment variable {name!r}, which is not set"
+            )
+        return self._variables[name]
+
+
+def _services(node: Any, path: _Path, lines: Mapping[_Path, int]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Each mapping that holds values is a service, named by the way to it."""
+    here = ("services", *path)
+    if not isinstance(node, dict):
+        raise ConfigError(f"line {lines[here]}: {'.'.join(here)} needs keys with values, like 'token: …'")
+    fields = {to_snake(key): value for key, value in node.items() if not isinstance(value, dict)}
+    for key, value in node.items():
+        if isinstance(value, dict):
+            yield from _services(value, (*path, key), lines)
+        elif isinstance(value, list) or not path:
+            raise ConfigError(f"line {lines[(*here, key)]}: {'.'.join((*here, key))} needs a key with a value in it")
+    if fields:
+        yield ".".join(path), {key: value or "" for key, value in fields.items()}
+
+
+def _explained(error: ValidationError, lines: Mapping[_Path, int]) -> ConfigError:
+    """The first fault. Values are not quoted below `services`, where they are secrets."""
+    first = error.errors(include_url=False, include_context=False)[0]
+    path = tuple(str(part) for part in first["loc"])
+    line = next((lines[known] for known in _spellings(path) if known in lines), 1)
+    if first["type"] == "extra_forbidden":
+        known = ToolSettings.model_fields if path[0] == "tools" else Config.model_fields
+        return ConfigError(f"line {line}: there is no key {'.'.join(path)!r}; there are: {', '.join(known)}")
+    given = f" (given: {first['input']!r})" if path[0] == "tools" else ""
+    return ConfigError(f"line {line}: {'.'.join(path)}: {first['msg'][:1].lower()}{first['msg'][1:]}{given}")
+
+
+def _spellings(path: _Path) -> Iterator[_Path]:
+    """The ways in which the file may have named it, the most exact first."""
+    for end in range(len(path), 0, -1):
+        yield path[:end]
+        yield tuple(to_snake(part) for part in path[:end])

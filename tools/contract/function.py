@@ -1,0 +1,119 @@
+"""`@tool`: a tool made of a typed function, its schema from the hints, its descriptions from the docstring."""
+
+import inspect
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, get_type_hints
+
+from pydantic import BaseModel, Field, create_model
+from pydantic.fields import FieldInfo
+
+from .context import ToolContext
+from .level import Level
+from .tool import Tool
+
+_SECTION = re.compile(r"(?:Args|Arguments|Parameters|Returns|Raises|Yields|Example|Examples|Note|Notes):\s*")
+_ARGUMENT = re.compile(r"(\w+)(?:\s*\([^)]*\))?\s*:\s*(.*)")
+
+
+class FunctionTool(Tool):
+    """A tool whose work is a function; calling the tool calls the function."""
+
+    def __init__(self, function: Callable[..., Any], **attributes: Any) -> None:
+        self.function = function
+        self.name = attributes.pop("name", "") or _category_of(function) + _camel_case(function.__name__)
+        text, described = _docstring_of(function)
+        self.description = attributes.pop("description", "") or text
+        for key, value in attributes.items():
+            if not hasattr(type(self), key):
+                raise TypeError(f"@tool({key}=…) of {function.__qualname__}: a tool has no attribute {key!r}")
+            setattr(self, key, value)
+        self._context_name, self.Params = _params_of(function, described)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    @property
+    def is_async(self) -> bool:
+        return inspect.iscoroutinefunction(self.function)
+
+    def execute(self, params: Any, context: ToolContext) -> Any:
+        values = {name: getattr(params, name) for name in type(params).model_fields}
+        if self._context_name:
+            values[self._context_name] = context
+        return self.function(**values)
+
+
+def tool(name: str = "", *, level: Level = Level.DESTRUCTIVE, **attributes: Any) -> Callable[..., FunctionTool]:
+    """Make a tool of a typed function, `def` or `async def`; as everywhere, a missing level means destructive.
+
+    Each parameter becomes one of the tool's; one that is annotated `ToolContext` gets the context instead. The
+    description is the docstring without its sections, a parameter's is its line under `Args:` or its own
+    `Annotated[…, Field(description=…)]`. The function returns a `ToolResult` or a text.
+
+    Args:
+        name: `category.toolName`; else the module's last name and the function's in camelCase.
+        attributes: any other attribute of `Tool`, e.g. `description`, `version`, `transactional`.
+
+    Raises:
+        TypeError: a parameter has no type, is positional-only or takes any number of values.
+    """
+    return lambda function: FunctionTool(function, name=name, level=level, **attributes)
+
+
+def _params_of(function: Callable[..., Any], described: dict[str, str]) -> tuple[str, type[BaseModel]]:
+    """The name of the parameter that takes the context, or "", and the model of all others."""
+    hints = get_type_hints(function, include_extras=True)
+    context_name = ""
+    fields: dict[str, Any] = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise TypeError(f"@tool {function.__qualname__}: {parameter} cannot be filled by name")
+        if name not in hints:
+            raise TypeError(f"@tool {function.__qualname__}: the parameter {name!r} needs a type")
+        if hints[name] is ToolContext:
+            context_name = name
+        else:
+            fields[name] = (hints[name], _field_of(parameter, hints[name], described.get(name, "")))
+    return context_name, create_model(_camel_case(function.__name__), **fields)
+
+
+def _field_of(parameter: inspect.Parameter, hint: Any, description: str) -> Any:
+    default = ... if parameter.default is parameter.empty else parameter.default
+    says_itself = any(isinstance(part, FieldInfo) and part.description for part in getattr(hint, "__metadata__", ()))
+    return default if says_itself or not description else Field(default, description=description)
+
+
+def _docstring_of(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
+    """What the docstring says before its first section, and of each parameter."""
+    lines = (inspect.getdoc(function) or "").splitlines()
+    starts = [index for index, line in enumerate(lines) if _SECTION.fullmatch(line)]
+    text = "\n".join(lines[: starts[0]] if starts else lines).strip()
+    described: dict[str, list[str]] = {}
+    for start, end in pairwise([*starts, len(lines)]):
+        if lines[start].startswith(("Args", "Arguments", "Parameters")):
+            _read_arguments(lines[start + 1 : end], described)
+    return text, {name: " ".join(parts) for name, parts in described.items()}
+
+
+def _read_arguments(lines: list[str], described: dict[str, list[str]]) -> None:
+    """Fill in one entry for each `name: text`, with the deeper lines that follow it."""
+    indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
+    current: list[str] = []
+    for line in lines:
+        is_first = line.strip() and len(line) - len(line.lstrip()) == min(indents)
+        found = _ARGUMENT.fullmatch(line.strip()) if is_first else None
+        if found:
+            current = described.setdefault(found[1], [found[2]])
+        elif line.strip():
+            current.append(line.strip())
+
+
+def _category_of(function: Callable[..., Any]) -> str:
+    return function.__module__.rpartition(".")[2] + "."
+
+
+def _camel_case(name: str) -> str:
+    first, *rest = name.strip("_").split("_")
+    return first + "".join(part.title() for part in rest)
