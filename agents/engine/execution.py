@@ -158,7 +158,7 @@ def prepared(place: Workplace, call: ToolCall) -> PreparedCall:
     tool = _tool_of(call)
     if tool is None:
         raise LookupError(f"{call.tool}@{call.version} was judged, but is not installed any more")
-    return PreparedCall(call.pk, tool, call.params, place.context(call), timeout_of(call))
+    return PreparedCall(call.pk, tool, call.params, place.context(call), timeout_of(call), installed_toolbox().guards)
 
 
 def _tool_of(call: ToolCall) -> Tool | None:

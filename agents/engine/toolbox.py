@@ -5,6 +5,7 @@ from functools import lru_cache
 from django.conf import settings
 from django.utils.module_loading import import_string
 
+from agents.engine.shared_limits import shared_guards
 from tools.config import Config
 from tools.sources import BuiltinSource, fill
 from tools.toolbox import Limits, Policy, Toolbox
@@ -24,6 +25,7 @@ def installed_toolbox() -> Toolbox:
         Limits(config.tools.default_timeout, config.tools.max_concurrent_calls),
         config.tools.allow_dynamic_registration,
     )
+    toolbox.guards = shared_guards()
     fill(toolbox, [BuiltinSource(import_string(dotted)) for dotted in settings.GADGET_TOOLS])
     toolbox.start()
     return toolbox

@@ -14,6 +14,7 @@ from .environment import SHORTEST_SECRET, Environment, secrets_of
 from .errors import INDEFINITE_CODES, REPEATABLE_CODES, ErrorCode, ToolError, format_error
 from .function import FunctionTool, tool
 from .level import Level
+from .limits import RateLimit
 from .preview import Preview, Target
 from .result import ResultError, ToolResult
 from .schema import NoParams
@@ -31,6 +32,7 @@ __all__ = [
     "Parameter",
     "Person",
     "Preview",
+    "RateLimit",
     "ResultError",
     "Target",
     "Tool",

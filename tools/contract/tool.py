@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from .canonical import canonical_json, fingerprint
 from .context import ToolContext
 from .level import Level
+from .limits import RateLimit
 from .preview import Preview
 from .result import ToolResult
 from .schema import NoParams, canonical_params, check, schema_of
@@ -41,6 +42,8 @@ class Tool(ABC):
         transactional: writes only Gadget's own database, at most 1,000 rows; runs inside the engine's transaction.
         volatile: an equal call may be repeated at once (clocks, polling).
         open_world: reaches addresses chosen by its params.
+        cacheable_s: seconds for which an equal call of the same organisation gets the same result; 0 = never.
+        rate_limit: how often each organisation may call it.
         timeout_s: seconds that one call may take; None means the toolbox's default.
     """
 
@@ -59,6 +62,8 @@ class Tool(ABC):
     transactional: bool = False
     volatile: bool = False
     open_world: bool = False
+    cacheable_s: float = 0
+    rate_limit: RateLimit | None = None
     timeout_s: float | None = None
 
     @abstractmethod

@@ -2,19 +2,24 @@
 
 from .executor import Batch, Finished, PreparedCall, Progress, run_call
 from .isolation import isolated
+from .limits import LARGEST_KEPT, Guards, RateLimiter, ResultCache
 from .permissions import Decision, Grants, Policy, Verdict, level_of, refusal_for, verdict_for
 from .threads import abandoned_threads
 from .toolbox import Limits, Toolbox
 
 __all__ = [
+    "LARGEST_KEPT",
     "Batch",
     "Decision",
     "Finished",
     "Grants",
+    "Guards",
     "Limits",
     "Policy",
     "PreparedCall",
     "Progress",
+    "RateLimiter",
+    "ResultCache",
     "Toolbox",
     "Verdict",
     "abandoned_threads",

@@ -15,6 +15,7 @@ from typing import Any
 from tools.contract import ErrorCode, Tool, ToolContext, ToolError, ToolResult, secrets_of
 
 from .isolation import isolated
+from .limits import UNGUARDED, Guards
 from .outcome import checked_result
 from .secrecy import HIDDEN, without_secrets
 from .threads import THREADS, came_back, give_up
@@ -33,6 +34,7 @@ class PreparedCall:
     Attributes:
         key: the caller's name for it, unique in its batch.
         timeout_s: seconds from its start.
+        guards: keep and count its results.
     """
 
     key: int
@@ -40,6 +42,7 @@ class PreparedCall:
     params: dict[str, Any]
     context: ToolContext
     timeout_s: float
+    guards: Guards = UNGUARDED
 
 
 @dataclass(frozen=True)
@@ -76,13 +79,18 @@ def _result_of(
     call: PreparedCall, context: ToolContext, let_through: tuple[type[BaseException], ...] = ()
 ) -> ToolResult:
     started = time.perf_counter()
-    try:
+
+    def work() -> ToolResult:
         params = isolated(call.tool, "load_params", lambda: call.tool.load_params(call.params))
         returned = isolated(call.tool, "execute", lambda: _execute(call, params, context), let_through)
         result = checked_result(call.tool, returned, _elapsed_ms(started))
+        return without_secrets(result, secrets_of(context.credentials))
+
+    try:
+        return call.guards.result_of(call.tool, call.params, context, work)
     except ToolError as error:
-        result = ToolResult.failed(error, duration_ms=_elapsed_ms(started))
-    return without_secrets(result, secrets_of(context.credentials))
+        failed = ToolResult.failed(error, duration_ms=_elapsed_ms(started))
+        return without_secrets(failed, secrets_of(context.credentials))
 
 
 def _execute(call: PreparedCall, params: Any, context: ToolContext) -> object:

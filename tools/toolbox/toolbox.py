@@ -13,6 +13,7 @@ from tools.contract import Environment, ErrorCode, Tool, ToolContext, ToolError,
 
 from .executor import Batch, Finished, PreparedCall
 from .isolation import isolated
+from .limits import UNGUARDED, refuse_unfit_limits
 from .permissions import Decision, Grants, Policy, in_mode, refusal_for, verdict_for
 
 logger = logging.getLogger("gadget.tools")
@@ -41,6 +42,7 @@ class Toolbox:
         policy: what holds for every employee; `disable` and `enable` change it.
         environment: the credentials that tools get.
         limits: of calls, where their tools name none.
+        guards: keep and count the results of all calls.
         allow_dynamic_registration: whether tools may be registered after `start`.
     """
 
@@ -54,6 +56,7 @@ class Toolbox:
         self.policy = policy or Policy()
         self.environment = environment or Environment.empty()
         self.limits = limits or Limits()
+        self.guards = UNGUARDED
         self.allow_dynamic_registration = allow_dynamic_registration
         self._lock = threading.RLock()
         self._by_id: dict[str, Tool] = {}
@@ -160,7 +163,7 @@ class Toolbox:
         if verdict.decision is not Decision.AUTO:
             return ToolResult.failed(_needs_a_person(name))
         batch = Batch()
-        batch.start(PreparedCall(0, tool, verdict.params, context, self.timeout_of(tool)))
+        batch.start(PreparedCall(0, tool, verdict.params, context, self.timeout_of(tool), self.guards))
         while True:
             for report in batch.wait(time.monotonic() + 3600):
                 if isinstance(report, Finished):
@@ -223,6 +226,7 @@ def _refuse_unfit(tool: Tool) -> None:
     if not tool.version or "@" in tool.version:
         raise ValueError(f"{where}: {name} has the version {tool.version!r}; expected one like '1.0'")
     _refuse_params(tool.schema, where)
+    refuse_unfit_limits(tool, where)
 
 
 def _refuse_params(node: Any, where: str) -> None:
