@@ -22,6 +22,7 @@ READ = (
     "data.getRecordDetail",
     "data.getStats",
     "data.searchRecords",
+    "results.read",
     "utility.calculate",
     "utility.now",
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -11,7 +12,8 @@ from django.db.models import Model
 from agents.engine.toolbox import installed_toolbox
 from agents.models import Employee, Grant, ModelProvider, Organization, Run, ToolCall
 from agents.statements import Prepared, Row, columns_of, row_of
-from tools.contract import Person, Tool, ToolContext
+from tools.contract import Person, Tool, ToolContext, ToolResult
+from tools.contract.portions import call_of
 from tools.toolbox.permissions import Grants, Policy, Verdict, verdict_for
 
 
@@ -61,7 +63,14 @@ class Workplace:
             idempotency_key=call.idempotency_key,
             mode=run.mode,
             credentials=installed_toolbox().environment.credentials,
+            earlier_result=partial(_earlier_result, run.pk),
         )
+
+
+def _earlier_result(run_id: int, handle: str) -> ToolResult | None:
+    """The whole result of a call of this run; None for every other handle."""
+    kept = ToolCall.objects.filter(run_id=run_id, pk=call_of(handle)).values_list("result", flat=True).first()
+    return ToolResult.from_json(kept) if kept else None
 
 
 _PARTS: tuple[tuple[str, type[Model]], ...] = (

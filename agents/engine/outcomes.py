@@ -14,6 +14,7 @@ from agents.events import Recording, brief
 from agents.models import Approval, ApprovalKind, ApprovalStatus, CallStatus, EventType, ToolCall
 from agents.statements import update_each
 from tools.contract import ErrorCode, ToolError, ToolResult, canonical_json, format_error
+from tools.contract.portions import for_model, handle_of
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +90,7 @@ def publish_result(record: Recording, call: ToolCall, result: ToolResult, durati
 
 def tool_message(call: ToolCall, result: ToolResult) -> str:
     """What the model reads; it is told if a person changed the params."""
-    text = result.for_model() or "Done."
+    text = for_model(result, handle_of(call.pk))
     if call.model_params is None:
         return text
     return f"A person changed the params before approving, to: {canonical_json(call.params)}\n{text}"

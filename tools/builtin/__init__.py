@@ -8,6 +8,7 @@ from .data_bulk import ArchiveAll, BulkDelete, BulkUpdate
 from .data_read import GetRecordDetail, GetStats, SearchRecords
 from .data_write import AddToList, CreateRecord, QualifyRecord, UpdateRecord
 from .report import BuildPreview
+from .results import ReadResult
 from .utility import Calculate, Now
 
 BUILTIN_TOOLS: tuple[type[Tool], ...] = (
@@ -27,6 +28,7 @@ BUILTIN_TOOLS: tuple[type[Tool], ...] = (
     GenerateSummary,
     BuildReport,
     BuildPreview,
+    ReadResult,
     Calculate,
     Now,
 )

@@ -22,6 +22,10 @@ def _no_progress(_fraction: float, _text: str) -> None:
     return None
 
 
+def _no_results(_handle: str) -> ToolResult | None:
+    return None
+
+
 def _no_calls(name: str, _params: dict[str, Any]) -> ToolResult:
     raise RuntimeError(f"call_tool({name!r}) is not available outside a run")
 
@@ -39,6 +43,7 @@ class ToolContext:
         credentials: by service, e.g. credentials["github"]["token"]; what a call says is cleaned of their values.
         preview: for a transactional tool, the sealed effect that the person approved.
         progress: `progress(fraction, text)`, fraction from 0 to 1.
+        earlier_result: the whole result of an earlier call of the run, by the handle that the model was told.
         call_tool: runs another tool whose verdict is auto, as a child call.
     """
 
@@ -57,6 +62,7 @@ class ToolContext:
     preview: Preview | None = None
     logger: logging.Logger = field(default_factory=lambda: logging.getLogger("gadget.tools"))
     progress: Callable[[float, str], None] = _no_progress
+    earlier_result: Callable[[str], ToolResult | None] = _no_results
     call_tool: Callable[[str, dict[str, Any]], ToolResult] = _no_calls
 
     def with_progress(self, progress: Callable[[float, str], None]) -> Self:

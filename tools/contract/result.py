@@ -45,6 +45,14 @@ class ToolResult:
         told = ResultError(error.code, error.message, format_error(error), error.is_definite)
         return cls(success=False, summary=error.message, error=told, metadata=metadata)
 
+    @classmethod
+    def from_json(cls, kept: dict[str, Any]) -> Self:
+        """What `as_json` made; of an error, only code and message were kept."""
+        error = kept["error"]
+        if error is not None:
+            return cls.failed(ToolError(ErrorCode(error["code"]), error["message"]), **kept["metadata"])
+        return cls.ok(kept["data"], kept["summary"], kept["markdown"], **kept["metadata"])
+
     def as_json(self) -> dict[str, Any]:
         """{success, summary, data, markdown, error {code, message} or None, metadata}."""
         error = {"code": self.error.code.value, "message": self.error.message} if self.error else None

@@ -87,5 +87,4 @@ def _key(tool: Tool, params: dict[str, Any], context: ToolContext) -> str:
 
 
 def _as_kept(kept: dict[str, Any]) -> ToolResult:
-    metadata = {**kept["metadata"], "cached": True}
-    return ToolResult.ok(kept["data"], kept["summary"], kept["markdown"], **metadata)
+    return ToolResult.from_json({**kept, "metadata": {**kept["metadata"], "cached": True}})

@@ -17,6 +17,9 @@ from tools.contract import (
 )
 
 ERROR_PREFIX = "TOOL ERROR:"
+LARGEST_PART = 8_000_000
+"""Characters of a result's data as JSON, of its metadata, and of its markdown."""
+LONGEST_SUMMARY = 4_000
 
 
 def checked_result(tool: Tool, returned: object, duration_ms: int) -> ToolResult:
@@ -36,11 +39,12 @@ def checked_result(tool: Tool, returned: object, duration_ms: int) -> ToolResult
         raise _broken(tool, "success and error contradict each other")
     if not isinstance(result.summary, str) or not isinstance(result.markdown, str):
         raise _broken(tool, "summary and markdown have to be text")
+    _refuse_huge(tool, result.markdown, "markdown")
     data = _plain(tool, result.data, "data")
     if result.success and tool.Output is not None:
         _check_output(tool, tool.Output, data)
     metadata = {**_plain(tool, result.metadata, "metadata"), "duration_ms": duration_ms}
-    summary = made_storable(" ".join(result.summary.split()))
+    summary = made_storable(" ".join(result.summary[:LONGEST_SUMMARY].split()))
     return ToolResult(result.success, data, summary, made_storable(result.markdown), result.error, metadata)
 
 
@@ -61,10 +65,22 @@ def _plain(tool: Tool, value: Any, place: str) -> Any:
         return value
     try:
         text = _ENCODER.encode(value)
+        _refuse_huge(tool, text, place)
         plain = json.loads(text)
     except (TypeError, ValueError, RecursionError):
         raise _broken(tool, _fault_in(value, place, 0) or f"{place} cannot be written as JSON") from None
     return made_storable(plain) if unstorable_in(text) else plain
+
+
+def _refuse_huge(tool: Tool, text: str, place: str) -> None:
+    """What no row, page or request has room for is refused. A write has happened all the same: nobody knows how."""
+    if len(text) <= LARGEST_PART:
+        return
+    raise ToolError(
+        ErrorCode.OUTCOME_UNKNOWN if tool.has_side_effects else ErrorCode.LIMIT_EXCEEDED,
+        f"{tool.title} answered with {len(text):,} characters of {place}; at most {LARGEST_PART:,} can be kept.",
+        recovery_hint="Ask for less at once.",
+    )
 
 
 def _dumped_model(value: object) -> Any:
