@@ -57,9 +57,25 @@ def append(organization_id: int, entries: Sequence[Entry]) -> None:
     AuditHead.objects.filter(pk=head.pk).update(seq=head.seq, hash=head.hash)
 
 
+@dataclass(frozen=True)
+class Checked:
+    """What became of looking at the entries from `first` to `last`: one sentence for each fault."""
+
+    faults: list[str]
+    first: int
+    last: int
+
+
 def verify(organization_id: int) -> list[str]:
     """Read the whole chain; returns one sentence for each fault, an empty list if it holds."""
-    return list(_faults(organization_id))
+    return list(_faults(organization_id, 1, _head(organization_id)))
+
+
+def verify_part(organization_id: int, most: int, before: int | None = None) -> Checked:
+    """Read the newest `most` entries, or those before the one given."""
+    end = _head(organization_id) if before is None else _End(before - 1)
+    first = max(1, end.seq - most + 1)
+    return Checked(list(_faults(organization_id, first, end)), first, end.seq)
 
 
 def verify_all() -> dict[str, list[str]]:
@@ -67,23 +83,43 @@ def verify_all() -> dict[str, list[str]]:
     return {slug: verify(pk) for pk, slug in Organization.objects.values_list("pk", "slug")}
 
 
-def _faults(organization_id: int) -> Iterator[str]:
-    expected, previous = 1, ""
+@dataclass(frozen=True)
+class _End:
+    """Where a part ends; `hash` is None in the midst of the chain, where the next part has checked it."""
+
+    seq: int
+    hash: str | None = None
+
+
+def _head(organization_id: int) -> _End:
     head = AuditHead.objects.filter(organization_id=organization_id).first()
-    known = AuditEntry.objects.filter(organization_id=organization_id)
-    if head is not None:  # what was appended since the head was read is not judged
-        known = known.filter(seq__lte=head.seq)
+    if head is not None:
+        return _End(head.seq, head.hash)
+    last = AuditEntry.objects.filter(organization_id=organization_id).order_by("-seq").first()
+    return _End(last.seq if last else 0, "")
+
+
+def _faults(organization_id: int, first: int, end: _End) -> Iterator[str]:
+    entries = AuditEntry.objects.filter(organization_id=organization_id)
+    expected, previous = first, _hash_before(entries, first)
+    known = entries.filter(seq__gte=first, seq__lte=end.seq)  # what was appended since is not judged
     for row in _in_order(known):
         if row.seq != expected:
             yield f"entry {expected} is missing"
-        if row.previous_hash != previous:
+        if previous is not None and row.previous_hash != previous:
             yield f"entry {row.seq} does not follow the one before it"
         if row.hash != _hash_of(row):
             yield f"entry {row.seq} was changed"
         expected, previous = row.seq + 1, row.hash
-    last = (head.seq, head.hash) if head else (0, "")
-    if last != (expected - 1, previous):
-        yield f"the chain ends at entry {expected - 1}, but its head says {last[0]}"
+    if end.hash is None and expected <= end.seq:
+        yield f"entry {expected} is missing"
+    elif end.hash is not None and (end.seq, end.hash) != (expected - 1, previous or ""):
+        yield f"the chain ends at entry {expected - 1}, but its head says {end.seq if end.hash else 0}"
+
+
+def _hash_before(entries: QuerySet[AuditEntry], first: int) -> str | None:
+    """The hash that entry `first` names; None if the entry before it is gone, which its own part finds."""
+    return "" if first == 1 else entries.filter(seq=first - 1).values_list("hash", flat=True).first()
 
 
 def _in_order(entries: QuerySet[AuditEntry]) -> Iterator[AuditEntry]:

@@ -1,7 +1,8 @@
-"""What admins do about the members of their organisation: roles, removal, links to a new password."""
+"""What admins do about the members of their organisation: who is one, roles, removal, links to a new password."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from secrets import token_urlsafe
 
@@ -15,11 +16,22 @@ from django.utils import timezone
 
 from agents import audit
 from agents.membership import hash_of
-from agents.models import Membership, Organization, PasswordReset, Role
+from agents.models import ApiToken, Membership, Organization, PasswordReset, Role
 from agents.refusals import Conflict, Forbidden, Invalid, NotFound
 
 RESET_LASTS = timedelta(days=1)
 GONE = "This link does not work any more. Ask for a new one."
+
+
+@dataclass(frozen=True)
+class Superuser:
+    """Somebody who rules an organisation from outside of it, as an admin does within."""
+
+    user: User
+    organization_id: int
+
+
+Ruler = Membership | Superuser
 
 
 def members_of(organization_id: int) -> QuerySet[Membership]:
@@ -29,14 +41,59 @@ def members_of(organization_id: int) -> QuerySet[Membership]:
     return mine.annotate(is_elsewhere=Exists(others)).order_by("user__username")
 
 
-def change_role(member: Membership, membership_id: int, role: str) -> Membership:
+def add(by: Ruler, user: User, role: str) -> Membership:
+    """Make somebody a member; `user` is a new account that is not saved yet, or for a superuser any.
+
+    Raises:
+        Forbidden, Invalid: there is no such role, Conflict: is a member already.
+    """
+    with ruling(by):
+        check_role(role)
+        if user._state.adding:
+            user.save()
+        elif not isinstance(by, Superuser):
+            raise Forbidden("An account that exists is added by a superuser only.")
+        elif Membership.objects.filter(organization_id=by.organization_id, user=user).exists():
+            raise Conflict(f"{user.get_username()} is a member already.")
+        made = Membership.objects.create(organization_id=by.organization_id, user=user, role=role)
+        let_into_admin(user)
+        _record(by, "membership_added", made, role=role)
+    return made
+
+
+def consequence(by: Ruler, membership_id: int, role: str) -> str:
+    """What it means, in one sentence, to give a member this role; empty if nothing has to be confirmed.
+
+    Raises:
+        Forbidden, NotFound, Invalid: there is no such role.
+    """
+    _check_rules(by)
+    found = _found(by, membership_id)
+    check_role(role)
+    name = found.user.get_username()
+    if found.role != Role.ADMIN == role:
+        return of_an_admin(name)
+    if found.role == Role.ADMIN != role:
+        return (
+            f"{name} may not configure anything here any more, and the invitations and links to a new password "
+            f"that {name} has made stop working."
+        )
+    return ""
+
+
+def of_an_admin(name: str) -> str:
+    """What it means that this person is admin."""
+    return f"{name} may change everything here: employees, what they may do, members, keys of models."
+
+
+def change_role(by: Ruler, membership_id: int, role: str) -> Membership:
     """Give a member another role; the last admin keeps theirs.
 
     Raises:
         Forbidden, NotFound, Invalid: there is no such role, Conflict
     """
-    with ruling(member):
-        found = _found(member, membership_id)
+    with ruling(by):
+        found = _found(by, membership_id)
         check_role(role)
         if found.role == role:
             return found
@@ -44,20 +101,20 @@ def change_role(member: Membership, membership_id: int, role: str) -> Membership
         before, found.role = found.role, role
         found.save(update_fields=["role"])
         let_into_admin(found.user)
-        _record(member, "membership_changed", found, role={"before": before, "after": role})
+        _record(by, "membership_changed", found, role={"before": before, "after": role})
     return found
 
 
-def remove(member: Membership, membership_id: int) -> Membership:
+def remove(by: Ruler, membership_id: int) -> Membership:
     """Take a member out of the organisation, with their API tokens; the account itself stays.
 
     Raises:
         Forbidden, NotFound, Conflict
     """
-    with ruling(member):
-        found = _found(member, membership_id)
+    with ruling(by):
+        found = _found(by, membership_id)
         _keep_an_admin(found)
-        _record(member, "membership_deleted", found, role=found.role)
+        _record(by, "membership_deleted", found, role=found.role)
         Membership.objects.filter(pk=found.pk).delete()
         let_into_admin(found.user)
     return found
@@ -121,7 +178,8 @@ def open_reset(hash_: str) -> PasswordReset:
 
 
 def set_password(hash_: str, password: str) -> User:
-    """Use the link up: from now on the account has this password, and all its sessions have ended.
+    """Use the link up: from now on the account has this password, all its sessions have ended, and so have its API
+    tokens in the organisation that made the link.
 
     Raises:
         NotFound, Invalid: the password is too weak, and why.
@@ -134,12 +192,21 @@ def set_password(hash_: str, password: str) -> User:
         user.set_password(password)
         user.save(update_fields=["password"])
         PasswordReset.objects.filter(pk=reset.pk).update(used_at=Now())
-        payload = {"link_made_by": reset.made_by.get_username()}
+        tokens = ApiToken.objects.filter(membership=reset.membership_id, revoked_at=None)
+        revoked = list(tokens.select_for_update().values_list("name", flat=True))
+        tokens.update(revoked_at=Now())
+        payload = {"link_made_by": reset.made_by.get_username(), "api_tokens_revoked": revoked}
         entry = audit.Entry(
             f"user:{user.get_username()}", "password_reset", f"membership:{reset.membership_id}", payload
         )
         audit.append(reset.membership.organization_id, [entry])
     return user
+
+
+def record_own_password(member: Membership) -> None:
+    """Write to the audit that this person has chosen another password, in the transaction that keeps it."""
+    actor = f"user:{member.user.get_username()}"
+    audit.append(member.organization_id, [audit.Entry(actor, "password_changed", f"membership:{member.pk}")])
 
 
 def check_role(role: str) -> None:
@@ -174,23 +241,31 @@ def admins_of(organization: str) -> Exists:
 
 
 @contextmanager
-def ruling(member: Membership) -> Iterator[datetime]:
+def ruling(by: Ruler) -> Iterator[datetime]:
     """One act of an admin at a time in this organisation; the role counts as it is once nobody else acts.
 
     Yields the time. An `audit.append` has to come last.
 
     Raises:
-        Forbidden: this member is no admin, or not any more.
+        Forbidden: this person is no admin, or not any more.
     """
     with transaction.atomic():
-        Organization.objects.select_for_update(no_key=True).get(pk=member.organization_id)
-        if not Membership.objects.filter(pk=member.pk, role=Role.ADMIN).exists():
-            raise Forbidden("Only admins of the organisation do this.")
+        Organization.objects.select_for_update(no_key=True).get(pk=by.organization_id)
+        _check_rules(by)
         yield timezone.now()
 
 
-def _found(member: Membership, membership_id: int) -> Membership:
-    found = members_of(member.organization_id).filter(pk=membership_id).first()
+def _check_rules(by: Ruler) -> None:
+    if isinstance(by, Superuser):
+        rules = User.objects.filter(pk=by.user.pk, is_superuser=True, is_active=True).exists()
+    else:
+        rules = Membership.objects.filter(pk=by.pk, role=Role.ADMIN).exists()
+    if not rules:
+        raise Forbidden("Only admins of the organisation do this.")
+
+
+def _found(by: Ruler, membership_id: int) -> Membership:
+    found = members_of(by.organization_id).filter(pk=membership_id).first()
     if found is None:
         raise NotFound(f"There is no member {membership_id}.")
     return found
@@ -207,7 +282,7 @@ def _is_within_reach(by: User, found: Membership) -> bool:
     return by.is_superuser or not (found.user.is_superuser or is_elsewhere)
 
 
-def _record(member: Membership, action: str, found: Membership, **fields: object) -> None:
+def _record(by: Ruler, action: str, found: Membership, **fields: object) -> None:
     payload = {"row": str(found)[:200], "fields": fields}
-    entry = audit.Entry(f"user:{member.user.get_username()}", action, f"membership:{found.pk}", payload)
-    audit.append(member.organization_id, [entry])
+    entry = audit.Entry(f"user:{by.user.get_username()}", action, f"membership:{found.pk}", payload)
+    audit.append(by.organization_id, [entry])

@@ -50,7 +50,7 @@ def record_change(request: HttpRequest, row: Model, action: str, payload: dict[s
         action: added, changed or deleted; the audit's action is e.g. `employee_changed`.
         payload: the fields, see `ConfigurationAdmin.told`; the audit's payload is {"row", "fields"}.
     """
-    name = str(row._meta.verbose_name).replace(" ", "_")
+    name = str(row._meta.verbose_name).lower().replace(" ", "_")
     told = {"row": str(row)[:200], "fields": payload}
     actor = f"user:{person(request).get_username()}"
     audit.append(organization_id_of(row), [audit.Entry(actor, f"{name}_{action}", f"{name}:{row.pk}", told)])

@@ -30,7 +30,8 @@ class EmployeeForm(ConfirmingForm):
     mode = forms.ChoiceField(
         choices=MODE_CHOICES,
         initial="general",
-        help_text="The set of tools that it works with.",
+        help_text="Of the tools ticked below, the employee gets those that are made for this mode. "
+        "Most tools are made for every mode, so choose General unless a tool's description names another.",
         widget=UnfoldAdminSelectWidget,
     )
     allowed_tools = AllowedToolsField(

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
 from django.contrib.auth.password_validation import validate_password
 from django.contrib.auth.validators import UnicodeUsernameValidator
-from django.core.exceptions import ValidationError
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Model
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
-from agents.members import let_into_admin
+from agents import members
 from agents.models import Membership, Organization, Role
+from agents.refusals import Refusal
 
 from .configuration import ConfigurationAdmin
 from .confirming import ConfirmingForm
@@ -91,7 +94,8 @@ class MembershipForm(ConfirmingForm):
 
     def consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
         """A new admin."""
-        return _new_admin(cleaned["role"], cleaned["username"])
+        if cleaned["role"] == Role.ADMIN:
+            yield members.of_an_admin(cleaned["username"])
 
     def _check_person(self, cleaned: dict[str, Any]) -> None:
         username = User.normalize_username(cleaned["username"])
@@ -114,13 +118,11 @@ class MembershipForm(ConfirmingForm):
         except ValidationError as error:
             self.add_error("password", error)
 
-    def save(self, commit: bool = True) -> Membership:
-        if "username" in self.fields:
-            username = User.normalize_username(self.cleaned_data["username"])
-            known = User.objects.filter(username=username).first()
-            self.instance.user = known or User.objects.create_user(username, password=self.cleaned_data["password"])
-        saved: Membership = super().save(commit)
-        return saved
+    def account(self) -> User:
+        """The account that becomes a member; a new one is not saved yet."""
+        username = User.normalize_username(self.cleaned_data["username"])
+        known = User.objects.filter(username=username).first()
+        return known or User(username=username, password=make_password(self.cleaned_data["password"]))
 
 
 class NewMembershipBySuperuserForm(MembershipForm):
@@ -132,19 +134,27 @@ class NewMembershipBySuperuserForm(MembershipForm):
 class ChangedMembershipForm(ConfirmingForm):
     """Only the role of a member changes."""
 
+    by: members.Ruler | None = None
+
     class Meta:
         model = Membership
         fields = ("role",)
 
     def consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """A new admin."""
-        if "role" in self.changed_data:
-            yield from _new_admin(cleaned["role"], self.instance.user.get_username())
+        """Somebody becomes admin, or is none any more."""
+        if self.by is None:
+            return
+        if sentence := members.consequence(self.by, self.instance.pk, cleaned["role"]):
+            yield sentence
 
 
-def _new_admin(role: str, name: str) -> Iterator[str]:
-    if role == Role.ADMIN:
-        yield f"{name} may change everything here: employees, what they may do, members, keys of models."
+def _ruler(request: HttpRequest, organization_id: int) -> members.Ruler | None:
+    """As whom this person acts on the organisation; None if they rule nothing there."""
+    user = person(request)
+    if user.is_superuser:
+        return members.Superuser(user, organization_id)
+    mine = Membership.objects.filter(organization_id=organization_id, user=user, role=Role.ADMIN)
+    return mine.select_related("user").first()
 
 
 @admin.register(Membership)
@@ -169,6 +179,8 @@ class MembershipAdmin(ConfigurationAdmin):
         new = NewMembershipBySuperuserForm if person(request).is_superuser else MembershipForm
         kwargs["form"] = new if obj is None else ChangedMembershipForm
         form: type[forms.ModelForm[Any]] = super().get_form(request, obj, change, **kwargs)
+        if isinstance(obj, Membership) and issubclass(form, ChangedMembershipForm):
+            form.by = _ruler(request, obj.organization_id)
         return form
 
     def get_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
@@ -180,14 +192,42 @@ class MembershipAdmin(ConfigurationAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return super().has_delete_permission(request, obj) and not self._is_own(request, obj)
 
+    def save_model(self, request: HttpRequest, obj: Membership, form: forms.ModelForm[Any], change: bool) -> None:
+        """As on the page of users: the last admin stays, and the audit tells it."""
+        by = _ruler(request, obj.organization_id)
+        if by is None:
+            raise PermissionDenied
+        if change:
+            members.change_role(by, obj.pk, form.cleaned_data["role"])
+        elif isinstance(form, MembershipForm):
+            obj.user = form.account()
+            obj.pk = members.add(by, obj.user, obj.role).pk
+
     def save_related(self, request: HttpRequest, form: forms.ModelForm[Any], formsets: Any, change: bool) -> None:
-        super().save_related(request, form, formsets, change)
-        let_into_admin(form.instance.user)
+        """Nothing hangs on a membership, and `members` has recorded the act."""
 
     def delete_model(self, request: HttpRequest, obj: Model) -> None:
-        super().delete_model(request, obj)
-        if isinstance(obj, Membership):
-            let_into_admin(obj.user)
+        assert isinstance(obj, Membership)
+        by = _ruler(request, obj.organization_id)
+        if by is None:
+            raise PermissionDenied
+        members.remove(by, obj.pk)
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        return self._answered(request, super().changeform_view, *args, **kwargs)
+
+    def delete_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        return self._answered(request, super().delete_view, *args, **kwargs)
+
+    def _answered(
+        self, request: HttpRequest, view: Callable[..., HttpResponseBase], *args: Any, **kwargs: Any
+    ) -> HttpResponseBase:
+        """What cannot be done is said, once its transaction is taken back."""
+        try:
+            return view(request, *args, **kwargs)
+        except Refusal as refusal:
+            messages.error(request, refusal.detail)
+            return redirect(request.path)
 
     def _is_own(self, request: HttpRequest, obj: Model | None) -> bool:
         mine = isinstance(obj, Membership) and obj.user_id == person(request).pk

@@ -9,7 +9,8 @@ from django import forms
 from django.contrib import admin, messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from unfold.decorators import action
+from django.urls import URLPattern, path
+from django.views.decorators.http import require_POST
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextareaWidget, UnfoldAdminURLInputWidget
 
 from agents.engine.passes import config_of
@@ -115,12 +116,16 @@ class ProviderAdmin(ConfigurationAdmin):
         ("Script", {"fields": ("script",)}),
     )
 
-    actions_detail = ("test_connection",)
+    change_form_outer_after_template = "admin/test_connection.html"
 
-    @action(description="Test the connection", url_path="test-connection")  # type: ignore[untyped-decorator]
-    def test_connection(self, request: HttpRequest, object_id: int) -> HttpResponse:
+    def get_urls(self) -> list[URLPattern]:
+        tested = self.admin_site.admin_view(require_POST(self.test_connection))
+        address = path("<int:provider_id>/test-connection/", tested, name="test-connection")
+        return [address, *super().get_urls()]
+
+    def test_connection(self, request: HttpRequest, provider_id: int) -> HttpResponse:
         """Asks the saved provider for something that costs nothing, and says what is wrong."""
-        provider = self.get_object(request, str(object_id))
+        provider = self.get_object(request, str(provider_id))
         if provider is None or not self.has_change_permission(request, provider):
             raise Http404
         try:

@@ -116,6 +116,9 @@ class ScopedAdmin(ModelAdmin):  # type: ignore[misc]
     list_per_page = 50
     ordering: tuple[str, ...] = ("-id",)
 
+    class Media:
+        css = {"all": ("css/admin.css",)}
+
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return visible(super().get_queryset(request), request)
 

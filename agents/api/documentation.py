@@ -69,9 +69,19 @@ class DescribedAPI(NinjaAPI):
         )
         definitions = document["components"]["schemas"]["Problem"].pop("$defs", {})
         document["components"]["schemas"].update(definitions)
+        for shape in document["components"]["schemas"].values():
+            _add_example_ids(shape.get("properties", {}))
         for operation in (each for path in document["paths"].values() for each in path.values()):
             _add_shared_problems(operation)
         return document
+
+
+def _add_example_ids(properties: dict[str, Any]) -> None:
+    """An id in an answer looks like an id: without an example the page would show the word "string"."""
+    for name, field in properties.items():
+        types = {kind.get("type") for kind in field.get("anyOf", [field])}
+        if (name == "id" or name.endswith("_id")) and types <= {"string", "null"} and "default" not in field:
+            field.setdefault("examples", ["17"])
 
 
 def _add_shared_problems(operation: dict[str, Any]) -> None:

@@ -32,6 +32,7 @@ PEOPLE = {
     "invitation_accepted": "accepted an invitation",
     "password_link_made": "made a link to a new password",
     "password_reset": "set a new password",
+    "password_changed": "changed the own password",
     "membership_added": "added a member",
     "membership_changed": "changed a member's role",
     "membership_deleted": "removed a member",

@@ -3,7 +3,7 @@
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
-from django.db.models.functions import Now
+from django.db.models.functions import Coalesce, Now
 
 from .organization import Organization
 from .run import Run
@@ -75,6 +75,13 @@ class Approval(models.Model):
                 fields=("organization", "decided_at"), name="decisions_by_time", condition=Q(decided_at__isnull=False)
             ),
             models.Index(fields=("organization", "-id"), name="approvals_newest"),
+            models.Index(
+                "organization",
+                Coalesce("decided_at", "requested_at"),
+                "id",
+                name="approvals_by_end",
+                condition=~Q(status="pending"),
+            ),
             models.Index(fields=("run", "id"), name="approvals_of_run"),
             models.Index(fields=("expires_at",), name="approvals_expiring", condition=Q(status="pending")),
             models.Index(fields=("start_after",), name="approvals_starting", condition=Q(status="approved")),

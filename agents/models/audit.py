@@ -19,7 +19,9 @@ class AuditHead(models.Model):
 class AuditEntry(models.Model):
     """One link of the chain; its hash covers its fields and the hash before it."""
 
-    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="audit_entries")
+    organization = models.ForeignKey(
+        Organization, on_delete=models.CASCADE, related_name="audit_entries", db_index=False
+    )
     seq = models.PositiveBigIntegerField()
     actor = models.CharField(max_length=200)
     action = models.CharField(max_length=60)
@@ -32,6 +34,11 @@ class AuditEntry(models.Model):
     class Meta:
         ordering = ("-seq",)
         verbose_name_plural = "audit entries"
+        indexes = (
+            models.Index(fields=("organization", "actor", "seq"), name="audit_by_actor"),
+            models.Index(fields=("organization", "action", "seq"), name="audit_by_action"),
+            models.Index(fields=("organization", "at", "seq"), name="audit_by_time"),
+        )
         constraints = (models.UniqueConstraint(fields=("organization", "seq"), name="audit_seq_in_organization"),)
 
     def __str__(self) -> str:

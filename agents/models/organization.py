@@ -78,6 +78,7 @@ class ApiToken(models.Model):
 
     class Meta:
         ordering = ("-id",)
+        verbose_name = "API token"
 
     def __str__(self) -> str:
         return self.name

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, datetime, time
+from typing import Any
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase, QueryDict
@@ -10,6 +12,9 @@ from django.middleware.csrf import get_token
 from django.utils import timezone
 
 from agents.desk.cards import Card, brief_cards, cards_of
+from agents.desk.decided_pages import Wanted, page_of_decided, place_in
+from agents.desk.fates import reported_by
+from agents.desk.run_pages import MOST_LOOKED_THROUGH
 from agents.engine.toolbox import installed_toolbox
 from agents.models import Approval, ApprovalStatus, Employee, Membership
 from agents.refusals import NotFound
@@ -19,7 +24,8 @@ from tools.contract import Level
 from .pages import framed, page
 
 MOST_CARDS = 30
-MOST_DECIDED = 50
+MOST_OFFERED = 1_000
+"""So many waiting cards are asked for their tools, which the filter offers."""
 LEVELS = {level.value: level.value.capitalize() for level in Level}
 OUTCOMES = {
     "approved": (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED),
@@ -52,7 +58,7 @@ def _waiting(request: HttpRequest, member: Membership) -> HttpResponseBase:
         "cards": cards_of(shown[:MOST_CARDS], with_earlier=False),
         "next_query": _next_query(request, shown, MOST_CARDS),
         "employees": Employee.objects.filter(organization_id=member.organization_id),
-        "tools": sorted(waiting.order_by().values_list("tool_call__tool", flat=True).distinct()),
+        "tools": sorted(set(waiting.order_by("pk").values_list("tool_call__tool", flat=True)[:MOST_OFFERED])),
         "levels": LEVELS.items(),
         "is_filtered": any(chosen.get(name) for name in FILTERS_OF_WAITING),
         "chosen": chosen,
@@ -63,16 +69,15 @@ def _waiting(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 def _history(request: HttpRequest, member: Membership) -> HttpResponseBase:
     chosen = request.GET
-    rows = _by_employee_and_tool(_approvals_of(member).exclude(status=ApprovalStatus.PENDING), chosen)
-    rows = _by_outcome(rows, chosen).defer("preview", "params")
-    after = _id_or_none(chosen.get("after", ""))
-    if after is not None:
-        rows = rows.filter(pk__lt=after)
-    shown = list(rows.order_by("-pk")[: MOST_DECIDED + 1])
+    found = page_of_decided(_approvals_of(member).defer("preview", "params"), _wanted(chosen))
+    query = chosen.copy()
+    query["after"] = str(found.after or "")
     people = Membership.objects.filter(organization_id=member.organization_id).select_related("user")
     context = {
-        "decided": brief_cards(shown[:MOST_DECIDED]),
-        "next_query": _next_query(request, shown, MOST_DECIDED),
+        "decided": brief_cards(found.cards),
+        "looked_back_to": found.looked_back_to,
+        "most_looked_through": f"{MOST_LOOKED_THROUGH:,}",
+        "next_query": query.urlencode() if found.after else "",
         "employees": Employee.objects.filter(organization_id=member.organization_id),
         "people": people.order_by("user__username"),
         "tools": sorted({tool.name for tool in installed_toolbox().tools() if tool.has_side_effects}),
@@ -87,8 +92,12 @@ def _history(request: HttpRequest, member: Membership) -> HttpResponseBase:
 def one_card(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
     """One card on its own page, with every affected thing."""
     card = found_card(member, approval_id, all_targets=True)
-    context = {"card": card, "call": card.call, "token": get_token(request), "place": "approvals"}
-    return framed(request, member, "approvals/one.html", context)
+    return framed(request, member, "approvals/one.html", of_one(request, card))
+
+
+def of_one(request: HttpRequest, card: Card) -> dict[str, Any]:
+    """What a card's own page shows."""
+    return {"card": card, "call": card.call, "token": get_token(request), "place": "approvals"}
 
 
 @page("GET")
@@ -109,14 +118,14 @@ def found_card(member: Membership, approval_id: int, *, all_targets: bool = Fals
     row = _approvals_of(member).filter(pk=approval_id).first()
     if row is None:
         raise NotFound(f"There is no card {approval_id}.")
-    return cards_of([row], all_targets=all_targets)[0]
+    card = cards_of([row], all_targets=all_targets)[0]
+    return replace(card, reported=reported_by(row.tool_call_id)) if card.fate else card
 
 
 def _approvals_of(member: Membership) -> QuerySet[Approval]:
     rows = Approval.objects.filter(organization_id=member.organization_id)
-    return rows.select_related("tool_call", "run__employee", "decided_by").defer(
-        "tool_call__result", "tool_call__content"
-    )
+    people = ("run__employee", "run__organization", "run__created_by", "decided_by")
+    return rows.select_related("tool_call", *people).defer("tool_call__result", "tool_call__content")
 
 
 def _by_employee_and_tool(rows: QuerySet[Approval], chosen: QueryDict) -> QuerySet[Approval]:
@@ -126,18 +135,17 @@ def _by_employee_and_tool(rows: QuerySet[Approval], chosen: QueryDict) -> QueryS
     return rows if employee is None else rows.filter(run__employee_id=employee)
 
 
-def _by_outcome(rows: QuerySet[Approval], chosen: QueryDict) -> QuerySet[Approval]:
-    """What became of them, who decided, and when they were asked."""
-    person = _id_or_none(chosen.get("by", ""))
+def _wanted(chosen: QueryDict) -> Wanted:
     first, last = _day_or_none(chosen.get("from", "")), _day_or_none(chosen.get("until", ""))
-    statuses = OUTCOMES.get(str(chosen.get("outcome")))
-    if statuses is not None:
-        rows = rows.filter(status__in=statuses)
-    if person is not None:
-        rows = rows.filter(decided_by_id=person)
-    if first is not None:
-        rows = rows.filter(requested_at__gte=_moment(first, time.min))
-    return rows if last is None else rows.filter(requested_at__lte=_moment(last, time.max))
+    return Wanted(
+        statuses=OUTCOMES.get(str(chosen.get("outcome")), ()),
+        decided_by_id=_id_or_none(chosen.get("by", "")),
+        employee_id=_id_or_none(chosen.get("employee", "")),
+        tool=chosen.get("tool", "").replace("\0", "")[:200],
+        since=_moment(first, time.min) if first else None,
+        until=_moment(last, time.max) if last else None,
+        after=place_in(chosen.get("after", "")),
+    )
 
 
 def _next_query(request: HttpRequest, found: list[Approval], most: int) -> str:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
@@ -15,46 +16,58 @@ from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 from django.utils import timezone
 
 from agents import audit
-from agents.desk.audit_lines import ACTORS, GROUPS, lines_of
+from agents.desk.audit_lines import GROUPS, lines_of
+from agents.desk.audit_pages import Wanted, entries_wanted, page_of_entries
+from agents.desk.run_pages import MOST_LOOKED_THROUGH
 from agents.models import AuditEntry, AuditHead, Membership, Role
-from agents.refusals import Forbidden, Invalid
+from agents.refusals import Conflict, Forbidden, Invalid
 from agents.schemas import row_id
 from tools.records.importing import is_formula
 
 from .pages import framed, page
 
-PAGE_SIZE = 50
 CHUNK = 1_000
+MOST_EXPORTED = 500_000
+"""Entries of one file: no more than even a slow reader has before the server ends the connection."""
+MOST_VERIFIED = 20_000
+"""Entries that one request reads; the page offers to go on."""
 MOST_FAULTS = 20
 COLUMNS = ("seq", "at", "actor", "action", "subject", "payload", "previous_hash", "hash")
-
-Filters = dict[str, Any]
 
 
 @page("GET")
 def all_entries(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Entries, newest first; the cursor `?before=` is the number of the last one shown."""
+    """Entries, newest first; the cursor `?before=` is the number of the last one looked at."""
     return _shown(request, _admin(member), {})
 
 
 @page("POST")
 def verify(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Reads the whole chain and says whether it holds."""
-    faults = audit.verify(_admin(member).organization_id)
-    checked = {"faults": faults[:MOST_FAULTS], "fault_count": len(faults), "at": timezone.now()}
-    return _shown(request, member, {"checked": checked})
+    """Reads the newest part of the chain, or the part before entry `before`, and says whether it holds."""
+    checked = audit.verify_part(_admin(member).organization_id, MOST_VERIFIED, _whole(request.POST.get("before", "")))
+    shown = {"checked": checked, "faults": checked.faults[:MOST_FAULTS], "checked_at": timezone.now()}
+    return _shown(request, member, shown)
 
 
 @page("GET")
 def export(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """All entries that fit, oldest first, as `?format=csv` or `json`: sent while they are read."""
+    """All entries that fit, oldest first, as `?format=csv` or `json`: sent while they are read.
+
+    The name of the file says how many they are, so that one that was cut off is known by it.
+    """
     format_ = request.GET.get("format", "csv")
     if format_ not in _WRITERS:
         raise Invalid("format", f"{format_[:40]!r} is not a format. There are: {', '.join(_WRITERS)}.")
-    rows = _matching(_admin(member), request)
+    organization_id = _admin(member).organization_id
+    newest = AuditHead.objects.filter(organization_id=organization_id).values_list("seq", flat=True).first() or 0
+    rows = entries_wanted(organization_id, replace(_wanted(request), before=newest + 1))
+    count = rows[: MOST_EXPORTED + 1].count()
+    if count > MOST_EXPORTED:
+        most = f"More than {MOST_EXPORTED:,} entries fit, too many for one file."
+        raise Conflict(f"{most} Choose the days with From and To, and export a part at a time.")
     content_type, write = _WRITERS[format_]
     response = StreamingHttpResponse(write(rows), content_type=content_type)
-    name = f"audit-{member.organization.slug}-{timezone.now():%Y-%m-%d}.{format_}"
+    name = f"audit-{member.organization.slug}-{timezone.now():%Y-%m-%d}-{count}-entries.{format_}"
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     response["Cache-Control"] = "no-store"
     return response
@@ -67,39 +80,35 @@ def _admin(member: Membership) -> Membership:
 
 
 def _shown(request: HttpRequest, member: Membership, extra: dict[str, Any]) -> HttpResponseBase:
-    rows = _matching(member, request)
-    cursor = _whole(request.GET.get("before", ""))
-    if cursor is not None:
-        rows = rows.filter(seq__lt=cursor)
-    shown = list(rows.order_by("-seq")[: PAGE_SIZE + 1])
+    found = page_of_entries(member.organization_id, _wanted(request))
     query = request.GET.copy()
     query.pop("before", None)
     filters = query.urlencode()
-    query["before"] = str(shown[PAGE_SIZE - 1].seq) if len(shown) > PAGE_SIZE else ""
+    query["before"] = str(found.next_before or "")
     context = {
-        "lines": lines_of(member.organization_id, shown[:PAGE_SIZE]),
-        "next_query": query.urlencode() if query["before"] else "",
+        "lines": lines_of(member.organization_id, found.entries),
+        "looked_back_to": found.looked_back_to,
+        "most_looked_through": f"{MOST_LOOKED_THROUGH:,}",
+        "next_query": query.urlencode() if found.next_before else "",
         "filters": filters,
         "head": AuditHead.objects.filter(organization_id=member.organization_id).first(),
+        "most_exported": f"{MOST_EXPORTED:,}",
         "groups": [(name, actions.items()) for name, actions in GROUPS],
         "chosen": request.GET,
     }
     return framed(request, member, "audit/list.html", context | extra)
 
 
-def _matching(member: Membership, request: HttpRequest) -> QuerySet[AuditEntry]:
-    rows = AuditEntry.objects.filter(organization_id=member.organization_id)
+def _wanted(request: HttpRequest) -> Wanted:
     actor, action = (request.GET.get(name, "").replace("\0", "").strip()[:200] for name in ("actor", "action"))
-    if actor:
-        rows = rows.filter(actor__in=[actor, *(f"{kind}:{actor}" for kind in ACTORS)])
-    if action:
-        rows = rows.filter(action=action)
-    first, last = _day(request.GET.get("from", "")), _day(request.GET.get("to", ""))
-    if first:
-        rows = rows.filter(at__gte=first)
-    if last:
-        rows = rows.filter(at__lt=last + timedelta(days=1))
-    return rows
+    last = _day(request.GET.get("to", ""))
+    return Wanted(
+        actor=actor,
+        action=action,
+        since=_day(request.GET.get("from", "")),
+        until=last + timedelta(days=1) if last else None,
+        before=_whole(request.GET.get("before", "")),
+    )
 
 
 def _day(text: str) -> datetime | None:
@@ -127,7 +136,7 @@ async def _chunks(rows: QuerySet[AuditEntry]) -> AsyncIterator[list[dict[str, An
 
 
 def _next_rows(rows: QuerySet[AuditEntry], behind: int) -> list[dict[str, Any]]:
-    return list(rows.filter(seq__gt=behind).order_by("seq").values(*COLUMNS)[:CHUNK])
+    return list(rows.filter(seq__gt=behind).values(*COLUMNS)[:CHUNK])
 
 
 async def _as_csv(rows: QuerySet[AuditEntry]) -> AsyncIterator[str]:
@@ -140,7 +149,7 @@ async def _as_csv(rows: QuerySet[AuditEntry]) -> AsyncIterator[str]:
 
 def _cell(name: str, value: Any) -> str:
     """A value as text that no spreadsheet takes for a formula."""
-    text = json.dumps(value, ensure_ascii=False) if name == "payload" else _plain(value)
+    text = json.dumps(value) if name == "payload" else _plain(value)
     return f"'{text}" if is_formula(text) else text
 
 
@@ -149,7 +158,7 @@ async def _as_json(rows: QuerySet[AuditEntry]) -> AsyncIterator[str]:
     async for part in _chunks(rows):
         for row in part:
             row["at"] = _plain(row["at"])
-        yield separator + ",\n".join(json.dumps(row, ensure_ascii=False) for row in part)
+        yield separator + ",\n".join(json.dumps(row) for row in part)
         separator = ",\n"
     yield "[]\n" if separator == "[\n" else "\n]\n"
 

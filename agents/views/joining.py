@@ -78,7 +78,7 @@ def new_password(request: HttpRequest) -> HttpResponseBase:
     hash_ = request.session.get(RESETTING, "")
     try:
         reset = members.open_reset(hash_)
-        context: dict[str, Any] = {"person": reset.membership.user}
+        context: dict[str, Any] = {"person": reset.membership.user, "organization": reset.membership.organization}
         if request.method != "POST":
             return render(request, "users/new_password.html", context)
         members.set_password(hash_, _password(request))
@@ -87,7 +87,8 @@ def new_password(request: HttpRequest) -> HttpResponseBase:
     except Invalid as refusal:
         return render(request, "users/new_password.html", context | {"refusal": refusal}, status=refusal.status)
     logout(request)
-    messages.success(request, "Your new password is set. Log in with it.")
+    name = reset.membership.organization.name
+    messages.success(request, f"Your new password is set. Log in with it. Your API tokens in {name} are revoked.")
     return redirect("login")
 
 

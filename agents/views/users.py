@@ -14,6 +14,7 @@ from agents import invitations, members
 from agents.desk.people import initials
 from agents.models import Membership, Role
 from agents.refusals import Conflict, Invalid
+from tools.contract import fingerprint
 
 from .pages import framed, page
 
@@ -26,15 +27,21 @@ def all_users(request: HttpRequest, member: Membership) -> HttpResponseBase:
     return _shown(request, member)
 
 
-@page("POST")
+@page("GET", "POST")
 def invite(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Makes an invitation and shows its link, this once."""
+    """Makes an invitation and shows its link, this once; an admin is invited after a question."""
+    if request.method != "POST":
+        return redirect("users")
     days = request.POST.get("days", "7")
     offer = invitations.Offer(
         role=request.POST.get("role", ""),
         note=request.POST.get("note", "").strip(),
         days=int(days) if days in map(str, invitations.DAYS) else 0,
     )
+    if offer.role == Role.ADMIN and member.may(Role.ADMIN):
+        sentence = members.of_an_admin("Whoever opens the link first")
+        if not _is_confirmed(request, sentence):
+            return _asked(request, member, sentence, "Invite an admin")
     try:
         made, secret = invitations.invite(member, offer)
     except (Invalid, Conflict) as refusal:
@@ -55,8 +62,12 @@ def revoke_invitation(request: HttpRequest, member: Membership, invitation_id: i
 
 @page("POST")
 def change_role(request: HttpRequest, member: Membership, membership_id: int) -> HttpResponseBase:
-    """Gives a member another role."""
-    changed = members.change_role(member, membership_id, request.POST.get("role", ""))
+    """Gives a member another role; who becomes admin, or is none any more, after a question."""
+    role = request.POST.get("role", "")
+    sentence = members.consequence(member, membership_id, role)
+    if sentence and not _is_confirmed(request, sentence):
+        return _asked(request, member, sentence, "Make an admin" if role == Role.ADMIN else "Take the admin role")
+    changed = members.change_role(member, membership_id, role)
     messages.success(request, f"{changed.user.get_username()} is {changed.as_noun} now.")
     return redirect("users")
 
@@ -77,6 +88,18 @@ def password_link(request: HttpRequest, member: Membership, membership_id: int) 
     made, secret = members.make_reset(member, membership_id)
     link = request.build_absolute_uri(reverse("new-password-link", args=(secret,)))
     return _shown(request, member, link=link, reset=made)
+
+
+def _is_confirmed(request: HttpRequest, sentence: str) -> bool:
+    """Whether the person has agreed to this very sentence."""
+    return request.POST.get("confirmed") == fingerprint(sentence)[:16]
+
+
+def _asked(request: HttpRequest, member: Membership, sentence: str, act: str) -> HttpResponse:
+    """Says what the form that was sent would mean; a button sends it again."""
+    again = [(name, request.POST.get(name)) for name in ("role", "note", "days") if name in request.POST]
+    context = {"sentence": sentence, "act": act, "again": [*again, ("confirmed", fingerprint(sentence)[:16])]}
+    return framed(request, member, "users/confirm.html", context)
 
 
 def _shown(request: HttpRequest, member: Membership, **extra: Any) -> HttpResponse:

@@ -64,7 +64,8 @@ def test_attributes_that_are_no_json_object_make_a_bad_row(cell: str, acme: Orga
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"", "no column 'name'"),
+        (b"", "empty"),
+        (b"name\n", "no rows below"),
         (b"nome,status\nx,active\n", "no column 'name'"),
         (b"name,colour\nx,red\n", "'colour'"),
         (b"name,name\nx,y\n", "twice"),

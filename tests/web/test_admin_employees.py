@@ -48,6 +48,11 @@ def test_tools_are_offered_by_category_with_their_level(world: World, admin: Cli
     assert set(form.initial["allowed_tools"]) == {SEARCH, UPDATE, DELETE}
 
 
+def test_the_mode_says_what_it_does_to_the_ticked_tools(admin: Client) -> None:
+    html = admin.get(address(Employee, "add")).content.decode()
+    assert "Of the tools ticked below, the employee gets those that are made for this mode." in html
+
+
 def test_ticked_tools_become_grants_and_unticked_ones_end(world: World, admin: Client) -> None:
     path = address(world.employee, "change")
     answer = admin.post(path, filled_form(admin, path, allowed_tools=[SEARCH, "data.getStats"]))

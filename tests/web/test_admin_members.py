@@ -72,12 +72,37 @@ def test_who_becomes_admin_may_come_in_and_who_ceases_may_not(world: World, admi
     made_admin = confirmed(admin, path, filled_form(admin, path, role="admin"))
     assert admin.post(path, made_admin).status_code == 302
     assert world.client("approver").get("/admin/agents/employee/").status_code == 200
-    assert admin.post(path, filled_form(admin, path, role="approver")).status_code == 302
+    demoted = confirmed(admin, path, filled_form(admin, path, role="approver"))
+    assert admin.post(path, demoted).status_code == 302
     assert world.client("approver").get("/admin/").status_code == 302
     assert admin.post(path, made_admin).status_code == 302
     assert admin.post(address(member, "delete"), {"post": "yes"}).status_code == 302
     world.users["approver"].refresh_from_db()
     assert not world.users["approver"].is_staff
+
+
+def test_the_last_admin_stays_even_for_a_superuser(world: World) -> None:
+    world.users["root"] = User.objects.create_superuser("root")
+    root, last = world.client("root"), world.member("admin")
+    path = address(last, "change")
+    answer = root.post(path, confirmed(root, path, filled_form(root, path, role="viewer")), follow=True)
+    assert "admin is the last admin" in answer.content.decode()
+    answer = root.post(address(last, "delete"), {"post": "yes"}, follow=True)
+    assert "admin is the last admin" in answer.content.decode()
+    last.refresh_from_db()
+    assert last.role == Role.ADMIN
+    assert not AuditEntry.objects.exists()
+
+
+def test_the_audit_tells_it_as_it_does_for_the_page_of_users(world: World, admin: Client) -> None:
+    member = world.member("viewer")
+    path = address(member, "change")
+    assert admin.post(path, filled_form(admin, path, role="operator")).status_code == 302
+    assert admin.post(address(member, "delete"), {"post": "yes"}).status_code == 302
+    changed, deleted = AuditEntry.objects.order_by("seq")
+    assert (changed.actor, changed.action) == ("user:admin", "membership_changed")
+    assert changed.payload["fields"] == {"role": {"before": "viewer", "after": "operator"}}
+    assert (deleted.action, deleted.payload["fields"]) == ("membership_deleted", {"role": "operator"})
 
 
 def test_nobody_changes_or_removes_the_own_membership(world: World, admin: Client) -> None:

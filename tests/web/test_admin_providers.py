@@ -9,7 +9,7 @@ from django.test import Client
 from agents.models import AuditEntry, ModelProvider, ProviderKind
 from tests.model_server import ModelServer
 from tests.web.admin_rows import address, faults, filled_form, make_admin_world
-from tests.web.world import World
+from tests.web.world import World, nobody
 
 pytestmark = pytest.mark.django_db
 
@@ -106,18 +106,29 @@ class TestTheConnection:
             assert "Real answers." in tried(admin, provider)
         assert "Real does not work" in tried(admin, provider)
 
+    def test_calls_nobody_unless_a_form_of_ours_asks(self, world: World, provider: ModelProvider) -> None:
+        page = f"/admin/agents/modelprovider/{provider.pk}/"
+        admin = nobody(needs_csrf=True)
+        admin.force_login(world.users["admin"])
+        assert f'action="{page}test-connection/"' in admin.get(f"{page}change/").content.decode()
+        with ModelServer() as server:
+            ModelProvider.objects.filter(pk=provider.pk).update(base_url=server.url)
+            assert admin.get(f"{page}test-connection/").status_code == 405
+            assert admin.post(f"{page}test-connection/").status_code == 403
+            assert server.connections == 0
+
     def test_says_what_is_wrong_with_a_script(self, admin: Client, provider: ModelProvider) -> None:
         ModelProvider.objects.filter(pk=provider.pk).update(kind=ProviderKind.SCRIPTED, script="nonsense: [")
         assert "Real does not work" in tried(admin, provider)
 
     def test_is_nobody_elses_business(self, world: World, provider: ModelProvider) -> None:
         address = f"/admin/agents/modelprovider/{provider.pk}/test-connection/"
-        assert world.client("outsider").get(address).status_code in (302, 403, 404)
+        assert world.client("outsider").post(address).status_code in (302, 403, 404)
         assert not AuditEntry.objects.exists()
 
 
 def tried(admin: Client, provider: ModelProvider) -> str:
     """What the admin is told after the test."""
-    answer = admin.get(f"/admin/agents/modelprovider/{provider.pk}/test-connection/", follow=True)
+    answer = admin.post(f"/admin/agents/modelprovider/{provider.pk}/test-connection/", follow=True)
     assert answer.status_code == 200
     return html.unescape(answer.content.decode())

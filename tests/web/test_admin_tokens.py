@@ -38,6 +38,12 @@ def test_a_new_token_is_shown_once_and_opens_the_api(world: World, admin: Client
     assert secret not in str(AuditEntry.objects.get().payload)
 
 
+def test_they_are_called_by_their_name(admin: Client) -> None:
+    html = admin.get("/admin/").content.decode()
+    assert "API tokens" in html
+    assert "Api tokens" not in html
+
+
 def test_nobody_makes_a_token_in_another_persons_name(world: World, admin: Client) -> None:
     for name in ("approver", "outsider"):
         sent = {"membership": world.member(name).pk, "name": "Not mine"}

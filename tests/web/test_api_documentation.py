@@ -89,6 +89,17 @@ def test_ids_are_strings(document: dict[str, Any]) -> None:
     assert document["components"]["schemas"]["NewRun"]["properties"]["employee_id"]["type"] == "string"
 
 
+def test_ids_in_answers_have_an_example_of_an_id(document: dict[str, Any]) -> None:
+    for shape in ("RunShape", "RunSummary", "ToolCallShape", "WholeToolCall", "ApprovalShape", "EmployeeShape"):
+        ids = {
+            name: field
+            for name, field in document["components"]["schemas"][shape]["properties"].items()
+            if name == "id" or name.endswith("_id")
+        }
+        assert ids
+        assert all(field["examples"] == ["17"] for field in ids.values()), shape
+
+
 def test_limits_are_told(document: dict[str, Any]) -> None:
     schemas = document["components"]["schemas"]
     assert schemas["NewRun"]["properties"]["task"]["maxLength"] == 20_000

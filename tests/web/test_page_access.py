@@ -14,7 +14,7 @@ from tools.records.models import Draft
 
 pytestmark = pytest.mark.django_db
 
-OF_MEMBERS = ("employee", "tools", "users", "audit", "audit-export")
+OF_MEMBERS = ("own-password", "employee", "tools", "users", "audit", "audit-export")
 OF_RUNS = ("call", "transcript-markdown", "transcript-json")
 OF_RECORDS = ("records", "record", "records-import", "records-export", "drafts", "draft", "draft-download")
 READ = (
@@ -35,7 +35,7 @@ DECISIONS = ("approve", "deny", "edit", "undo", "resolve")
 ACTS = ("switch-organization", "cancel", "message", "continue", *DECISIONS, *RULES)
 OPEN = ("login", "logout", "join-link", "join", "new-password-link", "new-password")
 LISTS = ("home", "employees", "runs", "approvals", "tools", "users", "audit", "records", "records-import", "drafts")
-WITHOUT_ROW = (*LISTS, "audit-export", "records-export", "audit-verify", "invite")
+WITHOUT_ROW = (*LISTS, "own-password", "audit-export", "records-export", "audit-verify", "invite")
 OF_ROLES = (
     dict.fromkeys(("cancel", "message", "continue"), "operator")
     | dict.fromkeys(DECISIONS, "approver")
@@ -106,7 +106,11 @@ def test_a_lesser_role_may_not(world: World, name: str, needed: str) -> None:
     assert Approval.objects.get().status == ApprovalStatus.PENDING
 
 
-@pytest.mark.parametrize("name", ACTS)
+def test_the_address_of_a_new_invitation_leads_to_the_users(world: World) -> None:
+    assert world.client("admin").get("/users/invite/")["Location"] == "/users/"
+
+
+@pytest.mark.parametrize("name", [name for name in ACTS if name != "invite"])
 def test_nothing_decides_on_get(world: World, name: str) -> None:
     path = address_of(world, name)
     assert world.client("admin").get(path).status_code == 405

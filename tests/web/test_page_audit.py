@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,6 +14,7 @@ from django.db import transaction
 from django.test import Client
 
 from agents import approvals, audit
+from agents.desk import audit_pages
 from agents.models import AuditEntry, AuditHead
 from agents.views import audit as audit_view
 from tests.web.world import World, make_world
@@ -111,6 +113,48 @@ def test_it_is_filtered_by_actor_action_and_dates(world: World) -> None:
         assert [n for n in (3, 2, 1) if f'id="entry-{n}"' in html] == numbers, query
 
 
+def test_days_find_what_was_written_out_of_turn(world: World) -> None:
+    note(world, *(entry(number) for number in range(5)))
+    for number, minutes in enumerate((-70, -1, 1, -2, 70), 1):
+        at = datetime(2026, 3, 2, tzinfo=UTC) + timedelta(minutes=minutes)
+        AuditEntry.objects.filter(seq=number).update(at=at)
+    client = world.client("admin")
+    for query, numbers in {"?from=2026-03-02": [5, 3], "?to=2026-03-01": [4, 2, 1]}.items():
+        for also in ("", "&actor=admin", "&action=employee_changed", "&actor=admin&action=employee_changed"):
+            html = text_of(client, query + also)
+            assert [n for n in range(5, 0, -1) if f'id="entry-{n}"' in html] == numbers, query + also
+        assert len(json.loads(exported(client, f"{query}&format=json"))) == len(numbers)
+
+
+def test_who_and_what_together_look_through_so_many_and_say_so(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    note(world, entry(1), *(entry(number, actor="user:operator") for number in range(2, 6)))
+    monkeypatch.setattr(audit_pages.page_of_entries, "__defaults__", (2,))
+    query, found = "?actor=admin&action=employee_changed", []
+    for _ in range(2):
+        html = text_of(world.client("admin"), query)
+        found += re.findall(r'id="entry-(\d+)"', html)
+        following = re.search(r'href="/audit/([^"]+)" rel="next">Look through older entries', html)
+        assert following is not None
+        assert "No entry fits among the" in html
+        query = following[1].replace("&amp;", "&")
+    assert found == []
+    html = text_of(world.client("admin"), query)
+    assert re.findall(r'id="entry-(\d+)"', html) == ["1"]
+    assert "Look through older" not in html
+
+
+@pytest.mark.parametrize("query", ["?actor=approver", "?action=call_started", "?actor=approver&action=call_started"])
+def test_a_filtered_list_goes_on_behind_its_cursor(world: World, query: str) -> None:
+    started = [entry(number, actor="user:approver", action="call_started") for number in range(60)]
+    note(world, *(each for pair in zip(started, [entry()] * 60, strict=True) for each in pair))
+    client, found = world.client("admin"), []
+    for suffix in ("", "&before=21"):
+        html = text_of(client, query + suffix)
+        found += [int(number) for number in re.findall(r'id="entry-(\d+)"', html)]
+        assert ("before=21" in html) is (suffix == "")
+    assert found == list(range(119, 0, -2))
+
+
 def test_it_goes_on_behind_its_cursor(world: World) -> None:
     note(world, *(entry(number) for number in range(60)))
     client = world.client("admin")
@@ -147,6 +191,34 @@ class TestExport:
         assert json.loads(exported(world.client("admin"), "?format=json")) == []
         assert exported(world.client("admin"), "").startswith("seq,at,actor")
 
+    def test_its_name_says_how_many_entries_it_holds(self, world: World) -> None:
+        note(world, entry(), entry(actor="gadget"))
+        client = world.client("admin")
+        for query, count in {"": 2, "?actor=gadget&format=json": 1, "?actor=nobody": 0}.items():
+            disposition = client.get(f"/audit/export/{query}")["Content-Disposition"]
+            assert re.search(rf"-{count}-entries\.(csv|json)", disposition), disposition
+        assert "its name says how many" in text_of(client)
+
+    def test_more_than_one_file_can_hold_is_refused_before_it_starts(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(audit_view, "MOST_EXPORTED", 2)
+        note(world, entry(), entry())
+        client = world.client("admin")
+        assert exported(client, "").count("employee_changed") == 2
+        note(world, entry(actor="gadget"))
+        refused = client.get("/audit/export/")
+        assert refused.status_code == 409
+        assert "More than 2 entries fit" in refused.content.decode()
+        assert exported(client, "?actor=gadget").count("employee_changed") == 1
+
+    @pytest.mark.parametrize("format_", ["csv", "json"])
+    def test_hidden_characters_are_written_as_what_they_are(self, world: World, format_: str) -> None:
+        note(world, entry(text="a\u202eb"))
+        text = exported(world.client("admin"), f"?format={format_}")
+        assert "\u202e" not in text
+        assert "\\u202e" in text
+
     def test_no_cell_is_a_formula(self, world: World) -> None:
         note(world, entry(actor="=HYPERLINK(1)"))
         (row,) = csv.DictReader(io.StringIO(exported(world.client("admin"), "")))
@@ -173,6 +245,32 @@ class TestVerification:
         html = world.client("admin").post("/audit/verify/").content.decode()
         assert "The chain does not hold" in html
         assert "entry 2 was changed" in html
+
+    def test_a_long_chain_is_read_a_part_at_a_time(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(audit_view, "MOST_VERIFIED", 3)
+        note(world, *(entry(number) for number in range(7)))
+        client, read = world.client("admin"), []
+        sent: dict[str, str] = {}
+        for _ in range(3):
+            html = client.post("/audit/verify/", sent).content.decode()
+            read += re.findall(r"<b>(.*?)</b>", html)
+            sent = dict(re.findall(r'name="(before)" value="(\d+)"', html))
+        assert read == [
+            "The entries 5 to 7 hold.",
+            "The entries 2 to 4 hold.",
+            "The chain holds from its beginning to entry 1.",
+        ]
+        assert sent == {}
+
+    @pytest.mark.parametrize(("broken", "part"), [(7, 0), (5, 0), (4, 1), (2, 1), (1, 2)])
+    @pytest.mark.parametrize("act", ["changed", "removed"])
+    def test_a_fault_is_found_by_a_part_that_sees_it(self, world: World, broken: int, part: int, act: str) -> None:
+        note(world, *(entry(number) for number in range(7)))
+        row = AuditEntry.objects.filter(organization=world.acme, seq=broken)
+        row.update(actor="user:somebody") if act == "changed" else row.delete()
+        parts = [audit.verify_part(world.acme.pk, 3, before).faults for before in (None, 5, 2)]
+        assert [number for number, faults in enumerate(parts) if faults] == [part]
+        assert audit.verify(world.acme.pk)
 
     def test_another_day_is_another_entry(self, world: World) -> None:
         note(world, entry())

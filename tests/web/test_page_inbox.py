@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import unquote_plus
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
 from agents import approvals
+from agents.desk import decided_pages
+from agents.desk.decided_pages import PAGE_SIZE as MOST_DECIDED
 from agents.models import Approval, ApprovalStatus, Employee, Run
-from agents.views.approvals import MOST_CARDS, MOST_DECIDED
+from agents.views.approvals import MOST_CARDS
 from tests.web.world import DELETE, UPDATE, World, make_world
 
 pytestmark = pytest.mark.django_db
@@ -44,6 +47,13 @@ def decided(world: World, **query: Any) -> list[int]:
 
 def deny(world: World, card: Approval, by: str = "approver", reason: str = "No.") -> Approval:
     return approvals.deny(world.member(by), card.pk, approvals.Decision(digest=card.digest, reason=reason))
+
+
+def denied_at(world: World, at: datetime, run: Run | None = None) -> Approval:
+    card = world.card(run)
+    person = world.users["approver"]
+    Approval.objects.filter(pk=card.pk).update(status=ApprovalStatus.DENIED, decided_by=person, decided_at=at)
+    return card
 
 
 def of_somebody_else(world: World) -> Approval:
@@ -127,22 +137,45 @@ class TestHistory:
         assert decided(world, tool=DELETE) == [approved.pk]
         assert decided(world, tool=UPDATE, outcome="denied", by=world.users["approver"].pk) == [denied.pk]
 
-    def test_it_filters_by_the_days_on_which_was_asked(self, world: World) -> None:
+    def test_it_filters_by_the_days_of_the_decision(self, world: World) -> None:
         today = timezone.now()
-        old, new = deny(world, world.card()), deny(world, world.card())
-        Approval.objects.filter(pk=old.pk).update(requested_at=today - timedelta(days=10))
+        old, new = denied_at(world, today - timedelta(days=10)), deny(world, world.card())
         day, before = today.date().isoformat(), (today - timedelta(days=1)).date().isoformat()
         assert decided(world, **{"from": before}) == [new.pk]
         assert decided(world, until=before) == [old.pk]
         assert decided(world, **{"from": before, "until": day}) == [new.pk]
         assert decided(world, **{"from": "yesterday", "until": "9999-12-31"}) == [new.pk, old.pk]
 
+    def test_the_last_decision_stands_first_however_old_its_card(self, world: World) -> None:
+        old, new = world.card(), world.card()
+        deny(world, new)
+        deny(world, old)
+        assert decided(world) == [old.pk, new.pk]
+
     def test_it_goes_on_before_the_last_card_of_a_page(self, world: World) -> None:
-        run = world.run()
-        cards = [deny(world, world.card(run)).pk for _ in range(MOST_DECIDED + 1)]
+        run, now = world.run(), timezone.now()
+        cards = [denied_at(world, now, run).pk for _ in range(MOST_DECIDED + 3)]
         html = page(world.client("viewer"), **HISTORY)
-        assert re.findall(r'href="\?history=1&amp;after=(\d+)" rel="next"', html) == [str(cards[1])]
-        assert decided(world, after=cards[1]) == [cards[0]]
+        (after,) = re.findall(r'href="\?history=1&amp;after=([^"]+)" rel="next"', html)
+        denied_at(world, now + timedelta(seconds=1), run)
+        assert decided(world, after=unquote_plus(after)) == [cards[2], cards[1], cards[0]]
+        assert len(decided(world, after="nonsense")) == MOST_DECIDED
+
+    def test_it_looks_through_so_many_and_says_how_far_it_came(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        by_admin = deny(world, world.card(), "admin")
+        for _ in range(4):
+            deny(world, world.card())
+        monkeypatch.setattr(decided_pages.page_of_decided, "__defaults__", (2,))
+        query, found = {**HISTORY, "by": world.users["admin"].pk, "tool": UPDATE}, []
+        for _ in range(3):
+            html = page(world.client("viewer"), **query)
+            found += re.findall(r'</span> <a href="/approvals/(\d+)/">', html)
+            for after in re.findall(r'after=([^"&]+)" rel="next"', html):
+                assert "No card fits among the" in html
+                query["after"] = unquote_plus(after)
+        assert found == [str(by_admin.pk)]
 
     def test_its_queries_do_not_grow_with_the_cards(self, world: World, django_assert_max_num_queries: Any) -> None:
         for _ in range(8):

@@ -54,6 +54,26 @@ def upload(client: Client, text: str | bytes) -> Any:
 # Import
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "The file is empty."),
+        ("\ufeff \n\n", "The file is empty."),
+        ("name,status", "there are no rows below them"),
+        ("name,status\n,\n \n", "there are no rows below them"),
+    ],
+)
+def test_a_file_without_rows_is_refused_in_words(world: World, text: str, why: str) -> None:
+    before = Record.objects.count()
+    answer = upload(world.client("admin"), text)
+    assert answer.status_code == 422
+    html = answer.content.decode()
+    assert why in html
+    assert "Nothing was imported." in html
+    assert Record.objects.count() == before
+    assert not AuditEntry.objects.exists()
+
+
 def test_an_admin_imports_a_file_and_is_told_of_bad_rows_by_line(world: World) -> None:
     text = "name,status,score\nGood One,active,5\nBad One,dead,5\nWorse <b>,active,500\nGood Two,,\n"
     answer = upload(world.client("admin"), text)
@@ -83,9 +103,7 @@ def test_only_an_admin_may_import(world: World, username: str) -> None:
     assert not Record.objects.filter(name="Mine").exists()
 
 
-@pytest.mark.parametrize(
-    ("content", "why"), [(b"", "no column"), (b"nome\nx\n", "no column"), (b"name\n\xff\xfe\n", "not UTF-8")]
-)
+@pytest.mark.parametrize(("content", "why"), [(b"nome\nx\n", "no column"), (b"name\n\xff\xfe\n", "not UTF-8")])
 def test_a_file_that_is_not_understood_imports_nothing(world: World, content: bytes, why: str) -> None:
     before = Record.objects.count()
     answer = upload(world.client("admin"), content)

@@ -13,13 +13,14 @@ from django.test import Client
 
 from agents import invitations, members
 from agents.membership import hash_of, issue_token, member_with_token
-from agents.models import AuditEntry, Invitation, Membership, PasswordReset, Role
-from agents.refusals import Conflict, Forbidden, NotFound
+from agents.models import AuditEntry, Invitation, Membership, Role
+from agents.refusals import Conflict, Forbidden
 from tests.web.world import World, make_world, nobody
 
 pytestmark = pytest.mark.django_db
 
 PASSWORD = "correct-horse-battery"
+FIELD = re.compile(r'<input type="hidden" name="(role|note|days|confirmed)" value="([^"]*)">')
 LINK = re.compile(r'id="the-link" value="http://testserver([^"]+)"')
 
 
@@ -36,9 +37,16 @@ def text_of(client: Client, path: str = "/users/") -> str:
 
 def invited(world: World, role: str = "operator", **more: str) -> str:
     """The link of a new invitation, as the page shows it once."""
-    answer = world.client("admin").post("/users/invite/", {"role": role, "days": "7", "note": "Ada", **more})
+    answer = posted(world.client("admin"), "/users/invite/", {"role": role, "days": "7", "note": "Ada", **more})
     assert answer.status_code == 200, answer.content
     return found_link(answer)
+
+
+def posted(client: Client, path: str, sent: dict[str, str]) -> Any:
+    """The answer to the form, once what it may ask is confirmed."""
+    answer = client.post(path, sent)
+    asked = dict(FIELD.findall(answer.content.decode()))
+    return client.post(path, asked) if "confirmed" in asked else answer
 
 
 def found_link(answer: Any) -> str:
@@ -240,12 +248,36 @@ class TestInvitations:
 class TestRoles:
     def test_a_role_changes_at_once(self, world: World) -> None:
         path = f"/users/{world.member('viewer').pk}/role/"
-        assert world.client("admin").post(path, {"role": "admin"}).status_code == 302
+        assert posted(world.client("admin"), path, {"role": "admin"}).status_code == 302
         assert world.member("viewer").role == Role.ADMIN
         assert User.objects.get(username="viewer").is_staff
-        assert world.client("admin").post(path, {"role": "operator"}).status_code == 302
+        assert posted(world.client("admin"), path, {"role": "operator"}).status_code == 302
         assert not User.objects.get(username="viewer").is_staff
         assert world.client("admin").post(path, {"role": "owner"}).status_code == 422
+
+    def test_who_becomes_admin_and_who_is_none_any_more_is_asked_for_first(self, world: World) -> None:
+        client, path = world.client("admin"), f"/users/{world.member('viewer').pk}/role/"
+        for role, told in (("admin", "viewer may change everything here"), ("viewer", "viewer may not configure")):
+            before = AuditEntry.objects.count()
+            asked = client.post(path, {"role": role})
+            assert asked.status_code == 200
+            assert told in asked.content.decode()
+            assert client.post(path, {"role": role, "confirmed": "yes"}).status_code == 200
+            assert world.member("viewer").role != role
+            assert AuditEntry.objects.count() == before
+            assert posted(client, path, {"role": role}).status_code == 302
+            assert world.member("viewer").role == role
+
+    def test_inviting_an_admin_is_asked_for_first(self, world: World) -> None:
+        sent = {"role": "admin", "days": "1", "note": "Ada & <b>"}
+        asked = world.client("admin").post("/users/invite/", sent)
+        assert "Whoever opens the link first may change everything" in asked.content.decode()
+        assert not Invitation.objects.exists()
+        link = found_link(posted(world.client("admin"), "/users/invite/", sent | {"note": "Ada"}))
+        assert nobody().get(link).status_code == 302
+        made = Invitation.objects.get()
+        assert (made.role, made.note) == ("admin", "Ada")
+        assert world.client("viewer").post("/users/invite/", sent).status_code == 403
 
     def test_who_is_removed_has_no_way_in_and_the_account_stays(self, world: World) -> None:
         _, secret = issue_token(world.member("operator"), "Key")
@@ -258,7 +290,7 @@ class TestRoles:
         own, client = world.member("admin"), world.client("admin")
         User.objects.filter(username="approver").update(is_active=False)
         Membership.objects.filter(user__username="approver").update(role=Role.ADMIN)
-        assert client.post(f"/users/{own.pk}/role/", {"role": "viewer"}).status_code == 409
+        assert posted(client, f"/users/{own.pk}/role/", {"role": "viewer"}).status_code == 409
         assert client.post(f"/users/{own.pk}/remove/").status_code == 409
         assert world.member("admin").role == Role.ADMIN
 
@@ -281,63 +313,6 @@ class TestRoles:
         for act in ("role", "remove", "password"):
             assert world.client("admin").post(f"/users/{theirs}/{act}/", {"role": "viewer"}).status_code == 404
         assert world.member("outsider").role == Role.ADMIN
-
-
-class TestPasswords:
-    def test_a_member_chooses_a_new_password_and_old_sessions_end(self, world: World) -> None:
-        elsewhere = world.client("viewer")
-        client = opened(found_link(reset_link(world, "viewer")))
-        weak = client.post("/new-password/", {"password": "short", "again": "short"})
-        assert weak.status_code == 422
-        answer = client.post("/new-password/", {"password": PASSWORD, "again": PASSWORD})
-        assert (answer.status_code, answer["Location"]) == (302, "/login/")
-        assert User.objects.get(username="viewer").check_password(PASSWORD)
-        assert elsewhere.get("/").status_code == 302
-        assert client.get("/new-password/").status_code == 404
-
-    def test_a_newer_link_ends_the_one_before_and_each_works_once(self, world: World) -> None:
-        first, second = (found_link(reset_link(world, "viewer")) for _ in range(2))
-        assert nobody().get(first).status_code == 404
-        client, other = opened(second), opened(second)
-        sent = {"password": PASSWORD, "again": PASSWORD}
-        assert [browser.post("/new-password/", sent).status_code for browser in (client, other)] == [302, 404]
-
-    @pytest.mark.parametrize("end", ["expired", "removed", "joined elsewhere", "maker demoted"])
-    def test_it_ends(self, world: World, end: str) -> None:
-        link = found_link(reset_link(world, "viewer"))
-        client = opened(link)
-        if end == "expired":
-            PasswordReset.objects.update(expires_at=Now() - timedelta(seconds=1))
-        elif end == "removed":
-            world.member("viewer").delete()
-        elif end == "joined elsewhere":
-            Membership.objects.create(organization=world.globex, user=world.users["viewer"])
-        else:
-            Membership.objects.filter(user=world.users["admin"]).update(role=Role.APPROVER)
-        assert nobody().get(link).status_code == 404
-        assert client.post("/new-password/", {"password": PASSWORD, "again": PASSWORD}).status_code == 404
-        assert not User.objects.get(username="viewer").check_password(PASSWORD)
-
-    def test_nobody_takes_over_what_an_account_may_do_elsewhere(self, world: World) -> None:
-        Membership.objects.create(organization=world.acme, user=world.users["outsider"])
-        root = User.objects.create_superuser("root")
-        theirs, roots = (
-            Membership.objects.get(organization=world.acme, user=world.users["outsider"]),
-            Membership.objects.create(organization=world.acme, user=root),
-        )
-        for member in (theirs, roots, world.member("admin")):
-            with pytest.raises(Forbidden):
-                members.make_reset(world.member("admin"), member.pk)
-        Membership.objects.filter(pk=roots.pk).update(role=Role.ADMIN)
-        world.users["root"] = root
-        _, secret = members.make_reset(world.member("root"), theirs.pk)
-        assert members.open_reset(hash_of(secret)).membership == theirs
-
-    def test_what_is_no_link_is_not_there(self) -> None:
-        for path in ("/join/x/", "/new-password/x/", "/new-password/", f"/join/{'y' * 5000}/"):
-            assert nobody().get(path).status_code == 404
-        with pytest.raises(NotFound):
-            members.open_reset("")
 
 
 def test_every_change_stands_in_the_audit_and_no_secret_does(world: World) -> None:

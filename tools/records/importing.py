@@ -58,7 +58,7 @@ def read_csv(file: BinaryIO) -> CheckedRows:
     attributes (JSON). Separated by commas or semicolons, in UTF-8.
 
     Raises:
-        ImportRefusedError: not UTF-8, too large, or a header that is not understood.
+        ImportRefusedError: not UTF-8, too large, without rows, or a header that is not understood.
     """
     good: list[Row] = []
     bad: list[BadRow] = []
@@ -148,6 +148,8 @@ def _text_of(file: BinaryIO) -> str:
 
 def _rows(text: str) -> list[tuple[int, dict[str, str] | str]]:
     """Each row with its first line's number: a dict by column, or what is wrong with it."""
+    if not text.strip():
+        raise ImportRefusedError("The file is empty.")
     first = text.split("\n", 1)[0]
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=";" if first.count(";") > first.count(",") else ",")
     header = _header(next(reader, []))
@@ -157,7 +159,7 @@ def _rows(text: str) -> list[tuple[int, dict[str, str] | str]]:
         try:
             cells = next(reader)
         except StopIteration:
-            return rows
+            break
         except csv.Error as error:
             rows.append((line, f"not readable as CSV: {error}"))
         else:
@@ -166,6 +168,9 @@ def _rows(text: str) -> list[tuple[int, dict[str, str] | str]]:
         if len(rows) > MOST_ROWS:
             raise ImportRefusedError(f"The file has more than {MOST_ROWS:,} rows; split it.")
         line = reader.line_num + 1
+    if not rows:
+        raise ImportRefusedError("The file names its columns, but there are no rows below them.")
+    return rows
 
 
 def _header(cells: list[str]) -> list[str]:

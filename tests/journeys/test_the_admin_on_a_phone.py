@@ -1,0 +1,38 @@
+"""The admin on a small screen: no form is wider than it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import expect
+
+from agents.members import let_into_admin
+from agents.models import Employee, ModelProvider
+from tests.journeys.office import Office
+from tests.journeys.visitor import Visitor
+
+pytestmark = pytest.mark.once
+
+TOO_WIDE = """() => [...document.querySelectorAll("#content-main *")]
+  .filter((each) => each.getBoundingClientRect().right > innerWidth && each.checkVisibility())
+  .map((each) => `${each.tagName}.${each.className} ${Math.round(each.getBoundingClientRect().right)}`)"""
+
+
+def test_no_form_is_wider_than_the_screen(office: Office, visit: Callable[..., Visitor]) -> None:
+    employee, provider = Employee.objects.first(), ModelProvider.objects.first()
+    assert employee is not None
+    assert provider is not None
+    let_into_admin(office.workshop.admin.user)
+    visitor = visit("admin")
+    visitor.page.set_viewport_size({"width": 360, "height": 740})
+    for path in (
+        f"employee/{employee.pk}/change/",
+        "employee/add/",
+        f"modelprovider/{provider.pk}/change/",
+        "membership/add/",
+    ):
+        visitor.page.goto(f"/admin/agents/{path}")
+        expect(visitor.page.get_by_role("button", name="Save", exact=True)).to_be_visible()
+        assert visitor.page.evaluate(TOO_WIDE) == [], path
+        assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 360, path
