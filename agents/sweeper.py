@@ -94,7 +94,7 @@ def _recover(run_id: int) -> bool:
         if run.crash_count >= CRASHES:
             turns.end(record, Ending(ExitReason.CRASH_LOOP))
         else:
-            turns.requeue(record)
+            turns.take_over(record)
         return True
 
 

@@ -19,6 +19,7 @@ from tools.contract import Level, Tool
 
 from .differences import Change, differences
 from .edit_form import fields_of
+from .fates import Fate, fate_of
 from .fields import Field, Typed
 from .safe_text import own_words
 
@@ -39,7 +40,13 @@ ICONS = {
     Level.WRITE.value: "pencil-line",
     Level.DESTRUCTIVE.value: "triangle-alert",
 }
-VERDICT_ICONS = {"Approved": "circle-check", "Denied": "circle-x", "Expired": "hourglass", "Replaced": "rotate-ccw"}
+VERDICT_ICONS = {
+    "Approved": "circle-check",
+    "Settled": "circle-check",
+    "Denied": "circle-x",
+    "Expired": "hourglass",
+    "Replaced": "rotate-ccw",
+}
 LONGEST_OBJECT = 40
 NOUNS = {"data": ("record", "records")}
 DENY_REASONS = (
@@ -70,6 +77,7 @@ class Card:
         successor: the newest card of the same call, if this one was replaced.
         all_targets: every affected thing, not only the first 250.
         typed: what a person typed into the edit form, and what is wrong with it.
+        reported: what the call has reported, where that is not told beside the card.
     """
 
     approval: Approval
@@ -82,6 +90,7 @@ class Card:
     successor: Approval | None = None
     all_targets: bool = False
     typed: Typed = field(default_factory=Typed)
+    reported: str = ""
     now: datetime = field(default_factory=timezone.now)
 
     @property
@@ -96,6 +105,8 @@ class Card:
     @property
     def verdict(self) -> str:
         """What a person decided, or what became of the card without a decision."""
+        if self.approval.kind == ApprovalKind.UNKNOWN and self.approval.status == ApprovalStatus.CANCELLED:
+            return "Settled"
         decided = (ApprovalStatus.CONSUMED, ApprovalStatus.APPROVED)
         return (
             "Approved" if self.was_withdrawn or self.approval.status in decided else self.approval.get_status_display()
@@ -110,6 +121,17 @@ class Card:
         """It was approved, but something came between before its call started."""
         ended = (ApprovalStatus.SUPERSEDED, ApprovalStatus.CANCELLED)
         return self.approval.start_after is not None and self.approval.status in ended
+
+    @property
+    def not_by(self) -> str:
+        """Who may not decide it because they started the run: the name, if the organisation demands four eyes."""
+        starter = self.run.created_by
+        return starter.get_username() if self.run.organization.four_eyes and starter is not None else ""
+
+    @property
+    def fate(self) -> Fate | None:
+        """What became of the call, unless this card did not let it start."""
+        return fate_of(self.approval, self.call.status, self.reported, is_graced=self.undo_left_s > 0)
 
     @property
     def is_destructive(self) -> bool:

@@ -59,6 +59,9 @@ def _leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
 def _of_effect(old: Approval, new: Approval) -> Iterator[Change]:
     if old.level != new.level:
         yield Change("level", old.level, new.level)
+    if _is_blind(old) or _is_blind(new):
+        yield from _of_blindness(old, new)
+        return
     before, after = _targets(old), _targets(new)
     gone = [target["label"] for key, target in before.items() if key not in after]
     added = [target["label"] for key, target in after.items() if key not in before]
@@ -70,10 +73,20 @@ def _of_effect(old: Approval, new: Approval) -> Iterator[Change]:
         earlier = before.get(key)
         if earlier is not None and earlier != target:
             yield from _of_target("" if len(after) == 1 else f"{target['label']}: ", earlier, target)
-    for name in ("reversible", "problem"):
-        was, is_now = _preview(old).get(name), _preview(new).get(name)
-        if was != is_now:
-            yield Change(name, was, is_now)
+    was, is_now = _preview(old).get("reversible"), _preview(new).get("reversible")
+    if was != is_now:
+        yield Change("reversible", was, is_now)
+
+
+def _of_blindness(old: Approval, new: Approval) -> Iterator[Change]:
+    """One of the two effects could not be previewed: there is nothing to compare it with."""
+    was, is_now = _preview(old).get("problem"), _preview(new).get("problem")
+    if not _is_blind(old):
+        yield Change("effect", "as the earlier card showed it", "cannot be previewed any more")
+    elif not _is_blind(new):
+        yield Change("effect", "could not be previewed", "as this card shows it")
+    elif was != is_now:
+        yield Change("problem", was, is_now)
 
 
 def _of_target(label: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[Change]:
@@ -104,6 +117,10 @@ def _named(labels: list[str]) -> str:
 
 def _preview(approval: Approval) -> dict[str, Any]:
     return approval.preview if isinstance(approval.preview, dict) else {}
+
+
+def _is_blind(approval: Approval) -> bool:
+    return bool(_preview(approval).get("problem"))
 
 
 def _targets(approval: Approval) -> dict[str, dict[str, Any]]:

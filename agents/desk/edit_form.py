@@ -14,14 +14,13 @@ LONG_TEXT = 80
 DEEPEST = 4
 SIMPLE = {"string": "text", "integer": "whole", "number": "number"}
 COMPLAINT = re.compile(
-    r"The '[^']*' parameter is (?:(?P<missing>required)\.|wrong: (?P<what>.*) \(given: .*\)\.)", re.DOTALL
+    r"The '(?P<name>[^']*)' parameter is (?:(?P<missing>required)\.|wrong: (?P<what>.*) \(given: .*\)\.)", re.DOTALL
 )
 PLAINER = (
-    ("Value error, ", ""),
-    ("Input should be", "it has to be"),
-    ("String should have", "it has to have"),
-    ("List should have", "it has to have"),
-    ("String should match pattern", "it does not look like what is expected; the pattern is"),
+    (re.compile("^(?:Value error|Assertion failed), "), ""),
+    (re.compile("Input should be"), "it has to be"),
+    (re.compile("(?:String|List) should have"), "it has to have"),
+    (re.compile("String should match pattern .*", re.DOTALL), "it does not have the form that is expected"),
 )
 
 
@@ -48,17 +47,16 @@ def blamed(fields: Iterable[Field], key: str) -> str:
     return ""
 
 
-def plainly(complaint: str) -> str:
-    """What is wrong with a param, for people beside whose input it stands."""
+def plainly(complaint: str, *, is_named: bool = False) -> str:
+    """What is wrong with a param, for people beside whose input it stands, or with its name."""
     found = COMPLAINT.fullmatch(complaint)
     if found is None:
         return complaint
-    if found["missing"]:
-        return "This is needed."
-    words = found["what"]
+    words = "this is needed" if found["missing"] else found["what"]
     for technical, plain in PLAINER:
-        words = words.replace(technical, plain)
-    return f"{words[:1].upper()}{words[1:].rstrip('.')}."
+        words = technical.sub(plain, words)
+    said = f"{words[:1].upper()}{words[1:].rstrip('.')}."
+    return f"{found['name']}: {said}" if is_named else said
 
 
 def _fields(slot: _Slot, definitions: Mapping[str, Any], typed: Typed) -> list[Field]:

@@ -15,7 +15,19 @@ from typing import Any
 
 from django.template.loader import get_template
 
-from agents.models import Approval, CallStatus, Event, EventType, ExitReason, Pass, Run, ToolCall
+from agents.models import (
+    Approval,
+    ApprovalStatus,
+    CallStatus,
+    Event,
+    EventType,
+    ExitReason,
+    Membership,
+    Pass,
+    Run,
+    ToolCall,
+)
+from agents.providers.scripted import UNKNOWN_TASK
 from agents.statements import Prepared
 from tools.contract import Level
 
@@ -46,6 +58,8 @@ CALL_FIELDS = (
     "run_id", "tool", "version", "level", "status", "params", "model_params", "why", "pass_number", "index",
     "duration_ms", "duplicate_of_id", "idempotency_key", "started_at", "definition_hash",
 )  # fmt: skip
+# What lines and cards show of a run beside its own row.
+RUN_PARTS = ("employee", "organization", "created_by")
 CATEGORY_ICONS = {
     "data": "database",
     "analysis": "chart-column",
@@ -82,10 +96,12 @@ class Page:
 
     Attributes:
         token: its CSRF token, so that cards work as plain forms.
+        member: who looks at it.
         top: the number of the run's end that stands above the panel, so that its line only points there.
     """
 
     token: str = ""
+    member: Membership | None = None
     top: int = 0
 
 
@@ -128,7 +144,7 @@ class _Facts:
 
     @cached_property
     def run(self) -> Run:
-        return self.given_run or Run.objects.select_related("employee").get(pk=self.run_id)
+        return self.given_run or Run.objects.select_related(*RUN_PARTS).get(pk=self.run_id)
 
     @cached_property
     def figures(self) -> dict[int, str]:
@@ -187,6 +203,8 @@ class _Facts:
 def slot_of(event: Event) -> str:
     """Which earlier line this event's line takes the place of: `call-7`, `text-2`, or none."""
     payload = event.payload
+    if is_replacement(event):
+        return ""
     if event.type in OF_CALLS and payload.get("call_id"):
         return f"call-{payload['call_id']}"
     if event.type in (EventType.QUESTION_ASKED, EventType.QUESTION_ANSWERED):
@@ -198,11 +216,17 @@ def slot_of(event: Event) -> str:
     return ""
 
 
+def is_replacement(event: Event) -> bool:
+    """Whether a card was replaced by the next one of its call: that stays to be read, as a line of its own."""
+    is_superseded = event.payload.get("status") == ApprovalStatus.SUPERSEDED
+    return event.type == EventType.APPROVAL_DECIDED and is_superseded and bool(event.payload.get("next_approval_id"))
+
+
 def lines_of(run_id: int, events: Iterable[Event], run: Run | None = None, page: Page = SHARED) -> list[Line]:
     """A line for each event, rendered from the rows as they are now.
 
     Args:
-        run: the run's row with its employee, if it is at hand.
+        run: the run's row with its parts, if it is at hand.
     """
     wanted = list(events)
     call_ids = {int(one.payload["call_id"]) for one in wanted if one.type in OF_CALLS}
@@ -234,8 +258,9 @@ def folded(events: Iterable[Event]) -> list[Event]:
 
 def _line(event: Event, facts: _Facts) -> Line:
     line = Line(event.seq, event.type, event.payload, event.created_at, slot_of(event))
-    context = {"line": line, "payload": event.payload, "token": facts.page.token} | _about(event, facts)
-    html = get_template(f"activity/{event.type}.html").render(context)
+    shared = {"line": line, "payload": event.payload, "token": facts.page.token, "member": facts.page.member}
+    template = "approval_replaced" if is_replacement(event) else event.type
+    html = get_template(f"activity/{template}.html").render(shared | _about(event, facts))
     return replace(line, html=html.strip())
 
 
@@ -248,10 +273,18 @@ def _about(event: Event, facts: _Facts) -> dict[str, Any]:
     if event.type == EventType.PASS_STARTED:
         number = payload["pass_number"]
         return {"figures": facts.figures.get(number), "strip": facts.strips.get(number)}
+    if event.type == EventType.PROVIDER_DELAYED:
+        return {"retry_at": datetime.fromisoformat(payload["retry_at"])}
     if event.type == EventType.RUN_FINISHED:
-        went_wrong = payload["exit_reason"] != ExitReason.FINAL_ANSWER
-        return {"run": facts.run if went_wrong else None, "is_on_top": event.seq == facts.page.top}
+        is_plain = payload["exit_reason"] == ExitReason.FINAL_ANSWER and not is_unplayed(event)
+        is_on_top = event.seq == facts.page.top
+        return {"run": None if is_plain else facts.run, "is_on_top": is_on_top, "is_unplayed": is_unplayed(event)}
     return {}
+
+
+def is_unplayed(end: Event) -> bool:
+    """Whether a scripted employee ended with saying that none of its scripts fits the task."""
+    return str(end.payload.get("answer", "")).startswith(UNKNOWN_TASK)
 
 
 def _about_call(event: Event, facts: _Facts) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from agents.engine import lease
 from agents.engine.cards import withdraw
 from agents.engine.outcomes import end_unexecuted, lose_outcome, publish_rejection, publish_result
 from agents.engine.timing import ATTEMPTS, CRASHES, DENIED_PASSES
+from agents.engine.toolbox import installed_toolbox
 from agents.events import Recording
 from agents.models import (
     NOT_STARTED,
@@ -188,6 +189,29 @@ def requeue(record: Recording) -> None:
     run.hinted_at = None
 
 
+def take_over(record: Recording) -> None:
+    """The worker of this run is lost: put it into the queue for another one, and say what that one will find."""
+    left = ToolCall.objects.filter(run_id=record.run.pk, status=CallStatus.EXECUTING).order_by("pk")
+    again, unknown = [], []
+    for call in left:
+        if _may_have_happened(call):
+            unknown.append(_title_of(call))
+        elif call.attempts < ATTEMPTS:
+            again.append(_title_of(call))
+    told = ["The worker was lost; another one goes on."]
+    if again:
+        told.append(f"Started again: {', '.join(again)}.")
+    if unknown:
+        told.append(f"Perhaps done, perhaps not, and never repeated by itself: {', '.join(unknown)}.")
+    requeue(record)
+    record.publish(EventType.RUN_RESUMED, by=MACHINE, reason=" ".join(told))
+
+
+def _title_of(call: ToolCall) -> str:
+    tool = installed_toolbox().get_tool(call.tool)
+    return tool.title if tool else call.tool
+
+
 @dataclass(frozen=True)
 class Ending:
     """How a run ends; without an answer, the server makes one from what was done."""
@@ -258,7 +282,7 @@ def _cancel_open(record: Recording, reason: ExitReason) -> None:
 
 def lose_worker(record: Recording, call: ToolCall, may_repeat: bool) -> None:
     """Settle a call that was executing when its worker was lost: reads run again, writes are unknown."""
-    if Level(call.level).has_side_effects or Approval.objects.filter(tool_call=call).exists():
+    if _may_have_happened(call):
         lose_outcome(record, call, "The worker was lost while this was executing.")
         return
     same = ToolCall.objects.filter(pk=call.pk, status=CallStatus.EXECUTING)
@@ -268,6 +292,11 @@ def lose_worker(record: Recording, call: ToolCall, may_repeat: bool) -> None:
     error = ToolError(ErrorCode.WORKER_LOST, "The worker was lost while this was executing.")
     if end_unexecuted(record, call, CallStatus.FAILED, error):
         publish_result(record, call, ToolResult.failed(error), 0)
+
+
+def _may_have_happened(call: ToolCall) -> bool:
+    """Whether the effect of a call that was executing when its worker was lost may be there: it cannot be repeated."""
+    return Level(call.level).has_side_effects or Approval.objects.filter(tool_call=call).exists()
 
 
 def answer_from_summaries(run: Run, reason: ExitReason) -> str:

@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 
 from agents.desk import safe_text
 from agents.desk.cards import Card, TargetView
+from agents.desk.edit_form import plainly
 from agents.desk.markdown import render_markdown
 
 register = template.Library()
@@ -85,12 +86,39 @@ def duration(milliseconds: int | None) -> str:
 
 @register.filter
 def moment(at: datetime | None) -> SafeString | str:
-    """A time in UTC that the page's script turns into the reader's own."""
+    """A time in UTC, to the minute, that the page's script turns into the reader's own; its title is exact."""
     if at is None:
         return ""
     at = timezone.localtime(at, timezone.get_default_timezone())
-    text = at.strftime("%-d %b %Y, %H:%M:%S UTC")
-    return format_html('<time datetime="{}" title="{}">{}</time>', at.isoformat(), text, text)
+    text = at.strftime("%-d %b %Y, %H:%M UTC")
+    return format_html('<time datetime="{}" title="{}">{}</time>', at.isoformat(), exactly(at), text)
+
+
+@register.filter
+def exactly(at: datetime) -> str:
+    """A time in UTC, to the second."""
+    return timezone.localtime(at, timezone.get_default_timezone()).strftime("%-d %b %Y, %H:%M:%S UTC")
+
+
+@register.filter
+def until(at: datetime | None) -> str:
+    """`in 12 s`, or `now` once it is past."""
+    if at is None:
+        return ""
+    left = round((at - timezone.now()).total_seconds())
+    return f"in {left} s" if left > 0 else "now"
+
+
+@register.filter
+def as_sentence(text: str) -> str:
+    """With a capital letter and a full stop."""
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?')) else '.'}"
+
+
+@register.filter
+def plain_words(complaint: str) -> str:
+    """What is wrong with a param, without the words that are for programs."""
+    return plainly(complaint, is_named=True)
 
 
 @register.filter

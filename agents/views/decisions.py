@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.middleware.csrf import get_token
 from django.urls import reverse
 
 from agents import approvals, resolutions
@@ -17,7 +16,7 @@ from agents.desk.typed import Unreadable, read_typed
 from agents.models import Membership, Role
 from agents.refusals import Conflict, Expired, Forbidden, Invalid, Stale
 
-from .approvals import found_card
+from .approvals import found_card, of_one
 from .pages import back_to_card, framed, page
 
 
@@ -80,7 +79,10 @@ def edit(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
 def undo(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
     """Takes an approval back while its call has not started; the card waits again."""
     card = found_card(member, approval_id)
-    fresh = approvals.undo(member, approval_id)
+    try:
+        fresh = approvals.undo(member, approval_id)
+    except Conflict as refusal:
+        return _not_decided(request, member, card, refusal)
     messages.info(request, "Undone. The card waits again.")
     return back_to_card(request, fresh.pk, reverse("run", args=(card.run.pk,)))
 
@@ -89,7 +91,10 @@ def undo(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
 def resolve(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
     """Says whether a call with an unknown outcome happened."""
     card = found_card(member, approval_id)
-    resolutions.resolve(member, card.call.pk, _text(request, "outcome"), _text(request, "reason"))
+    try:
+        resolutions.resolve(member, card.call.pk, _text(request, "outcome"), _text(request, "reason"))
+    except (Conflict, Invalid) as refusal:
+        return _not_decided(request, member, card, refusal)
     messages.success(request, "Settled.")
     return _back(request, card)
 
@@ -108,14 +113,7 @@ def _not_decided(
     """Why not, with the card as it is now."""
     now = found_card(member, card.approval.pk)
     newest = found_card(member, now.successor.pk) if now.successor is not None else now
-    context = {
-        "refusal": refusal,
-        "card": newest,
-        "call": newest.call,
-        "token": get_token(request),
-        "place": "approvals",
-    }
-    page = framed(request, member, "approvals/one.html", context)
+    page = framed(request, member, "approvals/one.html", of_one(request, newest) | {"refusal": refusal})
     page.status_code = refusal.status
     return page
 
@@ -128,7 +126,6 @@ def _problems(fields: list[Field], problem: Unreadable | Invalid) -> dict[str, s
 
 
 def _not_editable(request: HttpRequest, member: Membership, card: Card) -> HttpResponse:
-    context = {"card": card, "call": card.call, "token": get_token(request), "place": "approvals"}
-    page = framed(request, member, "approvals/one.html", context)
+    page = framed(request, member, "approvals/one.html", of_one(request, card))
     page.status_code = 422
     return page

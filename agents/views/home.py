@@ -56,6 +56,8 @@ def home(request: HttpRequest, member: Membership) -> HttpResponseBase:
         if request.GET.get("live"):
             return framed(request, member, "home/live.html", _lists(member))
         return _shown(request, member, {})
+    if not request.POST.get("task", "").strip():
+        return _shown(request, member, {"problem": "Say what is to be done."}, status=422)
     try:
         submission = runs.Submission(
             employee_id=row_id(request.POST.get("employee", "")),
@@ -84,6 +86,7 @@ def _shown(request: HttpRequest, member: Membership, extra: dict[str, Any], stat
     context = _lists(member) | {
         "people": [Person(each, initials(each.name), each == chosen) for each in employees],
         "task": request.POST.get("task", _example(request, chosen)),
+        "most_text": runs.MOST_TEXT,
         "request_id": uuid.uuid4().hex,
         "charts": charts_of(days),
         "numbers": table_of(days),

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.middleware.csrf import get_token
 from django.shortcuts import redirect
 
 from agents import runs
-from agents.desk.panel import Page, folded, lines_of
+from agents.desk.panel import RUN_PARTS, Page, folded, is_unplayed, lines_of
 from agents.desk.run_pages import MOST_LOOKED_THROUGH, Wanted, page_of_runs
 from agents.models import Employee, Event, EventType, Membership, Run, RunStatus
-from agents.refusals import Invalid, NotFound
-from agents.schemas import row_id
+from agents.refusals import Conflict, Invalid, NotFound
+from agents.schemas import MOST_PASSES, row_id
 
 from .pages import framed, page
 
@@ -60,25 +60,31 @@ def all_runs(request: HttpRequest, member: Membership) -> HttpResponseBase:
 @page("GET")
 def run_page(request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
     """One run; the newest 300 lines live, or with `?before=SEQ` the 300 before that one, to read."""
-    run = _found(member, run_id)
     before = _id_or_none(request.GET.get("before", ""))
+    return framed(request, member, "runs/run.html", _shown(request, member, run_id, before))
+
+
+def _shown(request: HttpRequest, member: Membership, run_id: int, before: int | None = None) -> dict[str, Any]:
+    run = _found(member, run_id)
     is_live = before is None
     events = _events(run, before)
     shown = folded(events)
     end = _newest_end(shown) if is_live else None
-    lines = lines_of(run.pk, shown, run, Page(get_token(request), end.seq if end else 0))
+    lines = lines_of(run.pk, shown, run, Page(get_token(request), member, end.seq if end else 0))
     first = events[0].seq if events else 1
-    context: dict[str, Any] = {
+    return {
         "run": run,
         "lines": [line for line in lines if line.html],
         "end": end,
+        "is_unplayed": end is not None and is_unplayed(end),
+        "most_text": runs.MOST_TEXT,
+        "next_try": run.next_wake_at if run.status == RunStatus.QUEUED and run.patience_tries else None,
         "after": events[-1].seq if events else 0,
         "earlier": first if first > 1 else None,
         "is_live": is_live,
         "hears": HEARS,
         "place": "runs",
     }
-    return framed(request, member, "runs/run.html", context)
 
 
 @page("POST")
@@ -91,7 +97,13 @@ def cancel(_request: HttpRequest, member: Membership, run_id: int) -> HttpRespon
 @page("POST")
 def add_message(request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
     """Tells the employee something more; a run that has ended takes up its work again."""
-    runs.add_message(member, run_id, request.POST.get("text", "").replace("\r\n", "\n").strip())
+    text = request.POST.get("text", "").replace("\r\n", "\n").strip()
+    try:
+        if not text:
+            raise Invalid("text", "A message needs some words.")
+        runs.add_message(member, run_id, text)
+    except (Invalid, Conflict) as refusal:
+        return _not_done(request, member, run_id, refusal)
     return redirect("run", run_id)
 
 
@@ -99,14 +111,33 @@ def add_message(request: HttpRequest, member: Membership, run_id: int) -> HttpRe
 def continue_run(request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
     """Gives the run more passes."""
     wanted = request.POST.get("max_passes", "").strip()
-    if wanted and not (wanted.isascii() and wanted.isdigit()):
-        raise Invalid("max_passes", f"{wanted[:40]!r} is not a number of passes.")
-    runs.continue_run(member, run_id, int(wanted[:6]) if wanted else None)
+    try:
+        runs.continue_run(member, run_id, _passes(wanted) if wanted else None)
+    except (Invalid, Conflict) as refusal:
+        return _not_done(request, member, run_id, refusal)
     return redirect("run", run_id)
 
 
+def _passes(wanted: str) -> int:
+    """Raises Invalid if it is not a number of passes that a run may get."""
+    passes = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 6 else 0
+    if not 1 <= passes <= MOST_PASSES:
+        raise Invalid("max_passes", f"A run can get 1 to {MOST_PASSES} more passes; {wanted[:40]!r} is none of these.")
+    return passes
+
+
+def _not_done(request: HttpRequest, member: Membership, run_id: int, refusal: Invalid | Conflict) -> HttpResponse:
+    """The run as it is, with what is wrong and what was typed."""
+    typed = {"text": request.POST.get("text", ""), "max_passes": request.POST.get("max_passes", "")}
+    context = _shown(request, member, run_id) | {"refusal": refusal, "typed": typed}
+    page = framed(request, member, "runs/run.html", context)
+    page.status_code = refusal.status
+    return page
+
+
 def _runs_of(member: Membership) -> QuerySet[Run]:
-    return Run.objects.filter(organization_id=member.organization_id).select_related("employee__provider")
+    rows = Run.objects.filter(organization_id=member.organization_id)
+    return rows.select_related("employee__provider", *RUN_PARTS)
 
 
 def _found(member: Membership, run_id: int) -> Run:

@@ -1,4 +1,6 @@
 // How long ago a card was asked and when it expires, kept true while the page stays open.
+import { localTime } from "./times.js";
+
 const FRESH_MS = 30_000;
 const WORDS = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 const UNITS = [
@@ -20,7 +22,7 @@ export function keepAges() {
       time.textContent = words;
     }
     if (!("titled" in time.dataset)) {
-      time.title = new Date(time.dateTime).toLocaleString();
+      time.title = localTime(time.dateTime);
       time.dataset.titled = "";
     }
   }

@@ -2,7 +2,7 @@
 import { keepAges } from "./ages.js";
 import { announce } from "./announce.js";
 import { elementFrom, pageFrom } from "./fragments.js";
-import { countDown, localTimes } from "./times.js";
+import { countDown, localTime, localTimes } from "./times.js";
 
 const INERT_MS = 400;
 const places = new WeakMap();
@@ -13,7 +13,7 @@ const topOf = (element) => Math.round(element.getBoundingClientRect().top + scro
 
 // The card as the server shows it now, or with `newest` the one that has taken its place.
 async function fetched(card, newest) {
-  return (await pageFrom(`/approvals/${card.dataset.card}/card/${newest ? "?newest=1" : ""}`)).querySelector("[data-card]");
+  return (await pageFrom(`${card.dataset.now}${newest ? "?newest=1" : ""}`)).querySelector("[data-card]");
 }
 
 // A card that has just appeared or moved takes no click for 0.4 s: the click was meant for what stood there before.
@@ -40,13 +40,19 @@ const oneSpaced = (text) => text.trim().split(/\s+/).join(" ");
 // Approve stays off while the edit form holds values that this card does not show. At destructive level it also stays
 // off until the whole list and every shortened value were opened once, and the confirmation is typed.
 function showApprove(card) {
-  const hasUnread = isGuarded(card) && clampsIn(card).some((clamp) => !("read" in clamp.dataset));
+  const unread = isGuarded(card) ? clampsIn(card).filter((clamp) => !("read" in clamp.dataset)) : [];
   const confirm = card.querySelector("[data-confirm]");
   const isConfirmed = !confirm || oneSpaced(confirm.value) === oneSpaced(confirm.dataset.confirm);
   const isEdited = "edited" in card.dataset;
-  card.querySelector(".approve-button").disabled = hasUnread || !isConfirmed || isEdited;
-  card.querySelector("[data-unread]").hidden = !hasUnread;
+  card.querySelector(".approve-button").disabled = unread.length > 0 || !isConfirmed || isEdited;
+  card.querySelector("[data-unread]").hidden = !unread.length;
+  card.querySelector("[data-unread-what]").textContent = namesOf(unread);
   card.querySelector("[data-unsent]").hidden = !isEdited;
+}
+
+function namesOf(clamps) {
+  const isThere = (selector) => clamps.some((clamp) => clamp.matches(selector));
+  return [isThere(".rest") && "the whole list", isThere(".clamp") && "the shortened values"].filter(Boolean).join(" and ");
 }
 
 const isGuarded = (card) => card.classList.contains("level-destructive");
@@ -121,6 +127,9 @@ export function prepareCards() {
     }
     for (const form of card.querySelectorAll("[data-only-user]")) {
       form.hidden = form.dataset.onlyUser !== document.body.dataset.user;
+    }
+    if (card.dataset.notBy === document.body.dataset.user) {
+      card.dataset.own = "";
     }
   }
 }
@@ -229,28 +238,20 @@ function decisionId(card, act) {
 
 function bodyOf(form, card, submitter) {
   const field = (name) => form.elements.namedItem(name)?.value ?? "";
+  const decision = { digest: card.dataset.digest, decision_id: decisionId(card, form.dataset.action) };
   switch (form.dataset.action) {
     case "approve":
-      return {
-        address: `/api/approvals/${card.dataset.card}/approve`,
-        body: { digest: card.dataset.digest, decision_id: decisionId(card, "approve"), grace_s: Number(form.dataset.grace), confirm: field("confirm") },
-      };
+      return { ...decision, grace_s: Number(form.dataset.grace), confirm: field("confirm") };
     case "deny":
-      return {
-        address: `/api/approvals/${card.dataset.card}/deny`,
-        body: { digest: card.dataset.digest, decision_id: decisionId(card, "deny"), reason: [field("preset"), field("reason")].filter(Boolean).join(". ") },
-      };
+      return { ...decision, reason: [field("preset"), field("reason")].filter(Boolean).join(". ") };
     case "undo":
-      return { address: `/api/approvals/${card.dataset.card}/undo`, body: {} };
+      return {};
     default:
-      return {
-        address: `/api/tool_calls/${form.dataset.call}/resolve`,
-        body: { outcome: submitter?.value ?? "", reason: field("reason") },
-      };
+      return { outcome: submitter?.value ?? "", reason: field("reason") };
   }
 }
 
-async function post({ address, body }) {
+async function post(address, body) {
   return fetch(address, {
     method: "POST",
     credentials: "same-origin",
@@ -260,17 +261,17 @@ async function post({ address, body }) {
 }
 
 function wordsOf(problem) {
-  const when = problem.decided_at ? `, ${new Date(problem.decided_at).toLocaleString()}` : "";
+  const when = problem.decided_at ? `, ${localTime(problem.decided_at)}` : "";
   return `Not done: ${problem.detail}${when}.`;
 }
 
 async function decide(form, card, submitter) {
-  const request = bodyOf(form, card, submitter);
+  const body = bodyOf(form, card, submitter);
   card.setAttribute("aria-busy", "true");
   lock(card);
   let response;
   try {
-    response = await post(request);
+    response = await post(form.dataset.api, body);
   } catch {
     unlock(card);
     say(card, "Gadget could not be reached. It is not known whether your decision arrived: the card shows it as soon as it does.");

@@ -1,6 +1,7 @@
 // The start page: example tasks fill the form, a task is handed over once, and the lists stay fresh.
 import { announce } from "./announce.js";
 import { pageFrom } from "./fragments.js";
+import { keepLengths } from "./length.js";
 import { localTimes } from "./times.js";
 
 const FRESH_MS = 3000;
@@ -14,7 +15,9 @@ function fillIn(event) {
     return;
   }
   event.preventDefault();
-  form.querySelector("[data-task]").value = example.dataset.example;
+  const task = form.querySelector("[data-task]");
+  task.value = example.dataset.example;
+  task.dispatchEvent(new Event("input"));
   announce("The task is filled in.");
 }
 
@@ -27,6 +30,7 @@ function handOverOnce(event) {
   isHandedOver = true;
 }
 
+keepLengths();
 if (form) {
   form.addEventListener("click", fillIn);
   form.addEventListener("submit", handOverOnce);
@@ -39,6 +43,20 @@ if (form) {
   window.addEventListener("pageshow", () => {
     isHandedOver = false;
   });
+}
+
+// Shows what is in `fresh`; what is there already in the same words stays as it is.
+function renew(place, fresh) {
+  const shown = [...place.children];
+  const parts = [...fresh.children].map((part) => {
+    const list = part.matches("ul") && shown.find((one) => one.matches("ul"));
+    if (list) {
+      renew(list, part);
+    }
+    return list || (shown.find((one) => one.isEqualNode(part)) ?? document.adoptNode(part));
+  });
+  shown.filter((one) => !parts.includes(one)).forEach((one) => one.remove());
+  parts.forEach((part, at) => part === place.children[at] || place.insertBefore(part, place.children[at] ?? null));
 }
 
 function isBusy(section) {
@@ -70,7 +88,8 @@ async function refresh() {
       if (isBusy(section)) {
         wasSpared = true;
       } else {
-        section.replaceWith(document.adoptNode(newer));
+        renew(section, newer);
+        section.toggleAttribute("data-moving", newer.hasAttribute("data-moving"));
       }
     }
   } catch (error) {

@@ -92,6 +92,11 @@ function onWaiting(act) {
   }
 }
 
+// Four eyes: who started the run changes the card, if at all, and somebody else decides it.
+function unlessOwn(act) {
+  return (card) => ("own" in card.dataset ? announce(card.querySelector(".eyes").textContent) : act(card));
+}
+
 function approve(card) {
   const confirm = card.querySelector("[data-confirm]");
   const button = card.querySelector(".approve-button");
@@ -99,7 +104,7 @@ function approve(card) {
     confirm.focus();
     announce("Destructive: type what is asked for, then press Approve.");
   } else if (button.disabled) {
-    announce([...card.querySelectorAll(".hint:not([hidden])")].map((hint) => hint.textContent).join(" "));
+    announce([...card.querySelectorAll(".hint:not([hidden], .unread-as-it-is)")].map((hint) => hint.textContent).join(" "));
   } else {
     button.form.requestSubmit(button);
   }
@@ -146,8 +151,8 @@ if (list) {
     j: () => move(1),
     k: () => move(-1),
     Enter: () => selectedCard()?.querySelector(".own-page")?.click(),
-    a: () => onWaiting(approve),
-    d: () => onWaiting((card) => openForm(card, "deny", "input[name=reason]")),
+    a: () => onWaiting(unlessOwn(approve)),
+    d: () => onWaiting(unlessOwn((card) => openForm(card, "deny", "input[name=reason]"))),
     e: () => onWaiting((card) => openForm(card, "edit", FIELD)),
     u: undo,
     "?": help,

@@ -10,6 +10,12 @@ countDown(document);
 prepareCards();
 showCurrentPlace(document.querySelector(".top nav"));
 
+// A page that answered a form has an address of its own: Back and Reload go there and send nothing again.
+const address = document.querySelector("[data-address]")?.dataset.address;
+if (address && location.pathname !== address) {
+  history.replaceState(null, "", address);
+}
+
 for (const form of document.querySelectorAll("[data-submit-on-change]")) {
   form.addEventListener("change", () => form.requestSubmit());
 }

@@ -2,11 +2,14 @@
 import { announce } from "./announce.js";
 import { showEnd } from "./end.js";
 import { elementFrom } from "./fragments.js";
+import { keepLengths } from "./length.js";
 import { Lines } from "./lines.js";
 import { LastingSocket } from "./socket.js";
 import { showBar } from "./strip.js";
+import { countUntil } from "./times.js";
 import { visible } from "./visible.js";
 
+const DELAYED = "delayed";
 const SAY_AFTER_MS = 300;
 const MOST_SAID = 3;
 
@@ -17,7 +20,10 @@ const parts = [...run.querySelectorAll("[data-when]")];
 const lostBar = document.querySelector("[data-lost]");
 const lines = new Lines(panel);
 let last = Number(panel.dataset.after);
+const nextTry = run.querySelector("[data-next-try]");
+const countNextTry = countUntil(nextTry);
 let askedAfter = -1;
+let shownReason = nextTry.dateTime ? DELAYED : "";
 
 const STATUS_OF = {
   pass_started: "running",
@@ -26,10 +32,10 @@ const STATUS_OF = {
   run_waiting: "waiting",
   run_needs_attention: "needs_attention",
   run_resumed: "queued",
-  provider_delayed: "queued",
 };
 const NAME_OF = {
   queued: "Queued",
+  "queued:delayed": "Waiting for the model",
   running: "Running",
   waiting: "Waiting for a decision",
   needs_attention: "Needs attention",
@@ -39,12 +45,13 @@ const NAME_OF = {
 };
 const ENDED = new Set(["succeeded", "failed", "cancelled"]);
 
-function showStatus(status, reason) {
-  if (run.dataset.runStatus === status) {
+function showStatus(status, reason = "") {
+  if (run.dataset.runStatus === status && shownReason === reason) {
     return;
   }
   run.dataset.runStatus = status;
-  badge.textContent = NAME_OF[status] ?? status;
+  shownReason = reason;
+  badge.textContent = NAME_OF[`${status}:${reason}`] ?? NAME_OF[status] ?? status;
   badge.className = `badge status-${status}`;
   for (const part of parts) {
     const when = part.dataset.when.split(" ");
@@ -100,11 +107,15 @@ function showEvent(message) {
   if (message.type === "pass_started") {
     beginPass(message.payload.pass_number);
   }
-  const status = message.type === "run_finished" ? message.payload.status : STATUS_OF[message.type];
-  if (status) {
-    showStatus(status, message.payload.exit_reason);
+  if (message.type === "provider_delayed") {
+    nextTry.dateTime = message.payload.retry_at;
+    countNextTry();
+    showStatus("queued", DELAYED);
+  } else if (message.type in STATUS_OF) {
+    showStatus(STATUS_OF[message.type]);
   }
   if (message.type === "run_finished") {
+    showStatus(message.payload.status, message.payload.exit_reason);
     endStream();
     showEnd(panel, line);
     lines.moved(panel.firstElementChild);
@@ -144,7 +155,8 @@ function showText({ pass_number: pass, text }) {
     return;
   }
   const shown = line ?? streamedLine(slot);
-  shown.firstChild.append(visible(text));
+  const place = shown.firstChild;
+  place.append(visible(text, place.lastChild?.data));
   lines.moved(shown);
 }
 
@@ -166,6 +178,8 @@ run.querySelector("[data-to-card]")?.addEventListener("click", (event) => {
     card.focus({ preventScroll: true });
   }
 });
+
+keepLengths();
 
 const socket = new LastingSocket(() => `${panel.dataset.socket}?after=${last}`, {
   onMessage: (message) => (message.seq === null ? showText(message.payload) : showEvent(message)),

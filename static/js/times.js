@@ -1,9 +1,11 @@
-// Times in the reader's own zone, and countdowns of the grace.
-const FORMAT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+// Times in the reader's own zone, written as the server writes them, and countdowns.
+const FORMAT = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" });
+
+export const localTime = (text) => FORMAT.format(new Date(text));
 
 export function localTimes(root) {
   for (const time of root.querySelectorAll("time[datetime]:not([data-local])")) {
-    time.textContent = FORMAT.format(new Date(time.dateTime));
+    time.textContent = localTime(time.dateTime);
     time.dataset.local = "";
   }
 }
@@ -23,4 +25,15 @@ export function countDown(root) {
     };
     tick();
   }
+}
+
+// Counts the seconds until the time of this element, and then says `now`.
+export function countUntil(time) {
+  const tick = () => {
+    const left = Math.ceil((new Date(time.dateTime) - Date.now()) / 1000);
+    time.textContent = left > 0 ? `in ${left} s` : "now";
+  };
+  tick();
+  setInterval(tick, 1000);
+  return tick;
 }

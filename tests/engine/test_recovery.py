@@ -33,6 +33,12 @@ class TestALostLease:
         run = lose_worker(run)
         assert (run.status, run.crash_count, run.lease_owner) == (RunStatus.QUEUED, 1, "")
 
+    def test_is_told_in_a_line_of_the_panel(self, workshop: Workshop) -> None:
+        run = workshop.submit()
+        assert lease.claim(run.pk) is not None
+        run = lose_worker(run)
+        assert payloads(run, "run_resumed") == [{"by": "gadget", "reason": "The worker was lost; another one goes on."}]
+
     def test_asks_the_model_again_if_its_answer_was_not_recorded(self, workshop: Workshop, model: ModelServer) -> None:
         model.script(Answer(text="Done.", hold="start"), Answer(text="Done."))
         run = workshop.submit()
@@ -88,6 +94,7 @@ class TestAReadInFlight:
         run = workshop.drive(lose_worker(run))
         (row,) = calls(run)
         assert (run.status, row.status, row.attempts) == (RunStatus.SUCCEEDED, CallStatus.SUCCEEDED, 2)
+        assert payloads(run, "run_resumed")[0]["reason"].endswith("another one goes on. Started again: probe.sleep.")
         assert event_types(run).count("tool_start") == 2
         assert event_types(run).count("tool_result") == 1
 
@@ -154,6 +161,8 @@ class TestAWriteInFlight:
             assert run.status == RunStatus.NEEDS_ATTENTION
             (row,) = calls(run)
             assert (row.status, row.attempts) == (CallStatus.OUTCOME_UNKNOWN, 1)
+            told = payloads(run, "run_resumed")[-1]["reason"]
+            assert told.endswith("Perhaps done, perhaps not, and never repeated by itself: probe.effect.")
             workshop.resolve(row, "succeeded")
             run = workshop.drive(run)
             assert run.status == RunStatus.SUCCEEDED

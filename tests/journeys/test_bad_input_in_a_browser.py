@@ -20,7 +20,7 @@ def submitted(visitor: Visitor, task: str) -> None:
     """Sends the start form with this task, past what the browser itself would hold back."""
     visitor.page.goto("/")
     field = visitor.page.locator("textarea[name=task]")
-    field.evaluate("(field) => { field.removeAttribute('maxlength'); field.removeAttribute('required'); }")
+    field.evaluate("(field) => field.form.toggleAttribute('novalidate', true)")
     field.fill(task)
     visitor.page.get_by_role("button", name="Start", exact=True).click()
 
@@ -28,9 +28,9 @@ def submitted(visitor: Visitor, task: str) -> None:
 @pytest.mark.parametrize(
     ("task", "why"),
     [
-        ("", "task is empty"),
-        (" \n ", "task is empty"),
-        ("x" * 100_000, "task has 100,000 characters; at most 20,000 are allowed"),
+        ("", "Say what is to be done."),
+        (" \n ", "Say what is to be done."),
+        ("x" * 100_000, "Task has 100,000 characters; at most 20,000 are allowed."),
     ],
     ids=["empty", "blank", "over-long"],
 )
@@ -42,6 +42,44 @@ def test_an_impossible_task_is_named(office: Office, visit: Visit, task: str, wh
     assert not Run.objects.exists()
 
 
+@pytest.mark.parametrize("path", ["/", "/runs/{run}/"])
+def test_a_text_that_is_too_long_is_counted_before_it_is_sent_and_nothing_of_it_is_lost(
+    office: Office, visit: Visit, path: str
+) -> None:
+    office.workshop.play()
+    run = office.submit()
+    office.await_end(run.pk)
+    visitor = visit("operator")
+    visitor.page.goto(path.format(run=run.pk))
+    field = visitor.page.locator("textarea[data-most]")
+    note = visitor.page.locator("[data-length]")
+    field.fill("x" * 100)
+    expect(note).to_be_hidden()
+    field.fill("x" * 20_345)
+    expect(note).to_have_text("20,345 of 20,000 characters: 345 too many.")
+    visitor.page.locator("form:has([data-most]) button[type=submit]").click()
+    assert "345" in field.evaluate("(field) => field.validationMessage")
+    assert len(field.input_value()) == 20_345
+    field.fill("x" * 20_000)
+    expect(note).to_have_text("20,000 of 20,000 characters")
+    assert field.evaluate("(field) => field.checkValidity()")
+
+
+def test_a_message_of_nothing_is_named_on_the_page_of_its_run(office: Office, visit: Visit) -> None:
+    office.workshop.play()
+    run = office.submit()
+    office.await_end(run.pk)
+    visitor = visit("operator")
+    visitor.open_run(run.pk)
+    visitor.page.get_by_label("Tell Dana something more").fill("  ")
+    visitor.page.get_by_role("button", name="Send").click()
+    expect(visitor.page.get_by_role("alert")).to_have_text("Not done. A message needs some words.")
+    expect(visitor.answer).to_have_text("Done.")
+    assert visitor.page.url == f"{office.url}/runs/{run.pk}/"
+    visitor.page.reload()
+    expect(visitor.page.get_by_role("alert")).to_have_count(0)
+
+
 def test_an_employee_who_left_meanwhile_is_named(office: Office, visit: Visit) -> None:
     visitor = visit("operator")
     visitor.choose("Dana")
@@ -49,7 +87,7 @@ def test_an_employee_who_left_meanwhile_is_named(office: Office, visit: Visit) -
     office.workshop.employee.save()
     visitor.page.locator("textarea[name=task]").fill("Do the work")
     visitor.page.get_by_role("button", name="Start", exact=True).click()
-    expect(visitor.page.get_by_role("alert")).to_have_text("Dana is not active")
+    expect(visitor.page.get_by_role("alert")).to_have_text("Dana is not active.")
     assert not Run.objects.exists()
 
 
@@ -59,7 +97,7 @@ def test_an_unknown_employee_is_named(office: Office, visit: Visit) -> None:
     visitor.page.locator("input[name=employee]:checked").evaluate("(one) => { one.value = '987654'; }")
     visitor.page.locator("textarea[name=task]").fill("Do the work")
     visitor.page.get_by_role("button", name="Start", exact=True).click()
-    expect(visitor.page.get_by_role("alert")).to_have_text("there is no employee 987654")
+    expect(visitor.page.get_by_role("alert")).to_have_text("There is no employee 987654.")
     assert not Run.objects.exists()
 
 

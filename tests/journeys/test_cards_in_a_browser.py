@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -108,6 +109,7 @@ def test_an_approval_taken_back_within_its_grace_waits_again(office: Office, vis
     expect(visitor.card(again.pk)).to_contain_text("Approved by")
     office.end_grace()
     office.await_end(run.pk)
+    expect(visitor.page.locator("#panel")).to_contain_text("acme-approver took the approval back.")
     assert (status(record), Record.objects.get(pk=record.pk).version) == ("inactive", record.version + 1)
     visitor.assert_panel_is_whole(run.pk)
 
@@ -236,6 +238,7 @@ class TestDestructive:
         shown = visitor.card(card.pk)
         expect(shown.locator(".strip")).to_contain_text("DESTRUCTIVE")
         expect(shown.get_by_text("show all 7")).to_be_visible()
+        expect(shown.locator("[data-unread]")).to_contain_text("Open the whole list first.")
         approve, confirm = shown.locator(".approve-button"), shown.locator("[name=confirm]")
         expect(approve).to_be_disabled()
         for typed in ("6", "7 7", "seven"):
@@ -303,8 +306,8 @@ class TestDestructive:
 
 
 def hear_nothing(visitor: Visitor) -> None:
-    """What happens elsewhere does not reach this page: its socket is open and silent."""
-    visitor.page.route_web_socket("**/ws/inbox/", lambda _socket: None)
+    """What happens elsewhere does not reach this page: its sockets are open and silent."""
+    visitor.page.route_web_socket(re.compile("/ws/"), lambda _socket: None)
 
 
 class TestDecidedElsewhere:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -13,7 +14,7 @@ from tests.journeys.awaiting import await_that
 from tests.journeys.office import Office, numbers_of
 from tests.journeys.outside import numbered
 from tests.journeys.visitor import Visitor
-from tests.model_server import Answer, Call, ModelServer
+from tests.model_server import Answer, Call, ModelServer, failing
 
 pytestmark = pytest.mark.once
 
@@ -220,6 +221,23 @@ def test_text_is_seen_while_the_model_writes_and_once_when_it_has(
     expect(visitor.answer.locator("em")).to_have_text("quite")
     expect(visitor.page.locator(".streaming")).to_have_count(0)
     visitor.assert_panel_is_whole(run_id)
+
+
+def test_a_model_that_asks_for_patience_is_waited_for_by_name_and_time(
+    office: Office, visit: Visit, model: ModelServer
+) -> None:
+    office.workshop.connect(model.url)
+    model.enqueue(failing(429, "slow down", Retry_After="100"), Answer(text="Done."))
+    visitor = visit("operator")
+    run_id = visitor.start("Dana", "Answer")
+    expect(visitor.page.locator("[data-badge]")).to_have_text("Waiting for the model")
+    expect(visitor.page.locator(".delayed")).to_contain_text(re.compile(r"server, next try in \d+ s"))
+    expect(visitor.page.locator(".continue")).to_be_hidden()
+    visitor.page.reload()
+    expect(visitor.page.locator(".delayed")).to_contain_text(re.compile(r"server, next try in \d+ s"))
+    office.await_end(run_id)
+    expect(visitor.page.locator("[data-badge]")).to_have_text("Succeeded")
+    expect(visitor.page.locator(".delayed")).to_be_hidden()
 
 
 def test_a_page_whose_login_has_ended_says_so_and_stops_asking(office: Office, visit: Visit) -> None:

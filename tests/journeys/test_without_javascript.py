@@ -65,7 +65,7 @@ def test_a_card_is_edited_undone_and_confirmed(office: Office, visit: Callable[.
 
     visitor.card(edited.pk).locator("[name=confirm]").fill("3")
     visitor.card(edited.pk).locator(".approve-button").click()
-    expect(visitor.page.get_by_role("alert")).to_contain_text("type '2' to confirm")
+    expect(visitor.page.get_by_role("alert")).to_contain_text("Type '2' to confirm")
     visitor.card(edited.pk).locator("[name=confirm]").fill("2")
     visitor.card(edited.pk).locator(".approve-button").click()
     expect(visitor.page.locator(".notice")).to_have_text("Approved.")

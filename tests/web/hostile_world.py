@@ -201,8 +201,11 @@ def _fill_run(made: HostileWorld, run: Run, text: str, number: int) -> None:
         (EventType.MESSAGE_ADDED, {"by": by, "text": text}),
         (EventType.QUESTION_ASKED, {"approval_id": 1, "text": text}),
         (EventType.QUESTION_ANSWERED, {"approval_id": 2, "text": text, "by": by}),
-        (EventType.PROVIDER_DELAYED, {"reason": text, "code": text[:40], "tries": 2}),
-        (EventType.RUN_RESUMED, {"by": by}),
+        (
+            EventType.PROVIDER_DELAYED,
+            {"reason": text, "code": text[:40], "tries": 2, "retry_at": "2030-01-01T00:00:00Z"},
+        ),
+        (EventType.RUN_RESUMED, {"by": by, "reason": text}),
         (EventType.RUN_WAITING, {"approval_ids": [1]}),
         (EventType.RUN_NEEDS_ATTENTION, {"call_ids": [1]}),
         (EventType.CANCEL_REQUESTED, {"by": by}),

@@ -10,8 +10,19 @@ from django.test import Client
 from django.utils import timezone
 
 from agents import approvals
-from agents.models import Approval, ApprovalStatus, CallStatus, Employee, Pass, Run, ToolCall
-from tests.web.world import DELETE, World, change, make_world, nobody
+from agents.models import (
+    Approval,
+    ApprovalStatus,
+    CallStatus,
+    Employee,
+    Event,
+    EventType,
+    Pass,
+    Run,
+    ToolCall,
+)
+from tests.web.world import DELETE, World, change, make_world, nobody, success
+from tools.records.models import Record
 
 pytestmark = pytest.mark.django_db
 
@@ -271,6 +282,110 @@ def test_an_unknown_outcome_is_settled_by_a_person(world: World) -> None:
     assert post(world, card, "resolve", outcome="succeeded", reason="").status_code == 422
     assert post(world, card, "resolve", outcome="succeeded", reason="I looked.").status_code == 302
     assert ToolCall.objects.get(pk=call.pk).status == CallStatus.SUCCEEDED
+
+
+def test_a_settled_outcome_stays_with_what_was_said(world: World) -> None:
+    card = Approval.objects.get(tool_call=world.unknown_call())
+    refused = post(world, card, "resolve", outcome="succeeded", reason="")
+    assert f'id="card-{card.pk}"' in refused.content.decode(), "the card is there to try again"
+    post(world, card, "resolve", outcome="succeeded", reason="I looked.")
+    html = card_page(world, card)
+    assert "<b>Settled</b>" in html
+    assert "approver: I looked." in html
+    assert "Cancelled" not in html
+
+
+class TestFourEyes:
+    @pytest.fixture
+    def card(self, world: World) -> Approval:
+        """A card of a run that the approver has started."""
+        world.acme.four_eyes = True
+        world.acme.save()
+        card = world.card()
+        Run.objects.filter(pk=card.run_id).update(created_by=world.users["approver"])
+        return Approval.objects.get(pk=card.pk)
+
+    @pytest.mark.parametrize("path", ["/approvals/{card}/", "/approvals/{card}/card/", "/approvals/", "/runs/{run}/"])
+    def test_are_said_on_the_card_wherever_it_stands(self, world: World, card: Approval, path: str) -> None:
+        requested = {"call_id": str(card.tool_call_id), "approval_id": str(card.pk)}
+        Event.objects.create(run=card.run, seq=1, type=EventType.APPROVAL_REQUESTED, payload=requested)
+        address = path.format(card=card.pk, run=card.run_id)
+        mine, theirs = (text_of(world.client(name), address) for name in ("approver", "admin"))
+        for html in (mine, theirs):
+            assert "<b>Four eyes:</b> approver started this run, so somebody else decides." in html
+            assert 'data-not-by="approver"' in html
+        assert 'data-not-by="approver" data-own' in mine
+        assert "data-own" not in theirs
+
+    def test_are_not_mentioned_where_nobody_demands_them(self, world: World, card: Approval) -> None:
+        world.acme.four_eyes = False
+        world.acme.save()
+        html = card_page(world, card)
+        assert "Four eyes" not in html
+        assert "data-not-by" not in html
+
+
+class TestTheFateOfTheCall:
+    def decided(self, world: World, status: CallStatus, **result: Any) -> str:
+        card = world.card()
+        now = timezone.now()
+        Approval.objects.filter(pk=card.pk).update(
+            status=ApprovalStatus.CONSUMED,
+            decided_by=world.users["approver"],
+            decided_at=now,
+            start_after=now,
+            consumed_at=now,
+        )
+        ends = {"finished_at": now, "result": success(None, **result), "content": "x"} if result else {}
+        executed = {"exec_epoch": 1, "deadline_at": now, "started_at": now, "attempts": 1}
+        ToolCall.objects.filter(pk=card.tool_call_id).update(status=status, **executed, **ends)
+        html = card_page(world, card)
+        assert f'href="/runs/{card.run_id}/calls/{card.tool_call_id}/"' in html
+        return html.split("data-fate>")[1].split("<a ")[0]
+
+    def test_is_told_while_it_is_carried_out(self, world: World) -> None:
+        assert "It is being carried out." in self.decided(world, CallStatus.EXECUTING)
+
+    def test_is_told_with_the_summary_when_it_succeeded(self, world: World) -> None:
+        told = self.decided(world, CallStatus.SUCCEEDED, summary="Updated <1> record")
+        assert "Succeeded: Updated &lt;1&gt; record" in told
+
+    def test_is_told_with_the_error_when_it_failed(self, world: World) -> None:
+        error = {"code": "NOT_FOUND", "message": "There is no record 7."}
+        told = self.decided(world, CallStatus.FAILED, success=False, summary="", error=error)
+        assert "Failed: There is no record 7." in told
+
+    def test_is_told_when_nobody_knows_it(self, world: World) -> None:
+        assert "It is not known whether it happened." in self.decided(world, CallStatus.OUTCOME_UNKNOWN)
+
+
+@pytest.mark.django_db(transaction=True)  # previews run in threads of their own
+def test_a_replaced_card_leads_to_the_one_that_took_its_place(world: World) -> None:
+    card = world.card()
+    post(world, card, "approve")
+    world.client("approver").post(f"/approvals/{card.pk}/undo/")
+    fresh = Approval.objects.get(tool_call=card.tool_call, status=ApprovalStatus.PENDING)
+    link = f'<a href="/approvals/{fresh.pk}/">The card that replaced it</a>: '
+    assert f"{link}it waits for a decision." in card_page(world, card)
+    post(world, fresh, "deny")
+    assert f"{link}denied." in card_page(world, card)
+
+
+@pytest.mark.django_db(transaction=True)  # previews run in threads of their own
+def test_a_card_that_is_asked_again_without_a_preview_tells_one_story(world: World) -> None:
+    card = world.card()
+    post(world, card, "approve")
+    Record.objects.filter(pk=world.records[0].pk).delete()
+    world.client("approver").post(f"/approvals/{card.pk}/undo/")
+    fresh = Approval.objects.get(tool_call=card.tool_call, status=ApprovalStatus.PENDING)
+    html = card_page(world, fresh)
+    assert re.findall(r"<dt>(.*?)</dt>", section(html, "changed")) == ["effect"]
+    assert "cannot be previewed any more" in section(html, "changed")
+    assert "There is no record" in section(html, "effect")
+    assert "whether that can be taken back, is not known" in section(html, "effect")
+    facts = html.split('class="facts"')[1].split("</dl>")[0]
+    assert "Affected" not in facts
+    assert "not known" not in facts
 
 
 def test_the_forms_of_the_page_work_with_its_token_alone(world: World) -> None:

@@ -204,6 +204,10 @@ def test_a_complaint_stands_at_the_innermost_input_that_it_is_about() -> None:
             "It has to be 'x' or 'y'.",
         ),
         ("The 'name' parameter is wrong: Value error, it is blank (given: '').", "It is blank."),
+        (
+            "The 'code' parameter is wrong: String should match pattern '^[A-Z]{2}$' (given: 'x').",
+            "It does not have the form that is expected.",
+        ),
         ("There is no record 99.", "There is no record 99."),
     ],
 )

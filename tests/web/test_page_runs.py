@@ -318,7 +318,7 @@ def test_a_task_is_handed_over_and_refused_in_words(world: World) -> None:
     run = Run.objects.get()
     assert answer["Location"] == f"/runs/{run.pk}/"
     empty = client.post("/", {"employee": world.employee.pk, "task": "  "})
-    assert (empty.status_code, b"task is empty" in empty.content) == (422, True)
+    assert (empty.status_code, b"Say what is to be done." in empty.content) == (422, True)
     long = client.post("/", {"employee": world.employee.pk, "task": "x" * 100_000})
     assert long.status_code == 422
     assert client.post("/", {"employee": world.others_employee.pk, "task": "x"}).status_code == 404
@@ -337,6 +337,29 @@ def test_a_run_is_cancelled_told_more_and_continued_by_forms(world: World) -> No
     assert client.post(f"/runs/{waiting.pk}/cancel/").status_code == 302
     assert Run.objects.get(pk=waiting.pk).status == RunStatus.CANCELLED
     assert client.post(f"/runs/{waiting.pk}/message/", {"text": "Still there?"}).status_code == 409
+
+
+@pytest.mark.parametrize(
+    ("act", "fields", "why", "kept"),
+    [
+        ("message", {"text": " \n "}, "A message needs some words.", "<textarea"),
+        ("message", {"text": "y" * 20_001}, "Text has 20,001 characters; at most 20,000 are allowed.", "y" * 20_001),
+        ("continue", {"max_passes": "1000"}, "1 to 100 more passes; &#x27;1000&#x27; is none", 'value="1000"'),
+        ("continue", {"max_passes": "٣"}, "is none of these", 'value="٣"'),
+    ],
+)
+def test_what_is_refused_is_said_on_the_runs_own_page_with_what_was_typed(
+    world: World, act: str, fields: dict[str, str], why: str, kept: str
+) -> None:
+    run = world.run(RunStatus.FAILED, exit_reason="deadline")
+    answer = world.client("operator").post(f"/runs/{run.pk}/{act}/", fields)
+    html = answer.content.decode()
+    assert answer.status_code == 422
+    assert why in html.split('role="alert">')[1].split("</p>")[0]
+    assert kept in html
+    assert f'data-run="{run.pk}"' in html
+    assert f'data-address="/runs/{run.pk}/"' in html
+    assert Run.objects.get(pk=run.pk).status == RunStatus.FAILED
 
 
 def test_a_scripted_employee_is_said_to_follow_a_script(world: World) -> None:

@@ -107,6 +107,14 @@ def test_a_long_run_comes_in_pages_without_gaps(world: World) -> None:
     assert starts == list(range(120))
 
 
+@pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous iterators")
+@pytest.mark.parametrize("form", ["md", "json"])
+def test_a_lost_worker_is_told(world: World, form: str) -> None:
+    run = world.run(RunStatus.SUCCEEDED)
+    add_events(run, (EventType.RUN_RESUMED, {"by": "gadget", "reason": "The worker was lost; another one goes on."}))
+    assert "The worker was lost; another one goes on." in download(world.client("viewer"), run, form)
+
+
 @pytest.mark.parametrize("form", ["md", "json"])
 def test_a_strangers_transcript_is_not_there(world: World, run: Run, form: str) -> None:
     assert world.client("outsider").get(f"/runs/{run.pk}/transcript.{form}").status_code == 404

@@ -1,0 +1,110 @@
+"""A card by itself: what became of it, who may not decide it, and what has to be opened first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.engine.workshop import asking
+from tests.journeys.office import Office
+from tests.journeys.test_cards_in_a_browser import decisions_sent, delete, update, waiting
+from tests.journeys.visitor import Visitor
+from tools.records.models import Record
+
+pytestmark = pytest.mark.once
+
+Visit = Callable[..., Visitor]
+
+
+class TestOnItsOwnPage:
+    def test_a_card_tells_what_became_of_its_call(self, office: Office, visit: Visit) -> None:
+        record = office.workshop.record()
+        run, (card,) = waiting(office, update(record))
+        decider, reader = visit("approver"), visit("viewer", scripts=False)
+        decider.page.goto(f"/approvals/{card.pk}/")
+        decider.approve(decider.card(card.pk))
+        expect(decider.card(card.pk)).to_contain_text("Approved by")
+        office.end_grace()
+        expect(decider.page.locator("[data-fate]")).to_contain_text("Succeeded: ")
+        expect(decider.card(card.pk).get_by_role("button", name="Undo")).to_have_count(0)
+        reader.page.goto(f"/approvals/{card.pk}/")
+        expect(reader.page.locator("[data-fate]")).to_contain_text("Succeeded: ")
+        office.await_end(run.pk)
+
+    def test_a_card_whose_target_drifted_leads_to_the_one_that_replaced_it(self, office: Office, visit: Visit) -> None:
+        record = office.workshop.record()
+        run, (card,) = waiting(office, update(record))
+        visitor = visit("approver")
+        visitor.page.goto(f"/approvals/{card.pk}/")
+        visitor.approve(visitor.card(card.pk))
+        expect(visitor.card(card.pk)).to_contain_text("Approved by")
+        Record.objects.filter(pk=record.pk).update(status="pending", version=record.version + 1)
+        office.end_grace()
+        link = visitor.card(card.pk).get_by_role("link", name="The card that replaced it")
+        expect(link).to_be_visible()
+        expect(visitor.card(card.pk)).to_contain_text("it waits for a decision")
+        link.click()
+        (fresh,) = office.workshop.cards(run)
+        expect(visitor.card(fresh.pk).locator(".changed")).to_contain_text("pending")
+
+    def test_going_back_after_a_corrected_edit_shows_the_card_and_sends_nothing(
+        self, office: Office, visit: Visit
+    ) -> None:
+        _, (card,) = waiting(office, update(office.workshop.record(phone="1")))
+        visitor = visit("approver")
+        visitor.page.goto(f"/approvals/{card.pk}/")
+        shown = visitor.card(card.pk)
+        shown.get_by_text("Edit…").click()
+        shown.locator("[name='param.record_id']").fill("987654")
+        visitor.stand_still(shown)
+        shown.get_by_role("button", name="Show the changed card").click()
+        expect(shown.locator(".problem")).to_contain_text("987654")
+        shown.locator("[name='param.record_id']").fill(str(card.params["record_id"]))
+        shown.locator("select[name='param.changes.status']").select_option("pending")
+        visitor.stand_still(shown)
+        shown.get_by_role("button", name="Show the changed card").click()
+        expect(visitor.page.locator(".notice")).to_contain_text("Nothing is approved yet")
+        visitor.page.go_back()
+        expect(visitor.card(card.pk)).to_contain_text("The card that replaced it")
+        assert sum(line.startswith("POST ") for line in visitor.sent) == 2
+
+
+class TestFourEyes:
+    def test_who_started_the_run_is_told_and_given_no_button(self, office: Office, visit: Visit) -> None:
+        office.workshop.organization.four_eyes = True
+        office.workshop.organization.save()
+        office.workshop.play(asking(update(office.workshop.record())))
+        starter, other, in_the_inbox = visit("approver"), visit("admin"), visit("approver")
+        in_the_inbox.page.goto("/approvals/")
+        run_id = starter.start("Dana", "Do the work")
+        (card,) = office.await_cards(run_id)
+        other.open_run(run_id)
+        for visitor in (starter, in_the_inbox, other):
+            expect(visitor.card(card.pk).locator(".eyes")).to_contain_text("acme-approver started this run")
+        for visitor in (starter, in_the_inbox):
+            expect(visitor.card(card.pk).locator(".approve-button")).to_be_hidden()
+            expect(visitor.card(card.pk).get_by_text("Deny…")).to_be_hidden()
+        for key in "ja":
+            in_the_inbox.page.keyboard.press(key)
+        expect(in_the_inbox.page.locator("[data-announcer]")).to_contain_text("somebody else decides")
+        assert decisions_sent(in_the_inbox) == []
+        other.approve(other.card(card.pk))
+        expect(other.card(card.pk)).to_contain_text("Approved by acme-admin")
+        office.end_grace()
+        office.await_end(run_id)
+
+
+@pytest.mark.parametrize(
+    ("count", "what"), [(2, "the shortened values"), (7, "the whole list and the shortened values")]
+)
+def test_only_what_is_there_has_to_be_opened(office: Office, visit: Visit, count: int, what: str) -> None:
+    long = f"{'x' * 230}@example.com"
+    records = [office.workshop.record(name=f"Lead {number}", email=long) for number in range(count)]
+    run, (card,) = waiting(office, delete(*records))
+    visitor = visit("approver")
+    visitor.open_run(run.pk)
+    expect(visitor.card(card.pk).locator("[data-unread]")).to_contain_text(f"Open {what} first.")
+    visitor.card(card.pk).get_by_role("button", name="Open them all").click()
+    expect(visitor.card(card.pk).locator("[data-unread]")).to_be_hidden()

@@ -1,0 +1,106 @@
+"""What a run's page says when something went another way than planned: who, why, and what comes next."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from agents.desk.panel import folded, lines_of
+from agents.models import CallStatus, EventType, ModelProvider, ProviderKind, Run, RunStatus
+from agents.providers.scripted import UNKNOWN_TASK
+from tests.web.test_page_runs import add_events, text_of
+from tests.web.world import World, make_world
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def test_a_task_that_no_script_knows_is_no_answer_and_offers_what_is_known(world: World) -> None:
+    ended = {"status": "succeeded", "exit_reason": "final_answer", "pass_number": 1}
+    run = world.run(RunStatus.SUCCEEDED)
+    (event,) = add_events(run, (EventType.RUN_FINISHED, {**ended, "answer": f"{UNKNOWN_TASK} I can play:\n- Tidy"}))
+    known = f'href="/?employee={world.employee.pk}&amp;example=0#new-task"'
+    page = text_of(world.client("viewer"), f"/runs/{run.pk}/").split('id="end"')[1].split("</section>")[0]
+    live = lines_of(run.pk, [event])[0].html
+    for html in (page, live):
+        assert "No script fits this task" in html
+        assert known in html
+        assert " Answer</h2>" not in html
+    ModelProvider.objects.update(kind=ProviderKind.OPENAI)
+    assert "No script fits" not in lines_of(run.pk, [event])[0].html
+
+
+def test_a_replaced_card_leaves_a_line_that_says_who_and_why(world: World) -> None:
+    card = world.card()
+    requested = (EventType.APPROVAL_REQUESTED, {"call_id": str(card.tool_call_id), "approval_id": str(card.pk)})
+    decided = {"call_id": str(card.tool_call_id), "approval_id": "5", "decided_by": "approver"}
+    undone = {**decided, "status": "superseded", "reason": "approver took the approval back.", "next_approval_id": "6"}
+    events = add_events(
+        card.run,
+        requested,
+        (EventType.APPROVAL_DECIDED, {**decided, "status": "approved", "reason": "", "next_approval_id": None}),
+        (EventType.APPROVAL_DECIDED, undone),
+        requested,
+    )
+    assert [event.seq for event in folded(events)] == [4, 3]
+    html = text_of(world.client("viewer"), f"/runs/{card.run_id}/")
+    assert html.count("approver took the approval back.") == 2, "in the line, and for a screen reader"
+    assert '<a href="/approvals/5/">Card 5</a> became <a href="/approvals/6/">card 6</a>' in html
+
+
+def test_a_lost_worker_is_told(world: World) -> None:
+    run = world.run()
+    add_events(run, (EventType.RUN_RESUMED, {"by": "gadget", "reason": "The worker was lost; another one goes on."}))
+    html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    assert '>The worker was lost; another one goes on. <span class="small">' in html
+
+
+def test_a_provider_that_asked_for_patience_is_waited_for_by_name_and_time(world: World) -> None:
+    retry_at = timezone.now() + timedelta(seconds=90)
+    run = world.run(RunStatus.QUEUED, patience_tries=2, next_wake_at=retry_at)
+    delayed = {"code": "rate_limited", "reason": "Later.", "tries": 2, "retry_at": retry_at.isoformat()}
+    add_events(run, (EventType.PROVIDER_DELAYED, delayed))
+    html = text_of(world.client("operator"), f"/runs/{run.pk}/")
+    assert "data-badge>Waiting for the model</span>" in html
+    head = html.split('class="delayed small"')[1].split("</p>")[0]
+    assert "hidden" not in head.split(">")[0]
+    assert re.search(r"next try <time [^>]+>in (89|90) s</time>", head)
+    assert html.count("Later.") == 1
+    assert "hidden" in html.split('class="continue"')[1].split(">")[0]
+    Run.objects.filter(pk=run.pk).update(patience_tries=0, next_wake_at=None)
+    assert "data-badge>Queued</span>" in text_of(world.client("operator"), f"/runs/{run.pk}/")
+
+
+def test_the_error_of_a_failed_run_is_told_once(world: World) -> None:
+    problem = "The model's server refused the key."
+    run = world.run(RunStatus.FAILED, exit_reason="provider_error", problem=problem, answer=f"No answer. {problem}")
+    ended = {"status": "failed", "exit_reason": "provider_error", "answer": run.answer, "pass_number": 1}
+    add_events(run, (EventType.RUN_FINISHED, ended))
+    assert text_of(world.client("viewer"), f"/runs/{run.pk}/").count("refused the key") == 1
+
+
+def test_a_rejected_call_is_told_in_plain_words(world: World) -> None:
+    call = world.call(world.run(), status=CallStatus.REJECTED)
+    reason = "The 'changes.code' parameter is wrong: String should match pattern '^[A-Z]{2}$' (given: 'x')."
+    payload = {"call_id": str(call.pk), "tool": call.tool, "code": "INVALID_PARAMETER", "reason": reason}
+    (event,) = add_events(call.run, (EventType.TOOL_REJECTED, payload))
+    html = lines_of(call.run_id, [event])[0].html
+    assert "changes.code: It does not have the form that is expected." in html
+    assert "^[A-Z]" not in html
+
+
+def test_every_time_on_a_page_is_written_the_same_way(world: World) -> None:
+    run = world.card().run
+    for path in (f"/runs/{run.pk}/", "/approvals/", f"/approvals/{run.approvals.get().pk}/", "/runs/"):
+        html = text_of(world.client("approver"), path)
+        titles = re.findall(r'<time datetime="[^"]+" title="([^"]+)"', html)
+        assert titles
+        for title in titles:
+            assert re.fullmatch(r"\d{1,2} [A-Z][a-z]{2} \d{4}, \d\d:\d\d:\d\d UTC", title)
