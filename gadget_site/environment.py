@@ -45,6 +45,7 @@ class SiteSettings:
     openai_base_url: str
     openai_model: str
     ollama_host: str
+    ollama_model: str
     log_level: str
     log_format: str
     queue: str
@@ -119,6 +120,7 @@ def read_settings(environ: Mapping[str, str], base_dir: Path) -> SiteSettings:
         openai_base_url=_web_address(variables, "OPENAI_BASE_URL", "https://api.openai.com/v1"),
         openai_model=variables.text("OPENAI_MODEL"),
         ollama_host=_web_address(variables, "OLLAMA_HOST", "http://localhost:11434"),
+        ollama_model=variables.text("OLLAMA_MODEL"),
         log_level=variables.choice("LOG_LEVEL", LOG_LEVELS, "INFO"),
         log_format=variables.choice("LOG_FORMAT", LOG_FORMATS, "text"),
         queue=_queue(variables),

@@ -16,6 +16,7 @@ SITE = read_settings(os.environ, BASE_DIR)
 
 # The installation
 GADGET_DATA_DIR = SITE.data_dir
+GADGET_FILES_DIR = SITE.data_dir / "files"
 GADGET_CONFIG = SITE.config
 GADGET_ENCRYPTION_KEYS = list(SITE.encryption_keys)
 GADGET_TIMING_SCALE = SITE.timing_scale
@@ -31,6 +32,7 @@ OPENAI_API_KEY = SITE.openai_api_key
 OPENAI_BASE_URL = SITE.openai_base_url
 OPENAI_MODEL = SITE.openai_model
 OLLAMA_HOST = SITE.ollama_host
+OLLAMA_MODEL = SITE.ollama_model
 
 DEBUG = SITE.debug
 SECRET_KEY = SITE.secret_key

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from tests.model_answers import Answer, Call, error_200, failing, html, nonsense
 
@@ -32,6 +32,12 @@ _ASSISTANT = re.compile(rb'"role":\s?"assistant"')
 
 class ModelServer:
     """The server and everything a test says to it. `records` False skips reading the bodies, for benchmarks."""
+
+    root = "/v1"
+    chat_path = "/v1/chat/completions"
+    models_path = "/v1/models"
+    media_type = "text/event-stream"
+    keep_alive = b": keep-alive\n\n"
 
     def __init__(self, port: int = 0, *, records: bool = True, script: Sequence[Answer] = ()) -> None:
         self.requests: list[dict[str, Any]] = []
@@ -54,9 +60,9 @@ class ModelServer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        return f"http://127.0.0.1:{self._server.server_address[1]}{self.root}"
 
-    def __enter__(self) -> "ModelServer":
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -129,7 +135,7 @@ class ModelServer:
         """The answer, whether it is to be streamed, and the request's number."""
         if self._records:
             body = json.loads(raw)
-            fault = _fault_of(body)
+            fault = self.fault_of(body)
             streams, passes = bool(body.get("stream")), sum(m["role"] == "assistant" for m in body.get("messages", ()))
         else:
             body, fault = {}, None
@@ -144,6 +150,10 @@ class ModelServer:
             self._changed.notify_all()
         answer = failing(400, fault) if fault else queued or self._unqueued(body, passes)
         return answer, streams if answer.streamed is None else answer.streamed, number
+
+    def fault_of(self, body: dict[str, Any]) -> str | None:
+        """What is wrong with the request, to be answered with 400."""
+        return _fault_of(body)
 
     def _unqueued(self, body: dict[str, Any], passes: int) -> Answer:
         if self._choose is not None:
@@ -239,9 +249,9 @@ class _Connection(socketserver.StreamRequestHandler):
         if path.startswith("/control/"):
             result = self.server.model.control(path.removeprefix("/control/"), json.loads(raw or b"null"))
             return self._send_body(200, {}, json.dumps(result).encode())
-        if path == "/v1/chat/completions" and method == "POST":
+        if path == self.server.model.chat_path and method == "POST":
             return self._answer(raw, headers)
-        if path == "/v1/models":
+        if path == self.server.model.models_path:
             models = self.server.model.models
             return self._send_body(models.status, models.headers, (models.body or "").encode())
         return self._send_body(404, {}, b'{"error": {"message": "no such path"}}')
@@ -270,12 +280,12 @@ class _Connection(socketserver.StreamRequestHandler):
         return True
 
     def _send_stream(self, answer: Answer, whole: bytes) -> bool:
-        sent = {"Content-Type": "text/event-stream", **answer.headers, "Transfer-Encoding": "chunked"}
+        sent = {"Content-Type": self.server.model.media_type, **answer.headers, "Transfer-Encoding": "chunked"}
         head = _head(answer.status, sent)
         if answer.fault == "drip":
             self.wfile.write(head)
             while not self.server.model.is_closing():
-                self.wfile.write(_framed(b": keep-alive\n\n"))
+                self.wfile.write(_framed(self.server.model.keep_alive))
                 time.sleep(DRIP_S)
             return False
         if answer.fault == "cut":

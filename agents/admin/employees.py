@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from django import forms
@@ -18,8 +18,13 @@ from tools.toolbox.toolbox import MODES
 
 from .configuration import ConfigurationAdmin
 from .confirming import ConfirmingForm
-from .fields import AllowedToolsField, LinesField
+from .fields import AllowedToolsField, LinesField, ObjectField
+from .limits import Limits, LimitsField, lines_of, with_limits
 from .scope import ScopedRelatedFilter
+
+EXAMPLE_MODELS = {ProviderKind.OPENAI: "gpt-5-mini", ProviderKind.OLLAMA: "qwen3"}
+MOST_TOOLS = 128
+"""Of one request, by the protocol of Chat Completions."""
 
 MODE_CHOICES = tuple((mode, mode.capitalize()) for mode in MODES)
 
@@ -38,6 +43,12 @@ class EmployeeForm(ConfirmingForm):
         help_text="Nothing is allowed unless it is ticked. Read and draft tools run by themselves; "
         "every call of a write or destructive tool waits for a person."
     )
+    extra_body = ObjectField(
+        label="Extra fields of every request",
+        help_text='For experts: a JSON object, e.g. {"top_p": 0.9}, or for Ollama {"think": false, '
+        '"keep_alive": "30m"}. It cannot replace the conversation, the tools or the model.',
+    )
+    limits = LimitsField()
     capabilities = LinesField(help_text="Capabilities that tools may ask for, one per line.", longest=60)
     example_tasks = LinesField(help_text="Tasks that the start page offers, one per line.", longest=1_000)
 
@@ -53,10 +64,15 @@ class EmployeeForm(ConfirmingForm):
             "model",
             "max_passes",
             "run_minutes",
+            "temperature",
+            "max_tokens",
+            "num_ctx",
+            "extra_body",
             "capabilities",
             "example_tasks",
             "is_active",
         )
+        labels = {"max_tokens": "Longest answer in tokens", "num_ctx": "Context in tokens, for Ollama"}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -65,22 +81,39 @@ class EmployeeForm(ConfirmingForm):
         field = self.fields.get("allowed_tools")
         if isinstance(field, AllowedToolsField):
             field.offer(installed_toolbox().tools(), granted)
+        limits = self.fields.get("limits")
+        if isinstance(limits, LimitsField):
+            limits.catalog = {tool.name: tool for tool in installed_toolbox().tools()}
+        self.initial["limits"] = lines_of(self.instance.grants.all()) if self.instance.pk else []
 
     def clean(self) -> dict[str, Any]:
         """The provider must be the organisation's own, and a real model needs its name."""
         cleaned = super().clean() or {}
+        self._check_tools(cleaned.get("allowed_tools", ()), cleaned.get("limits", {}))
         provider = cleaned.get("provider")
         organization = cleaned.get("organization") or getattr(self.instance, "organization", None)
         if isinstance(provider, ModelProvider) and organization is not None:
             if provider.organization_id != organization.pk:
                 self.add_error("provider", f"The provider {provider.name!r} belongs to another organisation.")
             elif provider.kind != ProviderKind.SCRIPTED and not cleaned.get("model"):
-                self.add_error("model", f"Say which model of {provider.name!r} the employee runs on, e.g. gpt-5-mini.")
+                example = EXAMPLE_MODELS[ProviderKind(provider.kind)]
+                self.add_error("model", f"Say which model of {provider.name!r} the employee runs on, e.g. {example}.")
         return cleaned
+
+    def _check_tools(self, allowed: Sequence[str], limits: Mapping[str, Limits]) -> None:
+        """No more than a request to a model may name, and no limit for what is not allowed."""
+        if len(allowed) > MOST_TOOLS:
+            self.add_error(
+                "allowed_tools",
+                f"{len(allowed)} tools are ticked; a model can be offered at most {MOST_TOOLS}. Untick some.",
+            )
+        for name in sorted(set(limits) - set(allowed)):
+            self.add_error("limits", f"{name} has a limit, but is not ticked above.")
 
     def consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
         """Tools that destroy, and another server that reads all that the employee works on."""
         name = cleaned["name"]
+        yield from self._loosened(name, cleaned["limits"])
         added = set(cleaned["allowed_tools"]) - set(self.initial["allowed_tools"])
         chosen = [tool for tool in installed_toolbox().tools() if tool.name in added]
         tools = [tool.title for tool in chosen if tool.level == Level.DESTRUCTIVE]
@@ -89,6 +122,14 @@ class EmployeeForm(ConfirmingForm):
         provider = cleaned["provider"]
         if self.instance.pk and "provider" in self.changed_data and provider.kind != ProviderKind.SCRIPTED:
             yield f"All that {name} reads, and its instructions, go to {provider.name} from now on."
+
+    def _loosened(self, name: str, limits: Mapping[str, Limits]) -> Iterator[str]:
+        """Each limit that goes while its tool stays."""
+        kept = set(lines_of(with_limits(Grant(tool=tool), limits) for tool in limits))
+        staying = set(self.cleaned_data["allowed_tools"])
+        for line in self.initial["limits"]:
+            if line not in kept and line.split(None, 1)[0] in staying:
+                yield f"{name} is no longer held to: {line}"
 
 
 def set_grants(employee: Employee, names: list[str]) -> None:
@@ -112,7 +153,8 @@ class EmployeeAdmin(ConfigurationAdmin):
     fieldsets = (
         (None, {"fields": ("organization", "name", "job_title", "is_active", "instructions", "example_tasks")}),
         ("Model", {"fields": ("provider", "model", "max_passes", "run_minutes")}),
-        ("Allowed tools", {"fields": ("mode", "allowed_tools", "capabilities")}),
+        ("How the model answers", {"fields": ("temperature", "max_tokens", "num_ctx", "extra_body")}),
+        ("Allowed tools", {"fields": ("mode", "allowed_tools", "limits", "capabilities")}),
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -126,4 +168,6 @@ class EmployeeAdmin(ConfigurationAdmin):
     def save_related(self, request: HttpRequest, form: forms.ModelForm[Any], formsets: Any, change: bool) -> None:
         """The ticked names become grants before the act is recorded."""
         set_grants(form.instance, form.cleaned_data["allowed_tools"])
+        grants = [with_limits(grant, form.cleaned_data["limits"]) for grant in form.instance.grants.all()]
+        Grant.objects.bulk_update(grants, ["level", "conditions"])
         super().save_related(request, form, formsets, change)

@@ -1,4 +1,4 @@
-"""Form fields of the admin: a list of lines, and the choice of tools from the catalog."""
+"""Form fields of the admin: a list of lines, a JSON object, and the choice of tools from the catalog."""
 
 from __future__ import annotations
 
@@ -48,6 +48,28 @@ class LinesField(forms.CharField):
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         return bool(self.to_python(self.prepare_value(initial)) != self.to_python(data))
+
+
+class ObjectField(forms.JSONField):
+    """A JSON object, written down as text; an empty one is an empty text."""
+
+    def __init__(self, **options: Any) -> None:
+        options.setdefault("required", False)
+        options.setdefault("widget", UnfoldAdminTextareaWidget(attrs={"rows": 4, "spellcheck": "false"}))
+        options.setdefault("error_messages", {"invalid": 'This is not JSON; write an object such as {"name": 1}.'})
+        super().__init__(**options)
+
+    def bound_data(self, data: Any, initial: Any) -> Any:
+        """What was typed stays as it was typed."""
+        return initial if self.disabled else data
+
+    def prepare_value(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return value
+        return super().prepare_value(value) if value else ""
+
+    def to_python(self, value: Any) -> Any:
+        return {} if value in self.empty_values else super().to_python(value)
 
 
 class AllowedToolsField(forms.MultipleChoiceField):

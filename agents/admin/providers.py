@@ -13,10 +13,9 @@ from django.urls import URLPattern, path
 from django.views.decorators.http import require_POST
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextareaWidget, UnfoldAdminURLInputWidget
 
-from agents.engine.passes import config_of
+from agents.engine.passes import check_provider
 from agents.models import Employee, ModelProvider, ProviderKind
 from agents.providers.base import ProviderError
-from agents.providers.choice import provider_for
 from agents.providers.scripts import validate_script
 
 from .configuration import ConfigurationAdmin
@@ -36,7 +35,8 @@ class ProviderForm(ConfirmingForm):
         required=False,
         assume_scheme="https",
         widget=UnfoldAdminURLInputWidget,
-        help_text="Where the model is, e.g. http://localhost:8080/v1. Empty: the provider's own address.",
+        help_text="Where the model is, e.g. http://localhost:8080/v1, or for Ollama http://localhost:11434. "
+        "Empty: the provider's own address.",
     )
     new_key = forms.CharField(
         label="API key",
@@ -129,7 +129,7 @@ class ProviderAdmin(ConfigurationAdmin):
         if provider is None or not self.has_change_permission(request, provider):
             raise Http404
         try:
-            provider_for(config_of(provider, PATIENCE_S)).check()
+            check_provider(provider, PATIENCE_S)
         except ProviderError as error:
             messages.error(request, f"{provider.name} does not work: {error.message}")
         else:

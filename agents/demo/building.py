@@ -25,8 +25,9 @@ REAL_MODEL_PROVIDER = "Real model"
 
 @dataclass(frozen=True)
 class RealModel:
-    """The model for one more employee: its address, key and name."""
+    """The model for one more employee: how it is reached, its address, key and name."""
 
+    kind: ProviderKind
     base_url: str
     api_key: str
     model: str
@@ -119,7 +120,7 @@ def _script_provider(organization: Organization, worker: staff.Worker, built: Bu
 
 def _model_provider(organization: Organization, real: RealModel, built: Built) -> ModelProvider:
     provider, is_new = ModelProvider.objects.get_or_create(organization=organization, name=REAL_MODEL_PROVIDER)
-    wanted = {"kind": ProviderKind.OPENAI, "base_url": real.base_url, "api_key": real.api_key}
+    wanted = {"kind": real.kind, "base_url": real.base_url, "api_key": real.api_key}
     _bring_up_to_date(provider, wanted, built, is_new=is_new)
     return provider
 

@@ -1,6 +1,6 @@
 """Who works here, with which tools: what the gate needs to judge a call of this run."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -12,8 +12,9 @@ from django.db.models import Model
 from agents.engine.toolbox import installed_toolbox
 from agents.models import Employee, Grant, ModelProvider, Organization, Run, ToolCall
 from agents.statements import Prepared, Row, columns_of, row_of
-from tools.contract import Person, Tool, ToolContext, ToolResult
+from tools.contract import Level, Person, Tool, ToolContext, ToolResult
 from tools.contract.portions import call_of
+from tools.toolbox.conditions import Condition
 from tools.toolbox.permissions import Grants, Policy, Verdict, verdict_for
 
 
@@ -39,8 +40,8 @@ class Workplace:
 
     def judging_anew(self) -> "Workplace":
         """The same with the grants as they are now, because they may have changed while the model was asked."""
-        tools = frozenset(name for (name,) in _GRANTED.rows(self.run.employee_id))
-        return replace(self, grants=replace(self.grants, tools=tools))
+        run = self.run
+        return replace(self, grants=grants_of(run.employee, run.mode, run.organization.plan_features))
 
     def tools(self) -> list[Tool]:
         """What this employee may use."""
@@ -69,7 +70,10 @@ class Workplace:
 
 def _earlier_result(run_id: int, handle: str) -> ToolResult | None:
     """The whole result of a call of this run; None for every other handle."""
-    kept = ToolCall.objects.filter(run_id=run_id, pk=call_of(handle)).values_list("result", flat=True).first()
+    call_id = call_of(handle)
+    if call_id is None:
+        return None
+    kept = ToolCall.objects.filter(run_id=run_id, pk=call_id).values_list("result", flat=True).first()
     return ToolResult.from_json(kept) if kept else None
 
 
@@ -87,7 +91,11 @@ _JOINED = Prepared(
         .values_list(*(column for prefix, model in _PARTS for column in columns_of(model, prefix)))
     )
 )
-_GRANTED = Prepared(lambda employee_id: Grant.objects.filter(employee_id=employee_id).order_by().values_list("tool"))
+_GRANTED = Prepared(
+    lambda employee_id: (
+        Grant.objects.filter(employee_id=employee_id).order_by().values_list("tool", "level", "conditions")
+    )
+)
 
 
 def _with_its_people(run_id: int) -> Run:
@@ -116,10 +124,17 @@ def _next_row(model: type[Row], values: Iterator[Any]) -> Row:
 def workplace(run_id: int) -> Workplace:
     """Load a run with its employee's grants, in two queries."""
     run = _with_its_people(run_id)
-    grants = Grants(
-        tools=frozenset(name for (name,) in _GRANTED.rows(run.employee_id)),
-        mode=run.mode,
-        capabilities=frozenset(run.employee.capabilities),
-        features=frozenset(run.organization.plan_features),
+    return Workplace(run, grants_of(run.employee, run.mode, run.organization.plan_features))
+
+
+def grants_of(employee: Employee, mode: str, features: Iterable[str]) -> Grants:
+    """What the employee may use now, in one query."""
+    rows = _GRANTED.rows(employee.pk)
+    return Grants(
+        tools=frozenset(tool for tool, _, _ in rows),
+        mode=mode,
+        capabilities=frozenset(employee.capabilities),
+        features=frozenset(features),
+        raised={tool: Level(level) for tool, level, _ in rows if level},
+        conditions={tool: tuple(map(Condition.from_json, kept)) for tool, _, kept in rows if kept},
     )
-    return Workplace(run, grants)

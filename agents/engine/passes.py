@@ -1,7 +1,9 @@
 """One pass: ask the model, then record its answer and the calls that it asks for in one transaction."""
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+from django.conf import settings
 
 from agents import hints
 from agents.engine import lease, turns
@@ -20,13 +22,22 @@ from agents.models import (
     Approval,
     ApprovalStatus,
     CallStatus,
+    Employee,
     EventType,
     ModelProvider,
     Pass,
+    ProviderKind,
     ToolCall,
 )
 from agents.models.tool_call import new_idempotency_key
-from agents.providers.base import ModelRequest, ModelResponse, ProviderConfig, ProviderError, RequestedCall
+from agents.providers.base import (
+    ModelRequest,
+    ModelResponse,
+    ModelSettings,
+    ProviderConfig,
+    ProviderError,
+    RequestedCall,
+)
 from agents.providers.choice import provider_for
 from agents.statements import insert
 from tools.contract import ErrorCode, ToolError, ToolResult, fingerprint, format_error
@@ -100,14 +111,29 @@ def provider_config(place: Workplace) -> ProviderConfig:
     if not employee.is_active or not provider.is_active:
         name = employee.name if not employee.is_active else f"the provider {provider.name!r}"
         raise ProviderError("bad_settings", f"{name} is switched off", transient=False)
-    return config_of(provider, float(provider.timeout_s))
+    return replace(config_of(provider, float(provider.timeout_s)), settings=_settings_of(employee))
+
+
+def _settings_of(employee: Employee) -> ModelSettings:
+    return ModelSettings(employee.temperature, employee.max_tokens, employee.num_ctx, employee.extra_body)
+
+
+def check_provider(provider: ModelProvider, timeout_s: float) -> None:
+    """Ask the provider for something that costs nothing.
+
+    Raises:
+        ProviderError: it cannot be used, or says that it lacks the model of an employee.
+    """
+    named = provider.employees.filter(is_active=True).exclude(model="").order_by("model")
+    models = tuple(named.values_list("model", flat=True).distinct())
+    provider_for(replace(config_of(provider, timeout_s), models=models)).check()
 
 
 def config_of(provider: ModelProvider, timeout_s: float) -> ProviderConfig:
     """The row as the provider's adapter takes it."""
     return ProviderConfig(
         kind=provider.kind,
-        base_url=provider.base_url,
+        base_url=provider.base_url or (settings.OLLAMA_HOST if provider.kind == ProviderKind.OLLAMA else ""),
         api_key=provider.api_key,
         script=provider.script,
         timeout_s=timeout_s,

@@ -73,7 +73,7 @@ class _RedisLimiter:
 
     def seconds_to_wait(self, key: str, limit: RateLimit) -> float:
         try:
-            arguments = [round(limit.seconds * 1000), limit.calls, uuid.uuid4().hex]
+            arguments: list[str | int] = [round(limit.seconds * 1000), limit.calls, uuid.uuid4().hex]
             return float(self._take(keys=[_named("rate", key)], args=arguments)) / 1000
         except redis.RedisError:
             return self._alone.seconds_to_wait(key, limit)

@@ -13,12 +13,11 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
-from agents.engine.passes import config_of
+from agents.engine.passes import check_provider
 from agents.engine.toolbox import installed_toolbox
 from agents.liveness import SWEEPER, WORKER, living
 from agents.models import ModelProvider
 from agents.providers.base import ProviderError
-from agents.providers.choice import provider_for
 
 KEY_FILES = ("secret_key", "encryption_key")
 SQLITE_FULL = 2
@@ -143,7 +142,7 @@ def examine_providers() -> Iterator[Finding]:
 def _examine_provider(row: ModelProvider) -> Finding:
     name = f"{row.organization.slug}/{row.name}"
     try:
-        provider_for(config_of(row, PROVIDER_PATIENCE_S)).check()
+        check_provider(row, PROVIDER_PATIENCE_S)
     except ProviderError as error:
         return Finding("provider", f"{name}: {error}", "see its address, key and model at /admin/")
     return Finding("provider", f"{name} answers")

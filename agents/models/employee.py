@@ -1,17 +1,27 @@
 """Employees: who works, on which model, with which tools."""
 
-from django.core.validators import RegexValidator
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models.functions import Now
 
+from tools.contract import Level, storable_json
+
 from .encrypted import EncryptedTextField
 from .organization import Organization
+
+NOT_IN_BODY = ("messages", "tools", "model", "stream")
+"""Fields of a request that are the engine's."""
+LONGEST_BODY = 10_000
 
 
 class ProviderKind(models.TextChoices):
     """How a model is reached."""
 
     OPENAI = "openai", "OpenAI or compatible"
+    OLLAMA = "ollama", "Ollama"
     SCRIPTED = "scripted", "Script (no model)"
 
 
@@ -25,7 +35,8 @@ class ModelProvider(models.Model):
         max_length=300,
         validators=[RegexValidator(r"^https?://[^\s/?#]+(/[^\s?#]*)?$", "an address such as http://localhost:8080/v1")],
         blank=True,
-        help_text="Where the model is, e.g. http://localhost:8080/v1. Empty: the provider's own address.",
+        help_text="Where the model is, e.g. http://localhost:8080/v1, or for Ollama http://localhost:11434. "
+        "Empty: the provider's own address.",
     )
     api_key = EncryptedTextField(blank=True, default="", help_text="Kept encrypted and never shown again.")
     script = models.TextField(blank=True, help_text="For a scripted provider: the YAML that it plays.")
@@ -56,6 +67,34 @@ class Employee(models.Model):
     max_passes = models.PositiveSmallIntegerField(
         default=5, help_text="How often it may ask the model for one task, 1 to 100."
     )
+    temperature = models.FloatField(
+        null=True,
+        blank=True,
+        validators=[
+            MinValueValidator(0, "A temperature is a number from 0 to 2."),
+            MaxValueValidator(2, "A temperature is a number from 0 to 2."),
+        ],
+        help_text="How freely the model chooses its words, 0 to 2. Empty: as its server does. Some models refuse it.",
+    )
+    max_tokens = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1, "Allow at least 1 token, or leave this empty.")],
+        help_text="The longest answer, in tokens; what the model thinks may count. Empty: as its server does.",
+    )
+    num_ctx = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(256, "A context has at least 256 tokens.")],
+        help_text="Only for Ollama: how many tokens the model can see at once. Ollama silently forgets the oldest part "
+        "of what is longer, and its own value is often too small for tools, so say e.g. 16384.",
+    )
+    extra_body = models.JSONField(
+        default=dict,
+        blank=True,
+        help_text="For experts: a JSON object that is merged into every request to the model, "
+        'e.g. {"top_p": 0.9}, or for Ollama {"think": false, "keep_alive": "30m"}.',
+    )
     run_minutes = models.PositiveIntegerField(
         null=True, blank=True, help_text="Minutes after which an unfinished run is ended; empty: never."
     )
@@ -71,10 +110,17 @@ class Employee(models.Model):
             models.CheckConstraint(
                 condition=models.Q(max_passes__gte=1, max_passes__lte=100), name="employee_passes_1_to_100"
             ),
+            models.CheckConstraint(
+                condition=models.Q(temperature__gte=0, temperature__lte=2), name="employee_temperature_0_to_2"
+            ),
         )
 
     def __str__(self) -> str:
         return self.name
+
+    def clean(self) -> None:
+        if fault := _fault_of_body(self.extra_body):
+            raise ValidationError({"extra_body": fault})
 
 
 class Grant(models.Model):
@@ -82,11 +128,29 @@ class Grant(models.Model):
 
     employee = models.ForeignKey(Employee, on_delete=models.CASCADE, related_name="grants")
     tool = models.CharField(max_length=120)
+    level = models.CharField(max_length=11, blank=True, help_text="A higher level than the tool's own; empty: its own.")
+    conditions = models.JSONField(default=list, help_text="Of tools.toolbox.Condition, as JSON.")
 
     class Meta:
         ordering = ("tool",)
         verbose_name = "allowed tool"
-        constraints = (models.UniqueConstraint(fields=("employee", "tool"), name="one_grant_per_tool"),)
+        constraints = (
+            models.UniqueConstraint(fields=("employee", "tool"), name="one_grant_per_tool"),
+            models.CheckConstraint(condition=models.Q(level__in=("", *Level)), name="grant_level_is_known"),
+        )
 
     def __str__(self) -> str:
         return self.tool
+
+
+def _fault_of_body(value: Any) -> str:
+    """Why the value cannot be merged into every request to a model; empty if it can."""
+    if not isinstance(value, dict):
+        return 'Write a JSON object, such as {"top_p": 0.9}.'
+    if taken := [name for name in NOT_IN_BODY if name in value]:
+        return f"Leave out {', '.join(taken)}: Gadget itself says that in every request."
+    try:
+        text = storable_json(value)
+    except (ValueError, TypeError, RecursionError) as error:
+        return f"This cannot be sent as JSON: {error}."
+    return f"This has {len(text)} characters; at most {LONGEST_BODY} are allowed." if len(text) > LONGEST_BODY else ""

@@ -8,7 +8,7 @@ from typing import Any
 from agents.providers.base import ModelResponse, ProviderError, RequestedCall
 from agents.providers.failures import bad_answer
 from agents.providers.parts import text_of
-from agents.providers.streams import Received
+from agents.providers.reading import Received
 from agents.providers.wire_json import is_object
 from agents.providers.wire_names import WireNames
 from tools.contract import made_storable

@@ -104,12 +104,26 @@ class Provider(Protocol):
 
 
 @dataclass(frozen=True)
+class ModelSettings:
+    """How the model is asked to answer; its server decides about what is None.
+
+    `num_ctx` is the length of the context in tokens, which only Ollama is told. `body` is merged into every request
+    and replaces neither the conversation nor the tools.
+    """
+
+    temperature: float | None = None
+    max_tokens: int | None = None
+    num_ctx: int | None = None
+    body: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class ProviderConfig:
     """How to reach a model.
 
-    `timeout_s` is the longest time for one whole answer; the request's own deadline counts too. `options` of kind
-    "openai": max_retries (quick tries again before anything was received, default 1), stream (default true),
-    include_usage (default true), body (a dict merged into every request, such as temperature).
+    `timeout_s` is the longest time for one whole answer; the request's own deadline counts too. `models` are the names
+    that `check` looks for where the server lists what it has. `options` of a server: max_retries (quick tries again
+    before anything was received, default 1); of kind "openai" also stream and include_usage (both default true).
     """
 
     kind: str
@@ -117,4 +131,6 @@ class ProviderConfig:
     api_key: str = field(default="", repr=False)
     script: str = ""
     timeout_s: float = 120
+    settings: ModelSettings = ModelSettings()
+    models: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)

@@ -6,27 +6,35 @@ from collections.abc import Callable
 from agents.providers.base import Provider, ProviderConfig, ProviderError
 from agents.providers.scripted import ScriptedProvider
 
+_OVER_HTTP = {
+    "openai": ("agents.providers.openai", "OpenAIProvider"),
+    "ollama": ("agents.providers.ollama", "OllamaProvider"),
+}
+
 
 def provider_for(config: ProviderConfig) -> Provider:
     """The provider of this kind; cheap, because connections and parsed scripts are kept in the process.
 
     Raises:
-        ProviderError: there is no such kind.
+        ProviderError: there is no such kind, or what the configuration says can never work.
     """
-    if config.kind == "openai":
-        return _openai_provider()(config)
     if config.kind == "scripted":
         return ScriptedProvider(config)
+    if config.kind in _OVER_HTTP:
+        return _loaded(config.kind)(config)
+    kinds = ", ".join(map(repr, (*_OVER_HTTP, "scripted")))
     raise ProviderError(
-        "bad_settings", f"provider kind {config.kind!r} is unknown: use 'openai' or 'scripted'", transient=False
+        "bad_settings", f"provider kind {config.kind!r} is unknown: use one of {kinds}", transient=False
     )
 
 
 def load_providers() -> None:
     """Load now what else the first run would wait for: the SDK takes half a second, and the web never needs it."""
-    _openai_provider()
+    for kind in _OVER_HTTP:
+        _loaded(kind)
 
 
-def _openai_provider() -> Callable[[ProviderConfig], Provider]:
-    provider: Callable[[ProviderConfig], Provider] = importlib.import_module("agents.providers.openai").OpenAIProvider
+def _loaded(kind: str) -> Callable[[ProviderConfig], Provider]:
+    module, name = _OVER_HTTP[kind]
+    provider: Callable[[ProviderConfig], Provider] = getattr(importlib.import_module(module), name)
     return provider

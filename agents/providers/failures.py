@@ -38,11 +38,12 @@ _MEANINGS = {
     "context_too_long": "The conversation is longer than the model accepts",
     "bad_answer": "The model's server answered with an error",
 }
+_TOO_LONG = ("context_length", "context length", "maximum context")
 _STATUS_BY_WORDS = (
     (("insufficient_quota", "billing", "payment"), 402),
     (("rate_limit", "rate limit", "too many requests"), 429),
     (("invalid_api_key", "authentication", "unauthorized"), 401),
-    (("context_length", "maximum context"), 400),
+    (_TOO_LONG, 400),
     (("not_found", "not found", "does not exist"), 404),
     (("invalid_request", "bad_request"), 400),
     (("overloaded", "server_error", "unavailable", "timeout", "timed out"), 503),
@@ -86,7 +87,7 @@ def _failure(status: int | None, body: Any, shown: str, secret: str) -> Provider
         code = "server_error" if status >= 500 else "refused"
     if code == "rate_limited" and "insufficient_quota" in words:
         code = "quota_exhausted"
-    if code == "refused" and ("context_length" in words or "maximum context" in words):
+    if code == "refused" and any(mark in words for mark in _TOO_LONG):
         code = "context_too_long"
     return ProviderError(
         code,

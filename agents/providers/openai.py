@@ -1,38 +1,31 @@
 """Asks OpenAI and every server that speaks its Chat Completions, through the official SDK's own request path."""
 
 import functools
-import json
-import random
-import threading
-import time
-import urllib.parse
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx2
 from openai import APIStatusError, OpenAI, Stream
+from typing_extensions import override
 
-from agents.providers.answers import response_from
-from agents.providers.base import ModelRequest, ModelResponse, ProviderConfig, ProviderError
-from agents.providers.failures import bad_answer, from_status, quote
-from agents.providers.streams import Reader, Received
-from agents.providers.transport import Watch, WatchedTransport, watching
-from agents.providers.wire_names import WireNames, table_for
+from agents.providers.base import ModelRequest, ProviderConfig, ProviderError
+from agents.providers.failures import from_status
+from agents.providers.over_http import HttpProvider, check_address, encoded, merged_body, unreadable
+from agents.providers.reading import Reading, Received
+from agents.providers.streams import read_completion
+from agents.providers.transport import WatchedTransport
+from agents.providers.wire_names import WireNames
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
-DEFAULT_RETRIES = 1
-RETRY_PAUSE_S = 0.3
-CHECK_S = 10.0
 _NO_KEY = "none"
-_WORTH_A_QUICK_RETRY = frozenset({"unreachable", "server_error"})
 
 
 class Endpoint:
-    """One address and key: the SDK's client with its connections, and what we learnt about the server."""
+    """One address and key: the SDK's client with its connections, and the fields that we learnt to leave out."""
 
     def __init__(self, base_url: str, api_key: str) -> None:
         self.api_key = api_key
-        self.takes_stream_options = True
+        self.refuses: frozenset[str] = frozenset()
         self.client = OpenAI(
             base_url=base_url,
             api_key=api_key or _NO_KEY,
@@ -60,133 +53,79 @@ class Endpoint:
             self._learn(error.status_code, error.response.text)
             raise from_status(error.status_code, body, error.response.headers, self.api_key) from error
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise bad_answer(f"The answer cannot be read: {quote(str(error), self.api_key)}") from error
+            raise unreadable(error, self.api_key) from error
 
     def _learn(self, status: int, text: str) -> None:
-        if status in (400, 422) and ("stream_options" in text or "include_usage" in text):
-            self.takes_stream_options = False
+        if status not in (400, 422):
+            return
+        if "stream_options" in text or "include_usage" in text:
+            self.refuses |= {"stream_options"}
+        if "max_tokens" in text and "max_completion_tokens" in text:
+            self.refuses |= {"max_tokens"}
 
 
 @functools.lru_cache(maxsize=64)
 def endpoint_for(base_url: str, api_key: str) -> Endpoint:
     """The endpoint of this address and key, shared by all threads; raises ProviderError for what can never work."""
-    try:
-        scheme = urllib.parse.urlsplit(base_url).scheme
-        httpx2.URL(base_url)
-    except (ValueError, httpx2.InvalidURL) as error:
-        raise ProviderError("bad_settings", f"base_url {base_url!r} is no address: {error}", transient=False) from error
-    if scheme not in ("http", "https"):
-        raise ProviderError(
-            "bad_settings", f"base_url {base_url!r} must start with http:// or https://", transient=False
-        )
-    if not (api_key.isascii() and api_key.isprintable()) or " " in api_key:
-        raise ProviderError("bad_settings", "The API key holds characters that no key has", transient=False)
+    check_address(base_url, api_key)
     return Endpoint(base_url, api_key)
 
 
-class OpenAIProvider:
+class OpenAIProvider(HttpProvider):
     """A Provider over Chat Completions.
 
-    Usage of a stream is asked for with `stream_options`, which a few servers refuse: then it is asked again without,
-    and the endpoint remembers. Tries again quickly only while nothing was received; long patience is the caller's.
+    A few servers refuse `stream_options`, by which the usage of a stream is asked for, and some models `max_tokens`
+    under its older name: then it is asked again otherwise, and the endpoint remembers.
     """
 
     def __init__(self, config: ProviderConfig) -> None:
-        self._base_url = config.base_url or DEFAULT_BASE_URL
-        self._api_key = config.api_key
-        self._timeout_s = config.timeout_s
-        self._retries = int(config.options.get("max_retries", DEFAULT_RETRIES))
+        super().__init__(config, config.base_url or DEFAULT_BASE_URL)
+        self._endpoint = endpoint_for(self._base_url, config.api_key)
         self._streams = bool(config.options.get("stream", True))
         self._include_usage = bool(config.options.get("include_usage", True))
-        self._extra_body: dict[str, Any] = config.options.get("body") or {}
 
-    def ask(self, request: ModelRequest, on_text: Callable[[str], None], stopped: threading.Event) -> ModelResponse:
-        names = table_for(tuple(tool["function"]["name"] for tool in request.tools))
-        entered = time.monotonic()
-        endpoint = endpoint_for(self._base_url, self._api_key)
-        made_at = time.monotonic()  # making the first client of an address is our time, not the server's
-        watch = Watch(min(request.deadline + made_at - entered, made_at + self._timeout_s), stopped)
-        with watching(watch):
-            watch.check()
-            response = self._open(endpoint, self._body(request, names), watch)
+    @override
+    def _send(self, request: ModelRequest, names: WireNames) -> httpx2.Response:
+        while True:
+            known = self._endpoint.refuses
             try:
-                reader = Reader(watch, names.offers, self._api_key, on_text)
-                received = self._read(reader, response)
-            finally:
-                response.close()
-        return response_from(received, names, _used_ids(request.messages))
-
-    def check(self) -> None:
-        """List the models; a server without that list is asked for an answer in a way that it refuses at no cost."""
-        endpoint = endpoint_for(self._base_url, self._api_key)
-        watch = Watch(time.monotonic() + CHECK_S, threading.Event())
-        with watching(watch):
-            try:
-                self._check_models(endpoint.get("/models"))
-            except ProviderError as error:
-                if error.code != "not_found":
+                return self._endpoint.post(encoded(self._body(request, names, known)))
+            except ProviderError:
+                if self._endpoint.refuses == known:
                     raise
-                self._check_completions(endpoint)
 
-    def _check_models(self, response: httpx2.Response) -> None:
-        try:
-            body = response.read()
-            json.loads(body)
-        except ValueError as error:
-            shown = quote(response.text[:2000], self._api_key)
-            raise bad_answer(
-                f"{self._base_url} does not answer like a model's server: {shown}", transient=False
-            ) from error
-        finally:
-            response.close()
+    @override
+    def _read(self, reading: Reading, chunks: Iterator[bytes]) -> Received:
+        return read_completion(reading, chunks)
 
-    def _check_completions(self, endpoint: Endpoint) -> None:
+    @override
+    def _check(self) -> None:
+        """List the models; a server without that list is asked for an answer in a way that it refuses at no cost."""
         try:
-            endpoint.post(b"{}").close()
+            self._json_of(self._endpoint.get("/models"))
+        except ProviderError as error:
+            if error.code != "not_found":
+                raise
+            self._check_completions()
+
+    def _check_completions(self) -> None:
+        try:
+            self._endpoint.post(b"{}").close()
         except ProviderError as error:
             if error.code != "refused":
                 raise
 
-    def _body(self, request: ModelRequest, names: WireNames) -> dict[str, Any]:
-        body = {**self._extra_body, "model": request.model, "messages": names.messages(request.messages)}
-        if request.tools and not request.closing:
-            body["tools"] = names.definitions(request.tools)
-        if self._streams:
-            body["stream"] = True
-        return body
-
-    def _open(self, endpoint: Endpoint, body: dict[str, Any], watch: Watch) -> httpx2.Response:
-        tries_left = self._retries
-        while True:
-            asks_usage = self._streams and self._include_usage and endpoint.takes_stream_options
-            usage = {"stream_options": {"include_usage": True}} if asks_usage else {}
-            try:
-                return endpoint.post(_encoded({**body, **usage}))
-            except ProviderError as error:
-                if asks_usage and not endpoint.takes_stream_options:
-                    continue
-                if tries_left <= 0 or error.retry_after is not None or error.code not in _WORTH_A_QUICK_RETRY:
-                    raise
-                if not error.transient:
-                    raise
-            tries_left -= 1
-            watch.pause(RETRY_PAUSE_S * (0.5 + random.random()))
-
-    def _read(self, reader: Reader, response: httpx2.Response) -> Received:
-        try:
-            return reader.read(response.iter_bytes())
-        except httpx2.HTTPError as error:
-            raise bad_answer(f"The answer cannot be read: {quote(str(error), self._api_key)}") from error
-
-
-def _encoded(body: dict[str, Any]) -> bytes:
-    try:
-        text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    except (ValueError, TypeError) as error:
-        raise ProviderError("refused", f"The request cannot be written as JSON: {error}", transient=False) from error
-    return text.encode("utf-8", "replace")
-
-
-def _used_ids(messages: list[dict[str, Any]]) -> Iterator[str]:
-    """Ids of earlier calls: some servers count from call_0 again in every pass."""
-    return (message["tool_call_id"] for message in messages if "tool_call_id" in message)
+    def _body(self, request: ModelRequest, names: WireNames, refused: frozenset[str]) -> dict[str, Any]:
+        settings = self._config.settings
+        limit = "max_completion_tokens" if "max_tokens" in refused else "max_tokens"
+        wished = {"temperature": settings.temperature, limit: settings.max_tokens}
+        ours: dict[str, Any] = {
+            "model": request.model,
+            "messages": names.messages(request.messages),
+            "tools": [] if request.closing else names.definitions(request.tools),
+            "stream": self._streams,
+        }
+        if self._streams and self._include_usage and "stream_options" not in refused:
+            ours["stream_options"] = {"include_usage": True}
+        given = {name: value for name, value in wished.items() if value is not None}
+        return merged_body({**settings.body, **given}, ours)

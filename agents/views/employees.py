@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 
 from agents.desk.people import initials
+from agents.engine.gate import grants_of
 from agents.engine.toolbox import installed_toolbox
 from agents.models import ENDED, Approval, ApprovalStatus, Employee, Membership, Run, RunStatus
 from agents.refusals import NotFound
@@ -35,12 +36,14 @@ class AllowedTool:
     Attributes:
         tool: None if it is not installed any more.
         obstacle: why a call would be refused all the same; empty if it would not.
+        limits: the conditions on its params, in words.
     """
 
     name: str
     level: str
     tool: Tool | None
     obstacle: str
+    limits: tuple[str, ...] = ()
 
     @property
     def category(self) -> str:
@@ -164,12 +167,7 @@ def _figures_of(runs: QuerySet[Run]) -> Figures:
 
 
 def _toolset_of(employee: Employee, features: frozenset[str]) -> Toolset:
-    grants = Grants(
-        tools=frozenset(employee.grants.values_list("tool", flat=True)),
-        mode=employee.mode,
-        capabilities=frozenset(employee.capabilities),
-        features=features,
-    )
+    grants = grants_of(employee, employee.mode, features)
     allowed = sorted((_allowed(name, grants) for name in grants.tools), key=_place)
     counted = [one.level for one in allowed]
     return Toolset(
@@ -184,7 +182,9 @@ def _allowed(name: str, grants: Grants) -> AllowedTool:
     if tool is None:
         return AllowedTool(name, "", None, "")
     refusal = refusal_for(tool, grants, toolbox.policy)
-    return AllowedTool(name, level_of(tool, grants, toolbox.policy).value, tool, refusal.message if refusal else "")
+    limits = tuple(condition.as_words() for condition in grants.conditions.get(name, ()))
+    level = level_of(tool, grants, toolbox.policy).value
+    return AllowedTool(name, level, tool, refusal.message if refusal else "", limits)
 
 
 def _place(one: AllowedTool) -> tuple[bool, str, int, str]:

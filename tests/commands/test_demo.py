@@ -140,6 +140,25 @@ def test_with_a_model_at_hand_one_more_employee_works_on_it(settings: Settings) 
     assert "up to date" in run_demo()
 
 
+def test_with_ollama_at_hand_that_employee_works_on_it(settings: Settings) -> None:
+    settings.OLLAMA_HOST = "http://localhost:9"
+    run_demo()
+    alex = Employee.objects.select_related("provider").get(name="Alex")
+    assert (alex.model, alex.provider.kind) == ("qwen3", "ollama")
+    assert (alex.provider.base_url, alex.provider.api_key) == ("http://localhost:9", "")
+    settings.OLLAMA_MODEL = "llama3.1:8b"
+    run_demo()
+    alex.refresh_from_db()
+    assert alex.model == "llama3.1:8b"
+
+
+def test_what_speaks_openais_language_goes_before_ollama(settings: Settings) -> None:
+    settings.OLLAMA_HOST, settings.OPENAI_API_KEY = "http://localhost:9", "sk-demo"
+    run_demo()
+    alex = Employee.objects.select_related("provider").get(name="Alex")
+    assert (alex.model, alex.provider.kind) == ("gpt-5-mini", "openai")
+
+
 def test_a_repetition_asks_the_database_little(django_assert_max_num_queries: DjangoAssertNumQueries) -> None:
     building.build()
     with django_assert_max_num_queries(60):

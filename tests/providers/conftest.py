@@ -1,4 +1,4 @@
-"""A fake model server for each test, and one way to ask it."""
+"""Fake model servers for each test, and one way to ask them."""
 
 import threading
 import time
@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from agents.providers.base import ModelRequest, ModelResponse, Provider, ProviderConfig
+from agents.providers.base import ModelRequest, ModelResponse, ModelSettings, Provider, ProviderConfig
 from agents.providers.choice import provider_for
 from tests.model_server import ModelServer
+from tests.ollama_server import OllamaServer
 
 HISTORY = [{"role": "system", "content": "You are Dana."}, {"role": "user", "content": "Find the EU records."}]
 
@@ -27,26 +28,39 @@ TOOLS = [definition("data.searchRecords"), definition("data.updateRecord"), defi
 class Asking:
     """A provider of the server, what it streamed, and its stop."""
 
-    def __init__(self, base_url: str) -> None:
+    def __init__(self, base_url: str, kind: str = "openai") -> None:
         self.base_url = base_url
+        self.kind = kind
+        self.settings = ModelSettings()
+        self.models: tuple[str, ...] = ()
         self.heard: list[str] = []
         self.stopped = threading.Event()
 
     def provider(self, *, api_key: str = "sk-secret-1234", timeout_s: float = 20, **options: Any) -> Provider:
-        config = ProviderConfig("openai", base_url=self.base_url, api_key=api_key, timeout_s=timeout_s, options=options)
+        config = ProviderConfig(
+            self.kind,
+            base_url=self.base_url,
+            api_key=api_key,
+            timeout_s=timeout_s,
+            settings=self.settings,
+            models=self.models,
+            options=options,
+        )
         return provider_for(config)
 
     def __call__(
         self, messages: list[dict[str, Any]] | None = None, *, within: float = 20, closing: bool = False, **options: Any
     ) -> ModelResponse:
+        tools = options.pop("tools", TOOLS)
+        provider = self.provider(**options)
         request = ModelRequest(
             model="fake-model",
             messages=HISTORY if messages is None else messages,
-            tools=options.pop("tools", TOOLS),
+            tools=tools,
             deadline=time.monotonic() + within,
             closing=closing,
         )
-        return self.provider(**options).ask(request, self.heard.append, self.stopped)
+        return provider.ask(request, self.heard.append, self.stopped)
 
 
 @pytest.fixture
@@ -58,3 +72,14 @@ def server() -> Iterator[ModelServer]:
 @pytest.fixture
 def ask(server: ModelServer) -> Asking:
     return Asking(server.url)
+
+
+@pytest.fixture
+def ollama() -> Iterator[OllamaServer]:
+    with OllamaServer() as running:
+        yield running
+
+
+@pytest.fixture
+def ask_ollama(ollama: OllamaServer) -> Asking:
+    return Asking(ollama.url, "ollama")

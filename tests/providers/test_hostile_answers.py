@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agents.providers.base import ProviderError, Usage
-from agents.providers.streams import MOST_TOKENS
+from agents.providers.reading import MOST_TOKENS
 from tests.model_server import Answer, Call, ModelServer
 from tests.providers.conftest import Asking
 

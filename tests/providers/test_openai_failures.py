@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.providers.base import ProviderError
+from agents.providers.base import ModelSettings, ProviderError
 from tests.model_server import Answer, Call, ModelServer, error_200, failing, html, nonsense
 from tests.providers.conftest import HISTORY, Asking, definition
 
@@ -182,6 +182,7 @@ def test_odd_text_in_the_history_is_sent_all_the_same(server: ModelServer, ask: 
 
 
 def test_a_number_that_json_does_not_know_is_refused(ask: Asking) -> None:
+    ask.settings = ModelSettings(body={"temperature": float("nan")})
     with pytest.raises(ProviderError, match="JSON") as caught:
-        ask(body={"temperature": float("nan")})
+        ask()
     assert caught.value.code == "refused"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.providers.base import ProviderError
+from agents.providers.base import ModelSettings, ProviderError
 from tests.model_server import Answer, ModelServer, failing, html
 from tests.providers.conftest import HISTORY, Asking
 
@@ -25,10 +25,36 @@ def test_no_tools_means_no_field(server: ModelServer, ask: Asking) -> None:
     assert "tools" not in server.requests[0]
 
 
-def test_the_configured_body_is_merged_but_never_replaces_the_conversation(server: ModelServer, ask: Asking) -> None:
-    ask(body={"temperature": 0.1, "parallel_tool_calls": True, "model": "other"})
+def test_settings_are_sent_under_their_own_names_and_what_only_ollama_knows_is_not(
+    server: ModelServer, ask: Asking
+) -> None:
+    ask.settings = ModelSettings(temperature=0.0, max_tokens=50, num_ctx=8192, body={"top_p": 0.5, "temperature": 1})
+    ask()
     body = server.requests[0]
-    assert (body["temperature"], body["parallel_tool_calls"], body["model"]) == (0.1, True, "fake-model")
+    assert (body["temperature"], body["max_tokens"], body["top_p"]) == (0.0, 50, 0.5)
+    assert not {"num_ctx", "options", "body"} & set(body)
+
+
+def test_an_extra_body_replaces_neither_conversation_nor_tools(server: ModelServer, ask: Asking) -> None:
+    reserved = {"model": "other", "messages": [], "stream": False}
+    ask.settings = ModelSettings(body={**reserved, "tools": [{"type": "web_search"}], "parallel_tool_calls": True})
+    ask()
+    ask(closing=True)
+    first, closing = server.requests
+    assert (first["model"], first["messages"], first["stream"]) == ("fake-model", HISTORY, True)
+    assert (len(first["tools"]), first["parallel_tool_calls"]) == (3, True)
+    assert "tools" not in closing
+
+
+def test_a_model_that_knows_only_the_newer_name_of_max_tokens_is_asked_with_it(
+    server: ModelServer, ask: Asking
+) -> None:
+    fault = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
+    server.answer_with(lambda body: failing(400, fault) if "max_tokens" in body else Answer("Hi"))
+    ask.settings = ModelSettings(max_tokens=50)
+    assert ask().text == "Hi"
+    assert ask().text == "Hi"
+    assert [body.get("max_completion_tokens") for body in server.requests] == [None, 50, 50]
 
 
 def test_the_key_is_sent_as_bearer(server: ModelServer, ask: Asking) -> None:

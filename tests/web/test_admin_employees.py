@@ -116,6 +116,60 @@ def test_an_employee_on_a_real_model_needs_the_models_name(world: World, admin: 
     assert "model" in told
 
 
+def test_the_hint_names_a_model_that_such_a_provider_has(world: World, admin: Client) -> None:
+    local = ModelProvider.objects.create(organization=world.acme, name="Local", kind=ProviderKind.OLLAMA)
+    told = faults(admin.post(address(Employee, "add"), new_employee(world, provider=local.pk)))
+    assert "e.g. qwen3" in told["model"][0]
+
+
+def test_settings_of_the_model_are_kept_and_recorded(world: World, admin: Client) -> None:
+    path = address(world.employee, "change")
+    given = {"temperature": "0.2", "max_tokens": "900", "num_ctx": "16384", "extra_body": '{"top_p": 0.9}'}
+    answer = admin.post(path, filled_form(admin, path, **given))
+    assert answer.status_code == 302, faults(answer)
+    world.employee.refresh_from_db()
+    employee = world.employee
+    assert (employee.temperature, employee.max_tokens, employee.num_ctx) == (0.2, 900, 16384)
+    assert employee.extra_body == {"top_p": 0.9}
+    told = AuditEntry.objects.get(organization=world.acme).payload["fields"]
+    assert told["temperature"] == {"before": None, "after": 0.2}
+    assert told["extra_body"] == {"before": {}, "after": {"top_p": 0.9}}
+    nothing = dict.fromkeys(given, "")
+    assert admin.post(path, filled_form(admin, path, **nothing)).status_code == 302
+    world.employee.refresh_from_db()
+    employee = world.employee
+    assert (employee.temperature, employee.max_tokens, employee.num_ctx, employee.extra_body) == (None, None, None, {})
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("temperature", "2.1", "from 0 to 2"),
+        ("temperature", "-0.1", "from 0 to 2"),
+        ("temperature", "nan", "number"),
+        ("max_tokens", "0", "at least 1 token"),
+        ("num_ctx", "255", "at least 256 tokens"),
+        ("extra_body", "{", "This is not JSON"),
+        ("extra_body", "[]", "Write a JSON object"),
+        ("extra_body", "null", "Write a JSON object"),
+        ("extra_body", '"text"', "Write a JSON object"),
+        ("extra_body", '{"tools": [], "stream": false}', "Leave out tools, stream"),
+        ("extra_body", '{"model": "x"}', "Leave out model"),
+        ("extra_body", '{"messages": []}', "Leave out messages"),
+        ("extra_body", '{"a": NaN}', "cannot be sent as JSON"),
+        ("extra_body", '{"a": "\\u0000"}', "cannot be sent as JSON"),
+        ("extra_body", '{"a": "' + "x" * 10_000 + '"}', "at most 10000"),
+    ],
+)
+def test_settings_that_no_model_takes_are_refused_in_plain_words(
+    world: World, admin: Client, field: str, value: str, words: str
+) -> None:
+    path = address(world.employee, "change")
+    answer = admin.post(path, filled_form(admin, path, **{field: value}))
+    assert any(words in fault for fault in faults(answer)[field]), faults(answer)
+    assert not AuditEntry.objects.exists()
+
+
 def test_example_tasks_are_written_one_per_line(world: World, admin: Client) -> None:
     path = address(world.employee, "change")
     sent = filled_form(admin, path, example_tasks="Tidy up.\n\n  Count them. \nTidy up.")

@@ -6,8 +6,9 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from agents.models import AuditEntry, ModelProvider, ProviderKind
+from agents.models import AuditEntry, Employee, ModelProvider, ProviderKind
 from tests.model_server import ModelServer
+from tests.ollama_server import OllamaServer
 from tests.web.admin_rows import address, faults, filled_form, make_admin_world
 from tests.web.world import World, nobody
 
@@ -132,3 +133,20 @@ def tried(admin: Client, provider: ModelProvider) -> str:
     answer = admin.post(f"/admin/agents/modelprovider/{provider.pk}/test-connection/", follow=True)
     assert answer.status_code == 200
     return html.unescape(answer.content.decode())
+
+
+def test_ollama_is_tested_with_the_models_of_its_active_employees(world: World, admin: Client) -> None:
+    with OllamaServer() as ollama:
+        provider = ModelProvider.objects.create(
+            organization=world.acme, name="Local", kind=ProviderKind.OLLAMA, base_url=ollama.url
+        )
+        names = {"Uma": ("fake-model", True), "Vic": ("gone", False)}
+        for name, (model, is_active) in names.items():
+            Employee.objects.create(
+                organization=world.acme, name=name, provider=provider, model=model, is_active=is_active
+            )
+        path = f"/admin/agents/modelprovider/{provider.pk}/test-connection/"
+        assert "Local answers." in admin.post(path, follow=True).content.decode()
+        Employee.objects.filter(name="Uma").update(model="qwen3:8b")
+        told = html.unescape(admin.post(path, follow=True).content.decode())
+        assert "Local does not work: Ollama answers, but has not pulled 'qwen3:8b'" in told

@@ -1,5 +1,6 @@
 """What happens to a call: looked up, judged, executed. Plain Python, without Django."""
 
+from .conditions import Condition, Otherwise, Rule
 from .executor import Batch, Finished, PreparedCall, Progress, run_call
 from .isolation import isolated
 from .limits import LARGEST_KEPT, Guards, RateLimiter, ResultCache
@@ -10,16 +11,19 @@ from .toolbox import Limits, Toolbox
 __all__ = [
     "LARGEST_KEPT",
     "Batch",
+    "Condition",
     "Decision",
     "Finished",
     "Grants",
     "Guards",
     "Limits",
+    "Otherwise",
     "Policy",
     "PreparedCall",
     "Progress",
     "RateLimiter",
     "ResultCache",
+    "Rule",
     "Toolbox",
     "Verdict",
     "abandoned_threads",

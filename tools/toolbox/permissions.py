@@ -7,6 +7,7 @@ from typing import Any
 
 from tools.contract import ErrorCode, Level, Tool, ToolError, parse_arguments
 
+from .conditions import Broken, Condition, Otherwise, first_broken
 from .isolation import isolated
 
 
@@ -20,6 +21,8 @@ class Grants:
         capabilities: of the employee.
         features: of the organisation's plan.
         raised: levels that an admin raised for this employee, by a tool's name or id.
+        conditions: on the params, by a tool's name.
+        stopped: tools that somebody has stopped for now, by name, and who.
     """
 
     tools: frozenset[str] = frozenset()
@@ -27,6 +30,8 @@ class Grants:
     capabilities: frozenset[str] = frozenset()
     features: frozenset[str] = frozenset()
     raised: Mapping[str, Level] = field(default_factory=dict)
+    conditions: Mapping[str, tuple[Condition, ...]] = field(default_factory=dict)
+    stopped: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,10 @@ def verdict_for(
     try:
         raw = parse_arguments(arguments) if isinstance(arguments, str) else arguments
         params = isolated(tool, "check_params", lambda: tool.check_params(raw))
-        reason = _why_ask(tool, level, params, policy)
+        broken = first_broken(grants.conditions.get(tool.name, ()), params)
+        if broken is not None and broken.otherwise is Otherwise.FORBID:
+            return _forbidden(level, _outside_the_grant(tool, broken))
+        reason = "; ".join(filter(None, [_why_ask(tool, level, params, policy), _why_broken(broken)]))
     except ToolError as error:
         return _forbidden(level, error)
     if reason:
@@ -111,8 +119,8 @@ def refusal_for(tool: Tool | None, grants: Grants, policy: Policy, name: str = "
     """Why this employee cannot use the tool at all, whatever the params; None if it can."""
     if tool is None:
         return _not_found(name)
-    if tool.name in policy.disabled or tool.id in policy.disabled:
-        return _refused(ErrorCode.TOOL_DISABLED, f"The tool {tool.name!r} is switched off.")
+    if (off := _switched_off(tool, grants, policy)) is not None:
+        return off
     if tool.name not in grants.tools:
         return _refused(ErrorCode.NOT_PERMITTED, f"You may not use the tool {tool.name!r}: it was not granted to you.")
     if tool.is_system:
@@ -133,6 +141,15 @@ def level_of(tool: Tool, grants: Grants, policy: Policy) -> Level:
 def in_mode(tool: Tool, mode: str) -> bool:
     """Whether the tool belongs to the mode; a tool that names no modes belongs to every one."""
     return tool.modes is None or mode in tool.modes
+
+
+def _switched_off(tool: Tool, grants: Grants, policy: Policy) -> ToolError | None:
+    if tool.name in policy.disabled or tool.id in policy.disabled:
+        return _refused(ErrorCode.TOOL_DISABLED, f"The tool {tool.name!r} is switched off.")
+    stopped_by = grants.stopped.get(tool.name)
+    if stopped_by is None:
+        return None
+    return _refused(ErrorCode.TOOL_DISABLED, f"The tool {tool.name!r} was stopped by {stopped_by}.")
 
 
 def _lacking_capabilities(tool: Tool, grants: Grants, policy: Policy) -> ToolError | None:
@@ -169,6 +186,19 @@ def _why_ask(tool: Tool, level: Level, params: dict[str, Any], policy: Policy) -
         return "the tool may reach any address on the internet: a person decides"
     beyond = sorted(host for host in hosts if host.lower() not in policy.allowed_hosts)
     return f"reaches {', '.join(beyond)}, not on the list of allowed hosts: a person decides" if beyond else ""
+
+
+def _why_broken(broken: Broken | None) -> str:
+    return f"{broken.reason}: a person decides" if broken else ""
+
+
+def _outside_the_grant(tool: Tool, broken: Broken) -> ToolError:
+    return ToolError(
+        ErrorCode.NOT_PERMITTED,
+        f"You may use {tool.name!r} only within limits: {broken.reason}.",
+        recovery_hint="Ask for what is within these limits.",
+        attempted=False,
+    )
 
 
 def _forbidden(level: Level, error: ToolError) -> Verdict:

@@ -8,8 +8,10 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from agents.demo.building import RealModel, build
 from agents.demo.names import PASSWORD
 from agents.demo.staff import OUTSIDER, PEOPLE
+from agents.models import ProviderKind
 
 USUAL_MODEL = "gpt-5-mini"
+USUAL_OLLAMA_MODEL = "qwen3"
 
 
 class Command(BaseCommand):
@@ -39,7 +41,10 @@ class Command(BaseCommand):
 
 
 def _real_model() -> RealModel | None:
+    """What the environment names; OPENAI_* goes before Ollama."""
     base_url, api_key = settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY
-    if not (api_key or base_url):
-        return None
-    return RealModel(base_url, api_key, settings.OPENAI_MODEL or USUAL_MODEL)
+    if api_key or base_url:
+        return RealModel(ProviderKind.OPENAI, base_url, api_key, settings.OPENAI_MODEL or USUAL_MODEL)
+    if settings.OLLAMA_HOST:
+        return RealModel(ProviderKind.OLLAMA, settings.OLLAMA_HOST, "", settings.OLLAMA_MODEL or USUAL_OLLAMA_MODEL)
+    return None
