@@ -17,9 +17,15 @@ WORDS_AT_MOST = 280
 
 # Letters and symbols by their category that draw nothing all the same: fillers, the empty Braille cell, joiners.
 BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
-SELECTOR = re.compile("[\ufe0e\ufe0f]+")
-EMOJI_CATEGORIES = frozenset({"So", "Sk", "Sm", "Po", "Nd"})
-END_OF_TAG = ">"
+SELECTORS = "\ufe0e\ufe0f"
+# Unicode's `Emoji`, without the digits.
+EMOJI = (
+    "©®‼⁉™\u2139↔-↙↩↪⌚⌛⌨⏏⏩-⏳⏸-⏺Ⓜ▪▫▶◀◻-◾☀-☄☎☑☔☕☘☝☠☢☣☦☪☮☯☸-☺♀♂♈-♓♟♠♣♥♦♨♻♾♿⚒-⚗⚙⚛⚜⚠⚡⚧⚪⚫⚰⚱⚽⚾⛄⛅⛈⛎⛏⛑⛓⛔⛩⛪⛰-⛵⛷-⛺⛽✂✅✈-✍✏"
+    "✒✔✖✝✡✨✳✴❄❇❌❎❓-❕❗❣❤\u2795-➗➡➰➿⤴⤵⬅-⬇⬛⬜⭐⭕〰〽㊗㊙🀄🃏🅰🅱🅾🅿🆎🆑-🆚🇦-🇿🈁🈂🈚🈯🈲-🈺🉐🉑🌀-🌡🌤-🎓🎖🎗🎙-🎛🎞-🏰🏳-🏵🏷-📽📿-🔽🕉-🕎🕐-🕧🕯🕰🕳-🕺🖇🖊-🖍🖐🖕🖖"
+    "🖤🖥🖨🖱🖲🖼🗂-🗄🗑-🗓🗜-🗞🗡🗣🗨🗯🗳🗺-🙏🚀-🛅🛋-🛒🛕-\U0001f6d8\U0001f6dc-🛥🛩🛫🛬🛰🛳-🛼🟠-🟫🟰🤌-🤺🤼-🥅🥇-🧿🩰-\U0001faff"
+)
+# A variation selector stays behind the emoji whose look it chooses, and in a keycap; it is hidden anywhere else.
+HIDDEN_SELECTOR = re.compile(f"[{SELECTORS}](?<![{EMOJI}].)(?<![0-9#*]\ufe0f(?=\u20e3))")
 HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 # Possessive and anchored at a label's start, so that every character is read once, whatever somebody wrote.
 HOST = re.compile(r"(?<![\w-])[\w-]++(?:\.[\w-]++)++")
@@ -144,23 +150,15 @@ def _tokens(text: str, keep: str, token: Callable[[str], str]) -> dict[int, str]
 
 
 def _selectors(text: str, token: Callable[[str], str]) -> str:
-    """A variation selector stays behind the emoji whose look it chooses, and becomes a token anywhere else."""
-
-    def shown(found: re.Match[str]) -> str:
-        place, selectors = found.start(), found.group()
-        before = found.string[place - 1 : place]
-        kept = 1 if before and before != END_OF_TAG and unicodedata.category(before) in EMOJI_CATEGORIES else 0
-        return selectors[:kept] + "".join(map(token, selectors[kept:]))
-
-    return SELECTOR.sub(shown, text)
+    return HIDDEN_SELECTOR.sub(lambda found: token(found.group()), text)
 
 
 @functools.lru_cache(maxsize=4096)
 def _is_hidden(char: str, keep: str) -> bool:
-    """Whether the character is hidden wherever it stands."""
+    """Whether the character is hidden wherever it stands; a variation selector may belong there."""
     if char.isascii():
         return (char < " " or char == "\x7f") and char not in keep
-    if SELECTOR.fullmatch(char):
+    if char in SELECTORS:
         return False
     is_selector = "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
     return is_selector or char in BLANKS or unicodedata.category(char) in HIDDEN_CATEGORIES

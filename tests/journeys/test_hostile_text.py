@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from unicodedata import category
 from urllib.parse import urlencode, urlsplit
 
 import pytest
@@ -13,6 +14,7 @@ from django.contrib.staticfiles import finders
 from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Route, expect
 
+from agents.desk.safe_text import visible_text
 from agents.models import Run
 from tests.engine.workshop import asking, call
 from tests.hostile import packed
@@ -271,3 +273,44 @@ def test_in_a_browser_the_admin_with_every_string_is_tame(served: tuple[HostileW
     browser.assert_tame(f"/admin/records/draft/{made.drafts[5].pk}/delete/")
     for text in packed(1_000)[::6]:
         browser.assert_tame(f"/admin/records/record/?{urlencode({'q': text})}")
+
+
+# What the server marks and what a page marks in text that still streams
+
+EACH = ("\ufe0f", "\ufe0e", "\ufe0f\u20e3")
+"""What stands behind each character, in turn."""
+MARKS_OF_THE_PAGE = r"""async ([source, each]) => {
+  const { visible } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
+  const unassigned = /\p{Cn}/u;
+  const marks = Array.from({ length: 0x110000 }, (_, code) => {
+    const char = String.fromCodePoint(code);
+    const shown = visible(each.map((behind) => char + behind).join(" "));
+    return unassigned.test(char) ? "-" : shown.split("⟦U+").length - 1;
+  });
+  return marks.join("");
+}"""
+IN_PIECES = r"""async (source) => {
+  const { visible } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
+  return [visible("\ufe0f", "I ❤"), visible("\ufe0f", "I"), visible("a\r\nb"), visible("\u0378\ufe0f")];
+}"""
+
+
+def marks_of_the_server() -> str:
+    """For each character how many tokens stand for it and for what is behind it; `-` if it is unassigned."""
+    return "".join(
+        "-" if category(char) == "Cn" else str(visible_text(" ".join(char + behind for behind in EACH)).count("⟦U+"))
+        for char in map(chr, range(0x110000))
+    )
+
+
+def test_a_page_marks_exactly_the_characters_that_the_server_marks(chromium: Browser) -> None:
+    """Of all that both know: the browser's Unicode may be newer than the server's, or older."""
+    source = (settings.BASE_DIR / "static/js/visible.js").read_text()
+    with chromium.new_context() as context:
+        page = context.new_page()
+        ours, theirs = marks_of_the_server(), page.evaluate(MARKS_OF_THE_PAGE, [source, EACH])
+        assert len(ours) == len(theirs)
+        assert set(ours) == set("-0236")
+        pairs = enumerate(zip(ours, theirs, strict=True))
+        assert [f"U+{code:04X}" for code, pair in pairs if "-" not in pair and len(set(pair)) > 1][:20] == []
+        assert page.evaluate(IN_PIECES, source) == ["\ufe0f", "⟦U+FE0F⟧", "a\nb", "⟦U+0378⟧⟦U+FE0F⟧"]

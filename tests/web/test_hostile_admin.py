@@ -65,6 +65,7 @@ def read(made: HostileWorld, lists: int, rows: int) -> Iterator[tuple[str, Readi
 
 
 def test_no_page_of_the_admin_becomes_what_somebody_wrote() -> None:
+    """Two pages of a list are 100 rows through the same cells; each single string is looked at below."""
     known: dict[str, set[Shape]] = {}
     usual: set[str] = set()
     with transaction.atomic():

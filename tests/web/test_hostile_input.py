@@ -16,7 +16,7 @@ from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from agents import invitations
+from agents import invitations, members
 from agents.models import AuditEntry, Organization, RunStatus
 from tests.hostile import HOSTILE, UNSTORABLE, hidden_in, packed
 from tests.web.hostile_pages import Reading, strange, tells
@@ -78,6 +78,7 @@ def assert_tame(send: Send, texts: Iterable[str]) -> str:
 
 
 def test_the_names_of_the_organisation_and_of_oneself_stand_on_every_page(world: World) -> None:
+    """The admin's page takes them all; the start page, dear to make, has two places more, which a sample fills."""
     clients = {role: world.client(role) for role in ("viewer", "admin")}
     for role, path, names in (("viewer", "/", packed(120)[::8]), ("admin", "/users/?q=nobody", packed(120))):
 
@@ -183,6 +184,26 @@ def test_what_strangers_type_comes_back_as_text(world: World) -> None:
     assert_tame(
         lambda text: admin.post("/users/invite/", {"role": "viewer", "days": "7", "note": f"{text}{'x' * 120}"}),
         packed(200),
+    )
+
+
+def test_the_page_of_a_new_password_names_the_account_in_text(world: World) -> None:
+    guest = nobody()
+    _, secret = members.make_reset(world.member("admin"), world.member("viewer").pk)
+    guest.get(f"/new-password/{secret}/")
+
+    def named(name: str, **sent: str) -> Any:
+        User.objects.filter(pk=world.users["viewer"].pk).update(username=name, first_name=name, email=name)
+        return guest.post("/new-password/", sent) if sent else guest.get("/new-password/")
+
+    names = packed(150)
+    told = assert_tame(named, names)
+    refused = assert_tame(lambda name: named(name, password="short", again="short"), names)
+    assert all(tells(told, name) and tells(refused, name) for name in names)
+    assert_tame(lambda text: named("viewer", username=text, password=text, again="another"), packed(1_000))
+    assert_tame(
+        lambda text: guest.get(f"/new-password/{quote(text, safe='')}/", follow=True),
+        (text for text in names if "\n" not in text),
     )
 
 

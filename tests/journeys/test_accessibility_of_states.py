@@ -1,0 +1,231 @@
+"""What is opened, refused, under way or lost keeps nobody out either, light and dark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+from django.contrib.sessions.models import Session
+from django.template.loader import render_to_string
+from playwright.sync_api import FilePayload, Page, Route, expect
+
+from agents import members
+from agents.models import Approval, Membership
+from tests.engine.workshop import asking, call
+from tests.journeys.office import Office
+from tests.journeys.test_accessibility import faults_of
+from tests.journeys.visitor import Visitor
+from tests.model_server import Answer, Call, ModelServer
+
+pytestmark = pytest.mark.once
+
+Visit = Callable[..., Visitor]
+
+BAD_ROWS = "name,status\nNorth,active\nSouth,dead\n,active\n"
+SUBMIT = "() => document.querySelector('form.approve').submit()"
+
+
+class Looks:
+    """What was found wrong with the states of one page after the other."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self._faults: list[str] = []
+
+    def at(self, state: str, but: frozenset[str] = frozenset()) -> None:
+        """Looks at the page as it is now, by all rules `but` these."""
+        self._faults += faults_of(self._page, state, but)
+
+    def assert_clear(self) -> None:
+        assert not self._faults, "\n".join(self._faults)
+
+
+def two_cards(office: Office) -> list[Approval]:
+    """One that can be edited, and a destructive one with a list that is longer than what it shows at first."""
+    records = [office.workshop.record(name=f"Acme {number}") for number in range(7)]
+    update = call("data.updateRecord", record_id=str(records[0].pk), changes={"status": "inactive", "notes": "x" * 300})
+    deletion = call("data.bulkDelete", record_ids=[str(record.pk) for record in records])
+    office.workshop.play(asking(update, deletion, text="I found seven."))
+    return office.await_cards(office.submit().pk, 2)
+
+
+def test_no_opened_card_keeps_anybody_out(office: Office, visit: Visit) -> None:
+    update, deletion = two_cards(office)
+    visitor = visit("approver")
+    page, looks = visitor.page, Looks(visitor.page)
+    page.goto(f"/approvals/{deletion.pk}/")
+    destructive = visitor.card(deletion.pk)
+    looks.at("the list unread")
+    destructive.get_by_text("show all 7").click()
+    destructive.get_by_text("Exact request").click()
+    destructive.locator("[data-confirm]").fill("7")
+    expect(destructive.locator(".approve-button")).to_be_enabled()
+    looks.at("confirmed by typing")
+
+    page.goto(f"/approvals/{update.pk}/")
+    card = visitor.card(update.pk)
+    card.get_by_text("Deny…").click()
+    expect(card.get_by_label("What the employee is told")).to_be_visible()
+    looks.at("the form to deny")
+    card.get_by_text("Edit…").click()
+    card.locator("select[name='param.changes.status']").select_option("pending")
+    expect(card.locator("[data-unsent]")).to_be_visible()
+    looks.at("the form to edit")
+    visitor.stand_still(card)
+    card.get_by_role("button", name="Show the changed card").click()
+    page.get_by_role("link", name="The card that replaced it").click()
+    expect(page.locator(".changed")).to_be_visible()
+    looks.at("the changed card")
+    changed = visitor.open_cards.first
+    visitor.approve(changed)
+    expect(page.get_by_role("button", name="Undo")).to_be_visible()
+    looks.at("approved, with undo")
+    office.end_grace()
+    office.workshop.deny(deletion)
+    looks.assert_clear()
+
+
+def test_no_dialog_of_the_inbox_and_of_the_users_keeps_anybody_out(office: Office, visit: Visit) -> None:
+    two_cards(office)
+    visitor = visit("admin")
+    page, looks = visitor.page, Looks(visitor.page)
+    page.goto("/approvals/")
+    page.keyboard.press("j")
+    looks.at("a selected card")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    looks.at("the help on keys")
+
+    page.goto("/users/")
+    page.get_by_text("Change… acme-viewer").click()
+    page.locator(".acts[open] .removal > summary").click()
+    expect(page.get_by_role("button", name="Remove acme-viewer")).to_be_visible()
+    looks.at("what may be done about a member")
+    page.get_by_role("button", name="Make a link to a new password").click()
+    expect(page.locator("#the-link")).to_be_visible()
+    looks.at("a link that is shown once")
+    looks.assert_clear()
+
+
+def test_no_report_of_an_import_keeps_anybody_out(office: Office, visit: Visit) -> None:
+    visitor = visit("admin")
+    page, looks = visitor.page, Looks(visitor.page)
+    page.goto("/records/import/")
+    for name, text, told in (("a.csv", BAD_ROWS, "1 record imported"), ("b.csv", "no header", "Nothing was imported")):
+        file = FilePayload(name=name, mimeType="text/csv", buffer=text.encode())
+        page.get_by_label("CSV file").set_input_files(file)
+        page.get_by_role("button", name="Import").click()
+        expect(page.locator("main")).to_contain_text(told)
+        looks.at(told)
+    looks.assert_clear()
+
+
+def test_no_run_under_way_and_no_lost_connection_keeps_anybody_out(
+    office: Office, visit: Visit, model: ModelServer
+) -> None:
+    office.workshop.connect(model.url)
+    office.recorder.hold("one")
+    gate = Call("probe.gate", {"name": "one"})
+    look = Call("data.searchRecords", {"region": "EU"})
+    model.enqueue(
+        Answer(text="I look.", calls=(gate, look)), Answer(text="A long answer, word by word.", hold="middle")
+    )
+    visitor = visit("operator")
+    page, looks = visitor.page, Looks(visitor.page)
+    run_id = visitor.start("Dana", "Write an answer")
+    office.recorder.await_arrival("one")
+    office.await_bells(run_id)
+    expect(page.locator(".call .spinner")).to_have_count(1)
+    page.locator(".call > .unfold > summary").first.click()
+    page.get_by_text("Cancel…").click()
+    looks.at("calls that run")
+    office.recorder.release("one")
+    model.wait_for_held()
+    expect(page.locator(".says.streaming")).to_contain_text("A long")
+    looks.at("text that streams")
+    model.release()
+    office.await_end(run_id)
+    expect(visitor.answer).to_be_visible()
+
+    elsewhere = visit("operator")
+    elsewhere.page.goto("/approvals/")
+    Session.objects.all().delete()
+    for one, bar in ((visitor, visitor.lost_bar), (elsewhere, elsewhere.page.locator("[data-inbox-lost]"))):
+        expect(bar).to_contain_text("You are not logged in any more")
+        lost = Looks(one.page)
+        lost.at("a lost connection")
+        lost.assert_clear()
+    looks.assert_clear()
+
+
+def test_no_refusal_keeps_anybody_out(office: Office, visit: Visit) -> None:
+    update, _ = two_cards(office)
+    visitor = visit("viewer")
+    page, looks = visitor.page, Looks(visitor.page)
+    for path in ("/no/such/page/", "/join/gone/", "/new-password/gone/"):
+        answer = page.goto(path)
+        assert answer is not None
+        assert answer.status == 404
+        looks.at(path)
+    page.goto(f"/approvals/{update.pk}/")
+    looks.at("a card that the reader may not decide")
+    with page.expect_navigation():
+        page.evaluate(SUBMIT)
+    expect(page.get_by_role("heading", name="Not allowed")).to_be_visible()
+    looks.at("a decision that is refused")
+    _, secret = members.make_reset(office.member("admin"), office.member("viewer").pk)
+    page.goto(f"/new-password/{secret}/")
+    page.get_by_label("New password", exact=True).fill("correct-horse-battery")
+    page.get_by_label("New password again").fill("correct-horse-buttery")
+    page.get_by_role("button", name="Set the password").click()
+    expect(page.get_by_role("alert")).to_contain_text("differ")
+    looks.at("passwords that differ")
+    Membership.objects.filter(pk=office.member("viewer").pk).delete()
+    page.goto("/")
+    expect(page.get_by_role("heading", name="No organisation")).to_be_visible()
+    looks.at("nobody's member")
+    looks.assert_clear()
+
+
+def test_no_login_that_fails_keeps_anybody_out(office: Office, visit: Visit) -> None:
+    visitor = visit()
+    page, looks = visitor.page, Looks(visitor.page)
+
+    def log_in() -> None:
+        page.get_by_label("Username").fill("somebody")
+        page.get_by_label("Password").fill("wrong")
+        with page.expect_navigation():
+            page.get_by_role("button", name="Log in").click()
+
+    page.goto("/login/")
+    page.context.clear_cookies()
+    log_in()
+    expect(page.get_by_role("alert")).to_contain_text("too old")
+    looks.at("a form without its token")
+    page.goto("/login/")
+    log_in()
+    expect(page.get_by_role("alert")).to_contain_text("password")
+    looks.at("a wrong password")
+    for template, told in (("login/locked.html", "Too many attempts"), ("500.html", "Something went wrong")):
+        page.route(
+            "**/as-it-would-be/", partial(Route.fulfill, body=render_to_string(template), content_type="text/html")
+        )
+        page.goto("/as-it-would-be/")
+        expect(page.get_by_role("heading", name=told)).to_be_visible()
+        looks.at(told)
+    looks.assert_clear()
+
+
+# Swagger draws this page by its own script and styles: the contrast of its version stamp, links within its buttons, and
+# the height of its links are the same wherever it is used.
+OF_SWAGGER = frozenset({"color-contrast", "nested-interactive", "target-size"})
+
+
+def test_the_page_of_the_api_keeps_nobody_out_but_by_what_swagger_draws(office: Office, visit: Visit) -> None:
+    visitor = visit("admin")
+    looks = Looks(visitor.page)
+    visitor.page.goto("/api/docs")
+    expect(visitor.page.locator(".opblock").first).to_be_visible()
+    looks.at("the REST API", but=OF_SWAGGER)
+    looks.assert_clear()

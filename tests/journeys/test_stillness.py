@@ -1,0 +1,171 @@
+"""While a run goes nothing on the page jumps, and a line that has not changed is the very same element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from agents.models import Run
+from tests.engine.workshop import asking, call
+from tests.journeys.awaiting import await_that
+from tests.journeys.office import Office
+from tests.journeys.visitor import Visitor
+from tests.model_server import Answer, Call, ModelServer
+
+pytestmark = pytest.mark.once
+
+Visit = Callable[..., Visitor]
+
+STILL = 0.02
+"""What all shifts of a page may sum up to; browsers call 0.1 good."""
+WITH_A_LINE_MORE = 0.05
+"""The same where a result takes a line more than the wait for it took, and a telephone shows what follows it."""
+SIZES = pytest.mark.parametrize(("width", "height"), [(1440, 900), (360, 740)], ids=["wide", "narrow"])
+
+# Every shift that no press of a key or button explains, with what moved.
+WATCH = """window.shifts = [];
+new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) {
+    if (!entry.hadRecentInput) {
+      const moved = entry.sources.map(({ node, previousRect: was, currentRect: is }) =>
+        `${node?.nodeName}#${node?.id}.${node?.className} ${was.y}+${was.height} -> ${is.y}+${is.height}`);
+      window.shifts.push({ value: entry.value, moved });
+    }
+  }
+}).observe({ type: "layout-shift", buffered: true });"""
+SETTLED = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 50))))"
+MARK = "(all) => { for (const one of all) one.seenBefore = true; }"
+ARE_MARKED = "(all) => all.map((one) => one.seenBefore === true)"
+
+
+def watched(visitor: Visitor, width: int, height: int) -> Page:
+    """The visitor's page in a window of this size; its next pages note what moves by itself."""
+    visitor.page.set_viewport_size({"width": width, "height": height})
+    visitor.page.add_init_script(WATCH)
+    return visitor.page
+
+
+def assert_still(page: Page, at_most: float = STILL) -> None:
+    """Nothing has moved by itself since the page was opened, or since this was asked before."""
+    page.evaluate(SETTLED)
+    shifts: list[dict[str, Any]] = page.evaluate("() => window.shifts.splice(0)")
+    told = "\n".join(f"{shift['value']:.4f} {shift['moved']}" for shift in shifts)
+    assert sum(shift["value"] for shift in shifts) < at_most, told
+
+
+GATES = ("one", "two", "three")
+
+
+def three_gates_and_a_card(office: Office, model: ModelServer) -> None:
+    """What the model says: three calls side by side, then a change beside a further call, and then it thinks."""
+    office.workshop.connect(model.url)
+    changed = {"record_id": str(office.workshop.record().pk), "changes": {"status": "inactive"}}
+    for gate in (*GATES, "four"):
+        office.recorder.hold(gate)
+    calls = tuple(Call("probe.gate", {"name": gate}) for gate in GATES)
+    update = (Call("data.updateRecord", changed), Call("probe.gate", {"name": "four"}))
+    model.enqueue(
+        Answer(text="I pass *three* gates, one beside the other.", calls=calls, hold="middle"),
+        Answer(text="Now I ask for a change.", calls=update),
+        Answer(text="Done.", hold="start"),
+    )
+
+
+@SIZES
+def test_a_run_under_way_moves_nothing_and_leaves_its_lines_alone(
+    office: Office, visit: Visit, model: ModelServer, width: int, height: int
+) -> None:
+    three_gates_and_a_card(office, model)
+    model.hold()
+    visitor = visit("approver")
+    page = watched(visitor, width, height)
+    run_id = visitor.start("Dana", "Pass three gates")
+    office.await_bells(run_id)
+    model.wait_for_held()
+    model.release()
+    expect(page.locator(".says.streaming")).to_be_visible()
+    model.wait_for_held()
+    model.release()
+
+    running = page.locator(".call:has(.spinner)")
+    expect(running).to_have_count(len(GATES))
+    for gate, left in zip(GATES, (2, 1), strict=False):
+        running.evaluate_all(MARK)
+        office.recorder.release(gate)
+        expect(running).to_have_count(left)
+        assert all(running.evaluate_all(ARE_MARKED)), "a line whose call still runs is another element"
+    office.recorder.release(GATES[-1])
+
+    expect(visitor.open_cards).to_have_count(1)
+    office.recorder.await_arrival("four")
+    others = page.locator("#panel > li:not(:has(.spinner))")
+    others.evaluate_all(MARK)
+    office.recorder.release("four")
+    (card,) = office.await_cards(run_id)
+    expect(page.locator("[data-badge]")).to_have_text("Waiting for a decision")
+    assert others.evaluate_all(ARE_MARKED).count(False) == 2, "only the call that has ended and the wait are new"
+    assert_still(page)
+
+    visitor.approve(visitor.card(card.pk))
+    expect(visitor.card(card.pk)).to_contain_text("Approved by")
+    before = page.locator(f"#panel > li:not(:has(#card-{card.pk}))")
+    before.evaluate_all(MARK)
+    office.end_grace()
+    model.wait_for_held()
+    expect(page.locator("#pass-3")).to_be_visible()
+    assert before.evaluate_all(ARE_MARKED).index(False) == before.evaluate_all(ARE_MARKED).count(True)
+    assert_still(page, WITH_A_LINE_MORE)
+    model.release()
+    office.await_end(run_id)
+
+
+def start_another(office: Office, task: str) -> Run:
+    """A run that has asked for a card and still works, at a gate."""
+    run = office.submit(task)
+    await_that(lambda: bool(office.workshop.cards(run)), f"{task} has a card")
+    return run
+
+
+def play_a_gate_and_a_card(office: Office) -> None:
+    office.recorder.hold("one")
+    changed = {"record_id": str(office.workshop.record().pk), "changes": {"status": "inactive"}}
+    office.workshop.play(asking(call("probe.gate", name="one"), call("data.updateRecord", **changed)))
+
+
+@SIZES
+def test_the_start_page_takes_up_runs_and_cards_without_moving(
+    office: Office, visit: Visit, width: int, height: int
+) -> None:
+    play_a_gate_and_a_card(office)
+    start_another(office, "The first task")
+    visitor = visit("approver")
+    page = watched(visitor, width, height)
+    page.goto("/")
+    rows, cards = page.locator("#at-work .run-row"), page.locator("#waiting .waiting-card")
+    expect(rows).to_have_count(1)
+    for shown in (rows, cards):
+        shown.evaluate_all(MARK)
+    start_another(office, "The second task")
+    for shown in (rows, cards):
+        expect(shown).to_have_count(2)
+        assert sorted(shown.evaluate_all(ARE_MARKED)) == [False, True]
+    assert_still(page)
+
+
+@SIZES
+def test_the_inbox_takes_up_a_card_without_moving(office: Office, visit: Visit, width: int, height: int) -> None:
+    play_a_gate_and_a_card(office)
+    visitor = visit("approver")
+    page = watched(visitor, width, height)
+    page.goto("/approvals/")
+    expect(page.get_by_text("Nothing waits.")).to_be_visible()
+    start_another(office, "The first task")
+    expect(visitor.open_cards).to_have_count(1)
+    visitor.open_cards.evaluate_all(MARK)
+    start_another(office, "The second task")
+    expect(visitor.open_cards).to_have_count(2)
+    assert visitor.open_cards.evaluate_all(ARE_MARKED) == [True, False]
+    assert_still(page)
