@@ -136,7 +136,9 @@ class Grant(models.Model):
         verbose_name = "allowed tool"
         constraints = (
             models.UniqueConstraint(fields=("employee", "tool"), name="one_grant_per_tool"),
-            models.CheckConstraint(condition=models.Q(level__in=("", *Level)), name="grant_level_is_known"),
+            models.CheckConstraint(
+                condition=models.Q(level__in=("", *(each.value for each in Level))), name="grant_level_is_known"
+            ),
         )
 
     def __str__(self) -> str:
