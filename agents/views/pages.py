@@ -20,7 +20,7 @@ from agents.schemas import LARGEST_ID
 
 PLACES_TO_RETURN_TO = frozenset(
     {"home", "runs", "run", "approvals", "approval", "employees", "employee", "tools", "users", "audit"}
-    | {"records", "record", "drafts", "draft"}
+    | {"records", "record", "drafts", "draft", "files"}
 )
 
 View = Callable[..., HttpResponseBase]
@@ -105,8 +105,10 @@ def way_back(request: HttpRequest, otherwise: str) -> str:
 
 
 def back_to_card(request: HttpRequest, card_id: int, otherwise: str) -> HttpResponse:
-    """Back to where the decision was made, at the card."""
+    """Back to where the decision was made, at the card; from a card's own page to that of this card."""
     where = way_back(request, otherwise).partition("#")[0]
+    if _place(where.partition("?")[0]) == "approval":
+        where = reverse("approval", args=(card_id,))
     return redirect(f"{where}#card-{card_id}")
 
 

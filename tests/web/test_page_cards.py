@@ -267,14 +267,6 @@ def test_what_all_targets_share_is_said_once(world: World) -> None:
     assert all(record.name in html for record in world.records)
 
 
-@pytest.mark.django_db(transaction=True)  # previews run in threads of their own
-def test_undo_brings_a_new_card(world: World) -> None:
-    card = world.card()
-    post(world, card, "approve")
-    assert world.client("approver").post(f"/approvals/{card.pk}/undo/").status_code == 302
-    assert Approval.objects.filter(tool_call=card.tool_call, status=ApprovalStatus.PENDING).count() == 1
-
-
 def test_an_unknown_outcome_is_settled_by_a_person(world: World) -> None:
     call = world.unknown_call()
     card = Approval.objects.get(tool_call=call)
