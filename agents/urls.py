@@ -10,6 +10,7 @@ from .views import (
     decisions,
     drafts,
     employees,
+    files,
     home,
     joining,
     password,
@@ -65,5 +66,9 @@ urlpatterns = [
     path("drafts/", drafts.all_drafts, name="drafts"),
     path("drafts/<int:draft_id>/", drafts.one_draft, name="draft"),
     path("drafts/<int:draft_id>/draft.md", drafts.download, name="draft-download"),
+    path("files/", files.all_files, name="files"),
+    path("files/upload/", files.upload, name="files-upload"),
+    path("files/download/<path:path>", files.download, name="file-download"),
+    path("files/delete/<path:path>", files.delete_file, name="file-delete"),
     path("<path:rest>/", home.nothing_here, name="nothing"),
 ]

@@ -35,7 +35,7 @@ LAYERS = {
         ("testing",),
         ("sources",),
         ("builtin",),
-        ("records",),
+        ("records", "files"),
         ("toolbox",),
         ("config",),
         ("contract",),

@@ -22,13 +22,23 @@ READ = (
     "data.getRecordDetail",
     "data.getStats",
     "data.searchRecords",
+    "files.grep",
+    "files.list",
+    "files.read",
     "results.read",
     "utility.calculate",
     "utility.now",
 )
 DRAFT = ("content.buildReport", "content.generateSummary", "report.buildPreview")
-WRITE = ("data.addToList", "data.bulkUpdate", "data.createRecord", "data.qualifyRecord", "data.updateRecord")
-DESTRUCTIVE = ("data.archiveAll", "data.bulkDelete")
+WRITE = (
+    "data.addToList",
+    "data.bulkUpdate",
+    "data.createRecord",
+    "data.qualifyRecord",
+    "data.updateRecord",
+    "files.write",
+)
+DESTRUCTIVE = ("data.archiveAll", "data.bulkDelete", "files.delete")
 
 
 @dataclass(frozen=True)

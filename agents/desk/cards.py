@@ -48,7 +48,7 @@ VERDICT_ICONS = {
     "Replaced": "rotate-ccw",
 }
 LONGEST_OBJECT = 40
-NOUNS = {"data": ("record", "records")}
+NOUNS = {"data": ("record", "records"), "files": ("file", "files")}
 DENY_REASONS = (
     "Wrong target",
     "Wrong values",

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
 from agents.engine import lease, turns
@@ -13,7 +14,7 @@ from agents.engine.turns import Turn
 from agents.events import Recording, brief_params, recording
 from agents.models import CallStatus, EventType, ToolCall
 from agents.statements import update
-from tools.contract import ErrorCode, Tool, ToolError, ToolResult
+from tools.contract import ErrorCode, Preview, Tool, ToolError, ToolResult
 from tools.toolbox.executor import Batch, Finished, PreparedCall, Progress
 from tools.toolbox.isolation import isolated
 from tools.toolbox.permissions import Decision
@@ -171,10 +172,11 @@ def timeout_of(call: ToolCall) -> float:
     return installed_toolbox().timeout_of(tool) if tool else 0.0
 
 
-def run_alone(place: Workplace, call: ToolCall, late: Callable[[int, ToolResult], None]) -> Finished:
+def run_alone(place: Workplace, call: ToolCall, sealed: Preview, late: Callable[[int, ToolResult], None]) -> Finished:
     """Run one approved call in a thread of its own, at most its timeout."""
     batch = Batch(around=tool_thread, on_late=late)
-    batch.start(prepared(place, call))
+    alone = prepared(place, call)
+    batch.start(replace(alone, context=replace(alone.context, preview=sealed)))
     let_go()
     while True:
         for report in batch.wait(time.monotonic() + _LOOK_AGAIN_S):

@@ -81,7 +81,7 @@ def _run_outside(held: lease.Claim, due: _Approved) -> Turn:
     """A write beyond our database: the intent is committed first, then the tool runs, then its result is recorded."""
     effect = effect_now(due.card, due.tool, due.verdict, due.place.context(due.call))
     with held.recording() as record:
-        if not _may_start(record, due, effect):
+        if not _may_start(record, due, effect) or isinstance(effect, ToolError):
             return turns.settle(record, held)
         _start(
             due.call,
@@ -92,7 +92,7 @@ def _run_outside(held: lease.Claim, due: _Approved) -> Turn:
         )
         publish_start(record, due.call)
         _audit_execution(record, due)
-    done = run_alone(due.place, due.call, partial(_report_late, held, due.call))
+    done = run_alone(due.place, due.call, effect.preview, partial(_report_late, held, due.call))
     return _record_done(held, due.call, done)
 
 

@@ -12,7 +12,7 @@ from agents.api import api
 from agents.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus, ToolCall
 from tests.web.world import World, make_world, nobody, post, problem
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.once]  # who may do what is no matter of the database
 
 
 class Route(NamedTuple):

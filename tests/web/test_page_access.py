@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from pytest_django import Settings
 
 from agents import invitations
 from agents.models import Approval, ApprovalStatus, Membership, Role, RunStatus
 from agents.urls import urlpatterns
 from tests.web.world import World, make_world, nobody
+from tools.files.changing import write_file
 from tools.records.models import Draft
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.once]  # who may do what is no matter of the database
 
 OF_MEMBERS = ("own-password", "employee", "tools", "users", "audit", "audit-export")
+OF_FILES = ("files", "file-download")
 OF_RUNS = ("call", "transcript-markdown", "transcript-json")
 OF_RECORDS = ("records", "record", "records-import", "records-export", "drafts", "draft", "draft-download")
 READ = (
@@ -29,22 +33,25 @@ READ = (
     *OF_MEMBERS,
     *OF_RECORDS,
     *OF_RUNS,
+    *OF_FILES,
 )
 RULES = ("invite", "revoke-invitation", "change-role", "remove-member", "password-link", "audit-verify")
 DECISIONS = ("approve", "deny", "edit", "undo", "resolve")
-ACTS = ("switch-organization", "cancel", "message", "continue", *DECISIONS, *RULES)
+ACTS = ("switch-organization", "cancel", "message", "continue", "files-upload", "file-delete", *DECISIONS, *RULES)
 OPEN = ("login", "logout", "join-link", "join", "new-password-link", "new-password")
-LISTS = ("home", "employees", "runs", "approvals", "tools", "users", "audit", "records", "records-import", "drafts")
-WITHOUT_ROW = (*LISTS, "own-password", "audit-export", "records-export", "audit-verify", "invite")
+LISTS_OF_THINGS = ("records", "records-import", "drafts", "files")
+LISTS = ("home", "employees", "runs", "approvals", "tools", "users", "audit", *LISTS_OF_THINGS)
+WITHOUT_ROW = (*LISTS, "own-password", "audit-export", "records-export", "audit-verify", "invite", "files-upload")
 OF_ROLES = (
-    dict.fromkeys(("cancel", "message", "continue"), "operator")
-    | dict.fromkeys(DECISIONS, "approver")
+    dict.fromkeys(("cancel", "message", "continue", "files-upload"), "operator")
+    | dict.fromkeys((*DECISIONS, "file-delete"), "approver")
     | dict.fromkeys(RULES, "admin")
 )
 
 
 @pytest.fixture
-def world() -> World:
+def world(settings: Settings, tmp_path: Path) -> World:
+    settings.GADGET_FILES_DIR = tmp_path
     return make_world()
 
 
@@ -61,7 +68,9 @@ def address_of(world: World, name: str) -> str:
         "<int:record_id>": world.records[0].pk,
         "<int:draft_id>": Draft.objects.create(organization=world.acme, kind="report", title="Draft", body="Text").pk,
         "<path:rest>": "no/such/page",
+        "<path:path>": "notes.txt",
     }
+    write_file(world.acme.pk, ("notes.txt",), [b"Acme"], lambda _: None)
     route = next(str(pattern.pattern) for pattern in urlpatterns if pattern.name == name)
     for placeholder, value in filled.items():
         route = route.replace(placeholder, str(value))

@@ -7,6 +7,7 @@ from .content import BuildReport, GenerateSummary
 from .data_bulk import ArchiveAll, BulkDelete, BulkUpdate
 from .data_read import GetRecordDetail, GetStats, SearchRecords
 from .data_write import AddToList, CreateRecord, QualifyRecord, UpdateRecord
+from .files import DeleteFile, ListFiles, ReadFile, SearchFiles, WriteFile
 from .report import BuildPreview
 from .results import ReadResult
 from .utility import Calculate, Now
@@ -28,6 +29,11 @@ BUILTIN_TOOLS: tuple[type[Tool], ...] = (
     GenerateSummary,
     BuildReport,
     BuildPreview,
+    ListFiles,
+    ReadFile,
+    SearchFiles,
+    WriteFile,
+    DeleteFile,
     ReadResult,
     Calculate,
     Now,

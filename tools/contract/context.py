@@ -41,7 +41,7 @@ class ToolContext:
         call_id, idempotency_key: of this call; the same call always has the same key.
         session: data kept per run.
         credentials: by service, e.g. credentials["github"]["token"]; what a call says is cleaned of their values.
-        preview: for a transactional tool, the sealed effect that the person approved.
+        preview: of an approved call, the sealed effect that the person approved.
         progress: `progress(fraction, text)`, fraction from 0 to 1.
         earlier_result: the whole result of an earlier call of the run, by the handle that the model was told.
         call_tool: runs another tool whose verdict is auto, as a child call.

@@ -1,0 +1,56 @@
+"""In a browser: files are uploaded, found, downloaded and deleted after a question; no width scrolls sideways."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import FilePayload, expect
+
+from tests.journeys.office import Office
+from tests.journeys.visitor import Visitor
+
+pytestmark = pytest.mark.once
+
+Visit = Callable[..., Visitor]
+
+FILES = [
+    FilePayload(name="notes.txt", mimeType="text/plain", buffer=b"Hello"),
+    FilePayload(name=f"{'a-long-name-' * 12}.html", mimeType="text/html", buffer=b"<script>alert(1)</script>"),
+    FilePayload(name="nul.txt", mimeType="text/plain", buffer=b"x"),
+]
+IS_TOO_WIDE = "() => document.documentElement.scrollWidth > document.documentElement.clientWidth"
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
+def test_files_come_in_go_out_and_are_deleted(office: Office, visit: Visit, scripts: bool) -> None:
+    page = visit("approver", scripts=scripts).page
+    page.goto("/files/")
+    expect(page.get_by_text("There are no files yet.")).to_be_visible()
+    page.get_by_label("Files", exact=True).set_input_files(FILES)
+    page.get_by_label("Into folder").fill("reports/2026")
+    page.get_by_role("button", name="Upload").click()
+    report = page.get_by_role("region", name="What became of the upload")
+    expect(report.get_by_role("listitem")).to_contain_text(["is uploaded", "is uploaded", "nul.txt was refused"])
+    expect(page.get_by_role("navigation", name="Way to this folder")).to_contain_text("reports")
+    with page.expect_download() as waiting:
+        page.get_by_role("link", name="notes.txt").click()
+    assert (waiting.value.suggested_filename, waiting.value.path().read_bytes()) == ("notes.txt", b"Hello")
+    page.get_by_role("button", name="Delete notes.txt").click()
+    expect(page.get_by_role("heading", name="Delete reports/2026/notes.txt?")).to_be_visible()
+    page.get_by_role("button", name="Delete", exact=True).click()
+    expect(page.get_by_text("reports/2026/notes.txt is deleted.")).to_be_visible()
+    expect(page.get_by_role("row")).to_have_count(2)
+
+
+@pytest.mark.parametrize("width", [360, 768, 1440])
+def test_no_width_needs_a_sideways_scroll(office: Office, visit: Visit, width: int) -> None:
+    page = visit("admin").page
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto("/files/")
+    page.get_by_label("Files", exact=True).set_input_files(FILES)
+    page.get_by_role("button", name="Upload").click()
+    expect(page.get_by_role("row")).to_have_count(3)
+    assert not page.evaluate(IS_TOO_WIDE)
+    page.get_by_role("button", name="Delete a-long-name").click()
+    assert not page.evaluate(IS_TOO_WIDE)
