@@ -80,10 +80,10 @@ def read_config(text: str, variables: Mapping[str, str]) -> Config:
         raise ConfigError(f"this is not YAML: {type(error).__name__}") from error
     if root is None:
         return Config()
+    if not isinstance(root, yaml.MappingNode):
+        raise ConfigError("line 1: expected the keys 'tools:' and 'services:'")
     lines: dict[_Path, int] = {}
     values = _Reading(variables, lines).value(root, ())
-    if not isinstance(values, dict):
-        raise ConfigError("line 1: expected the keys 'tools:' and 'services:'")
     flat = dict(_services(values.get("services") or {}, (), lines))
     given = {"tools": values.get("tools") or {}, "services": flat}
     try:

@@ -81,10 +81,12 @@ class EmployeeForm(ConfirmingForm):
         field = self.fields.get("allowed_tools")
         if isinstance(field, AllowedToolsField):
             field.offer(installed_toolbox().tools(), granted)
+        kept = lines_of(self.instance.grants.all()) if self.instance.pk else []
         limits = self.fields.get("limits")
         if isinstance(limits, LimitsField):
             limits.catalog = {tool.name: tool for tool in installed_toolbox().tools()}
-        self.initial["limits"] = lines_of(self.instance.grants.all()) if self.instance.pk else []
+            limits.known = frozenset(kept)
+        self.initial["limits"] = kept
 
     def clean(self) -> dict[str, Any]:
         """The provider must be the organisation's own, and a real model needs its name."""

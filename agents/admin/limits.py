@@ -42,13 +42,15 @@ class LimitsField(LinesField):
     def __init__(self, **options: Any) -> None:
         super().__init__(longest=1_000, help_text=HELP, label="Limits", **options)
         self.catalog: Mapping[str, Tool] = {}
+        self.known: frozenset[str] = frozenset()
+        """Lines that are kept already; they may name tools that are not installed any more."""
 
     def clean(self, value: Any) -> dict[str, Limits]:
         lines = super().clean(value)
         limits: dict[str, Limits] = {}
         for line in lines:
             try:
-                _read(line, self.catalog, limits)
+                _read(line, self.catalog, limits, is_known=line in self.known)
             except ValueError as error:
                 raise forms.ValidationError(f"{line!r}: {error}.") from error
         return limits
@@ -73,12 +75,12 @@ def with_limits(grant: Grant, limits: Mapping[str, Limits]) -> Grant:
     return grant
 
 
-def _read(line: str, catalog: Mapping[str, Tool], limits: dict[str, Limits]) -> None:
+def _read(line: str, catalog: Mapping[str, Tool], limits: dict[str, Limits], *, is_known: bool) -> None:
     words = line.split(None, 3)
     tool = catalog.get(words[0])
-    if tool is None:
+    if tool is None and not is_known:
         raise ValueError(f"there is no tool {words[0]!r}")
-    found = limits.setdefault(tool.name, Limits())
+    found = limits.setdefault(words[0], Limits())
     if len(words) == 3 and words[1] == LEVEL:
         found.level = _level(tool, words[2])
     elif len(words) == 4:
@@ -87,18 +89,18 @@ def _read(line: str, catalog: Mapping[str, Tool], limits: dict[str, Limits]) -> 
         raise ValueError(f"expected a line like {EXAMPLES[0]}")
 
 
-def _level(tool: Tool, word: str) -> str:
+def _level(tool: Tool | None, word: str) -> str:
     if word not in tuple(Level):
         raise ValueError(f"{word!r} is none of the levels {', '.join(Level)}")
-    if Level(word).rank < tool.level.rank:
+    if tool is not None and Level(word).rank < tool.level.rank:
         raise ValueError(f"{tool.name} is {tool.level.value} by itself, which cannot be lowered")
     return word
 
 
-def _condition(tool: Tool, words: list[str]) -> Condition:
+def _condition(tool: Tool | None, words: list[str]) -> Condition:
     _, param, rule, rest = words
-    known = sorted(tool.schema["properties"])
-    if param.partition(".")[0] not in known:
+    known = sorted(tool.schema["properties"]) if tool else []
+    if tool is not None and param.partition(".")[0] not in known:
         raise ValueError(f"{tool.name} has no param {param!r}, only {', '.join(known) or 'none'}")
     if rule not in tuple(Rule):
         raise ValueError(f"{rule!r} is none of the rules {', '.join(Rule)}")

@@ -14,9 +14,20 @@ from agents.engine.outcomes import end_unexecuted, next_sequence
 from agents.engine.timing import DRIFTS, timing
 from agents.events import Recording, brief_params
 from agents.models import Approval, ApprovalStatus, CallStatus, EventType, ToolCall
-from tools.contract import ErrorCode, Preview, Tool, ToolContext, ToolError, canonical_json, fingerprint, signature_of
+from tools.contract import (
+    ErrorCode,
+    Preview,
+    Tool,
+    ToolContext,
+    ToolError,
+    canonical_json,
+    fingerprint,
+    secrets_of,
+    signature_of,
+)
 from tools.toolbox.isolation import isolated
 from tools.toolbox.permissions import Verdict
+from tools.toolbox.secrecy import error_without_secrets, preview_without_secrets
 from tools.toolbox.threads import THREADS, came_back, give_up
 
 _SENTENCE_LENGTH = 1000
@@ -75,13 +86,15 @@ def effect_here(
         DatabaseError: inside a transaction, which is broken then.
         BaseException: only of the classes in `let_through`, e.g. a deadlock that the caller answers by trying again.
     """
+    secrets = secrets_of(context.credentials)
     try:
         preview = isolated(tool, "preview", lambda: tool.preview(tool.load_params(params), context), let_through)
     except ToolError as error:
         if error.code != ErrorCode.TOOL_EXECUTION_FAILED:
-            raise
+            raise error_without_secrets(error, secrets) from error
         return _described(tool, params, Preview.impossible("The preview failed."))
-    return _described(tool, params, preview or Preview.impossible("This tool has no preview."))
+    shown = preview or Preview.impossible("This tool has no preview.")
+    return _described(tool, params, preview_without_secrets(shown, secrets))
 
 
 def effect_now(card: Approval, tool: Tool | None, verdict: Verdict, context: ToolContext) -> Effect | ToolError:

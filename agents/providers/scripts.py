@@ -8,7 +8,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from agents.providers.expressions import check_expression, check_values
-from tools.contract.patterns import check_pattern
+from agents.providers.patterns import check_pattern
 
 MAX_SCRIPT = 200_000
 TRANSIENT_CODES = frozenset({"rate_limited", "server_error", "unreachable", "timeout", "cut_stream", "bad_answer"})

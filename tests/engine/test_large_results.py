@@ -16,7 +16,7 @@ from tools.records.models import Record
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SHORTENED = re.compile(r"\[shortened: ([\d,]+) of ([\d,]+) \w+; handle (r-\d+)\]$")
+SHORTENED = re.compile(r"\[shortened: ([\d,]+) of ([\d,]+) \w+; handle (r-\d+);[^\]]*\]$")
 COUNT = 900
 
 

@@ -38,6 +38,7 @@ WRONG = [
     ("tools:\n  log_calls: perhaps\n", "line 2: tools.log_calls: input should be a valid boolean"),
     ("tools: 3\n", "line 1: tools: input should be a valid dictionary"),
     ("tool:\n  disabled: []\n", "line 1: there is no key 'tool'; there are: tools, services"),
+    ("tools\n", "line 1: expected the keys 'tools:' and 'services:'"),
     ("- tools\n", "line 1: expected the keys 'tools:' and 'services:'"),
     ("tools:\n  disabled: [\n", "line 3: this is not YAML"),
     ("tools: &here\n  disabled: *here\n", "line 2: tools.disabled: write it out; anchors"),

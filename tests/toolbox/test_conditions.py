@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -31,7 +32,6 @@ HOLD = [
     ("ids", Rule.MAX_LENGTH, 2),
     ("region", Rule.MAX_LENGTH, 2),
     ("rows.n", Rule.MAXIMUM, 5),
-    ("none.n", Rule.MAXIMUM, 5),
     ("flag", Rule.EQUALS, True),
     ("changes", Rule.EQUALS, {"score": None, "status": "inactive"}),
 ]
@@ -50,6 +50,7 @@ BREAK = [
     ("flag", Rule.EQUALS, 1, "flag is true, not 1"),
     ("flag", Rule.MAXIMUM, 2, "flag is true, not at most 2"),
     ("score", Rule.PATTERN, "60", 'score is 60, not like "60"'),
+    ("none.n", Rule.MAXIMUM, 5, "none.n is not given, not at most 5"),
 ]
 
 
@@ -81,12 +82,21 @@ def test_a_long_value_is_shown_shortened_and_never_searched() -> None:
         ({"param": "a", "rule": "minimum", "value": "1", "otherwise": "ask"}, "is not a number"),
         ({"param": "a", "rule": "max_length", "value": -1, "otherwise": "ask"}, "not a whole number"),
         ({"param": "a", "rule": "pattern", "value": "(", "otherwise": "ask"}, "is no regular expression"),
-        ({"param": "a", "rule": "pattern", "value": "(a+)+$", "otherwise": "ask"}, "may take endlessly long"),
+        ({"param": "a", "rule": "pattern", "value": r"(a)\1", "otherwise": "ask"}, "no regular expression of RE2"),
+        ({"param": "a", "rule": "equals", "value": float("nan"), "otherwise": "ask"}, "Out of range float"),
+        ({"param": "a", "rule": "one_of", "value": ["\0"], "otherwise": "ask"}, "a text holds a NUL character"),
     ],
 )
 def test_what_cannot_be_judged_is_refused(kept: dict[str, Any], why: str) -> None:
     with pytest.raises(ValueError, match=why.replace("(", r"\(")):
         Condition.from_json(kept)
+
+
+def test_no_pattern_can_hold_a_worker_up() -> None:
+    hostile = Condition("text", Rule.PATTERN, "(.*.*.{0,99}.{0,99}.{0,99}a+)+x")
+    started = time.perf_counter()
+    assert hostile.broken_by({"text": "a" * 2_000})
+    assert time.perf_counter() - started < 5
 
 
 def test_what_was_read_can_be_kept() -> None:

@@ -18,6 +18,7 @@ ROWS = [{"id": number, "name": f"Company {number}, Ltd. »ü«"} for number in r
 LINES = "\n".join(f"| {number} | a row of a table |" for number in range(5_000))
 LARGE = {
     "a list": ToolResult.ok(ROWS),
+    "short lines": ToolResult.ok(markdown="\n".join("ab" for _ in range(40_000))),
     "an object with a list": ToolResult.ok({"records": ROWS, "total": 5_000, "first": ["a"]}),
     "markdown": ToolResult.ok(ROWS, markdown=LINES),
     "one long line": ToolResult.ok(markdown="x" * 100_000),
@@ -26,6 +27,7 @@ LARGE = {
     "a text": ToolResult.ok("w" * 100_000),
     "an error": ToolResult.failed(ToolError(ErrorCode.OPERATION_FAILED, "e" * 100_000)),
 }
+GO_ON = "read on with results.read if you have it, else ask for less"
 GLUE = {"rows": ",\n", "lines": "\n", "characters": ""}
 
 
@@ -53,7 +55,7 @@ def test_all_portions_together_are_the_whole(result: ToolResult) -> None:
 def test_the_model_is_told_what_is_left_out(result: ToolResult) -> None:
     text, portion = for_model(result, "r-17"), portion_of(result)
     assert len(text) < MOST_CHARACTERS + 7_000
-    assert text.endswith(f"\n[shortened: {portion.end:,} of {portion.total:,} {portion.unit}; handle r-17]")
+    assert text.endswith(f"\n[shortened: {portion.end:,} of {portion.total:,} {portion.unit}; handle r-17; {GO_ON}]")
 
 
 def test_what_stands_beside_the_rows_is_told_with_the_first_of_them() -> None:
@@ -92,6 +94,15 @@ def test_reading_on_says_where_it_stands_and_how_to_go_on() -> None:
     assert first.markdown.endswith(f"read on with offset {first.data['to']}]")
     last = read_on(LARGE["markdown"], offset=4_999)
     assert last.markdown == "| 4999 | a row of a table |\n[Lines 4,999 to 5,000 of 5,000; this is the end]"
+
+
+@pytest.mark.parametrize("result", LARGE.values(), ids=LARGE)
+def test_what_is_read_on_is_never_shortened_itself(result: ToolResult) -> None:
+    start, total = 0, 1
+    while start < total:
+        part = read_on(result, offset=start)
+        assert for_model(part, "r-18") == part.markdown
+        start, total = part.data["to"], part.data["total"]
 
 
 def test_a_handle_of_nothing_is_refused() -> None:

@@ -61,7 +61,7 @@ def test_an_equal_call_gets_the_kept_result_and_says_so() -> None:
     first, second = ran(tool, guards), ran(tool, guards)
     assert tool.times == 1
     assert (second.data, second.summary, second.markdown) == (first.data, first.summary, first.markdown)
-    assert second.metadata == {**first.metadata, "cached": True}
+    assert second.metadata == {**first.metadata, "cached": True, "duration_ms": 0}
     assert [seconds for _, seconds in shelf.kept.values()] == [60.0]
 
 

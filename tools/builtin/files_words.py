@@ -12,7 +12,9 @@ LONGEST_LINE = 2_000
 LONGEST_PAGE = 50_000
 """Characters of one answer."""
 
-_FENCE = re.compile(r"^`{3,}", re.MULTILINE)
+EMPTY_FOLDER = "an empty folder"
+
+_BACKTICKS = re.compile("`+")
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,8 @@ def page_of_lines(text: str, offset: int, limit: int) -> Page:
 
 def as_block(text: str) -> str:
     """The text as a block of code that nothing in it can end."""
-    longest = max((len(fence) for fence in _FENCE.findall(text)), default=2)
-    fence = "`" * (longest + 1)
+    longest = max((len(run) for run in _BACKTICKS.findall(text)), default=2)
+    fence = "`" * max(3, longest + 1)
     return f"{fence}\n{text}\n{fence}"
 
 
@@ -82,7 +84,7 @@ def changed_at(entry: Entry) -> str:
 
 
 def size_in_words(entry: Entry) -> str:
-    return "an empty folder" if entry.is_folder else counted(entry.size, "byte", "bytes")
+    return EMPTY_FOLDER if entry.is_folder else counted(entry.size, "byte", "bytes")
 
 
 def what_is_left_out(found: Search) -> str:

@@ -10,8 +10,11 @@ from .canonical import canonical_json
 from .result import ToolResult
 
 MOST_CHARACTERS = 24_000
-"""Of one portion, without the line that says what is left out."""
+"""Of what a model is told of one call."""
+_MOST_OF_A_PORTION = MOST_CHARACTERS - 300
+"""Room is left for the line that says where it stands and how to go on."""
 MOST_OF_THE_REST = 6_000
+_GO_ON = "read on with results.read if you have it, else ask for less"
 _HANDLE = re.compile(r"r-([1-9]\d{0,17})")
 
 
@@ -51,7 +54,7 @@ def for_model(result: ToolResult, handle: str) -> str:
     text = portion.text
     if portion.unit == "rows" and (found := _rows_in(result.data)):
         text = f"{found.rest}\n{found.key}: [{text}]" if found.key else f"[{text}]"
-    return f"{text}\n[shortened: {portion.end:,} of {portion.total:,} {portion.unit}; handle {handle}]"
+    return f"{text}\n[shortened: {portion.end:,} of {portion.total:,} {portion.unit}; handle {handle}; {_GO_ON}]"
 
 
 @dataclass(frozen=True)
@@ -89,15 +92,15 @@ def call_of(handle: str) -> int | None:
 
 def _by_pieces(unit: str, pieces: Sequence[str], start: int, glue: str) -> Portion | None:
     """None if a piece is too long to be told with others."""
-    if max(map(len, pieces), default=0) > MOST_CHARACTERS:
+    if max(map(len, pieces), default=0) > _MOST_OF_A_PORTION:
         return None
     start = min(start, len(pieces))
     lengths = accumulate(len(piece) + len(glue) for piece in pieces[start:])
-    end = start + sum(1 for length in lengths if length <= MOST_CHARACTERS + len(glue))
+    end = start + sum(1 for length in lengths if length <= _MOST_OF_A_PORTION + len(glue))
     return Portion(glue.join(pieces[start:end]), unit, start, end, len(pieces))
 
 
 def _by_characters(text: str, start: int) -> Portion:
     start = min(start, len(text))
-    end = min(start + MOST_CHARACTERS, len(text))
+    end = min(start + _MOST_OF_A_PORTION, len(text))
     return Portion(text[start:end], "characters", start, end, len(text))

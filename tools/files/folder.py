@@ -106,6 +106,30 @@ def entry_at(organization_id: int, names: Names) -> Entry | None:
     return _entry(names, status)
 
 
+def check_way(organization_id: int, names: Names) -> None:
+    """Refuse a path on whose way something stands that is no folder; folders that are missing there can be made.
+
+    Raises:
+        ToolError: NOT_FOUND
+    """
+    try:
+        with opened(organization_id, names[:-1]):
+            return
+    except ToolError as error:
+        if not isinstance(error.__cause__, FileNotFoundError):
+            raise
+
+
+def is_empty(organization_id: int, names: Names) -> bool:
+    """Whether the folder holds nothing at all: no link either, and nothing that no path can name.
+
+    Raises:
+        ToolError: NOT_FOUND
+    """
+    with opened(organization_id, names) as folder, os.scandir(folder) as found:
+        return next(found, None) is None
+
+
 def listing_of(organization_id: int, names: Names = ()) -> Listing:
     """What the folder itself holds, sorted: folders first, then by name.
 

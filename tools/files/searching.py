@@ -38,7 +38,8 @@ class Search:
     Attributes:
         searched: files that were read to their end.
         passed_over: files that hold no text, or more than 20 MB.
-        left_out: files that were not searched, because the limit of hits or of time was reached.
+        left_out: files that were not searched, or not to their end: the limit of hits or of time was reached, or they
+            have lines that are too long.
     """
 
     limit: int
@@ -126,14 +127,18 @@ def _lines_of(organization_id: int, entry: Entry) -> list[bytes] | None:
 
 
 def _search_lines(entry: Entry, lines: list[bytes], wanted: "re2._Regexp", into: Search) -> bool:
-    """True if all lines were looked at."""
-    for number, line in enumerate(lines, 1):
+    """True if all lines were looked at, to their ends."""
+    is_whole = True
+    for number, ended in enumerate(lines, 1):
         if into.is_over:
             return False
-        found = wanted.search(line[:SEARCHED_OF_A_LINE])
-        if found is not None and (line or number < len(lines)):
-            into.hits.append(Hit(entry.path, number, _shown(line.rstrip(b"\r"), found.start())))
-    return True
+        line = ended.rstrip(b"\r")
+        # Unlike a slice, this does not take the cut for the end of the line.
+        found = wanted.search(line, 0, SEARCHED_OF_A_LINE)
+        is_whole = is_whole and len(line) <= SEARCHED_OF_A_LINE
+        if found is not None and (ended or number < len(lines)):
+            into.hits.append(Hit(entry.path, number, _shown(line, found.start())))
+    return is_whole
 
 
 def _shown(line: bytes, start: int) -> str:

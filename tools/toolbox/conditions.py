@@ -1,13 +1,14 @@
 """Conditions on params: a finer grant than a tool's name. A call that breaks one waits for a person, or never runs."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
-from tools.contract import canonical_json
-from tools.contract.patterns import check_pattern
+import re2
+
+from tools.contract import canonical_json, storable_json
 
 LONGEST_SEARCHED = 2_000
 _SHOWN = 80
@@ -93,6 +94,7 @@ class Condition:
 
     def _check_value(self) -> None:
         value = self.value
+        storable_json(value)
         if self.rule is Rule.ONE_OF and not (isinstance(value, list) and value):
             raise ValueError(f"{self.param} one of: give a list with at least one value")
         if self.rule in (Rule.MINIMUM, Rule.MAXIMUM) and not _is_number(value):
@@ -101,9 +103,9 @@ class Condition:
             raise ValueError(f"{self.param} max_length: {value!r} is not a whole number from 0 on")
         if self.rule is Rule.PATTERN:
             try:
-                check_pattern(re.compile(str(value)))
-            except re.error as error:
-                raise ValueError(f"{self.param} pattern: {value!r} is no regular expression: {error}") from None
+                _compiled(str(value))
+            except re2.error as error:
+                raise ValueError(f"{self.param} pattern: {value!r} is no regular expression of RE2: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -131,10 +133,8 @@ _ABSENT = object()
 
 def _values_at(node: Any, path: list[str]) -> Iterator[Any]:
     """Every value that the path leads to; `_ABSENT` where it leads nowhere."""
-    if isinstance(node, list):
-        if not path:
-            yield node
-        for entry in node if path else ():
+    if isinstance(node, list) and path:
+        for entry in node or [_ABSENT]:
             yield from _values_at(entry, path)
     elif not path:
         yield _ABSENT if node is None else node
@@ -148,6 +148,14 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> Any:
+    """RE2's time grows with the text alone, so that no text can hold a worker up."""
+    options = re2.Options()
+    options.log_errors = False
+    return re2.compile(pattern, options)
+
+
 def _same(value: Any, wanted: Any) -> bool:
     """Equal as JSON: true is not 1."""
     return value is not _ABSENT and canonical_json(value) == canonical_json(wanted)
@@ -157,7 +165,7 @@ def _matches(value: Any, pattern: Any) -> bool:
     return (
         isinstance(value, str)
         and len(value) <= LONGEST_SEARCHED
-        and re.fullmatch(str(pattern), value) is not None
+        and _compiled(str(pattern)).fullmatch(value) is not None
     )  # fmt: skip
 
 

@@ -87,4 +87,4 @@ def _key(tool: Tool, params: dict[str, Any], context: ToolContext) -> str:
 
 
 def _as_kept(kept: dict[str, Any]) -> ToolResult:
-    return ToolResult.from_json({**kept, "metadata": {**kept["metadata"], "cached": True}})
+    return ToolResult.from_json({**kept, "metadata": {**kept["metadata"], "cached": True, "duration_ms": 0}})

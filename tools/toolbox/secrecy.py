@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from tools.contract import ToolResult
+from tools.contract import Preview, ToolError, ToolResult
 
 HIDDEN = "[hidden]"
 
@@ -29,6 +29,30 @@ def without_secrets(result: ToolResult, secrets: frozenset[str]) -> ToolResult:
         markdown=hidden.sub(HIDDEN, result.markdown),
         error=error,
         metadata=_cleaned(result.metadata, hidden),
+    )
+
+
+def preview_without_secrets(preview: Preview, secrets: frozenset[str]) -> Preview:
+    """The same effect, with every secret in it replaced; it is sealed as it is shown."""
+    told = preview.as_json()
+    if not secrets or not any(secret in text for text in _texts_in(told) for secret in secrets):
+        return preview
+    return Preview.from_json(_cleaned(told, _pattern(secrets)))
+
+
+def error_without_secrets(error: ToolError, secrets: frozenset[str]) -> ToolError:
+    """The same failure, with every secret in its lines replaced."""
+    if not secrets:
+        return error
+    hidden = _pattern(secrets)
+    return ToolError(
+        error.code,
+        hidden.sub(HIDDEN, error.message),
+        parameter=hidden.sub(HIDDEN, error.parameter),
+        expected=hidden.sub(HIDDEN, error.expected),
+        example=hidden.sub(HIDDEN, error.example),
+        recovery_hint=hidden.sub(HIDDEN, error.recovery_hint),
+        attempted=error.attempted,
     )
 
 
