@@ -19,6 +19,7 @@ from django.urls import reverse
 from django.utils.http import content_disposition_header, urlencode
 
 from agents import audit
+from agents.engine.connections import let_go
 from agents.models import Membership, Role
 from agents.refusals import Conflict, Forbidden, NotFound
 from tools.contract import ErrorCode, ToolError, fingerprint
@@ -93,9 +94,13 @@ def delete_file(request: HttpRequest, member: Membership, path: str) -> HttpResp
         paths = [entry.path for entry in found]
         _record(member, "file_deleted", path_of(names), files=len(paths), paths=paths[:MOST_SHOWN])
 
+    let_go()  # others may be writing: this waits
     with _as_not_there():
         delete(member.organization_id, names, agree)
-    messages.success(request, f"{path_of(names)} is deleted.")
+    if entry_at(member.organization_id, names) is None:
+        messages.success(request, f"{path_of(names)} is deleted.")
+    else:
+        messages.warning(request, f"The files in {path_of(names)} are deleted. It stays: something else is in it.")
     return redirect(_address_of(names[:-1]))
 
 
@@ -168,6 +173,7 @@ def _uploaded(member: Membership, folder: str, given: UploadedFile[bytes]) -> Ou
 
     try:
         names = file_names_of(path)
+        let_go()  # others may be writing: this waits
         write_file(member.organization_id, names, _chunks(given), agree)
     except ToolError as error:
         return Outcome(name, error.message)
@@ -208,7 +214,7 @@ def _as_not_there() -> Iterator[None]:
     try:
         yield
     except ToolError as error:
-        if error.code in {ErrorCode.LIMIT_EXCEEDED, ErrorCode.OPERATION_FAILED}:
+        if error.code in {ErrorCode.LIMIT_EXCEEDED, ErrorCode.OPERATION_FAILED, ErrorCode.OUTCOME_UNKNOWN}:
             raise Conflict(error.message) from error
         raise NotFound("There is no such file or folder.") from error
 

@@ -15,6 +15,7 @@ from pytest_django import Settings
 
 from agents.audit import verify
 from agents.models import AuditEntry
+from agents.views import files as views
 from agents.views.files import MOST_SHOWN, PAGE_SIZE
 from tests.builtin import test_files_stay_inside as hostile
 from tests.web.world import World, make_world
@@ -204,6 +205,25 @@ def test_a_file_that_is_too_large_is_refused_and_leaves_nothing(
     assert not AuditEntry.objects.exists()
 
 
+@pytest.mark.parametrize("way", ["reports/a b.txt", "reports/link"])
+def test_an_upload_that_cannot_be_is_not_in_the_audit(world: World, folder: Path, way: str) -> None:
+    (folder / "reports" / "link").symlink_to(folder)
+    answer = upload(world.client("operator"), ("x.txt", b"x"), folder=way)
+    assert answer.status_code == 422
+    assert "There is no folder" in answer.content.decode()
+    assert not AuditEntry.objects.exists()
+
+
+def test_no_connection_is_kept_while_others_write(world: World, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    acts: list[str] = []
+    monkeypatch.setattr(views, "let_go", lambda: acts.append("let go"))
+    for name in ("write_file", "delete"):
+        monkeypatch.setattr(views, name, lambda *_, name=name: acts.append(name))
+    upload(world.client("operator"), ("x.txt", b"x"), ("y.txt", b"y"))
+    delete(world.client("approver"), "reports")
+    assert acts == ["let go", "write_file"] * 2 + ["let go", "delete"]
+
+
 # Download
 
 
@@ -246,6 +266,17 @@ def test_a_deletion_asks_first_and_is_in_the_audit(world: World, folder: Path) -
     entry = AuditEntry.objects.get()
     assert (entry.actor, entry.action, entry.subject) == ("user:approver", "file_deleted", "file:reports")
     assert entry.payload == {"path": "reports", "files": 1, "paths": ["reports/a b.txt"]}
+
+
+def test_a_folder_that_stays_is_not_called_deleted(world: World, folder: Path) -> None:
+    (folder / "reports" / "link").symlink_to(folder)
+    client = world.client("approver")
+    assert delete(client, "reports").status_code == 302
+    assert "The files in reports are deleted. It stays: something else is in it." in html_of(client)
+    again = client.post("/files/delete/reports")
+    assert again.status_code == 409
+    assert "it holds only things that stay" in again.content.decode()
+    assert AuditEntry.objects.count() == 1
 
 
 def test_a_yes_to_another_question_deletes_nothing(world: World, folder: Path) -> None:

@@ -5,15 +5,15 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 from tools.contract import ErrorCode, Level, Preview, Target, Tool, ToolContext, ToolError, ToolResult
-from tools.files.changing import LARGEST_FILE, Staged, delete, doomed_at, write_file
+from tools.files.changing import LARGEST_FILE, Staged, check_writable, delete, doomed_at, write_file
 from tools.files.contents import LARGEST_TEXT, Content, content_of, kind_of, text_of
 from tools.files.folder import Entry, Listing, entry_at, listing_of, open_file, tree_of
-from tools.files.paths import LONGEST_PATH, Names, file_names_of, names_of, quoted
+from tools.files.paths import LONGEST_PATH, Names, file_names_of, names_of, path_of, quoted
 from tools.files.searching import LONGEST_PATTERN, Search, compiled, search
 
 from .data_base import nothing_to_do
 from .data_words import bold
-from .files_words import as_block, changed_at, counted, page_of_lines, size_in_words, what_is_left_out
+from .files_words import EMPTY_FOLDER, as_block, changed_at, counted, page_of_lines, size_in_words, what_is_left_out
 
 MOST_LISTED = 1_000
 MOST_LINES = 2_000
@@ -138,6 +138,12 @@ class WriteFile(Tool):
             )
 
     def preview(self, params: Params, context: ToolContext) -> Preview:
+        effect = self._effect(params, context)
+        size = len(params.text.encode("utf-8"))
+        check_writable(context.organization_id, file_names_of(params.path), size)
+        return effect
+
+    def _effect(self, params: Params, context: ToolContext) -> Preview:
         names = file_names_of(params.path)
         now = _content_at(context.organization_id, names)
         if now is not None and now.text == params.text:
@@ -161,7 +167,7 @@ class WriteFile(Tool):
             return _written(params.path, "There already:", there)
 
         def agree(_: Staged) -> None:
-            require_seal(self.preview(params, context), context)
+            require_seal(self._effect(params, context), context)
 
         staged = write_file(context.organization_id, names, [data], agree)
         return _written(params.path, "Replaced" if staged.replaces else "Created", staged)
@@ -186,8 +192,9 @@ class DeleteFile(Tool):
         return _deletion(doomed_at(context.organization_id, file_names_of(params.path)))
 
     def sentence(self, params: Params, preview: Preview) -> str:
-        if preview.total == 1 and preview.targets[0].label == params.path:
-            return f"Delete file {bold(params.path)} for good"
+        if [target.label for target in preview.targets] == [path_of(file_names_of(params.path))]:
+            noun = "empty folder" if preview.targets[0].before["size"] == EMPTY_FOLDER else "file"
+            return f"Delete {noun} {bold(params.path)} for good"
         inside = f": {counted(preview.total, 'file', 'files')}" if preview.total else ""
         return f"Delete folder {bold(params.path)} with all that it holds{inside}, for good"
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tools.contract import ErrorCode, ToolError
 
-from .folder import RESERVED, Entry, check_ordinary, entry_at, no_file, opened, tree_of
+from .folder import RESERVED, Entry, check_ordinary, check_way, entry_at, is_empty, no_file, opened, tree_of
 from .paths import Names, path_of, quoted
 
 MOST_FILES = 10_000
@@ -40,31 +40,40 @@ def write_file(organization_id: int, names: Names, parts: Iterable[bytes], agree
         agree: called when only the last step is left; whatever it raises leaves everything as it was.
 
     Raises:
-        ToolError: LIMIT_EXCEEDED, OPERATION_NOT_ALLOWED, INVALID_OPERATION, OPERATION_FAILED; nothing was changed.
+        ToolError: NOT_FOUND, LIMIT_EXCEEDED, OPERATION_NOT_ALLOWED, INVALID_OPERATION, OPERATION_FAILED; nothing was
+            changed.
     """
     with _changing(organization_id) as top:
         replaced = _replaceable(organization_id, names)
-        held = tree_of(organization_id).entries
-        if replaced is None and len(held) + len(names) > MOST_FILES:
-            raise _too_much(f"Your organisation has {len(held):,} files and folders, and {MOST_FILES:,} are possible")
-        room = MOST_BYTES - sum(entry.size for entry in held) + (replaced.size if replaced else 0)
+        room = _room(organization_id, names, replaced)
         temporary = f"{RESERVED}{secrets.token_hex(8)}"
         try:
             size, sha256 = _stage(top, temporary, parts, room)
             staged = Staged(size, sha256, replaced)
-            agree(staged)
-            _put(organization_id, names, top, temporary)
+            with _made(organization_id, names[:-1]) as folder:
+                agree(staged)
+                _put(names, folder, top, temporary)
         finally:
             with suppress(FileNotFoundError):
                 os.unlink(temporary, dir_fd=top)
         return staged
 
 
+def check_writable(organization_id: int, names: Names, size: int) -> None:
+    """Refuse what `write_file` would refuse as things stand.
+
+    Raises:
+        ToolError: NOT_FOUND, LIMIT_EXCEEDED, OPERATION_NOT_ALLOWED, INVALID_OPERATION
+    """
+    replaced = _replaceable(organization_id, names)
+    _check_size(size, _room(organization_id, names, replaced))
+
+
 def doomed_at(organization_id: int, names: Names) -> tuple[Entry, ...]:
     """What a deletion would take: the file, or all files and empty folders of the folder.
 
     Raises:
-        ToolError: NOT_FOUND, LIMIT_EXCEEDED
+        ToolError: NOT_FOUND, LIMIT_EXCEEDED, OPERATION_FAILED
     """
     entry = entry_at(organization_id, names)
     if entry is None:
@@ -73,7 +82,10 @@ def doomed_at(organization_id: int, names: Names) -> tuple[Entry, ...]:
         return (entry,)
     held = tree_of(organization_id, names).entries
     filled = {one.names[:-1] for one in held}
-    doomed = tuple(one for one in held if one.names not in filled) or (entry,)
+    ends = [one for one in held if one.names not in filled] or [entry]
+    doomed = tuple(one for one in ends if not one.is_folder or is_empty(organization_id, one.names))
+    if not doomed:
+        raise _not_deleted(names, "it holds only things that stay, such as links and devices")
     if len(doomed) > MOST_DELETED:
         raise _too_much(f"{quoted(path_of(names))} holds {len(doomed):,} files, and {MOST_DELETED:,} can go at once")
     return doomed
@@ -82,25 +94,49 @@ def doomed_at(organization_id: int, names: Names) -> tuple[Entry, ...]:
 def delete(organization_id: int, names: Names, agree: Callable[[tuple[Entry, ...]], None]) -> tuple[Entry, ...]:
     """Delete a file, or a folder with all that it holds; links and devices in it stay, and so do their folders.
 
+    Returns what really went.
+
     Args:
         agree: called with what would be lost; whatever it raises leaves everything as it was.
 
     Raises:
         ToolError: NOT_FOUND, LIMIT_EXCEEDED, OPERATION_FAILED; nothing was changed.
+            OUTCOME_UNKNOWN; some of it was deleted.
     """
     with _changing(organization_id):
         doomed = doomed_at(organization_id, names)
         agree(doomed)
-        for entry in doomed:
-            if not entry.is_folder:
-                with opened(organization_id, entry.names[:-1]) as folder:
-                    os.unlink(entry.name, dir_fd=folder)
+        _unlink(organization_id, names, [entry for entry in doomed if not entry.is_folder])
         ways = (entry.names if entry.is_folder else entry.names[:-1] for entry in doomed)
         emptied = {way[:depth] for way in ways for depth in range(len(names), len(way) + 1)}
-        for way in sorted(emptied, key=len, reverse=True):
-            with suppress(ToolError, OSError), opened(organization_id, way[:-1]) as folder:
-                os.rmdir(way[-1], dir_fd=folder)
-    return doomed
+        removed = {way for way in sorted(emptied, key=len, reverse=True) if _is_removed(organization_id, way)}
+        gone = tuple(entry for entry in doomed if not entry.is_folder or entry.names in removed)
+        if not gone:
+            raise _not_deleted(names, "something was put into it in this moment, or the disk refused it")
+    return gone
+
+
+def _unlink(organization_id: int, names: Names, files: list[Entry]) -> None:
+    """Delete one after the other; from the first on, a failure is no longer one that changed nothing."""
+    for done, entry in enumerate(files):
+        try:
+            with opened(organization_id, entry.names[:-1]) as folder:
+                os.unlink(entry.name, dir_fd=folder)
+        except (ToolError, OSError) as error:
+            why = error.message if isinstance(error, ToolError) else f"the disk refused it: {error.strerror}"
+            if not done:
+                raise _not_deleted(names, why.rstrip(".")) from error
+            message = f"Only {done:,} of {len(files):,} files in {quoted(path_of(names))} were deleted; it stopped."
+            raise ToolError(ErrorCode.OUTCOME_UNKNOWN, message) from error
+
+
+def _is_removed(organization_id: int, way: Names) -> bool:
+    try:
+        with opened(organization_id, way[:-1]) as folder:
+            os.rmdir(way[-1], dir_fd=folder)
+    except (ToolError, OSError):
+        return False
+    return True
 
 
 @contextmanager
@@ -133,12 +169,28 @@ def _locked(folder: int) -> bool:
 
 
 def _replaceable(organization_id: int, names: Names) -> Entry | None:
-    """The file that stands in this place; None if nothing does."""
+    """The file that stands in this place; None if nothing does, and it can be put there."""
+    check_way(organization_id, names)
     entry = entry_at(organization_id, names)
     if entry is not None and entry.is_folder:
         message = f"{quoted(path_of(names))} is a folder."
         raise ToolError(ErrorCode.INVALID_OPERATION, message, parameter="path", attempted=False)
     return entry
+
+
+def _room(organization_id: int, names: Names, replaced: Entry | None) -> int:
+    """How many bytes there may be in this place; refuses if there are too many files."""
+    held = tree_of(organization_id).entries
+    if replaced is None and len(held) + len(names) > MOST_FILES:
+        raise _too_much(f"Your organisation has {len(held):,} files and folders, and {MOST_FILES:,} are possible")
+    return MOST_BYTES - sum(entry.size for entry in held) + (replaced.size if replaced else 0)
+
+
+def _check_size(size: int, room: int) -> None:
+    if size > LARGEST_FILE:
+        raise _too_much(f"The file is larger than {LARGEST_FILE // 1_000_000} MB")
+    if size > room:
+        raise _too_much(f"Your organisation's files would take more than {MOST_BYTES // 10**9} GB")
 
 
 def _stage(top: int, temporary: str, parts: Iterable[bytes], room: int) -> tuple[int, str]:
@@ -148,10 +200,7 @@ def _stage(top: int, temporary: str, parts: Iterable[bytes], room: int) -> tuple
         with os.fdopen(os.open(temporary, _NEW, 0o600, dir_fd=top), "wb") as file:
             for part in parts:
                 size += len(part)
-                if size > LARGEST_FILE:
-                    raise _too_much(f"The file is larger than {LARGEST_FILE // 1_000_000} MB")
-                if size > room:
-                    raise _too_much(f"Your organisation's files would take more than {MOST_BYTES // 10**9} GB")
+                _check_size(size, room)
                 hashed.update(part)
                 file.write(part)
             file.flush()
@@ -162,13 +211,31 @@ def _stage(top: int, temporary: str, parts: Iterable[bytes], room: int) -> tuple
     return size, hashed.hexdigest()
 
 
-def _put(organization_id: int, names: Names, top: int, temporary: str) -> None:
+@contextmanager
+def _made(organization_id: int, way: Names) -> Iterator[int]:
+    """The folder, made if it is missing; what was made goes again if the writing fails."""
+    depths = range(1, len(way) + 1)
+    missing = [way[:depth] for depth in depths if entry_at(organization_id, way[:depth]) is None]
+    try:
+        with opened(organization_id, way, make=True) as folder:
+            yield folder
+    except BaseException:
+        for made in reversed(missing):
+            _is_removed(organization_id, made)
+        raise
+
+
+def _put(names: Names, folder: int, top: int, temporary: str) -> None:
     """Move the new content into its place; it is there whole or not at all."""
-    with opened(organization_id, names[:-1], make=True) as folder:
-        with suppress(FileNotFoundError):
-            check_ordinary(names, os.stat(names[-1], dir_fd=folder, follow_symlinks=False))
-        os.rename(temporary, names[-1], src_dir_fd=top, dst_dir_fd=folder)
-        os.fsync(folder)
+    with suppress(FileNotFoundError):
+        check_ordinary(names, os.stat(names[-1], dir_fd=folder, follow_symlinks=False))
+    os.rename(temporary, names[-1], src_dir_fd=top, dst_dir_fd=folder)
+    os.fsync(folder)
+
+
+def _not_deleted(names: Names, why: str) -> ToolError:
+    message = f"Nothing of {quoted(path_of(names))} was deleted: {why}."
+    return ToolError(ErrorCode.OPERATION_FAILED, message, attempted=False)
 
 
 def _too_much(sentence: str) -> ToolError:
