@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, BinaryIO
@@ -24,7 +24,7 @@ from agents.models import Membership, Role
 from agents.refusals import Conflict, Forbidden, NotFound
 from tools.contract import ErrorCode, ToolError, fingerprint
 from tools.files.changing import LARGEST_FILE, MOST_FILES, Staged, delete, doomed_at, write_file
-from tools.files.folder import Entry, entry_at, listing_of, open_file
+from tools.files.folder import Entry, listing_of, open_file, opened
 from tools.files.paths import Names, file_names_of, names_of, path_of
 
 from .pages import framed, page
@@ -54,8 +54,7 @@ def upload(request: HttpRequest, member: Membership) -> HttpResponseBase:
     if not given:
         return _refused(request, member, "Choose at least one file.", folder)
     outcomes = [_uploaded(member, folder, one) for one in given]
-    there = entry_at(member.organization_id, names) if names else None
-    shown = names if there is not None and there.is_folder else ()
+    shown = names if _is_folder(member, names) else ()
     answer = _shown(request, member, shown, outcomes=outcomes, folder=folder)
     answer.status_code = 422 if all(one.why for one in outcomes) else 200
     return answer
@@ -97,10 +96,10 @@ def delete_file(request: HttpRequest, member: Membership, path: str) -> HttpResp
     let_go()  # others may be writing: this waits
     with _as_not_there():
         delete(member.organization_id, names, agree)
-    if entry_at(member.organization_id, names) is None:
-        messages.success(request, f"{path_of(names)} is deleted.")
-    else:
+    if _is_folder(member, names):
         messages.warning(request, f"The files in {path_of(names)} are deleted. It stays: something else is in it.")
+    else:
+        messages.success(request, f"{path_of(names)} is deleted.")
     return redirect(_address_of(names[:-1]))
 
 
@@ -145,6 +144,13 @@ def _shown(request: HttpRequest, member: Membership, names: Names, **extra: Any)
         "most_files": f"{MOST_FILES:,}",
     }
     return framed(request, member, "files/list.html", context | extra)
+
+
+def _is_folder(member: Membership, names: Names) -> bool:
+    """Whether it can be shown; a link cannot."""
+    with suppress(ToolError), opened(member.organization_id, names):
+        return True
+    return False
 
 
 def _refused(request: HttpRequest, member: Membership, problem: str, folder: str) -> HttpResponse:

@@ -213,16 +213,15 @@ def _stage(top: int, temporary: str, parts: Iterable[bytes], room: int) -> tuple
 
 @contextmanager
 def _made(organization_id: int, way: Names) -> Iterator[int]:
-    """The folder, made if it is missing; what was made goes again if the writing fails."""
+    """The folder, made if it is missing; what was made and is still empty afterwards goes again."""
     depths = range(1, len(way) + 1)
     missing = [way[:depth] for depth in depths if entry_at(organization_id, way[:depth]) is None]
     try:
         with opened(organization_id, way, make=True) as folder:
             yield folder
-    except BaseException:
+    finally:
         for made in reversed(missing):
             _is_removed(organization_id, made)
-        raise
 
 
 def _put(names: Names, folder: int, top: int, temporary: str) -> None:
