@@ -65,7 +65,13 @@ NEWCOMER = "newcomer"
 PAGES: dict[str, dict[str, str]] = {
     "": {"login": "/login/"},
     NEWCOMER: {"start-newcomer": "/"},
-    "admin": {"audit": "/audit/", "import": "/records/import/", "users": "/users/"},
+    "admin": {
+        "audit": "/audit/",
+        "import": "/records/import/",
+        "users": "/users/",
+        "files": "/files/",
+        "password": "/account/password/",
+    },
     "approver": {
         "start": "/",
         "runs": "/runs/",
