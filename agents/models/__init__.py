@@ -2,12 +2,14 @@
 
 from .approval import Approval, ApprovalKind, ApprovalStatus
 from .audit import AuditEntry, AuditHead
+from .credential import Credential
 from .employee import Employee, Grant, ModelProvider, ProviderKind
 from .event import Event, EventType
 from .invitation import Invitation, PasswordReset
 from .organization import ApiToken, Membership, Organization, Role
 from .run import ENDED, PARKED, ExitReason, Message, Origin, Pass, Run, RunStatus
 from .tool_call import NOT_STARTED, TERMINAL_CALLS, CallStatus, ToolCall
+from .tool_rule import ToolRule
 
 __all__ = [
     "ENDED",
@@ -21,6 +23,7 @@ __all__ = [
     "AuditEntry",
     "AuditHead",
     "CallStatus",
+    "Credential",
     "Employee",
     "Event",
     "EventType",
@@ -39,4 +42,5 @@ __all__ = [
     "Run",
     "RunStatus",
     "ToolCall",
+    "ToolRule",
 ]

@@ -26,7 +26,11 @@ class ProviderKind(models.TextChoices):
 
 
 class ModelProvider(models.Model):
-    """Runs the model: an address and a key, or a script that is played instead."""
+    """Runs the model: an address and a key, or a script that is played instead.
+
+    Attributes:
+        prices: of a million tokens in the organisation's currency: {model or "*": {"input": "2.5", "output": "10"}}.
+    """
 
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="model_providers")
     name = models.CharField(max_length=80)
@@ -40,6 +44,11 @@ class ModelProvider(models.Model):
     )
     api_key = EncryptedTextField(blank=True, default="", help_text="Kept encrypted and never shown again.")
     script = models.TextField(blank=True, help_text="For a scripted provider: the YAML that it plays.")
+    prices = models.JSONField(
+        default=dict,
+        blank=True,
+        help_text="Of a million tokens, by model, * for every other one.",
+    )
     timeout_s = models.PositiveSmallIntegerField(default=120, help_text="Seconds that one answer may take.")
     is_active = models.BooleanField(default=True)
 
@@ -98,6 +107,40 @@ class Employee(models.Model):
     run_minutes = models.PositiveIntegerField(
         null=True, blank=True, help_text="Minutes after which an unfinished run is ended; empty: never."
     )
+    run_tokens = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Tokens that one run may use; empty: any number."
+    )
+    run_cost = models.DecimalField(
+        max_digits=12,
+        decimal_places=4,
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0)],
+        help_text="What the model may cost in one run; empty: any amount.",
+    )
+    month_tokens = models.PositiveBigIntegerField(
+        null=True, blank=True, help_text="Tokens that it may use in a month; empty: any number."
+    )
+    month_cost = models.DecimalField(
+        max_digits=12,
+        decimal_places=4,
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0)],
+        help_text="What its model may cost in a month; empty: any amount.",
+    )
+    month_minutes = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Minutes that its model and its tools may work in a month; empty: any number."
+    )
+    context_tokens = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1000, "A context has at least 1,000 tokens.")],
+        help_text="How many tokens the model can see at once. When a run fills most of it, older results are "
+        "shortened. Empty: what is known of the model, else 128,000.",
+    )
+    stopped_at = models.DateTimeField(null=True, editable=False)
+    stopped_by = models.CharField(max_length=150, blank=True, editable=False)
     capabilities = models.JSONField(default=list, blank=True, help_text="Capabilities that tools may ask for.")
     example_tasks = models.JSONField(default=list, blank=True, help_text="Tasks that the start page offers.")
     is_active = models.BooleanField(default=True)
@@ -124,12 +167,17 @@ class Employee(models.Model):
 
 
 class Grant(models.Model):
-    """An employee's permission to use one tool, by its exact name."""
+    """An employee's permission to use one tool, by its exact name.
+
+    Attributes:
+        delegates: for employee.delegate, the ids of the employees to whom it may hand a task; nobody by default.
+    """
 
     employee = models.ForeignKey(Employee, on_delete=models.CASCADE, related_name="grants")
     tool = models.CharField(max_length=120)
     level = models.CharField(max_length=11, blank=True, help_text="A higher level than the tool's own; empty: its own.")
     conditions = models.JSONField(default=list, help_text="Of tools.toolbox.Condition, as JSON.")
+    delegates = models.JSONField(default=list)
 
     class Meta:
         ordering = ("tool",)

@@ -1,12 +1,18 @@
 """The tenant, its members and their keys to the API."""
 
 from django.conf import settings
+from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models.functions import Now
 
 
 class Organization(models.Model):
-    """The tenant: nothing crosses it."""
+    """The tenant: nothing crosses it.
+
+    Attributes:
+        credentials_version: goes up with every change of its credentials, so that processes know theirs are old.
+        stopped_at, stopped_by: since when nothing of it runs, and the name of the person who stopped everything.
+    """
 
     name = models.CharField(max_length=120)
     slug = models.SlugField(unique=True)
@@ -15,6 +21,21 @@ class Organization(models.Model):
     )
     card_days = models.PositiveSmallIntegerField(default=7, help_text="Days after which an undecided card expires.")
     plan_features = models.JSONField(default=list, blank=True, help_text="Features of the plan, a list of names.")
+    currency = models.CharField(max_length=3, default="USD", help_text="Of all prices and budgets, e.g. USD.")
+    month_tokens = models.PositiveBigIntegerField(
+        null=True, blank=True, help_text="Tokens that all employees together may use in a month; empty: any number."
+    )
+    month_cost = models.DecimalField(
+        max_digits=12,
+        decimal_places=4,
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0)],
+        help_text="What the models may cost in a month; empty: any amount.",
+    )
+    credentials_version = models.PositiveIntegerField(default=0, editable=False)
+    stopped_at = models.DateTimeField(null=True, editable=False)
+    stopped_by = models.CharField(max_length=150, blank=True, editable=False)
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:

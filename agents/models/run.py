@@ -51,12 +51,21 @@ class Origin(models.TextChoices):
 
 
 class Run(models.Model):
-    """One task at work. `events.recording` is the only way to change one (and the claim in engine/lease.py)."""
+    """One task at work. `events.recording` is the only way to change one (and the claim in engine/lease.py).
+
+    Attributes:
+        parent, parent_call: of a delegated task, the run that asked and its suspended call.
+        stopped_because: why nothing of it may start now, e.g. that somebody stopped its employee; empty: it may.
+        session: what its tools keep for each other.
+        cost_micros: what its model has cost, in millionths of the organisation's currency.
+    """
 
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="runs", db_index=False)
     employee = models.ForeignKey(Employee, on_delete=models.PROTECT, related_name="runs")
     origin = models.CharField(max_length=10, choices=Origin, default=Origin.TASK)
     parent = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="children")
+    parent_call = models.OneToOneField("agents.ToolCall", on_delete=models.PROTECT, null=True, related_name="child_run")
+    depth = models.PositiveSmallIntegerField(default=0)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
     client_request_id = models.CharField(max_length=200, blank=True)
     title = models.CharField(max_length=200, blank=True)
@@ -66,6 +75,8 @@ class Run(models.Model):
     exit_reason = models.CharField(max_length=24, choices=ExitReason, blank=True)
     answer = models.TextField(blank=True)
     problem = models.TextField(blank=True, help_text="What went wrong, in words for a person.")
+    stopped_because = models.CharField(max_length=300, blank=True)
+    session = models.JSONField(default=dict)
 
     lease_owner = models.CharField(max_length=64, blank=True)
     lease_epoch = models.PositiveIntegerField(default=0)
@@ -86,6 +97,7 @@ class Run(models.Model):
     message_count = models.PositiveIntegerField(default=1)
     input_tokens = models.PositiveIntegerField(default=0)
     output_tokens = models.PositiveIntegerField(default=0)
+    cost_micros = models.PositiveBigIntegerField(default=0)
 
     created_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(null=True)
@@ -166,6 +178,7 @@ class Pass(models.Model):
     closing = models.BooleanField(default=False)
     input_tokens = models.PositiveIntegerField(default=0)
     output_tokens = models.PositiveIntegerField(default=0)
+    cost_micros = models.PositiveBigIntegerField(default=0)
     duration_ms = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(db_default=Now())
 
