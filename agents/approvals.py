@@ -219,7 +219,8 @@ def expire(approval_id: int) -> bool:
         due = Approval.objects.filter(pk=card.pk, status=ApprovalStatus.PENDING, expires_at__lte=Now())
         if not due.update(status=ApprovalStatus.EXPIRED):
             return False
-        error = ToolError(ErrorCode.APPROVAL_EXPIRED, "Nobody decided in time. That is not a refusal.", attempted=False)
+        said = "answered" if card.kind == ApprovalKind.QUESTION else "decided"
+        error = ToolError(ErrorCode.APPROVAL_EXPIRED, f"Nobody {said} in time. That is not a refusal.", attempted=False)
         call = ToolCall.objects.get(pk=card.tool_call_id)
         end_unexecuted(record, call, CallStatus.EXPIRED, error)
         card.status = ApprovalStatus.EXPIRED
@@ -300,6 +301,13 @@ def _decide(member: Membership, card: Approval, decision: Decision, status: Appr
 def _refuse_undecidable(card: Approval, digest: str) -> None:
     if card.kind != ApprovalKind.APPROVAL:
         raise Conflict(f"a card of kind {card.kind!r} is not approved or denied", approval_status=card.status)
+    refuse_closed(card)
+    if card.digest != digest:
+        raise Stale("the digest is not that of the card as it is now", digest=card.digest)
+
+
+def refuse_closed(card: Approval) -> None:
+    """Raise Expired or Decided, saying what became of it, if the card does not wait any more."""
     if card.status == ApprovalStatus.EXPIRED or _is_past(card):
         raise Expired("the card has expired", approval_status=str(ApprovalStatus.EXPIRED))
     if card.status != ApprovalStatus.PENDING:
@@ -312,8 +320,6 @@ def _refuse_undecidable(card: Approval, digest: str) -> None:
             approval_status=card.status,
             next_approval_id=str(following.pk) if following else None,
         )
-    if card.digest != digest:
-        raise Stale("the digest is not that of the card as it is now", digest=card.digest)
 
 
 def _is_past(card: Approval) -> bool:

@@ -110,6 +110,8 @@ def starting(run: Run) -> Iterator[Recording]:
         record.write()
         if run.status == RunStatus.QUEUED:
             transaction.on_commit(partial(hints.wake, run.pk))
+        if run.is_unnamed:
+            transaction.on_commit(partial(hints.name_run, run.pk))
 
 
 def brief_params(params: dict[str, Any]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from agents.boundaries import surviving
 logger = logging.getLogger(__name__)
 
 ADVANCE_JOB = "agents.jobs.advance_run"
+TITLE_JOB = "agents.jobs.title_run"
 _MOST_DELTAS = 2000
 _REST_AFTER_FAILURE_S = 0.5
 
@@ -42,11 +43,12 @@ class _Waiting:
     """What is to be sent; equal hints collapse into one."""
 
     runs: dict[int, None] = field(default_factory=dict)
+    titles: dict[int, None] = field(default_factory=dict)
     bells: dict[str, None] = field(default_factory=dict)
     deltas: deque[tuple[int, int, str]] = field(default_factory=lambda: deque(maxlen=_MOST_DELTAS))
 
     def __bool__(self) -> bool:
-        return bool(self.runs or self.bells or self.deltas)
+        return bool(self.runs or self.titles or self.bells or self.deltas)
 
 
 class _Publisher(threading.Thread):
@@ -61,6 +63,11 @@ class _Publisher(threading.Thread):
     def put_run(self, run_id: int) -> None:
         with self._changed:
             self._waiting.runs[run_id] = None
+            self._changed.notify()
+
+    def put_title(self, run_id: int) -> None:
+        with self._changed:
+            self._waiting.titles[run_id] = None
             self._changed.notify()
 
     def put_bell(self, group: str) -> None:
@@ -95,6 +102,8 @@ class _Publisher(threading.Thread):
     def _send(self, loop: asyncio.AbstractEventLoop, batch: _Waiting) -> None:
         for run_id in batch.runs:
             current_app.send_task(ADVANCE_JOB, args=[run_id], ignore_result=True, retry=False)
+        for run_id in batch.titles:
+            current_app.send_task(TITLE_JOB, args=[run_id], ignore_result=True, retry=False)
         if batch.bells or batch.deltas:
             loop.run_until_complete(asyncio.wait_for(_ring(batch), timeout=2))
 
@@ -128,6 +137,11 @@ def _running() -> _Publisher:
 def wake(run_id: int) -> None:
     """Ask a worker to drive this run; sent twice or never, the run is driven once."""
     _running().put_run(run_id)
+
+
+def name_run(run_id: int) -> None:
+    """Ask a worker to give this run a name; if that is lost, it keeps the beginning of its task."""
+    _running().put_title(run_id)
 
 
 def ring_run(run_id: int) -> None:

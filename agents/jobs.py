@@ -9,8 +9,10 @@ from celery.signals import worker_shutdown, worker_shutting_down
 from django.db import InterfaceError, OperationalError, close_old_connections, connection
 
 from agents import hints
+from agents.boundaries import surviving
 from agents.engine import lease
 from agents.engine.loop import advance
+from agents.engine.titles import title_run
 from agents.engine.toolbox import installed_toolbox
 from tools.toolbox.threads import abandoned_threads
 
@@ -36,6 +38,15 @@ def advance_run(run_id: int) -> None:
         logger.error("%d tool threads hang; this worker leaves", abandoned_threads())
         lease.go_down()
         os.kill(os.getpid(), signal.SIGTERM)
+
+
+@shared_task(name=hints.TITLE_JOB, ignore_result=True)  # type: ignore[untyped-decorator]
+def name_run(run_id: int) -> None:
+    """Give one run a name; whatever goes wrong, it goes on without."""
+    close_old_connections()
+    with surviving(f"naming run {run_id}"):
+        title_run(run_id)
+    connection.close()
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]

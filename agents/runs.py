@@ -1,13 +1,15 @@
 """What people do to a run: start it, say something, cancel it, give it more passes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
 from django.db import IntegrityError
 from django.db.models.functions import Now
 
-from agents.engine import turns
-from agents.engine.turns import Ending
+from agents import stops
+from agents.engine import budgets, endings, parking
+from agents.engine.endings import Ending
 from agents.events import Recording, recording, starting
 from agents.models import (
     Employee,
@@ -20,12 +22,12 @@ from agents.models import (
     Run,
     RunStatus,
 )
+from agents.models.run import title_of
 from agents.providers.base import GO_ON
 from agents.refusals import Conflict, Forbidden, Invalid, NotFound
 from tools.toolbox.toolbox import MODES
 
 MOST_TEXT = 20_000
-_TITLE_LENGTH = 80
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Submission:
     Attributes:
         mode: empty means the employee's own.
         client_request_id: the same one again starts nothing new.
+        told: more for the run's first event.
     """
 
     employee_id: int
@@ -42,25 +45,28 @@ class Submission:
     mode: str = ""
     client_request_id: str = ""
     origin: Origin = Origin.TASK
+    told: dict[str, Any] = field(default_factory=dict)
 
 
 def submit(member: Membership, submission: Submission) -> tuple[Run, bool]:
     """Start a run; returns it and whether it is new.
 
     Raises:
-        Forbidden, NotFound, Invalid, Conflict
+        Forbidden, NotFound, Invalid, Conflict; BudgetExhausted, which is one: the month's budget is used up.
     """
     _demand(member, Role.OPERATOR, "start a run")
-    task = _checked("task", submission.task)
+    task = checked_text("task", submission.task)
     if len(submission.client_request_id) > 200 or "\0" in submission.client_request_id:
         raise Invalid("client_request_id", "client_request_id may have at most 200 characters, and no NUL")
     if submission.mode and submission.mode not in MODES:
         raise Invalid("mode", f"mode is {submission.mode!r}, but has to be one of {', '.join(MODES)}")
-    employee = Employee.objects.filter(organization_id=member.organization_id, pk=submission.employee_id).first()
+    own = Employee.objects.select_related("organization").filter(organization_id=member.organization_id)
+    employee = own.filter(pk=submission.employee_id).first()
     if employee is None:
         raise NotFound(f"there is no employee {submission.employee_id}")
     if not employee.is_active:
         raise Conflict(f"{employee.name} is not active")
+    stops.refuse_stopped(employee)
     run = Run(
         organization_id=member.organization_id,
         employee=employee,
@@ -68,17 +74,18 @@ def submit(member: Membership, submission: Submission) -> tuple[Run, bool]:
         origin=submission.origin,
         client_request_id=submission.client_request_id,
         task=task,
-        title=_title_of(task),
+        title=title_of(task),
         mode=submission.mode or employee.mode,
         max_passes=employee.max_passes,
         deadline_at=Now() + timedelta(minutes=employee.run_minutes) if employee.run_minutes else None,
     )
     if earlier := _same_request(run):
         return earlier, False
+    budgets.refuse_new_run(employee)
     try:
         with starting(run) as record:
             Message.objects.create(run=run, number=1, author=member.user, text=task)
-            record.publish(EventType.RUN_STARTED, by=member.user.get_username())
+            record.publish(EventType.RUN_STARTED, by=member.user.get_username(), **submission.told)
     except IntegrityError:
         earlier = _same_request(run)
         if earlier is None:
@@ -110,7 +117,7 @@ def cancel(member: Membership, run_id: int) -> Run:
             record.publish(EventType.CANCEL_REQUESTED, by=member.user.get_username())
             record.audit(_actor(member), "run_cancelled", f"run:{run.pk}")
         if run.status != RunStatus.RUNNING:
-            turns.end(record, Ending(ExitReason.CANCELLED))
+            endings.end(record, Ending(ExitReason.CANCELLED))
     return Run.objects.get(pk=run_id)
 
 
@@ -118,11 +125,12 @@ def add_message(member: Membership, run_id: int, text: str) -> Run:
     """Tell the employee something more; an ended run goes on with it, a running one hears it before its next pass.
 
     Raises:
-        Forbidden, NotFound, Invalid, Conflict: it was cancelled.
+        Forbidden, NotFound, Invalid, Conflict: it was cancelled, or is a call by hand.
     """
     _demand(member, Role.OPERATOR, "send a message")
-    checked = _checked("text", text)
+    checked = checked_text("text", text)
     with recording(_own(member, run_id)) as record:
+        _refuse_trial(record.run)
         _refuse_cancelled(record.run)
         _append_message(record, member, checked)
         if record.run.has_ended:
@@ -134,12 +142,13 @@ def continue_run(member: Membership, run_id: int, max_passes: int | None = None)
     """Give an ended run more passes (its employee's number unless said otherwise, 1 to 100).
 
     Raises:
-        Forbidden, NotFound, Invalid, Conflict: it has not ended, or was cancelled.
+        Forbidden, NotFound, Invalid, Conflict: it has not ended, was cancelled, or is a call by hand.
     """
     _demand(member, Role.OPERATOR, "continue a run")
     if max_passes is not None and not 1 <= max_passes <= 100:
         raise Invalid("max_passes", f"max_passes is {max_passes}, but has to be 1 to 100")
     with recording(_own(member, run_id)) as record:
+        _refuse_trial(record.run)
         _refuse_cancelled(record.run)
         if not record.run.has_ended:
             raise Conflict("the run has not ended", run_status=record.run.status)
@@ -157,14 +166,21 @@ def _append_message(record: Recording, member: Membership, text: str) -> None:
 
 def _go_on(record: Recording, member: Membership, passes: int) -> None:
     run = record.run
+    stops.refuse_stopped(run.employee)
+    budgets.check(run)
     run.exit_reason, run.problem, run.finished_at = "", "", None
     run.crash_count = run.patience_tries = 0
     run.patience_since = None
     run.max_passes = run.pass_number + passes
     minutes = run.employee.run_minutes
     run.deadline_at = record.now + timedelta(minutes=minutes) if minutes else None
-    turns.requeue(record)
+    parking.requeue(record)
     record.publish(EventType.RUN_RESUMED, by=member.user.get_username())
+
+
+def _refuse_trial(run: Run) -> None:
+    if run.origin == Origin.MANUAL:
+        raise Conflict("this was one call by hand, and nobody is at work in it: start a run with a task instead")
 
 
 def _refuse_cancelled(run: Run) -> None:
@@ -188,7 +204,12 @@ def _actor(member: Membership) -> str:
     return f"user:{member.user.get_username()}"
 
 
-def _checked(field: str, text: str) -> str:
+def checked_text(field: str, text: str) -> str:
+    """What a person wrote, without blanks around it.
+
+    Raises:
+        Invalid: it is empty, longer than 20,000 characters, or cannot be kept.
+    """
     stripped = text.strip()
     if not stripped:
         raise Invalid(field, f"{field} is empty")
@@ -197,8 +218,3 @@ def _checked(field: str, text: str) -> str:
     if "\0" in text:
         raise Invalid(field, f"{field} contains a NUL character")
     return stripped
-
-
-def _title_of(task: str) -> str:
-    first = " ".join(task.splitlines()[0].split())
-    return first if len(first) <= _TITLE_LENGTH else f"{first[: _TITLE_LENGTH - 1]}…"

@@ -113,6 +113,13 @@ class Undoing(Body):
     decision_id: Name = Field("", description="The decision to take back; empty: whichever is yours.")
 
 
+class Answering(Body):
+    """A person's answer to an employee's question."""
+
+    text: Text = Field(min_length=1, max_length=LONGEST_TEXT, examples=["The one in South Street."])
+    decision_id: Name = Field("", description="The same decision sent again gets the same answer.")
+
+
 class BulkDecision(Denial):
     """One of many decisions."""
 
@@ -223,28 +230,6 @@ class EmployeeShape(BaseModel):
     is_active: bool
 
 
-class Figures(BaseModel):
-    """How a tool did in this organisation; a call that was refused, denied or repeated is none."""
-
-    calls: int = Field(description="Calls that started and ended.")
-    failures: int
-
-
-class ToolShape(BaseModel):
-    """A capability; `parameters` is a JSON schema."""
-
-    name: str
-    display_name: str
-    description: str
-    category: str
-    level: str
-    version: str
-    source: str
-    is_enabled: bool
-    parameters: dict[str, Any]
-    figures: Figures
-
-
 class ToolCallShape(BaseModel):
     """The model's request to use a tool. In a run, a result's data beyond 4 KB is left out and marked `truncated`."""
 
@@ -273,7 +258,7 @@ class WholeToolCall(ToolCallShape):
 
 
 class Usage(BaseModel):
-    """What the model was asked; `cost` is None where no price is known."""
+    """What the model was asked; `cost` is in the organisation's currency, and None where no price is known."""
 
     input_tokens: int
     output_tokens: int
@@ -291,6 +276,7 @@ class RunSummary(BaseModel):
     task: str
     mode: str
     origin: str
+    parent_run_id: str | None = Field(description="Of a task that was handed over: the run that waits for it.")
     answer: str
     problem: str = Field(description="What went wrong, in words for a person.")
     pass_number: int

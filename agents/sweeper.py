@@ -4,28 +4,32 @@ import logging
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
-from agents import hints
+from agents import counting, hints, schedules, stops
 from agents.approvals import expire
 from agents.boundaries import surviving
-from agents.engine import turns
+from agents.engine import endings, losses, turns
 from agents.engine.connections import let_go
+from agents.engine.endings import Ending
 from agents.engine.recovery import ask_again
+from agents.engine.suspended import collect, orphans, with_ended_children
 from agents.engine.timing import CRASHES, timing
-from agents.engine.turns import Ending
 from agents.events import recording
-from agents.models import PARKED, Approval, ApprovalKind, ApprovalStatus, ExitReason, Run, RunStatus
+from agents.models import PARKED, Approval, ApprovalKind, ApprovalStatus, ExitReason, Run, RunStatus, ToolCall
 from agents.statements import Prepared
+from tools.schedules.models import Schedule
 
 logger = logging.getLogger(__name__)
 
 _AT_ONCE = 200
 _PREVIEWS_AT_ONCE = 2
+_LIVING = (RunStatus.QUEUED, RunStatus.RUNNING, *PARKED)
 
 
 def sweep_forever(stop: threading.Event) -> None:
@@ -68,6 +72,8 @@ def sweep_once() -> int:
                 done += _touch(act, pk)
     with surviving("hinting"):
         done += _hint()
+    with surviving("counting"):
+        counting.count_if_due()
     return done
 
 
@@ -88,13 +94,13 @@ def _recover(run_id: int) -> bool:
         if run.status != RunStatus.RUNNING or run.lease_expires_at is None or run.lease_expires_at >= record.now:
             return False
         if run.cancel_requested_at is not None:
-            turns.end(record, Ending(ExitReason.CANCELLED))
+            endings.end(record, Ending(ExitReason.CANCELLED))
             return True
         run.crash_count += 1
         if run.crash_count >= CRASHES:
-            turns.end(record, Ending(ExitReason.CRASH_LOOP))
+            endings.end(record, Ending(ExitReason.CRASH_LOOP))
         else:
-            turns.take_over(record)
+            losses.take_over(record)
         return True
 
 
@@ -110,12 +116,13 @@ def _end_overdue(run_id: int) -> bool:
         if run.status not in (RunStatus.QUEUED, RunStatus.WAITING) or not is_late:
             return False
         is_cancelled = run.cancel_requested_at is not None
-        turns.end(record, Ending(ExitReason.CANCELLED if is_cancelled else ExitReason.DEADLINE))
+        endings.end(record, Ending(ExitReason.CANCELLED if is_cancelled else ExitReason.DEADLINE))
         return True
 
 
 def _expired_cards() -> QuerySet[Approval, Any]:
-    old = Approval.objects.filter(status=ApprovalStatus.PENDING, kind=ApprovalKind.APPROVAL, expires_at__lte=Now())
+    expiring = (ApprovalKind.APPROVAL, ApprovalKind.QUESTION)
+    old = Approval.objects.filter(status=ApprovalStatus.PENDING, kind__in=expiring, expires_at__lte=Now())
     return old.values_list("pk")[:_AT_ONCE]
 
 
@@ -141,11 +148,36 @@ def _wake(run_id: int) -> bool:
         return turns.wake_if_possible(record)
 
 
+def _unsettled() -> QuerySet[Run, Any]:
+    return stops.unsettled().order_by("pk").values_list("pk")[:_AT_ONCE]
+
+
+def _answered() -> QuerySet[ToolCall, Any]:
+    return with_ended_children()[:_AT_ONCE]
+
+
+def _collect(run_id: int) -> bool:
+    return collect(run_id, wait=False)
+
+
+def _orphans(of_status: RunStatus) -> QuerySet[Run, Any]:
+    return orphans(of_status)[:_AT_ONCE]
+
+
+def _cancel_orphan(run_id: int) -> bool:
+    return endings.cancel_child(run_id, wait=False)
+
+
+def _due_schedules() -> QuerySet[Schedule, Any]:
+    return schedules.due().order_by().values_list("pk")[:_AT_ONCE]
+
+
 def _unhinted() -> QuerySet[Run, Any]:
     due = Run.objects.filter(
         Q(next_wake_at=None) | Q(next_wake_at__lte=Now()),
         Q(hinted_at=None) | Q(hinted_at__lt=Now() - timing().hint_again),
         status=RunStatus.QUEUED,
+        stopped_because="",
     )
     return due.order_by("pk").values_list("pk")[:_AT_ONCE]
 
@@ -172,5 +204,9 @@ _STEPS: tuple[tuple[Prepared, Callable[[int], bool]], ...] = (
     (Prepared(_overdue, slots=()), _end_overdue),
     (Prepared(_expired_cards, slots=()), expire),
     (Prepared(_startable_runs, slots=()), _wake),
+    (Prepared(_answered, slots=()), _collect),
+    *((Prepared(partial(_orphans, status), slots=()), _cancel_orphan) for status in _LIVING),
+    (Prepared(_unsettled, slots=()), stops.apply),
     (Prepared(_unstarted_cards, slots=()), _ask_again),
+    (Prepared(_due_schedules, slots=()), schedules.fire),
 )

@@ -21,6 +21,7 @@ LOG_FORMATS = ("text", "json")
 YES = frozenset({"1", "true", "yes", "on"})
 NO = frozenset({"0", "false", "no", "off"})
 SMALLEST_SECRET = 32
+SMALLEST_TOKEN = 20
 KEY_EXAMPLE = "$(python -c 'from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())')"
 SECRET_EXAMPLE = "$(python -c 'import secrets; print(secrets.token_urlsafe(50))')"  # noqa: S105
 
@@ -53,6 +54,12 @@ class SiteSettings:
     worker_threads: int
     database_pool: int
     timing_scale: float
+    metrics_token: str
+
+    @property
+    def is_only_local(self) -> bool:
+        """True while nothing says that others than this machine reach Gadget, be it through a proxy."""
+        return self.host in LOOPBACK_ADDRESSES and self.allowed_hosts == LOCAL_NAMES and not self.allowed_origins
 
     @property
     def served_over_https(self) -> bool:
@@ -128,6 +135,7 @@ def read_settings(environ: Mapping[str, str], base_dir: Path) -> SiteSettings:
         worker_threads=variables.number("WORKER_THREADS", 32, (1, 256)),
         database_pool=variables.number("DATABASE_POOL", 24, (2, 256)),
         timing_scale=_timing_scale(variables),
+        metrics_token=_metrics_token(variables),
     )
 
 
@@ -227,3 +235,11 @@ def _timing_scale(variables: Variables) -> float:
     if not re.fullmatch(r"\d{1,3}(\.\d{1,6})?", value) or not 0.01 <= float(value) <= 100:
         raise SettingError("GADGET_TIMING_SCALE", f"{value!r} is not a number from 0.01 to 100", "1.0")
     return float(value)
+
+
+def _metrics_token(variables: Variables) -> str:
+    value = variables.text("GADGET_METRICS_TOKEN")
+    if value and (len(value) < SMALLEST_TOKEN or not re.fullmatch(r"[!-~]+", value)):
+        fault = f"is not {SMALLEST_TOKEN} or more letters, digits and signs without a blank"
+        raise SettingError("GADGET_METRICS_TOKEN", fault, SECRET_EXAMPLE)
+    return value

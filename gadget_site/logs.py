@@ -7,6 +7,7 @@ from typing import Any
 
 import structlog
 
+from agents.known_secrets import KNOWN_SECRETS, KnownSecrets
 from gadget_site.environment import SiteSettings
 from tools.config import ToolSettings
 from tools.contract import SHORTEST_SECRET
@@ -21,15 +22,16 @@ SECRET_SHAPES = (
 
 
 class Redaction:
-    """Takes the installation's own secrets, and what looks like one, out of a finished line."""
+    """Takes out of a finished line the installation's own secrets, those that this process has read for organisations,
+    and what looks like one.
+    """
 
     def __init__(self, secrets: list[str]) -> None:
-        known = sorted({secret for secret in secrets if len(secret) >= SHORTEST_SECRET}, key=len, reverse=True)
-        self._known = re.compile("|".join(map(re.escape, known))) if known else None
+        self._own = KnownSecrets()
+        self._own.learn(secret for secret in secrets if len(secret) >= SHORTEST_SECRET)
 
     def __call__(self, _logger: Any, _method: str, line: str) -> str:
-        if self._known:
-            line = self._known.sub(HIDDEN, line)
+        line = KNOWN_SECRETS.hidden(self._own.hidden(line, HIDDEN), HIDDEN)
         for shape in SECRET_SHAPES:
             line = shape.sub(rf"\g<1>{HIDDEN}", line)
         return line

@@ -21,6 +21,8 @@ GADGET_CONFIG = SITE.config
 GADGET_ENCRYPTION_KEYS = list(SITE.encryption_keys)
 GADGET_TIMING_SCALE = SITE.timing_scale
 GADGET_QUEUE = SITE.queue
+GADGET_METRICS_TOKEN = SITE.metrics_token
+GADGET_ONLY_LOCAL = SITE.is_only_local
 GADGET_WORKERS = SITE.workers
 GADGET_WORKER_THREADS = SITE.worker_threads
 GADGET_HOST = SITE.host
@@ -57,6 +59,7 @@ INSTALLED_APPS = [
     "csp",
     "agents",
     "tools.records",
+    "tools.schedules",
 ]
 
 MIDDLEWARE = [
@@ -182,6 +185,7 @@ CHANNEL_LAYERS = {
 }
 
 LOGGING = logging_settings(SITE)
+DEFAULT_EXCEPTION_REPORTER = "gadget_site.error_pages.DiscreetReporter"
 
 # The accent of static/css/tokens.css; 600 is read on light ground, 500 on dark.
 ADMIN_ACCENT = {

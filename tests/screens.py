@@ -70,7 +70,9 @@ PAGES: dict[str, dict[str, str]] = {
         "import": "/records/import/",
         "users": "/users/",
         "files": "/files/",
+        "schedules": "/schedules/",
         "password": "/account/password/",
+        "stop": "/stop/",
     },
     "approver": {
         "start": "/",

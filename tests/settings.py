@@ -14,7 +14,7 @@ from gadget_site.settings import DATABASES, SITE  # noqa: E402
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 AXES_ENABLED = False
-GADGET_TOOLS = [*GADGET_TOOLS, "tests.probes.PROBES"]  # noqa: F405
+GADGET_TOOLS = [*GADGET_TOOLS, "tests.probes.PROBES", "tests.composed_probes.PROBES", "tests.bad_probes.PROBES"]  # noqa: F405
 
 if SITE.database.is_sqlite:
     DATABASES["default"]["TEST"] = {"NAME": str(SITE.data_dir / "test.sqlite3")}

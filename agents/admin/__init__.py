@@ -1,5 +1,5 @@
 """The admin site: configuration, and what happened, for the organisations in which a person is admin."""
 
-from . import employees, history, organizations, people, providers, records, tokens
+from . import credentials, employees, history, organizations, people, providers, records, rules, tokens
 
-__all__ = ["employees", "history", "organizations", "people", "providers", "records", "tokens"]
+__all__ = ["credentials", "employees", "history", "organizations", "people", "providers", "records", "rules", "tokens"]

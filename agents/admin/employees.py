@@ -18,13 +18,17 @@ from tools.toolbox.toolbox import MODES
 
 from .configuration import ConfigurationAdmin
 from .confirming import ConfirmingForm
+from .delegates import check_delegates, delegates_field, names_of, set_delegates
 from .fields import AllowedToolsField, LinesField, ObjectField
 from .limits import Limits, LimitsField, lines_of, with_limits
+from .prices import without_price
 from .scope import ScopedRelatedFilter
 
 EXAMPLE_MODELS = {ProviderKind.OPENAI: "gpt-5-mini", ProviderKind.OLLAMA: "qwen3"}
 MOST_TOOLS = 128
 """Of one request, by the protocol of Chat Completions."""
+
+BUDGETS = ("run_tokens", "run_cost", "month_tokens", "month_cost", "month_minutes")
 
 MODE_CHOICES = tuple((mode, mode.capitalize()) for mode in MODES)
 
@@ -49,6 +53,7 @@ class EmployeeForm(ConfirmingForm):
         '"keep_alive": "30m"}. It cannot replace the conversation, the tools or the model.',
     )
     limits = LimitsField()
+    delegates = delegates_field()
     capabilities = LinesField(help_text="Capabilities that tools may ask for, one per line.", longest=60)
     example_tasks = LinesField(help_text="Tasks that the start page offers, one per line.", longest=1_000)
 
@@ -67,12 +72,24 @@ class EmployeeForm(ConfirmingForm):
             "temperature",
             "max_tokens",
             "num_ctx",
+            "context_tokens",
             "extra_body",
+            *BUDGETS,
             "capabilities",
             "example_tasks",
             "is_active",
         )
-        labels = {"max_tokens": "Longest answer in tokens", "num_ctx": "Context in tokens, for Ollama"}
+        labels = {
+            "max_tokens": "Longest answer in tokens",
+            "num_ctx": "Context in tokens, for Ollama",
+            "context_tokens": "Context in tokens",
+            "run_tokens": "Tokens a run",
+            "run_cost": "Cost of a run",
+            "month_tokens": "Tokens a month",
+            "month_cost": "Cost a month",
+            "month_minutes": "Minutes a month",
+        }
+        help_texts = {"month_minutes": "Minutes that its model may take to answer in a month; empty: any number."}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -87,11 +104,13 @@ class EmployeeForm(ConfirmingForm):
             limits.catalog = {tool.name: tool for tool in installed_toolbox().tools()}
             limits.known = frozenset(kept)
         self.initial["limits"] = kept
+        self.initial["delegates"] = names_of(self.instance)
 
     def clean(self) -> dict[str, Any]:
         """The provider must be the organisation's own, and a real model needs its name."""
         cleaned = super().clean() or {}
         self._check_tools(cleaned.get("allowed_tools", ()), cleaned.get("limits", {}))
+        self._check_delegates(cleaned)
         provider = cleaned.get("provider")
         organization = cleaned.get("organization") or getattr(self.instance, "organization", None)
         if isinstance(provider, ModelProvider) and organization is not None:
@@ -100,7 +119,27 @@ class EmployeeForm(ConfirmingForm):
             elif provider.kind != ProviderKind.SCRIPTED and not cleaned.get("model"):
                 example = EXAMPLE_MODELS[ProviderKind(provider.kind)]
                 self.add_error("model", f"Say which model of {provider.name!r} the employee runs on, e.g. {example}.")
+            else:
+                self._check_price(provider, cleaned)
         return cleaned
+
+    def _check_price(self, provider: ModelProvider, cleaned: dict[str, Any]) -> None:
+        """A budget of money needs a price, or it would never be used up."""
+        model = cleaned.get("model", "")
+        if not without_price(provider, [Employee(model=model)]):
+            return
+        for name in ("run_cost", "month_cost"):
+            if cleaned.get(name) is not None:
+                self.add_error(name, f"The provider {provider.name!r} has no price for {model!r}: give it one first.")
+
+    def _check_delegates(self, cleaned: dict[str, Any]) -> None:
+        organization = cleaned.get("organization") or getattr(self.instance, "organization", None)
+        if organization is None or "allowed_tools" not in cleaned:
+            return
+        try:
+            check_delegates(cleaned.get("delegates", ()), cleaned["allowed_tools"], self.instance, organization)
+        except forms.ValidationError as error:
+            self.add_error("delegates", error)
 
     def _check_tools(self, allowed: Sequence[str], limits: Mapping[str, Limits]) -> None:
         """No more than a request to a model may name, and no limit for what is not allowed."""
@@ -155,8 +194,9 @@ class EmployeeAdmin(ConfigurationAdmin):
     fieldsets = (
         (None, {"fields": ("organization", "name", "job_title", "is_active", "instructions", "example_tasks")}),
         ("Model", {"fields": ("provider", "model", "max_passes", "run_minutes")}),
-        ("How the model answers", {"fields": ("temperature", "max_tokens", "num_ctx", "extra_body")}),
-        ("Allowed tools", {"fields": ("mode", "allowed_tools", "limits", "capabilities")}),
+        ("How the model answers", {"fields": ("temperature", "max_tokens", "num_ctx", "context_tokens", "extra_body")}),
+        ("Budgets", {"fields": BUDGETS}),
+        ("Allowed tools", {"fields": ("mode", "allowed_tools", "limits", "delegates", "capabilities")}),
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -172,4 +212,5 @@ class EmployeeAdmin(ConfigurationAdmin):
         set_grants(form.instance, form.cleaned_data["allowed_tools"])
         grants = [with_limits(grant, form.cleaned_data["limits"]) for grant in form.instance.grants.all()]
         Grant.objects.bulk_update(grants, ["level", "conditions"])
+        set_delegates(form.instance, form.cleaned_data["delegates"])
         super().save_related(request, form, formsets, change)

@@ -18,12 +18,13 @@ from django.shortcuts import redirect
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
 from agents import members
-from agents.models import Membership, Organization, Role
+from agents.models import Employee, Membership, Organization, Role
 from agents.refusals import Refusal
 
 from .configuration import ConfigurationAdmin
 from .confirming import ConfirmingForm
 from .fields import LinesField
+from .prices import without_price
 from .scope import ScopedRelatedFilter, person
 
 
@@ -34,12 +35,31 @@ class OrganizationForm(ConfirmingForm):
 
     class Meta:
         model = Organization
-        fields = ("name", "slug", "four_eyes", "card_days", "plan_features")
+        fields = ("name", "slug", "four_eyes", "card_days", "plan_features", "currency", "month_tokens", "month_cost")
+        labels = {"month_tokens": "Tokens a month", "month_cost": "Cost a month"}
+
+    def clean_currency(self) -> str:
+        """A code of three letters, in capitals."""
+        code = str(self.cleaned_data["currency"]).strip().upper()
+        if not (len(code) == 3 and code.isascii() and code.isalpha()):
+            raise ValidationError(f"{code!r} is not a currency; write its code of three letters, such as USD or EUR.")
+        return code
 
     def consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
         """One person alone may do what took two before."""
         if self.instance.pk and "four_eyes" in self.changed_data and not cleaned["four_eyes"]:
             yield "From now on people may approve the cards of runs that they started themselves."
+        if self.instance.pk and "currency" in self.changed_data:
+            yield f"All prices and budgets count as {cleaned['currency']} from now on; no number is converted."
+        if self.instance.pk and "month_cost" in self.changed_data and cleaned["month_cost"] is not None:
+            yield from self._uncounted()
+
+    def _uncounted(self) -> Iterator[str]:
+        """Whose model has no price, so that its cost is not in the budget."""
+        rows = Employee.objects.filter(organization=self.instance, is_active=True).select_related("provider")
+        for employee in rows.order_by("name"):
+            if without_price(employee.provider, [employee]):
+                yield f"{employee.name} is not counted: the provider {employee.provider} has no price for its model."
 
 
 @admin.register(Organization)

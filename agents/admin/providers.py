@@ -20,6 +20,7 @@ from agents.providers.scripts import validate_script
 
 from .configuration import ConfigurationAdmin
 from .confirming import ConfirmingForm
+from .prices import PricesField, without_price
 from .scope import ScopedRelatedFilter
 
 PATIENCE_S = 10.0
@@ -46,10 +47,11 @@ class ProviderForm(ConfirmingForm):
         help_text="Kept encrypted and never shown again. Empty keeps the key that is there.",
     )
     forget_key = forms.BooleanField(label="Forget the key", required=False)
+    prices = PricesField()
 
     class Meta:
         model = ModelProvider
-        fields = ("organization", "name", "kind", "base_url", "script", "timeout_s", "is_active")
+        fields = ("organization", "name", "kind", "base_url", "prices", "script", "timeout_s", "is_active")
         labels = {"timeout_s": "Timeout in seconds"}
         widgets = {"script": UnfoldAdminTextareaWidget(attrs={"rows": 24, "spellcheck": "false"})}
 
@@ -68,7 +70,8 @@ class ProviderForm(ConfirmingForm):
 
     def consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
         """Who works with the provider follows it to another address, and stops with it."""
-        names = ", ".join(self._employees())
+        employees = self._employees()
+        names = ", ".join(employee.name for employee in employees)
         if not names:
             return
         moved = "base_url" in self.changed_data or "kind" in self.changed_data
@@ -78,10 +81,19 @@ class ProviderForm(ConfirmingForm):
             yield f"All that {names} read, and their instructions, go to {place} from now on, {key}."
         if "is_active" in self.changed_data and not cleaned["is_active"]:
             yield f"Every run of {names} ends with an error at its next step."
+        yield from self._unpriced(employees, ModelProvider(kind=cleaned["kind"], prices=cleaned["prices"]))
 
-    def _employees(self) -> list[str]:
+    def _unpriced(self, employees: list[Employee], changed: ModelProvider) -> Iterator[str]:
+        """Who loses the price without which no budget of money holds."""
+        kept = ModelProvider(kind=self.initial["kind"], prices=self.initial["prices"])
+        before = {employee.pk for employee in without_price(kept, employees)}
+        for employee in without_price(changed, employees):
+            if employee.pk not in before and _costs_are_limited(employee):
+                yield f"What {employee.name} costs is not counted any more, so that no budget of money ends its runs."
+
+    def _employees(self) -> list[Employee]:
         rows = Employee.objects.filter(provider=self.instance.pk) if self.instance.pk else Employee.objects.none()
-        return list(rows.order_by("name").values_list("name", flat=True))
+        return list(rows.select_related("organization").order_by("name"))
 
     def _check_script(self, script: str) -> None:
         try:
@@ -98,6 +110,11 @@ class ProviderForm(ConfirmingForm):
         return saved
 
 
+def _costs_are_limited(employee: Employee) -> bool:
+    limits = (employee.run_cost, employee.month_cost, employee.organization.month_cost)
+    return any(limit is not None for limit in limits)
+
+
 @admin.register(ModelProvider)
 class ProviderAdmin(ConfigurationAdmin):
     """Providers of the organisations in which the person is admin."""
@@ -112,7 +129,7 @@ class ProviderAdmin(ConfigurationAdmin):
     readonly_fields = ("has_key",)
     fieldsets = (
         (None, {"fields": ("organization", "name", "kind", "is_active")}),
-        ("Model", {"fields": ("base_url", "has_key", "new_key", "forget_key", "timeout_s")}),
+        ("Model", {"fields": ("base_url", "has_key", "new_key", "forget_key", "timeout_s", "prices")}),
         ("Script", {"fields": ("script",)}),
     )
 

@@ -17,6 +17,7 @@ from agents.models import (
     ApiToken,
     Approval,
     AuditEntry,
+    Credential,
     Employee,
     Event,
     Grant,
@@ -28,6 +29,7 @@ from agents.models import (
     Role,
     Run,
     ToolCall,
+    ToolRule,
 )
 from tools.records.models import Draft, ListEntry, Record, RecordChange, RecordList
 
@@ -36,12 +38,14 @@ PATH_TO_ORGANIZATION: dict[type[Model], str] = {
     Membership: "organization",
     ApiToken: "membership__organization",
     ModelProvider: "organization",
+    Credential: "organization",
     Employee: "organization",
     Grant: "employee__organization",
     Run: "organization",
     Message: "run__organization",
     Pass: "run__organization",
     ToolCall: "organization",
+    ToolRule: "organization",
     Approval: "organization",
     Event: "run__organization",
     AuditEntry: "organization",

@@ -8,7 +8,7 @@ from ninja import Router
 
 from . import approvals, employees, health, runs, tool_calls, tools
 from .auth import BearerToken, SessionCookie
-from .documentation import DESCRIPTION, TAGS, DescribedAPI
+from .documentation import DESCRIPTION, PAGE, TAGS, DescribedAPI
 from .parsing import StrictParser
 from .problems import answer_in_problems, with_problems
 
@@ -39,9 +39,10 @@ def nothing_there(request: HttpRequest, rest: str) -> NoReturn:
 def _made() -> GadgetAPI:
     extra: dict[str, Any] = {"tags": TAGS}
     made = GadgetAPI(
-        title="Gadget",
+        title="Gadget REST API",
         version="1.0",
         description=DESCRIPTION,
+        docs=PAGE,
         auth=[BearerToken(), SessionCookie()],
         parser=StrictParser(),
         openapi_extra=extra,

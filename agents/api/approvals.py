@@ -6,11 +6,12 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from ninja import Body, Query, Router
 
-from agents import approvals
+from agents import approvals, questions
 from agents.approvals import Decision
 from agents.models import Approval, ApprovalStatus, Membership, Role
 from agents.refusals import Forbidden
 from agents.schemas import (
+    Answering,
     ApprovalFilter,
     ApprovalShape,
     Approving,
@@ -94,6 +95,19 @@ def deny(request: HttpRequest, approval_id: PathId, payload: Denial) -> Approval
     """Refuses the call; the model hears the reason."""
     member = member_of(request)
     approvals.deny(member, approval_id, Decision(payload.digest, payload.decision_id, payload.reason))
+    return _shown(member, approval_id)
+
+
+@router.post(
+    "/{approval_id}/answer",
+    response=ApprovalShape,
+    summary="Answer a question",
+    openapi_extra=refusals(403, 404, 409, 410),
+)
+def answer(request: HttpRequest, approval_id: PathId, payload: Answering) -> ApprovalShape:
+    """Answers an employee's question (`kind` question; its text and choices stand in `preview`), as an operator may."""
+    member = member_of(request)
+    questions.answer(member, approval_id, payload.text, payload.decision_id)
     return _shown(member, approval_id)
 
 

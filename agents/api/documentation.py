@@ -4,6 +4,7 @@ from http import HTTPStatus
 from typing import Any
 
 from ninja import NinjaAPI
+from ninja.openapi.docs import Swagger
 from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 
@@ -43,6 +44,9 @@ WORDS = {
     503: "The database is away.",
 }
 
+# Links within buttons and colours that know no dark stay away; static/css/api.css and static/js/api.js do the rest.
+PAGE = Swagger(settings={"deepLinking": False, "syntaxHighlight": False, "defaultModelsExpandDepth": 0})
+
 PROBLEM = {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
 
 
@@ -72,6 +76,8 @@ class DescribedAPI(NinjaAPI):
         for shape in document["components"]["schemas"].values():
             _add_example_ids(shape.get("properties", {}))
         for operation in (each for path in document["paths"].values() for each in path.values()):
+            for parameter in operation["parameters"]:
+                parameter.pop("examples", None)  # a list, which OpenAPI has in a schema alone; there it stays
             _add_shared_problems(operation)
         return document
 

@@ -9,6 +9,7 @@ from agents.schemas import EmployeeShape, Page, Paging
 
 from .auth import member_of
 from .documentation import refusals
+from .figures import WholeEmployee, shape_of_employee
 from .lookup import PathId, found
 from .paging import oldest_first
 
@@ -26,10 +27,12 @@ def list_employees(request: HttpRequest, filters: Query[Paging]) -> EmployeePage
     return EmployeePage(items=[_shape_of(employee) for employee in page], next_cursor=next_cursor)
 
 
-@router.get("/{employee_id}", response=EmployeeShape, summary="Show an employee", openapi_extra=refusals(404))
-def show_employee(request: HttpRequest, employee_id: PathId) -> EmployeeShape:
-    """One employee with the tools that it may use."""
-    return _shape_of(found(_employees_of(member_of(request)), employee_id, "employee"))
+@router.get("/{employee_id}", response=WholeEmployee, summary="Show an employee", openapi_extra=refusals(404))
+def show_employee(request: HttpRequest, employee_id: PathId) -> WholeEmployee:
+    """One employee with the tools that it may use, and what it did in the last 30 days."""
+    employee = found(_employees_of(member_of(request)), employee_id, "employee")
+    shape = _shape_of(employee)
+    return WholeEmployee(**shape.model_dump(), figures=shape_of_employee(employee.pk))
 
 
 def _employees_of(member: Membership) -> QuerySet[Employee]:

@@ -8,6 +8,7 @@ from ninja import Body, Query, Router
 from ninja.responses import Status
 
 from agents import runs
+from agents.engine.prices import in_units, known_cost
 from agents.models import Approval, Event, Membership, Run
 from agents.schemas import (
     EventFilter,
@@ -101,7 +102,8 @@ def continue_run(request: HttpRequest, run_id: PathId, payload: Body[MorePasses]
 
 
 def _runs_of(member: Membership) -> QuerySet[Run]:
-    return Run.objects.filter(organization_id=member.organization_id)
+    rows = Run.objects.filter(organization_id=member.organization_id).select_related("employee__provider")
+    return rows.defer("employee__instructions", "employee__provider__script", "employee__provider__api_key")
 
 
 def _matching(member: Membership, filters: RunFilter) -> QuerySet[Run]:
@@ -133,11 +135,12 @@ def _summary_of(run: Run) -> dict[str, Any]:
         "task": run.task,
         "mode": run.mode,
         "origin": run.origin,
+        "parent_run_id": None if run.parent_id is None else str(run.parent_id),
         "answer": run.answer,
         "problem": run.problem,
         "pass_number": run.pass_number,
         "max_passes": run.max_passes,
-        "usage": Usage(input_tokens=run.input_tokens, output_tokens=run.output_tokens),
+        "usage": Usage(input_tokens=run.input_tokens, output_tokens=run.output_tokens, cost=in_units(known_cost(run))),
         "created_at": run.created_at,
         "started_at": run.started_at,
         "finished_at": run.finished_at,

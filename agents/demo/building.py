@@ -8,12 +8,14 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from agents import audit
+from agents.admin.delegates import names_of, set_delegates
 from agents.admin.employees import set_grants
 from agents.members import let_into_admin
 from agents.models import Employee, Membership, ModelProvider, Organization, ProviderKind, Role
 from tools.records.changes import Author, create_record
 from tools.records.demo_companies import add_demo_companies
 from tools.records.models import Record
+from tools.schedules.models import Schedule
 
 from . import staff
 from .names import ORGANIZATION, OTHER_ORGANIZATION, PASSWORD
@@ -66,6 +68,7 @@ def _acme(built: Built, real_model: RealModel | None) -> None:
     if real_model is not None:
         provider = _model_provider(organization, real_model, built)
         _employee(organization, replace(staff.ON_A_REAL_MODEL, model=real_model.model), provider, built)
+    _paused_schedule(organization, built)
     if added := add_demo_companies(organization.pk):
         built.note(f"{added} records in {organization.slug}")
     _record(organization, built.changes[started:])
@@ -141,6 +144,25 @@ def _employee(organization: Organization, worker: staff.Worker, provider: ModelP
     if set(employee.grants.values_list("tool", flat=True)) != set(worker.allowed_tools):
         set_grants(employee, list(worker.allowed_tools))
         built.note(f"the allowed tools of {worker.name}")
+    if names_of(employee) != sorted(worker.delegates):
+        set_delegates(employee, worker.delegates)
+        built.note(f"to whom {worker.name} may hand tasks")
+
+
+def _paused_schedule(organization: Organization, built: Built) -> None:
+    """An example that starts nothing until somebody resumes it; whatever became of it, it is made only once."""
+    if not Schedule.objects.filter(organization=organization).exists():
+        name, task, cron, time_zone = staff.SCHEDULED
+        Schedule.objects.create(
+            organization=organization,
+            employee=Employee.objects.get(organization=organization, name=name),
+            task=task,
+            cron=cron,
+            time_zone=time_zone,
+            is_active=False,
+            created_by=User.objects.get(username="operator"),
+        )
+        built.note(f"a paused schedule of {name}")
 
 
 def _bring_up_to_date(row: ModelProvider | Employee, wanted: dict[str, Any], built: Built, *, is_new: bool) -> None:

@@ -26,6 +26,7 @@ READ = (
     "files.list",
     "files.read",
     "results.read",
+    "schedule.list",
     "utility.calculate",
     "utility.now",
 )
@@ -37,7 +38,10 @@ WRITE = (
     "data.qualifyRecord",
     "data.updateRecord",
     "files.write",
+    "schedule.cancel",
+    "schedule.create",
 )
+TOGETHER = ("employee.askHuman", "employee.delegate")
 DESTRUCTIVE = ("data.archiveAll", "data.bulkDelete", "files.delete")
 
 
@@ -47,6 +51,7 @@ class Worker:
 
     Attributes:
         script: name of a file in `scripts/`; empty for an employee on a real model, which `model` names.
+        delegates: names of the employees to whom it may hand tasks.
     """
 
     name: str
@@ -56,6 +61,7 @@ class Worker:
     example_tasks: tuple[str, ...]
     script: str = ""
     model: str = ""
+    delegates: tuple[str, ...] = ()
 
 
 RESEARCHER = Worker(
@@ -73,12 +79,14 @@ DATA_STEWARD = Worker(
     name="Dana",
     job_title="Data steward",
     instructions="You keep the records in order. Look before you change anything, and say what was really changed.",
-    allowed_tools=(*READ, *DRAFT, *WRITE),
+    allowed_tools=(*READ, *DRAFT, *TOGETHER, *WRITE),
     example_tasks=(
         "Find EU companies that look inactive and set the two weakest to inactive",
         "Qualify Ember & Oak Hospitality",
+        "Have Robin look at our UK companies, and ask me which one comes first",
     ),
     script="data_steward.yaml",
+    delegates=("Robin",),
 )
 OFFICE_MANAGER = Worker(
     name="Morgan",
@@ -105,6 +113,8 @@ ON_A_REAL_MODEL = Worker(
         "Set the phone number of Acme Corp to +49 40 66969 777",
     ),
 )
+SCHEDULED = (RESEARCHER.name, RESEARCHER.example_tasks[0], "0 9 * * MON-FRI", "Europe/London")
+"""Who does what, when: the example of a schedule, which is made paused."""
 SCRIPTED_WORKERS = (RESEARCHER, DATA_STEWARD, OFFICE_MANAGER)
 OUTSIDERS_WORKER = Worker(
     name="Kim",

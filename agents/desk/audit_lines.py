@@ -15,6 +15,7 @@ from tools.records.models import Record
 WORK = {
     "card_approved": "approved a card",
     "card_denied": "denied a card",
+    "card_answered": "answered a question",
     "card_edited": "changed the params of a card",
     "card_expired": "let a card expire",
     "decision_undone": "took an approval back",
@@ -23,7 +24,15 @@ WORK = {
     "outcome_resolved": "said how a call ended",
     "late_report": "heard late how a call ended",
     "run_cancelled": "cancelled a run",
+    "stopped": "stopped",
+    "released": "let go on",
     "records_imported": "imported records",
+    "schedule_created": "made a schedule",
+    "schedule_paused": "paused a schedule",
+    "schedule_resumed": "resumed a schedule",
+    "schedule_cancelled": "cancelled a schedule",
+    "schedule_switched_off": "switched a schedule off",
+    "schedule_skipped": "skipped a time of a schedule",
     "demo_built": "made the demo",
 }
 PEOPLE = {
@@ -40,7 +49,7 @@ PEOPLE = {
     "api_token_added": "added an API token",
     "api_token_changed": "revoked an API token",
 }
-_ROWS = ("employee", "model_provider", "organization", "record", "record_list", "list_entry", "draft")
+_ROWS = ("employee", "model_provider", "organization", "tool_rule", "record", "record_list", "list_entry", "draft")
 CONFIGURATION = {
     f"{row}_{act}": f"{act} {row.replace('_', ' ')}" for row in _ROWS for act in ("added", "changed", "deleted")
 }

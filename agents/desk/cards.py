@@ -17,10 +17,12 @@ from agents.models import Approval, ApprovalKind, ApprovalStatus, Pass, Run, Too
 from agents.models.tool_call import CARDED_LEVELS
 from tools.contract import Level, Tool
 
+from .children import askings_of
 from .differences import Change, differences
 from .edit_form import fields_of
 from .fates import Fate, fate_of
 from .fields import Field, Typed
+from .questions import Question, question_of
 from .safe_text import own_words
 
 FIRST_TARGETS = 5
@@ -43,19 +45,14 @@ ICONS = {
 VERDICT_ICONS = {
     "Approved": "circle-check",
     "Settled": "circle-check",
+    "Answered": "circle-check",
     "Denied": "circle-x",
     "Expired": "hourglass",
     "Replaced": "rotate-ccw",
 }
 LONGEST_OBJECT = 40
 NOUNS = {"data": ("record", "records"), "files": ("file", "files")}
-DENY_REASONS = (
-    "Wrong target",
-    "Wrong values",
-    "Not needed",
-    "Not now",
-    "Explain first why this is needed",
-)
+DENY_REASONS = ("Wrong target", "Wrong values", "Not needed", "Not now", "Explain first why this is needed")
 
 
 @dataclass(frozen=True)
@@ -78,6 +75,8 @@ class Card:
         all_targets: every affected thing, not only the first 250.
         typed: what a person typed into the edit form, and what is wrong with it.
         reported: what the call has reported, where that is not told beside the card.
+        said: an answer that was typed and could not be given.
+        asked_by: who handed the task to whom, if somebody did: `Dana asked Kim`.
     """
 
     approval: Approval
@@ -91,26 +90,32 @@ class Card:
     all_targets: bool = False
     typed: Typed = field(default_factory=Typed)
     reported: str = ""
+    said: str = ""
+    asked_by: str = ""
     now: datetime = field(default_factory=timezone.now)
 
     @property
     def is_open(self) -> bool:
-        return self.approval.status == ApprovalStatus.PENDING and not self.is_unknown
+        is_approval = self.approval.kind == ApprovalKind.APPROVAL
+        return is_approval and self.approval.status == ApprovalStatus.PENDING
 
     @property
     def is_unknown(self) -> bool:
         """It is not known whether the call happened, and nobody has said so yet."""
         return self.approval.kind == ApprovalKind.UNKNOWN and self.approval.status == ApprovalStatus.PENDING
 
+    @cached_property
+    def question(self) -> Question | None:
+        """What a person is asked, or was; None for every other card."""
+        return question_of(self.approval)
+
     @property
     def verdict(self) -> str:
         """What a person decided, or what became of the card without a decision."""
         if self.approval.kind == ApprovalKind.UNKNOWN and self.approval.status == ApprovalStatus.CANCELLED:
             return "Settled"
-        decided = (ApprovalStatus.CONSUMED, ApprovalStatus.APPROVED)
-        return (
-            "Approved" if self.was_withdrawn or self.approval.status in decided else self.approval.get_status_display()
-        )
+        was_approved = self.approval.status in (ApprovalStatus.CONSUMED, ApprovalStatus.APPROVED)
+        return "Approved" if self.was_withdrawn or was_approved else self.approval.get_status_display()
 
     @property
     def verdict_icon(self) -> str:
@@ -295,10 +300,12 @@ class Card:
 def cards_of(approvals: Iterable[Approval], *, all_targets: bool = False, with_earlier: bool = True) -> list[Card]:
     """One card for each approval (with its call and run), in the same order.
 
-    Costs two queries, and with the earlier decisions one more for each tool and employee whose cards are open.
+    Costs two queries, one more if a task was handed over, and with the earlier decisions one more for each tool and
+    employee whose cards are open.
     """
     wanted = list(approvals)
-    waiting = [one for one in wanted if one.status == ApprovalStatus.PENDING]
+    waiting = [one for one in wanted if one.status == ApprovalStatus.PENDING and one.kind != ApprovalKind.QUESTION]
+    askings = askings_of([one.run for one in wanted])
     earlier = _earlier_decisions(waiting) if with_earlier else {}
     passes = _words({(one.run_id, one.tool_call.pass_number) for one in wanted})
     by_call = _by_call(wanted)
@@ -313,6 +320,7 @@ def cards_of(approvals: Iterable[Approval], *, all_targets: bool = False, with_e
             previous=_before(one, by_call[one.tool_call_id]),
             successor=_after(one, by_call[one.tool_call_id]),
             all_targets=all_targets,
+            asked_by=askings.get(one.run_id, ""),
         )
         for one in wanted
     ]

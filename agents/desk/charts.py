@@ -1,10 +1,14 @@
-"""Small bar charts of the last days, as plain numbers that a template draws as SVG."""
+"""Small bar charts of days, as plain numbers that a template draws as SVG."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
+from typing import NamedTuple, Protocol
+
+from agents import figures
+from agents.engine.prices import in_words
 
 from .figures import Day
 
@@ -61,15 +65,46 @@ class Chart:
     height: float = HEIGHT
     step: float = STEP
 
+    @property
+    def shapes(self) -> list[tuple[str, str]]:
+        """All bars of a kind as one path: much less to send than a rectangle for each, where many charts are shown."""
+        bars = [bar for column in self.columns for bar in column.bars]
+        return [(part.kind, " ".join(_path(bar) for bar in bars if bar.kind == part.kind)) for part in self.parts]
+
+
+class _Dated(Protocol):
+    """A day, with what happened on it as attributes of `figures`."""
+
+    @property
+    def date(self) -> date: ...
+
+    @property
+    def figures(self) -> object: ...
+
+
+class DayOfCalls(NamedTuple):
+    """One day of a tool's or an employee's figures."""
+
+    date: date
+    figures: figures.Calls
+
+
+class DayOfUse(NamedTuple):
+    """One day of what an employee's model cost."""
+
+    date: date
+    figures: figures.Use
+
 
 @dataclass(frozen=True)
 class _Subject:
-    """What a chart is about; `parts` are the kinds of its bars, with the word for each."""
+    """What a chart is about; `parts` are the kinds of its bars, with the word for each; `say` makes a number a text."""
 
     key: str
     name: str
     title: str
     parts: tuple[tuple[str, str], ...]
+    say: Callable[[int], str] = "{:,}".format
 
 
 _SUBJECTS = (
@@ -84,12 +119,33 @@ def charts_of(days: Sequence[Day]) -> list[Chart]:
     return [_chart(subject, days) for subject in _SUBJECTS]
 
 
+def chart_of_calls(key: str, days: Mapping[date, figures.Calls]) -> Chart:
+    """How many calls succeeded and failed on each of the last 30 days; `key` makes its ids unique on the page."""
+    parts = (("succeeded", "succeeded"), ("failed", "failed"))
+    every = [DayOfCalls(day, days.get(day, figures.Calls())) for day in _last_days()]
+    return _chart(_Subject(key, "Calls", "Calls that ended", parts), every)
+
+
+def chart_of_cost(key: str, days: Mapping[date, figures.Use], currency: str) -> Chart:
+    """What the model cost on each of the last 30 days."""
+    every = [DayOfUse(day, days.get(day, figures.Use())) for day in _last_days()]
+    about = _Subject(
+        key, "Cost", "Cost of the model", (("cost_micros", "cost"),), lambda micros: in_words(micros, currency)
+    )
+    return _chart(about, every)
+
+
+def _last_days() -> list[date]:
+    first = figures.since()
+    return [first + timedelta(days=after) for after in range(figures.DAYS)]
+
+
 def table_of(days: Sequence[Day]) -> list[tuple[date, list[str]]]:
     """The same numbers to read, newest day first: runs, tool calls, approved, denied."""
     return [(day.date, [f"{number:,}" for number in day.figures]) for day in reversed(days)]
 
 
-def _chart(subject: _Subject, days: Sequence[Day]) -> Chart:
+def _chart(subject: _Subject, days: Sequence[_Dated]) -> Chart:
     counts = [[int(getattr(day.figures, kind)) for kind, _ in subject.parts] for day in days]
     sums = [sum(each) for each in counts]
     highest = max(1, *sums)
@@ -97,16 +153,16 @@ def _chart(subject: _Subject, days: Sequence[Day]) -> Chart:
         key=subject.key,
         name=subject.name,
         title=f"{subject.title} on each of the last {len(days)} days",
-        description=_described(days, sums),
-        total=f"{sum(sums):,}",
-        today=f"{sums[-1]:,}",
+        description=_described(subject, days, sums),
+        total=subject.say(sum(sums)),
+        today=subject.say(sums[-1]),
         first=days[0].date,
         columns=tuple(
             _column(subject, place, day.date, [(count, count / highest) for count in counts[place]])
             for place, day in enumerate(days)
         ),
         parts=tuple(
-            Part(kind, name, f"{sum(each[place] for each in counts):,}")
+            Part(kind, name, subject.say(sum(each[place] for each in counts)))
             for place, (kind, name) in enumerate(subject.parts)
         ),
         width=STEP * len(days),
@@ -121,17 +177,23 @@ def _column(subject: _Subject, place: int, day: date, counts: list[tuple[int, fl
         ground -= height
         if count:
             bars.append(Bar(kind, place * STEP + GAP / 2, round(max(0.0, ground), 2), STEP - GAP, height))
-    said = ", ".join(f"{count:,} {name}" for (_, name), (count, _) in zip(subject.parts, counts, strict=True))
+    said = ", ".join(
+        f"{subject.say(count)} {name}" for (_, name), (count, _) in zip(subject.parts, counts, strict=True)
+    )
     return Column(f"{_named(day)}: {said}", place * STEP, tuple(bars))
 
 
-def _described(days: Sequence[Day], sums: list[int]) -> str:
+def _described(subject: _Subject, days: Sequence[_Dated], sums: list[int]) -> str:
     """The chart in one or two sentences, for who cannot see it."""
     if not any(sums):
         return "None on any of these days."
-    busiest = max(range(len(sums)), key=lambda place: sums[place])
+    say, busiest = subject.say, max(range(len(sums)), key=lambda place: sums[place])
     on = "today" if busiest == len(sums) - 1 else f"on {_named(days[busiest].date)}"
-    return f"{sum(sums):,} altogether, {sums[-1]:,} today. Most {on}: {sums[busiest]:,}."
+    return f"{say(sum(sums))} altogether, {say(sums[-1])} today. Most {on}: {say(sums[busiest])}."
+
+
+def _path(bar: Bar) -> str:
+    return f"M{bar.x:g} {bar.y:g}h{bar.width:g}v{bar.height:g}h-{bar.width:g}z"
 
 
 def _named(day: date) -> str:

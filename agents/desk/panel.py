@@ -7,7 +7,7 @@ card.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -15,6 +15,7 @@ from typing import Any
 
 from django.template.loader import get_template
 
+from agents.engine.prices import in_words
 from agents.models import (
     Approval,
     ApprovalStatus,
@@ -32,6 +33,7 @@ from agents.statements import Prepared
 from tools.contract import Level
 
 from .cards import ICONS, Card, cards_of, tool_of
+from .children import Child, children_of
 from .documents import Document, documents_of
 from .strip import Strip, has_bar, strip_of
 from .tree import data_html, params_html
@@ -46,6 +48,8 @@ OF_CALLS = frozenset(
         EventType.APPROVAL_REQUESTED,
         EventType.APPROVAL_DECIDED,
         EventType.CALL_RESOLVED,
+        EventType.QUESTION_ASKED,
+        EventType.QUESTION_ANSWERED,
     }
 )
 # Each call's first line comes right after its pass was recorded, so these tell what the pass has cost.
@@ -56,7 +60,7 @@ HARMLESS = frozenset({Level.READ.value, Level.DRAFT.value})
 # What lines and cards show of a call; its result may be large, and events carry what is shown of it.
 CALL_FIELDS = (
     "run_id", "tool", "version", "level", "status", "params", "model_params", "why", "pass_number", "index",
-    "duration_ms", "duplicate_of_id", "idempotency_key", "started_at", "definition_hash",
+    "duration_ms", "duplicate_of_id", "idempotency_key", "started_at", "definition_hash", "parent_call_id",
 )  # fmt: skip
 # What lines and cards show of a run beside its own row.
 RUN_PARTS = ("employee", "organization", "created_by")
@@ -66,13 +70,17 @@ CATEGORY_ICONS = {
     "content": "file-text",
     "report": "scroll-text",
     "utility": "calculator",
+    "employee": "users",
 }
+
+FIGURES = ("input_tokens", "output_tokens", "duration_ms", "cost_micros", "run__organization__currency")
+"""What a pass is told by."""
 
 _COSTS = Prepared(
     lambda run_id, first, last: (
         Pass.objects.filter(run_id=run_id, number__gte=first, number__lte=last)
         .order_by()
-        .values_list("number", "input_tokens", "output_tokens", "duration_ms")
+        .values_list("number", *FIGURES)
     ),
     slots=(1_900_000_011, 31_011, 31_012),
 )
@@ -151,7 +159,7 @@ class _Facts:
         """What each recorded pass has cost, in words; only of passes that a line of the batch may tell it for."""
         numbers = {number for event in self.events if (number := self._pass_told_by(event))}
         rows = _COSTS.rows(self.run_id, min(numbers), max(numbers)) if numbers else ()
-        return {number: figures_of(*costs) for number, *costs in rows if number in numbers}
+        return {number: figures_of(figures) for number, *figures in rows if number in numbers}
 
     @cached_property
     def answers(self) -> frozenset[str]:
@@ -166,6 +174,12 @@ class _Facts:
     def documents(self) -> dict[int, Document]:
         """What the drafts of the batch have written."""
         return documents_of(self.run_id, self.events, self.calls)
+
+    @cached_property
+    def children(self) -> dict[int, Child]:
+        """The runs for which calls of the batch wait, or have waited."""
+        asking = [call.pk for call in self.calls.values() if _suspends(call)]
+        return children_of(asking) if asking else {}
 
     @cached_property
     def strips(self) -> dict[int, Strip]:
@@ -207,8 +221,6 @@ def slot_of(event: Event) -> str:
         return ""
     if event.type in OF_CALLS and payload.get("call_id"):
         return f"call-{payload['call_id']}"
-    if event.type in (EventType.QUESTION_ASKED, EventType.QUESTION_ANSWERED):
-        return f"question-{payload.get('approval_id')}"
     if event.type == EventType.ASSISTANT_MESSAGE:
         return f"text-{payload.get('pass_number')}"
     if event.type == EventType.PASS_STARTED:
@@ -235,10 +247,16 @@ def lines_of(run_id: int, events: Iterable[Event], run: Run | None = None, page:
     return [_line(event, facts) for event in wanted]
 
 
-def figures_of(input_tokens: int, output_tokens: int, duration_ms: int) -> str:
-    """What a pass has cost: `1,200 + 80 tokens · 2.1 s`; a script has no tokens."""
+def figures_of(of_pass: Sequence[Any]) -> str:
+    """What a pass has cost: `1,200 + 80 tokens · 0.0042 USD · 2.1 s`; a script has no tokens, and not all a price.
+
+    Args:
+        of_pass: the columns FIGURES of the pass.
+    """
+    input_tokens, output_tokens, duration_ms, cost_micros, currency = of_pass
     tokens = f"{input_tokens:,} + {output_tokens:,} tokens · " if input_tokens or output_tokens else ""
-    return f"{tokens}{duration_ms / 1000:.1f} s"
+    cost = f"{in_words(cost_micros, currency)} · " if cost_micros else ""
+    return f"{tokens}{cost}{duration_ms / 1000:.1f} s"
 
 
 def folded(events: Iterable[Event]) -> list[Event]:
@@ -297,6 +315,7 @@ def _about_call(event: Event, facts: _Facts) -> dict[str, Any]:
         "call": call,
         "title": tool.title if tool else call.tool,
         "card": card,
+        "child": facts.children.get(call.pk),
         "icon_name": icon_of(call.tool),
         "level_icon": ICONS[call.level],
         "mark": MARKS.get(call.status) or Mark("mark bad", "x", call.get_status_display()),
@@ -326,4 +345,9 @@ def icon_of(tool_name: str) -> str:
 
 def _may_have_card(call: ToolCall) -> bool:
     tool = tool_of(call.tool)
-    return call.level not in HARMLESS or tool is None or tool.open_world
+    return call.level not in HARMLESS or tool is None or tool.open_world or tool.suspends
+
+
+def _suspends(call: ToolCall) -> bool:
+    tool = tool_of(call.tool)
+    return tool is None or tool.suspends

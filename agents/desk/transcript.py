@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from agents.engine.prices import in_words, known_cost
 from agents.models import Event, EventType, Pass, Run, ToolCall
 
-from .panel import OF_CALLS, figures_of
+from .panel import FIGURES, OF_CALLS, figures_of
 from .safe_text import visible_text
 
 PAGE = 100
@@ -52,8 +53,7 @@ def read_entries(run_id: int, after: int, upto: int, seen: set[int]) -> list[Ent
     calls = ToolCall.objects.filter(run_id=run_id, pk__in=ids).only(*CALL_COLUMNS).in_bulk() if ids else {}
     begun = [event.payload["pass_number"] for event in events if event.type == EventType.PASS_STARTED]
     passes = Pass.objects.filter(run_id=run_id, number__in=begun).order_by() if begun else Pass.objects.none()
-    columns = ("number", "input_tokens", "output_tokens", "duration_ms")
-    costs = {number: figures_of(*cost) for number, *cost in passes.values_list(*columns)}
+    costs = {number: figures_of(figures) for number, *figures in passes.values_list("number", *FIGURES)}
     entries = []
     for event in events:
         entry = Entry(event, figures=costs.get(event.payload.get("pass_number", 0), ""))
@@ -184,7 +184,10 @@ class AsMarkdown:
 
 
 LONG_TEXTS = ("text", "reason")
-HEAD_FACTS = ("title", "status", "exit_reason", "problem", "employee", "started_by", "created_at", "finished_at")
+HEAD_FACTS = (
+    "title", "status", "exit_reason", "problem", "employee", "started_by", "handed_over_by", "cost", "created_at",
+    "finished_at",
+)  # fmt: skip
 
 
 def _plainly(entry: Entry) -> str:
@@ -214,6 +217,14 @@ def _at(moment: datetime | None) -> str:
     return moment.strftime("%Y-%m-%d %H:%M:%S UTC") if moment else ""
 
 
+def _cost(run: Run) -> str:
+    """Empty where there was nothing to pay for."""
+    if not (run.input_tokens or run.output_tokens):
+        return ""
+    cost = known_cost(run)
+    return "no price known" if cost is None else in_words(cost, run.organization.currency)
+
+
 def facts_of(run: Run) -> dict[str, Any]:
     """What a transcript says of the run itself."""
     return {
@@ -226,9 +237,11 @@ def facts_of(run: Run) -> dict[str, Any]:
         "answer": run.answer,
         "employee": run.employee.name,
         "started_by": run.created_by.get_username() if run.created_by else "",
+        "handed_over_by": f"{run.parent.employee.name}, run {run.parent_id}" if run.parent else "",
         "passes": run.pass_number,
         "input_tokens": run.input_tokens,
         "output_tokens": run.output_tokens,
+        "cost": _cost(run),
         "created_at": _at(run.created_at),
         "finished_at": _at(run.finished_at),
     }

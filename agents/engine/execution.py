@@ -3,20 +3,21 @@
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
 
 from agents.engine import lease, turns
 from agents.engine.connections import let_go, tool_thread
 from agents.engine.gate import Workplace, workplace
+from agents.engine.inner_calls import prepared
 from agents.engine.outcomes import Execution, record_results, reject
+from agents.engine.starting import publish_progress, publish_start, set_executing, timeout_of
+from agents.engine.suspended import Waiting, suspend
 from agents.engine.toolbox import installed_toolbox
 from agents.engine.turns import Turn
-from agents.events import Recording, brief_params, recording
-from agents.models import CallStatus, EventType, ToolCall
+from agents.events import Recording, recording
+from agents.models import CallStatus, ToolCall
 from agents.statements import update
-from tools.contract import ErrorCode, Preview, Tool, ToolError, ToolResult
-from tools.toolbox.executor import Batch, Finished, PreparedCall, Progress
-from tools.toolbox.isolation import isolated
+from tools.contract import ErrorCode, Preview, ToolError, ToolResult
+from tools.toolbox.executor import Batch, Finished, Progress
 from tools.toolbox.permissions import Decision
 
 _LOOK_AGAIN_S = 1.0
@@ -46,6 +47,9 @@ def run_ready(held: lease.Claim, place: Workplace | None = None, started: list[T
         reports = _reports(held, batch)
         with held.recording() as record:
             _record(record, held, known, reports)
+            for report in reports:
+                if isinstance(report, Finished):
+                    place.keep_session(record.run, known[report.key])
             more = len(known) >= most_at_once()
             started = start_ready(record, batch.running) if more else []
             known.update({call.pk: call for call in started})
@@ -74,18 +78,13 @@ def _record(
     results = []
     for report in reports:
         call = known[report.key]
-        if isinstance(report, Finished):
+        if isinstance(report, Progress):
+            publish_progress(record, call, report)
+        elif report.suspend is not None:
+            suspend(record, call, Waiting(held.epoch, report.suspend, report.duration_ms))
+        else:
             results.append((call, Execution(held.epoch, report.result, report.duration_ms)))
-            continue
-        publish_progress(record, call, report)
     record_results(record, results)
-
-
-def publish_progress(record: Recording, call: ToolCall, report: Progress) -> None:
-    """The panel's line for how far a call has come."""
-    record.publish(
-        EventType.TOOL_PROGRESS, call_id=str(call.pk), fraction=round(report.fraction, 3), text=report.text[:500]
-    )
 
 
 def most_at_once() -> int:
@@ -94,8 +93,8 @@ def most_at_once() -> int:
 
 
 def start_ready(record: Recording, running: int = 0) -> list[ToolCall]:
-    """Start as many ready calls of the run as find a slot; none if it is cancelled or the worker is leaving."""
-    if record.run.cancel_requested_at is not None or lease.is_going_down():
+    """Start as many ready calls of the run as find a slot; none if it may start nothing or the worker is leaving."""
+    if not record.run.may_start or turns.is_late(record) or lease.is_going_down():
         return []
     ready = ToolCall.objects.filter(run_id=record.run.pk, status=CallStatus.READY)
     return start(record, list(ready.order_by("pass_number", "index")[: max(most_at_once() - running, 0)]))
@@ -111,39 +110,6 @@ def start(record: Recording, calls: list[ToolCall]) -> list[ToolCall]:
     return calls
 
 
-def set_executing(record: Recording, call: ToolCall) -> None:
-    """Write on the call, not yet in the database, that it executes from now on."""
-    call.status = CallStatus.EXECUTING
-    call.exec_epoch = record.run.lease_epoch
-    call.attempts += 1
-    call.started_at = record.now
-    call.deadline_at = record.now + timedelta(seconds=timeout_of(call))
-
-
-def publish_start(record: Recording, call: ToolCall) -> None:
-    """The panel's line for a call that starts."""
-    tool = _tool_of(call)
-    record.publish(
-        EventType.TOOL_START,
-        call_id=str(call.pk),
-        tool=call.tool,
-        display_name=tool.title if tool else call.tool,
-        level=call.level,
-        **brief_params(call.params),
-        summary=_running_summary(tool, call),
-        pass_number=call.pass_number,
-    )
-
-
-def _running_summary(tool: Tool | None, call: ToolCall) -> str:
-    if tool is None:
-        return call.tool
-    try:
-        return isolated(tool, "running_summary", lambda: tool.running_summary(tool.load_params(call.params)))
-    except ToolError:
-        return tool.title
-
-
 def _reject_forbidden(record: Recording, place: Workplace) -> None:
     for call in ToolCall.objects.filter(run_id=record.run.pk, status=CallStatus.READY):
         _, verdict = place.judge(f"{call.tool}@{call.version}", call.params)
@@ -152,24 +118,6 @@ def _reject_forbidden(record: Recording, place: Workplace) -> None:
         elif verdict.decision == Decision.ASK:
             error = ToolError(ErrorCode.OPERATION_NOT_ALLOWED, "This needs approval by now.", attempted=False)
             reject(record, call, error)
-
-
-def prepared(place: Workplace, call: ToolCall) -> PreparedCall:
-    """The call as the executor takes it."""
-    tool = _tool_of(call)
-    if tool is None:
-        raise LookupError(f"{call.tool}@{call.version} was judged, but is not installed any more")
-    return PreparedCall(call.pk, tool, call.params, place.context(call), timeout_of(call), installed_toolbox().guards)
-
-
-def _tool_of(call: ToolCall) -> Tool | None:
-    return installed_toolbox().get_tool(f"{call.tool}@{call.version}")
-
-
-def timeout_of(call: ToolCall) -> float:
-    """Seconds that the call may take."""
-    tool = _tool_of(call)
-    return installed_toolbox().timeout_of(tool) if tool else 0.0
 
 
 def run_alone(place: Workplace, call: ToolCall, sealed: Preview, late: Callable[[int, ToolResult], None]) -> Finished:

@@ -1,21 +1,31 @@
 """Who works here, with which tools: what the gate needs to judge a call of this run."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db.models import Model
+from django.db.models import Model, OuterRef, Subquery
 
+from agents.engine.credentials import credentials_of
 from agents.engine.toolbox import installed_toolbox
-from agents.models import Employee, Grant, ModelProvider, Organization, Run, ToolCall
+from agents.models import Employee, Grant, ModelProvider, Organization, Run, ToolCall, ToolRule
 from agents.statements import Prepared, Row, columns_of, row_of
-from tools.contract import Level, Person, Tool, ToolContext, ToolResult
+from tools.contract import Level, Person, Tool, ToolContext, ToolResult, storable_json
 from tools.contract.portions import call_of
 from tools.toolbox.conditions import Condition
 from tools.toolbox.permissions import Grants, Policy, Verdict, verdict_for
+
+logger = logging.getLogger(__name__)
+
+LARGEST_SESSION = 64_000
+"""Characters of a run's session data as JSON."""
+DELEGATE = "employee.delegate"
+"""The tool that hands a task to one of those whom its grant names."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +37,8 @@ class Workplace:
 
     run: Run
     grants: Grants
+    _sessions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The session data that each call got, by its idempotency key."""
 
     @property
     def policy(self) -> Policy:
@@ -42,6 +54,37 @@ class Workplace:
         """The same with the grants as they are now, because they may have changed while the model was asked."""
         run = self.run
         return replace(self, grants=grants_of(run.employee, run.mode, run.organization.plan_features))
+
+    def platform_context(self, ask_model: Callable[[str], str]) -> ToolContext:
+        """What a system tool is told, for which no call is recorded; it gets no credentials."""
+        run = self.run
+        return ToolContext(
+            organization_id=run.organization_id,
+            organization_name=run.organization.name,
+            employee_id=str(run.employee_id),
+            employee_name=run.employee.name,
+            run_id=str(run.pk),
+            correlation_id=f"run-{run.pk}",
+            mode=run.mode,
+            ask_model=ask_model,
+        )
+
+    def keep_session(self, run: Run, call: ToolCall) -> None:
+        """Write what the call has changed in its session data on the run, which is locked; the last one wins."""
+        mine, before = self._sessions.pop(call.idempotency_key, {}), self.run.session
+        if mine == before:
+            return
+        changed = {key: value for key, value in mine.items() if key not in before or before[key] != value}
+        kept = {key: value for key, value in run.session.items() if key in mine or key not in before} | changed
+        try:
+            text = storable_json(kept)
+        except (ValueError, TypeError, RecursionError) as error:
+            logger.error("call %s: its session data is not kept: %s", call.pk, error)  # noqa: TRY400 - it says it all
+            return
+        if len(text) > LARGEST_SESSION:
+            logger.error("call %s: its session data has %d characters and is not kept", call.pk, len(text))
+            return
+        run.session = kept
 
     def tools(self) -> list[Tool]:
         """What this employee may use."""
@@ -63,7 +106,8 @@ class Workplace:
             call_id=str(call.pk or ""),
             idempotency_key=call.idempotency_key,
             mode=run.mode,
-            credentials=installed_toolbox().environment.credentials,
+            session=self._sessions.setdefault(call.idempotency_key, deepcopy(run.session)),
+            credentials=credentials_of(run.organization),
             earlier_result=partial(_earlier_result, run.pk),
         )
 
@@ -91,9 +135,16 @@ _JOINED = Prepared(
         .values_list(*(column for prefix, model in _PARTS for column in columns_of(model, prefix)))
     )
 )
+_RULE = ToolRule.objects.filter(organization=OuterRef("employee__organization"), tool=OuterRef("tool")).order_by()
 _GRANTED = Prepared(
     lambda employee_id: (
-        Grant.objects.filter(employee_id=employee_id).order_by().values_list("tool", "level", "conditions")
+        Grant.objects.filter(employee_id=employee_id)
+        .annotate(
+            level_for_all=Subquery(_RULE.values("level")),
+            stopped_by=Subquery(_RULE.filter(stopped_at__isnull=False).values("stopped_by")),
+        )
+        .order_by()
+        .values_list("tool", "level", "conditions", "level_for_all", "delegates", "stopped_by")
     )
 )
 
@@ -131,10 +182,31 @@ def grants_of(employee: Employee, mode: str, features: Iterable[str]) -> Grants:
     """What the employee may use now, in one query."""
     rows = _GRANTED.rows(employee.pk)
     return Grants(
-        tools=frozenset(tool for tool, _, _ in rows),
+        tools=frozenset(tool for tool, *_ in rows),
         mode=mode,
         capabilities=frozenset(employee.capabilities),
         features=frozenset(features),
-        raised={tool: Level(level) for tool, level, _ in rows if level},
-        conditions={tool: tuple(map(Condition.from_json, kept)) for tool, _, kept in rows if kept},
+        raised={tool: _highest(own, for_all) for tool, own, _, for_all, *_ in rows if own or for_all},
+        conditions={tool: tuple(map(Condition.from_json, kept)) for tool, _, kept, *_ in rows if kept},
+        stopped={tool: stopped_by for tool, *_, stopped_by in rows if stopped_by is not None},
+        delegates=frozenset(pk for tool, *_, ids, _ in rows if tool == DELEGATE for pk in ids),
     )
+
+
+def colleagues_of(employee: Employee, ids: Iterable[int]) -> list[Employee]:
+    """Those other employees of the same organisation, by name, whether they are active or not."""
+    same = Employee.objects.filter(organization_id=employee.organization_id, pk__in=ids).exclude(pk=employee.pk)
+    return list(same.order_by("name"))
+
+
+def rules_for_all(organization_id: int) -> Grants:
+    """What the organisation says of tools for all its employees: levels raised, tools stopped; in one query."""
+    rules = list(ToolRule.objects.filter(organization_id=organization_id))
+    return Grants(
+        raised={rule.tool: Level(rule.level) for rule in rules if rule.level},
+        stopped={rule.tool: rule.stopped_by for rule in rules if rule.stopped_at is not None},
+    )
+
+
+def _highest(*levels: str | None) -> Level:
+    return max((Level(level) for level in levels if level), key=lambda level: level.rank)

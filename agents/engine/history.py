@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from agents.engine.gate import Workplace
+from agents.engine.compaction import Cuts, Room, Sizes, cuts_for, sizes_of_message
+from agents.engine.gate import Workplace, colleagues_of
+from agents.engine.shortening import Recorded, Source, shorten
 from agents.engine.toolbox import installed_toolbox
 from agents.models import Approval, CallStatus, Message, Pass, Run, ToolCall
 from agents.providers.base import CallOutcome
@@ -25,7 +27,9 @@ _TOLD = Prepared(
 )
 _ANSWERED = Prepared(
     lambda run_id: (
-        Pass.objects.filter(run_id=run_id).order_by("number").values_list("number", "response", "messages_upto")
+        Pass.objects.filter(run_id=run_id)
+        .order_by("number")
+        .values_list("number", "response", "messages_upto", "input_tokens")
     )
 )
 _CLOSING = "Answer now with what you have. Do not call any more tools."
@@ -39,15 +43,17 @@ class History:
         messages: in the Chat Completions shape.
         heard: the number of the last message of a person among them.
         signatures: of all calls that were made, to see whether a new one may be a duplicate.
+        cuts: what of it is shortened, see compaction.
     """
 
     messages: list[dict[str, Any]]
     heard: int
     signatures: frozenset[str]
+    cuts: Cuts
 
 
-def history_of(place: Workplace, closing: bool) -> History:
-    """Costs two queries, three where people have said more than the task."""
+def history_of(place: Workplace, closing: bool, room: Room) -> History:
+    """Costs two queries; one more where people have said more than the task, and where something is shortened."""
     run = place.run
     said = _said(run)
     results: dict[int, list[dict[str, Any]]] = {}
@@ -57,15 +63,28 @@ def history_of(place: Workplace, closing: bool) -> History:
         results.setdefault(number, []).append({"role": "tool", "tool_call_id": call_id, "content": own or earlier})
     messages = [{"role": "system", "content": _system_text(place)}]
     heard = 0
-    for number, response, upto in _ANSWERED.rows(run.pk):
-        messages += [{"role": "user", "content": text} for text in said[heard:upto]]
+    recorded = []
+    for number, response, upto, input_tokens in _ANSWERED.rows(run.pk):
+        asked = said[heard:upto]
+        messages += [{"role": "user", "content": text} for text in asked]
         heard = upto
+        told = results.get(number, [])
+        recorded.append(Recorded(number, len(messages), _sizes(asked, response, told, input_tokens)))
         messages.append(response)
-        messages += results.get(number, ())
+        messages += told
     messages += [{"role": "user", "content": text} for text in said[heard:]]
     if closing:
         messages.append({"role": "user", "content": _CLOSING})
-    return History(messages, len(said), frozenset(signatures))
+    sizes = [each.sizes for each in recorded]
+    cuts = cuts_for(sizes, len(messages[0]["content"]), sum(map(len, said[heard:])), room)
+    if cuts:
+        shorten(messages, recorded, cuts, Source(run.pk, room.reads_on))
+    return History(messages, len(said), frozenset(signatures), cuts)
+
+
+def _sizes(asked: list[str], response: dict[str, Any], told: list[dict[str, Any]], input_tokens: int) -> Sizes:
+    whole, text = sizes_of_message(response)
+    return Sizes(sum(map(len, asked)), whole, text, [len(each["content"]) for each in told], input_tokens)
 
 
 def _said(run: Run) -> list[str]:
@@ -80,7 +99,16 @@ def _system_text(place: Workplace) -> str:
     title = f", {employee.job_title}" if employee.job_title else ""
     rules = _RULES.format(name=employee.name, title=title, organization=run.organization.name)
     menu = installed_toolbox().menu(place.grants, place.policy)
-    return "\n\n".join(part for part in (rules, employee.instructions.strip(), menu) if part)
+    return "\n\n".join(part for part in (rules, employee.instructions.strip(), menu, _colleagues(place)) if part)
+
+
+def _colleagues(place: Workplace) -> str:
+    """To whom the employee may hand a task; costs a query where its grants name anybody."""
+    if not place.grants.delegates:
+        return ""
+    known = [each for each in colleagues_of(place.run.employee, place.grants.delegates) if each.is_active]
+    lines = [f"- {each.name}{f', {each.job_title}' if each.job_title else ''}" for each in known]
+    return "\n".join(["Colleagues to whom you may hand a task:", *lines]) if lines else ""
 
 
 def outcomes_of(run_id: int) -> list[CallOutcome]:

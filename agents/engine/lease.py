@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from django.db import InterfaceError, OperationalError, connection, transaction
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Coalesce, Now
 
 from agents.boundaries import surviving
 from agents.engine.connections import is_lost
 from agents.engine.timing import timing
 from agents.events import Recording, recording
-from agents.models import Run, RunStatus
+from agents.models import Employee, Organization, Run, RunStatus
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class Claim:
     """The right to drive one run, until the lease expires unrenewed.
 
     Attributes:
-        stopped: set when the driver must stop soon: lease lost, run cancelled, or worker going down.
+        stopped: set when the driver must stop soon: lease lost, run cancelled or stopped, or worker going down.
         slice_ends: monotonic time after which other runs get their turn.
         moves_by: monotonic time until which the heartbeat believes the driver to be alive.
     """
@@ -69,14 +69,19 @@ class Claim:
             yield record
 
 
+_STOPPED_ORGANIZATION = Organization.objects.filter(pk=OuterRef("organization_id"), stopped_at__isnull=False)
+_STOPPED_EMPLOYEE = Employee.objects.filter(pk=OuterRef("employee_id"), stopped_at__isnull=False)
+
+
 def claim(run_id: int) -> Claim | None:
-    """Take a queued run whose time has come; None if somebody else has it or there is nothing to do.
+    """Take a queued run whose time has come; None if somebody has it or stopped it, or there is nothing to do.
 
     A cancelled run that a leaving worker put back is taken too: the first thing its driver does is to end it.
     """
     due = Q(next_wake_at__isnull=True) | Q(next_wake_at__lte=Now())
+    free = Q(~Exists(_STOPPED_ORGANIZATION), ~Exists(_STOPPED_EMPLOYEE), stopped_because="")
     with transaction.atomic():
-        taken = Run.objects.filter(due, pk=run_id, status=RunStatus.QUEUED).update(
+        taken = Run.objects.filter(due, free, pk=run_id, status=RunStatus.QUEUED).update(
             status=RunStatus.RUNNING,
             lease_owner=OWNER,
             lease_epoch=F("lease_epoch") + 1,
@@ -145,7 +150,7 @@ class _Heartbeat(threading.Thread):
                 if time.monotonic() - renewed >= timing().heartbeat_s:
                     renewed = time.monotonic()
                     self._renew(held)
-                self._stop_cancelled(held)
+                self._stop_those_told(held)
             for lost in [each for each in held if each.gives_up]:
                 with surviving("giving back a run after the database was lost"):
                     give_back(lost)
@@ -163,11 +168,12 @@ class _Heartbeat(threading.Thread):
         for lost in [each for each in alive if each.run_id in rows and each not in mine]:
             lost.stopped.set()
 
-    def _stop_cancelled(self, held: list[Claim]) -> None:
-        runs = Run.objects.filter(pk__in={each.run_id for each in held}, cancel_requested_at__isnull=False)
-        cancelled = set(runs.values_list("pk", flat=True))
+    def _stop_those_told(self, held: list[Claim]) -> None:
+        to_stop = Q(cancel_requested_at__isnull=False) | ~Q(stopped_because="")
+        runs = Run.objects.filter(to_stop, pk__in={each.run_id for each in held})
+        found = set(runs.values_list("pk", flat=True))
         for each in held:
-            if each.run_id in cancelled:
+            if each.run_id in found:
                 each.stopped.set()
 
 

@@ -2,11 +2,15 @@
 
 import logging
 
-from agents.engine import lease, passes, turns
+from agents.engine import endings, lease, parking, passes, turns
+from agents.engine.budgets import BudgetExhausted
+from agents.engine.endings import Ending
 from agents.engine.execution import run_ready
+from agents.engine.recipes import expand
 from agents.engine.recovery import recover
+from agents.engine.suspended import collect
 from agents.engine.timing import PATIENCE_TRIES, timing
-from agents.engine.turns import LEAVE, Ending, Move, Turn
+from agents.engine.turns import LEAVE, Move, Turn
 from agents.engine.writes import run_approved
 from agents.models import EventType, ExitReason
 from agents.providers.base import ProviderError, ProviderStopped
@@ -17,6 +21,8 @@ logger = logging.getLogger(__name__)
 def advance(run_id: int) -> None:
     """Drive the run until it waits, ends, or other runs get their turn; does nothing if it is not due or not free."""
     held = lease.claim(run_id)
+    if held is None and collect(run_id):
+        held = lease.claim(run_id)
     if held is None:
         return
     try:
@@ -34,6 +40,8 @@ def _make(held: lease.Claim, turn: Turn) -> Turn:
         return run_approved(held)
     if turn.move == Move.EXECUTE_READY:
         return run_ready(held)
+    if turn.move == Move.EXPAND:
+        return expand(held)
     return _pass(held, turn)
 
 
@@ -43,6 +51,8 @@ def _pass(held: lease.Claim, turn: Turn) -> Turn:
         answer = passes.ask(held, turn)
     except ProviderStopped:
         return _stopped(held)
+    except BudgetExhausted as error:
+        return _exhausted(held, error)
     except ProviderError as error:
         return _unanswered(held, turn, error)
     turn, started = passes.record(held, turn, answer)
@@ -53,9 +63,18 @@ def _stopped(held: lease.Claim) -> Turn:
     """The driver was told to stop while the model was writing: cancelled, going down, or the lease is lost."""
     with held.recording() as record:
         if record.run.cancel_requested_at is None:
-            turns.requeue(record)
+            parking.requeue(record)
             return LEAVE
         return turns.settle(record, held)
+
+
+def _exhausted(held: lease.Claim, error: BudgetExhausted) -> Turn:
+    """Nothing more may be spent: the run ends, and says on what."""
+    with held.recording() as record:
+        if record.run.cancel_requested_at is not None:
+            return turns.settle(record, held)
+        endings.end(record, Ending(ExitReason.BUDGET_EXHAUSTED, problem=error.detail))
+        return LEAVE
 
 
 def _unanswered(held: lease.Claim, turn: Turn, error: ProviderError) -> Turn:
@@ -66,16 +85,19 @@ def _unanswered(held: lease.Claim, turn: Turn, error: ProviderError) -> Turn:
         if run.cancel_requested_at is not None:
             return turns.settle(record, held)
         if turn.move == Move.CLOSE and run.message_count == run.messages_heard:
-            turns.end(record, Ending(turn.reason, problem=str(error)))
+            endings.end(record, Ending(turn.reason, problem=str(error)))
+            return LEAVE
+        if turns.is_late(record):
+            endings.end(record, Ending(ExitReason.DEADLINE))
             return LEAVE
         run.patience_tries += 1
         run.patience_since = run.patience_since or record.now
         patient = run.patience_tries < PATIENCE_TRIES and record.now - run.patience_since < timing().patience
         pause = timing().backoff(run.patience_tries, error.retry_after)
         if not (error.transient and patient) or pause > timing().patience:
-            turns.end(record, Ending(ExitReason.PROVIDER_ERROR, problem=str(error)))
+            endings.end(record, Ending(ExitReason.PROVIDER_ERROR, problem=str(error)))
             return LEAVE
-        turns.requeue(record)
+        parking.requeue(record)
         run.problem = str(error)
         run.next_wake_at = record.now + pause
         record.publish(

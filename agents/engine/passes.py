@@ -6,17 +6,21 @@ from dataclasses import dataclass, field, replace
 from django.conf import settings
 
 from agents import hints
-from agents.engine import lease, turns
-from agents.engine.cards import Effect, effect_of, new_card, publish_card, seal
+from agents.engine import budgets, endings, lease, prices, turns
+from agents.engine.cards import effect_of, new_card, publish_card
+from agents.engine.compaction import room_for
 from agents.engine.connections import let_go
 from agents.engine.duplicates import earlier_calls, is_volatile
-from agents.engine.execution import most_at_once, publish_start, set_executing
+from agents.engine.endings import Ending
+from agents.engine.execution import most_at_once
 from agents.engine.gate import Workplace, workplace
 from agents.engine.history import History, history_of, outcomes_of
 from agents.engine.outcomes import publish_rejection
+from agents.engine.planning import Planned, judged
+from agents.engine.starting import publish_start, set_executing
 from agents.engine.timing import OPEN_CARDS, timing
 from agents.engine.toolbox import installed_toolbox
-from agents.engine.turns import LEAVE, Ending, Move, Turn
+from agents.engine.turns import LEAVE, Move, Turn
 from agents.events import Recording
 from agents.models import (
     Approval,
@@ -29,7 +33,7 @@ from agents.models import (
     ProviderKind,
     ToolCall,
 )
-from agents.models.tool_call import new_idempotency_key
+from agents.models.encrypted import Unreadable
 from agents.providers.base import (
     ModelRequest,
     ModelResponse,
@@ -39,22 +43,13 @@ from agents.providers.base import (
     RequestedCall,
 )
 from agents.providers.choice import provider_for
+from agents.providers.failures import TOO_LONG, still_too_long
 from agents.statements import insert
-from tools.contract import ErrorCode, ToolError, ToolResult, fingerprint, format_error
+from tools.contract import ErrorCode, ToolError, ToolResult, format_error
 from tools.toolbox.permissions import Decision
 
 MOST_CALLS = 100
 _CARDS_ARE_FULL = f"At most {OPEN_CARDS} cards may wait at a time."
-
-
-@dataclass
-class Planned:
-    """A requested call as it will be recorded."""
-
-    row: ToolCall
-    decision: Decision
-    error: ToolError | None = None
-    effect: Effect | None = None
 
 
 @dataclass(frozen=True)
@@ -74,30 +69,67 @@ def ask(held: lease.Claim, turn: Turn) -> Answer:
     Raises:
         ProviderError: the model could not be asked or answered nonsense.
         ProviderStopped: the driver was told to stop meanwhile.
+        BudgetExhausted: nothing was asked.
     """
     place = workplace(held.run_id)
-    run, closing = place.run, turn.move == Move.CLOSE
-    history = history_of(place, closing)
-    config = provider_config(place)
-    provider = provider_for(config)
+    budgets.check(place.run)
+    answer = _answered(held, turn, place)
+    anew = place.judging_anew()
+    planned = [_judged(anew, index, call) for index, call in enumerate(answer.response.calls)]
+    _preview(held, anew, planned, answer.history.signatures)
+    return replace(answer, place=anew, planned=planned)
+
+
+def _answered(held: lease.Claim, turn: Turn, place: Workplace) -> Answer:
+    """What the model says to the history, which is made shorter once if the provider finds it too long."""
+    config, employee, tools = provider_config(place), place.run.employee, place.tools()
+    room = room_for(employee, employee.provider, tools)
+    history = history_of(place, turn.move == Move.CLOSE, room)
     request = ModelRequest(
-        model=run.employee.model,
+        model=employee.model,
         messages=history.messages,
-        tools=[tool.definition for tool in place.tools()],
-        deadline=time.monotonic() + config.timeout_s,
-        closing=closing,
+        tools=[tool.definition for tool in tools],
+        deadline=turn.ends,
+        closing=turn.move == Move.CLOSE,
         outcomes=lambda: outcomes_of(held.run_id),
     )
-    held.expects(config.timeout_s)
-    number = run.pass_number + 1
-    let_go()
-    started = time.perf_counter()
-    response = provider.ask(request, lambda text: hints.stream_text(held.run_id, number, text), held.stopped)
-    duration_ms = round((time.perf_counter() - started) * 1000)
-    judged = place.judging_anew()
-    planned = [_judged(judged, index, call) for index, call in enumerate(response.calls)]
-    _preview(held, judged, planned, history.signatures)
-    return Answer(judged, history, response, duration_ms, planned)
+    asking = _Asking(held, place, config)
+    try:
+        return asking.answer(request, history)
+    except ProviderError as error:
+        if error.code != TOO_LONG:
+            raise
+        shorter = history_of(place, request.closing, replace(room, harder=True))
+        if shorter.cuts == history.cuts:
+            raise
+    try:
+        return asking.answer(replace(request, messages=shorter.messages), shorter)
+    except ProviderError as error:
+        raise still_too_long(error) if error.code == TOO_LONG else error from error
+
+
+@dataclass(frozen=True)
+class _Asking:
+    """One pass that asks its model."""
+
+    held: lease.Claim
+    place: Workplace
+    config: ProviderConfig
+
+    def answer(self, request: ModelRequest, history: History) -> Answer:
+        """The answer, no later than the request's deadline and the provider's timeout."""
+        held, number = self.held, self.place.run.pass_number + 1
+        provider = provider_for(self.config)
+        held.expects(self.config.timeout_s)
+        let_go()
+        deadline = min(request.deadline, time.monotonic() + self.config.timeout_s)
+        started = time.perf_counter()
+        response = provider.ask(
+            replace(request, deadline=deadline),
+            lambda text: hints.stream_text(held.run_id, number, text),
+            held.stopped,
+        )
+        return Answer(self.place, history, response, round((time.perf_counter() - started) * 1000))
 
 
 def provider_config(place: Workplace) -> ProviderConfig:
@@ -130,7 +162,13 @@ def check_provider(provider: ModelProvider, timeout_s: float) -> None:
 
 
 def config_of(provider: ModelProvider, timeout_s: float) -> ProviderConfig:
-    """The row as the provider's adapter takes it."""
+    """The row as the provider's adapter takes it.
+
+    Raises:
+        ProviderError: its key was encrypted with one that is no longer there.
+    """
+    if isinstance(provider.api_key, Unreadable):
+        raise ProviderError("bad_key", f"the key of the provider {provider.name!r} cannot be read", transient=False)
     return ProviderConfig(
         kind=provider.kind,
         base_url=provider.base_url or (settings.OLLAMA_HOST if provider.kind == ProviderKind.OLLAMA else ""),
@@ -141,24 +179,11 @@ def config_of(provider: ModelProvider, timeout_s: float) -> ProviderConfig:
 
 
 def _judged(place: Workplace, index: int, requested: RequestedCall) -> Planned:
-    tool, verdict = place.judge(requested.tool, requested.arguments)
-    row = ToolCall(
-        organization_id=place.run.organization_id,
-        run_id=place.run.pk,
-        index=index,
-        provider_call_id=requested.provider_call_id,
-        tool=requested.tool[:120],
-        level=str(verdict.level),
-        why=verdict.reason[:300],
-        idempotency_key=new_idempotency_key(),
-    )
-    row.params_hash = row.signature = fingerprint([requested.tool, requested.arguments])
-    if tool is None or verdict.error is not None:
-        return Planned(row, Decision.FORBIDDEN, verdict.error)
-    seal(row, tool, verdict.params)
-    if index >= MOST_CALLS:
-        return Planned(row, Decision.FORBIDDEN, _too_many(f"At most {MOST_CALLS} calls in one answer."))
-    return Planned(row, verdict.decision)
+    plan = judged(place, index, requested)
+    if index < MOST_CALLS:
+        return plan
+    error = plan.error or _too_many(f"At most {MOST_CALLS} calls in one answer.")
+    return Planned(plan.row, Decision.FORBIDDEN, error)
 
 
 def _preview(held: lease.Claim, place: Workplace, planned: list[Planned], seen: frozenset[str]) -> None:
@@ -199,6 +224,7 @@ def record(held: lease.Claim, turn: Turn, answer: Answer) -> tuple[Turn, list[To
         run = recording.run
         if run.cancel_requested_at is not None:
             return turns.settle(recording, held), []
+        run.employee, run.organization = answer.place.run.employee, answer.place.run.organization
         _record_pass(recording, turn, answer)
         if turn.move == Move.CLOSE:
             return _close(recording, held, turn, answer), []
@@ -220,6 +246,8 @@ def _record_pass(recording: Recording, turn: Turn, answer: Answer) -> None:
     run.problem = ""
     run.input_tokens += usage.input_tokens
     run.output_tokens += usage.output_tokens
+    cost = prices.cost_of(run.employee.provider, run.employee.model, usage)
+    run.cost_micros += cost
     insert(
         [
             Pass(
@@ -231,6 +259,7 @@ def _record_pass(recording: Recording, turn: Turn, answer: Answer) -> None:
                 closing=turn.move == Move.CLOSE,
                 input_tokens=usage.input_tokens,
                 output_tokens=usage.output_tokens,
+                cost_micros=cost,
                 duration_ms=answer.duration_ms,
             )
         ]
@@ -249,7 +278,7 @@ def _close(recording: Recording, held: lease.Claim, turn: Turn, answer: Answer) 
     _record_calls(recording, answer)
     if recording.run.message_count > answer.history.heard:
         return turns.settle(recording, held)
-    turns.end(recording, Ending(turn.reason, answer.response.text))
+    endings.end(recording, Ending(turn.reason, answer.response.text))
     return LEAVE
 
 
@@ -261,7 +290,7 @@ def _record_calls(recording: Recording, answer: Answer) -> list[ToolCall]:
     for plan in planned:
         _set_status(recording, plan)
     ready = [plan.row for plan in planned if plan.row.status == CallStatus.READY]
-    started = ready[: most_at_once()]
+    started = ready[: most_at_once()] if recording.run.may_start and not turns.is_late(recording) else []
     for row in started:
         set_executing(recording, row)
     insert([plan.row for plan in planned if plan.row.duplicate_of is None])

@@ -1,6 +1,6 @@
 """What is done with calls that a lost worker or a restored backup left executing."""
 
-from agents.engine import lease, turns
+from agents.engine import lease, losses, parking, turns
 from agents.engine.cards import Effect, effect_now, reopen, withdraw
 from agents.engine.gate import workplace
 from agents.engine.outcomes import reject
@@ -15,7 +15,7 @@ def recover(held: lease.Claim) -> Turn:
     with held.recording() as record:
         left = ToolCall.objects.filter(run_id=held.run_id, status=CallStatus.EXECUTING, exec_epoch__lt=held.epoch)
         for call in left.order_by("pk"):
-            turns.lose_worker(record, call, may_repeat=True)
+            losses.lose_worker(record, call, may_repeat=True)
         return turns.settle(record, held)
 
 
@@ -55,11 +55,11 @@ def after_restore() -> dict[str, int]:
     counts = {"runs": 0, "asked_again": 0, "unsettled": 0}
     for pk in Run.objects.filter(status=RunStatus.RUNNING).values_list("pk", flat=True):
         with recording(pk) as record:
-            turns.requeue(record)
+            parking.requeue(record)
         counts["runs"] += 1
     for call in ToolCall.objects.filter(status=CallStatus.EXECUTING).order_by("pk"):
         with recording(call.run_id) as record:
-            turns.lose_worker(record, call, may_repeat=True)
+            losses.lose_worker(record, call, may_repeat=True)
         counts["unsettled"] += 1
     for pk in Approval.objects.filter(status=ApprovalStatus.APPROVED).values_list("pk", flat=True):
         counts["asked_again"] += ask_again(pk, "The approval was given before a backup was restored.")

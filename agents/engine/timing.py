@@ -34,6 +34,11 @@ class Timing:
         return timedelta(seconds=10 * self.scale)
 
     @property
+    def count_again(self) -> timedelta:
+        """How long the figures are left alone once everything was counted."""
+        return timedelta(seconds=10 * self.scale)
+
+    @property
     def slice_s(self) -> float:
         """How long one job may drive one run before others get their turn."""
         return 60 * self.scale

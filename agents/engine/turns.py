@@ -1,19 +1,18 @@
 """Where a run goes next: looked up under the run's lock, from what the database holds."""
 
+import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from agents.engine import lease
-from agents.engine.cards import withdraw
-from agents.engine.outcomes import end_unexecuted, lose_outcome, publish_rejection, publish_result
-from agents.engine.timing import ATTEMPTS, CRASHES, DENIED_PASSES
-from agents.engine.toolbox import installed_toolbox
+from agents.engine.endings import OPEN_OR_LAST, Ending, end
+from agents.engine.parking import MACHINE, park, requeue
+from agents.engine.timing import CRASHES, DENIED_PASSES
 from agents.events import Recording
 from agents.models import (
-    NOT_STARTED,
     PARKED,
     TERMINAL_CALLS,
     Approval,
@@ -22,13 +21,12 @@ from agents.models import (
     CallStatus,
     EventType,
     ExitReason,
+    Origin,
     Pass,
     Run,
     RunStatus,
     ToolCall,
 )
-from agents.statements import Prepared
-from tools.contract import ErrorCode, Level, ToolError, ToolResult
 
 
 class Move(StrEnum):
@@ -36,6 +34,8 @@ class Move(StrEnum):
 
     EXECUTE_APPROVED = "execute_approved"
     EXECUTE_READY = "execute_ready"
+    EXPAND = "expand"
+    """Take a recipe a step further."""
     ASK = "ask"
     CLOSE = "close"
     """Ask once more, for an answer without calls."""
@@ -45,23 +45,19 @@ class Move(StrEnum):
 
 @dataclass(frozen=True)
 class Turn:
-    """The next move; `reason` is why a closing pass ends the run."""
+    """The next move.
+
+    Attributes:
+        reason: why a closing pass ends the run.
+        ends: monotonic time at which the run's own time is over, for a move that asks the model.
+    """
 
     move: Move
     reason: ExitReason = ExitReason.FINAL_ANSWER
+    ends: float = math.inf
 
 
 LEAVE = Turn(Move.LEAVE)
-MACHINE = "gadget"
-
-_OPEN_OR_LAST = Prepared(
-    lambda run_id, number: (
-        ToolCall.objects.filter(Q(pass_number=number) | ~Q(status__in=TERMINAL_CALLS), run_id=run_id)
-        .order_by()
-        .values_list("status", "pass_number")
-    ),
-    slots=(1_900_000_011, 31_011),
-)
 
 
 def settle(record: Recording, held: lease.Claim) -> Turn:
@@ -70,24 +66,41 @@ def settle(record: Recording, held: lease.Claim) -> Turn:
     if run.cancel_requested_at is not None:
         end(record, Ending(ExitReason.CANCELLED))
         return LEAVE
-    rows = _OPEN_OR_LAST.rows(run.pk, run.pass_number)
+    rows = OPEN_OR_LAST.rows(run.pk, run.pass_number)
     unfinished = {status for status, _ in rows if status not in TERMINAL_CALLS}
-    if CallStatus.APPROVED in unfinished and startable(record):
-        return _unless_interrupted(record, held, Turn(Move.EXECUTE_APPROVED))
-    if CallStatus.READY in unfinished:
-        return _unless_interrupted(record, held, Turn(Move.EXECUTE_READY))
+    if ended := _overdue(record, unfinished):
+        end(record, Ending(ended))
+        return LEAVE
+    if (move := _possible(record, unfinished)) is not None:
+        return _unless_interrupted(record, held, Turn(move))
     if unfinished:
         park(record, needs_attention=CallStatus.OUTCOME_UNKNOWN in unfinished)
-        return LEAVE
-    if ended := _overdue(record):
-        end(record, Ending(ended))
         return LEAVE
     turn = _after_pass(record, [status for status, number in rows if number == run.pass_number])
     return _unless_interrupted(record, held, turn) if turn.move != Move.LEAVE else turn
 
 
+def _possible(record: Recording, unfinished: set[str]) -> Move | None:
+    """What can be done about unfinished calls now, by their statuses; None if all of them wait."""
+    if CallStatus.APPROVED in unfinished and startable(record):
+        return Move.EXECUTE_APPROVED
+    if CallStatus.READY in unfinished:
+        return Move.EXECUTE_READY
+    if CallStatus.SUSPENDED in unfinished and expandable(record.run.pk).exists():
+        return Move.EXPAND
+    return None
+
+
 def _open(run: Run) -> Q:
     return Q(run_id=run.pk) & ~Q(status__in=TERMINAL_CALLS)
+
+
+def expandable(run_id: int) -> QuerySet[ToolCall]:
+    """The recipes of the run that wait for nothing: neither for a person nor another employee nor a step of theirs."""
+    waiting = ToolCall.objects.filter(run_id=run_id, status=CallStatus.SUSPENDED, child_run=None)
+    asking = Approval.objects.filter(tool_call=OuterRef("pk"), kind=ApprovalKind.QUESTION)
+    steps = ToolCall.objects.exclude(status__in=TERMINAL_CALLS).filter(parent_call=OuterRef("pk"))
+    return waiting.filter(~Exists(asking), ~Exists(steps)).order_by("pass_number", "index")
 
 
 def startable(record: Recording) -> bool:
@@ -96,18 +109,24 @@ def startable(record: Recording) -> bool:
     return approved.filter(start_after__lte=record.now).exists()
 
 
-def _overdue(record: Recording) -> ExitReason | None:
+def _overdue(record: Recording, unfinished: set[str]) -> ExitReason | None:
+    """Why the run has to end now, though something may be left to start; what executes is waited for."""
     run = record.run
-    if run.crash_count >= CRASHES:
+    if CallStatus.EXECUTING in unfinished:
+        return None
+    if run.crash_count >= CRASHES and not unfinished:
         return ExitReason.INTERNAL_ERROR if run.problem == lease.ENGINE_FAILED else ExitReason.CRASH_LOOP
-    if run.deadline_at is not None and run.deadline_at <= record.now:
-        return ExitReason.DEADLINE
-    return None
+    return ExitReason.DEADLINE if is_late(record) else None
+
+
+def is_late(record: Recording) -> bool:
+    """Whether the run has had its time."""
+    return record.run.deadline_at is not None and record.run.deadline_at <= record.now
 
 
 def _unless_interrupted(record: Recording, held: lease.Claim, turn: Turn) -> Turn:
-    """Give the run back if the worker goes down or other runs have waited long enough."""
-    if lease.is_going_down() or time.monotonic() >= held.slice_ends:
+    """Give the run back if it was stopped, the worker goes down, or other runs have waited long enough."""
+    if record.run.stopped_because or lease.is_going_down() or time.monotonic() >= held.slice_ends:
         lease.drop(record.run)
         record.run.status = RunStatus.QUEUED
         record.run.hinted_at = None
@@ -115,18 +134,19 @@ def _unless_interrupted(record: Recording, held: lease.Claim, turn: Turn) -> Tur
     if turn.move in (Move.ASK, Move.CLOSE) and record.run.asked_pass <= record.run.pass_number:
         record.run.asked_pass = record.run.pass_number + 1
         record.publish(EventType.PASS_STARTED, pass_number=record.run.asked_pass)
-    return turn
+    if record.run.deadline_at is None:
+        return turn
+    return replace(turn, ends=time.monotonic() + (record.run.deadline_at - record.now).total_seconds())
 
 
 def _after_pass(record: Recording, statuses: list[str]) -> Turn:
-    """All calls are terminal: answered, repeating itself, out of passes, or the next pass."""
+    """All calls are terminal: answered, tried by hand, repeating itself, out of passes, or the next pass."""
     run = record.run
     if run.pass_number == 0:
         return Turn(Move.ASK)
     has_news = run.message_count > run.messages_heard
-    if not statuses and not has_news:
-        answer = Pass.objects.values_list("text", flat=True).get(run_id=run.pk, number=run.pass_number)
-        end(record, Ending(ExitReason.FINAL_ANSWER, answer))
+    if run.origin == Origin.MANUAL or (not statuses and not has_news):
+        end(record, Ending(ExitReason.FINAL_ANSWER, _final_answer(run)))
         return LEAVE
     if not has_news and _denied_repeatedly(run, statuses):
         end(record, Ending(ExitReason.DENIED_REPEATEDLY))
@@ -136,6 +156,15 @@ def _after_pass(record: Recording, statuses: list[str]) -> Turn:
     if not has_news and statuses and set(statuses) == {CallStatus.DUPLICATE}:
         return Turn(Move.CLOSE, ExitReason.ALL_TOOLS_DUPLICATE)
     return Turn(Move.ASK)
+
+
+def _final_answer(run: Run) -> str:
+    """The model's own; of a run by hand, for which no model is asked, what its one call came to."""
+    if run.origin != Origin.MANUAL:
+        return Pass.objects.values_list("text", flat=True).get(run_id=run.pk, number=run.pass_number)
+    result = ToolCall.objects.values_list("result", flat=True).get(run_id=run.pk, parent_call=None) or {}
+    error = result.get("error")
+    return f"The call failed: {error['message']}" if error else str(result.get("summary", ""))
 
 
 def _denied_repeatedly(run: Run, statuses: list[str]) -> bool:
@@ -150,16 +179,6 @@ def _denied_repeatedly(run: Run, statuses: list[str]) -> bool:
     return any(all(by_pass.get(number) == {CallStatus.DENIED} for number in passes) for by_pass in outcomes.values())
 
 
-def park(record: Recording, needs_attention: bool) -> None:
-    """The run waits for people or for time and holds no worker meanwhile."""
-    run = record.run
-    lease.drop(run)
-    run.status = RunStatus.NEEDS_ATTENTION if needs_attention else RunStatus.WAITING
-    cards = Approval.objects.filter(run_id=run.pk, status=ApprovalStatus.PENDING).values_list("pk", flat=True)
-    event = EventType.RUN_NEEDS_ATTENTION if needs_attention else EventType.RUN_WAITING
-    record.publish(event, approval_ids=[str(pk) for pk in cards.order_by("pk")])
-
-
 def wake_if_possible(record: Recording, by: str = MACHINE) -> bool:
     """Queue a parked run if a call can start now or all calls are terminal; otherwise it keeps waiting.
 
@@ -170,142 +189,10 @@ def wake_if_possible(record: Recording, by: str = MACHINE) -> bool:
     if run.status not in PARKED:
         return False
     statuses = set(ToolCall.objects.filter(_open(run)).values_list("status", flat=True))
-    can_start = CallStatus.READY in statuses or (CallStatus.APPROVED in statuses and startable(record))
-    if statuses and not can_start:
+    if statuses and _possible(record, statuses) is None:
         if run.status == RunStatus.NEEDS_ATTENTION and CallStatus.OUTCOME_UNKNOWN not in statuses:
             run.status = RunStatus.WAITING
         return False
     requeue(record)
     record.publish(EventType.RUN_RESUMED, by=by)
     return True
-
-
-def requeue(record: Recording) -> None:
-    """Put the run into the queue, due at once."""
-    run = record.run
-    lease.drop(run)
-    run.status = RunStatus.QUEUED
-    run.next_wake_at = None
-    run.hinted_at = None
-
-
-def take_over(record: Recording) -> None:
-    """The worker of this run is lost: put it into the queue for another one, and say what that one will find."""
-    left = ToolCall.objects.filter(run_id=record.run.pk, status=CallStatus.EXECUTING).order_by("pk")
-    again, unknown = [], []
-    for call in left:
-        if _may_have_happened(call):
-            unknown.append(_title_of(call))
-        elif call.attempts < ATTEMPTS:
-            again.append(_title_of(call))
-    told = ["The worker was lost; another one goes on."]
-    if again:
-        told.append(f"Started again: {', '.join(again)}.")
-    if unknown:
-        told.append(f"Perhaps done, perhaps not, and never repeated by itself: {', '.join(unknown)}.")
-    requeue(record)
-    record.publish(EventType.RUN_RESUMED, by=MACHINE, reason=" ".join(told))
-
-
-def _title_of(call: ToolCall) -> str:
-    tool = installed_toolbox().get_tool(call.tool)
-    return tool.title if tool else call.tool
-
-
-@dataclass(frozen=True)
-class Ending:
-    """How a run ends; without an answer, the server makes one from what was done."""
-
-    reason: ExitReason
-    answer: str = ""
-    problem: str = ""
-
-    @property
-    def status(self) -> RunStatus:
-        if self.reason == ExitReason.CANCELLED:
-            return RunStatus.CANCELLED
-        return RunStatus.SUCCEEDED if self.reason in _SUCCESSES else RunStatus.FAILED
-
-
-_SUCCESSES = (ExitReason.FINAL_ANSWER, ExitReason.ALL_TOOLS_DUPLICATE, ExitReason.MAX_PASSES)
-
-
-def end(record: Recording, ending: Ending) -> None:
-    """End the run: open cards and unstarted calls are cancelled, what a dead worker executed is settled or unknown.
-
-    A run that fails while an outcome is unknown needs attention first, and ends when that is settled.
-    """
-    run, status, reason = record.run, ending.status, ending.reason
-    _cancel_open(record, reason)
-    if status == RunStatus.FAILED and _has_unknown(run):
-        park(record, needs_attention=True)
-        return
-    lease.drop(run)
-    run.status, run.exit_reason = status, reason
-    run.next_wake_at = None
-    run.problem = ending.problem or run.problem
-    run.answer = ending.answer or answer_from_summaries(run, reason)
-    run.finished_at = record.now
-    record.publish(
-        EventType.RUN_FINISHED,
-        status=str(status),
-        exit_reason=str(reason),
-        answer=run.answer,
-        pass_number=run.pass_number,
-        input_tokens=run.input_tokens,
-        output_tokens=run.output_tokens,
-    )
-
-
-def _has_unknown(run: Run) -> bool:
-    return ToolCall.objects.filter(run_id=run.pk, status=CallStatus.OUTCOME_UNKNOWN).exists()
-
-
-def _cancel_open(record: Recording, reason: ExitReason) -> None:
-    run = record.run
-    if not any(status not in TERMINAL_CALLS for status, _ in _OPEN_OR_LAST.rows(run.pk, run.pass_number)):
-        return
-    why = "The run was cancelled." if reason == ExitReason.CANCELLED else f"The run ended: {reason.label}."
-    cards = Approval.objects.filter(
-        run_id=run.pk, kind=ApprovalKind.APPROVAL, status__in=(ApprovalStatus.PENDING, ApprovalStatus.APPROVED)
-    )
-    for card in cards.select_related("decided_by").order_by("pk"):
-        withdraw(record, card, why)
-    error = ToolError(ErrorCode.OPERATION_NOT_ALLOWED, f"This call was not started. {why}", attempted=False)
-    for call in ToolCall.objects.filter(run_id=run.pk, status__in=NOT_STARTED).order_by("pk"):
-        end_unexecuted(record, call, CallStatus.CANCELLED, error)
-        if call.status == CallStatus.READY:
-            publish_rejection(record, call, error)
-    for call in ToolCall.objects.filter(run_id=run.pk, status=CallStatus.EXECUTING).order_by("pk"):
-        lose_worker(record, call, may_repeat=False)
-
-
-def lose_worker(record: Recording, call: ToolCall, may_repeat: bool) -> None:
-    """Settle a call that was executing when its worker was lost: reads run again, writes are unknown."""
-    if _may_have_happened(call):
-        lose_outcome(record, call, "The worker was lost while this was executing.")
-        return
-    same = ToolCall.objects.filter(pk=call.pk, status=CallStatus.EXECUTING)
-    if may_repeat and call.attempts < ATTEMPTS:
-        same.update(status=CallStatus.READY, exec_epoch=None, deadline_at=None)
-        return
-    error = ToolError(ErrorCode.WORKER_LOST, "The worker was lost while this was executing.")
-    if end_unexecuted(record, call, CallStatus.FAILED, error):
-        publish_result(record, call, ToolResult.failed(error), 0)
-
-
-def _may_have_happened(call: ToolCall) -> bool:
-    """Whether the effect of a call that was executing when its worker was lost may be there: it cannot be repeated."""
-    return Level(call.level).has_side_effects or Approval.objects.filter(tool_call=call).exists()
-
-
-def answer_from_summaries(run: Run, reason: ExitReason) -> str:
-    """An answer made by the server, for runs that ended without one of the model's; it says so."""
-    done = ToolCall.objects.filter(run_id=run.pk, status=CallStatus.SUCCEEDED).order_by("pass_number", "index")
-    lines = [f"- {result['summary']}" for result in done.values_list("result", flat=True)[:200] if result]
-    head = f"There is no answer of the employee's: {reason.label.lower()}."
-    if run.problem:
-        head += f" {run.problem}"
-    if not lines:
-        return f"{head} Nothing was done."
-    return "\n".join([f"{head} This is what its tools reported:", *lines])

@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from agents.engine import lease, turns
 from agents.engine.cards import Effect, drifted, effect_here, effect_now, seal, withdraw
 from agents.engine.digests import digest_of
-from agents.engine.execution import publish_start, run_alone, timeout_of
+from agents.engine.execution import run_alone
 from agents.engine.gate import Workplace, workplace
 from agents.engine.outcomes import (
     Execution,
@@ -24,6 +24,8 @@ from agents.engine.outcomes import (
     record_result,
     reject,
 )
+from agents.engine.starting import publish_start, timeout_of
+from agents.engine.suspended import Waiting, suspend
 from agents.engine.turns import Turn
 from agents.events import LostRace, Recording, recording
 from agents.models import Approval, ApprovalStatus, CallStatus, EventType, ToolCall
@@ -93,7 +95,7 @@ def _run_outside(held: lease.Claim, due: _Approved) -> Turn:
         publish_start(record, due.call)
         _audit_execution(record, due)
     done = run_alone(due.place, due.call, effect.preview, partial(_report_late, held, due.call))
-    return _record_done(held, due.call, done)
+    return _record_done(held, due, done)
 
 
 def _start(call: ToolCall, **columns: Any) -> None:
@@ -106,7 +108,7 @@ def _start(call: ToolCall, **columns: Any) -> None:
 def _may_start(record: Recording, due: _Approved, effect: Effect | ToolError) -> bool:
     """The guards, under the run's lock; consumes the approval if they all hold."""
     approved = Approval.objects.filter(pk=due.card.pk, status=ApprovalStatus.APPROVED)
-    if record.run.cancel_requested_at is not None or not approved.exists():
+    if not record.run.may_start or not approved.exists():
         return False
     if isinstance(effect, ToolError):
         _refuse(record, due, effect)
@@ -190,6 +192,7 @@ def _attempt(record: Recording, due: _Approved, tool: Tool) -> None:
         **ended(record, call, result, duration_ms),
     )
     publish_result(record, call, result, duration_ms)
+    due.place.keep_session(record.run, call)
     record.run.crash_count = 0
     _audit_execution(record, due)
 
@@ -217,28 +220,32 @@ def _in_savepoint(prepared: PreparedCall) -> ToolResult:
     return result
 
 
-def _record_done(held: lease.Claim, call: ToolCall, done: Finished) -> Turn:
+def _record_done(held: lease.Claim, due: _Approved, done: Finished) -> Turn:
     """Record what an external write reported, whoever drives the run by now: its effect is a fact.
 
     A database that is busy for a moment must not turn a known result into an unknown one.
     """
     for _ in range(_TRIES - 1):
         try:
-            return _record_once(held, call, done)
+            return _record_once(held, due, done)
         except OperationalError:
             connection.close()
-    return _record_once(held, call, done)
+    return _record_once(held, due, done)
 
 
-def _record_once(held: lease.Claim, call: ToolCall, done: Finished) -> Turn:
+def _record_once(held: lease.Claim, due: _Approved, done: Finished) -> Turn:
+    call, place = due.call, due.place
     with recording(held.run_id) as record:
         error = done.result.error
         if record.run.lease_epoch != held.epoch:
             _settle_late(record, held, call, done.result)
+        elif done.suspend is not None:
+            suspend(record, call, Waiting(held.epoch, done.suspend, done.duration_ms))
         elif error is not None and not error.is_definite:
             lose_outcome(record, call, error.message)
         elif not record_result(record, call, Execution(held.epoch, done.result, done.duration_ms)):
             _settle_late(record, held, call, done.result)
+        place.keep_session(record.run, call)
         if held.holds(record.run):
             return turns.settle(record, held)
     logger.info("run %s: the lease was lost while a write was executing", held.run_id)

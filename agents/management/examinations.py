@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
+from agents.encryption import Place, survey
 from agents.engine.passes import check_provider
 from agents.engine.toolbox import installed_toolbox
 from agents.liveness import SWEEPER, WORKER, living
@@ -22,6 +23,7 @@ from agents.providers.base import ProviderError
 KEY_FILES = ("secret_key", "encryption_key")
 SQLITE_FULL = 2
 PROVIDER_PATIENCE_S = 10.0
+MOST_NAMED = 5
 START = "start everything with `make run`, or this part alone: "
 
 
@@ -49,6 +51,7 @@ def examine() -> Iterator[Finding]:
         yield examine_part(WORKER, "celery --app gadget_site.celery worker --pool threads")
         yield examine_part(SWEEPER, "python manage.py sweep")
     if all(finding.is_well for finding in database):
+        yield from examine_encryption()
         yield from examine_providers()
     yield examine_sources()
 
@@ -128,6 +131,25 @@ def examine_part(part: str, command: str) -> Finding:
     if names:
         return Finding(part, f"{len(names)} alive: {', '.join(names)}")
     return Finding(part, f"no {part} is alive", START + command)
+
+
+def examine_encryption() -> Iterator[Finding]:
+    """Credentials and providers' keys can be read, and none is under an old key any more."""
+    found = survey()
+    if found.unreadable:
+        text = f"none of the keys can read {_some(found.unreadable)}"
+        mend = "add the key that made them to GADGET_ENCRYPTION_KEYS, or set them again at /admin/"
+        yield Finding("encryption", text, mend)
+    if found.outdated:
+        text = f"under an older key than the first: {_some(found.outdated)}"
+        yield Finding("encryption", text, "python manage.py rotate_keys")
+    if not found.unreadable and not found.outdated:
+        yield Finding("encryption", "everything is under the first of GADGET_ENCRYPTION_KEYS")
+
+
+def _some(places: tuple[Place, ...]) -> str:
+    named = ", ".join(map(str, places[:MOST_NAMED]))
+    return named if len(places) <= MOST_NAMED else f"{named} and {len(places) - MOST_NAMED} more"
 
 
 def examine_providers() -> Iterator[Finding]:

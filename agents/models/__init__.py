@@ -5,6 +5,7 @@ from .audit import AuditEntry, AuditHead
 from .credential import Credential
 from .employee import Employee, Grant, ModelProvider, ProviderKind
 from .event import Event, EventType
+from .figures import EmployeeFigures, EmployeeUse, FiguresHead, ToolFigures, TotalFigures, TotalUse
 from .invitation import Invitation, PasswordReset
 from .organization import ApiToken, Membership, Organization, Role
 from .run import ENDED, PARKED, ExitReason, Message, Origin, Pass, Run, RunStatus
@@ -25,9 +26,12 @@ __all__ = [
     "CallStatus",
     "Credential",
     "Employee",
+    "EmployeeFigures",
+    "EmployeeUse",
     "Event",
     "EventType",
     "ExitReason",
+    "FiguresHead",
     "Grant",
     "Invitation",
     "Membership",
@@ -42,5 +46,8 @@ __all__ = [
     "Run",
     "RunStatus",
     "ToolCall",
+    "ToolFigures",
     "ToolRule",
+    "TotalFigures",
+    "TotalUse",
 ]

@@ -8,6 +8,8 @@ from django.db.models.functions import Now
 from .employee import Employee
 from .organization import Organization
 
+TITLE_LENGTH = 80
+
 
 class RunStatus(models.TextChoices):
     """Where a run stands; the transitions are in docs/engine.md."""
@@ -142,6 +144,22 @@ class Run(models.Model):
     @property
     def has_ended(self) -> bool:
         return self.status in ENDED
+
+    @property
+    def is_unnamed(self) -> bool:
+        """Whether its title is only the beginning of the longer task that somebody wrote."""
+        return self.origin != Origin.MANUAL and self.title == title_of(self.task) != " ".join(self.task.split())
+
+    @property
+    def may_start(self) -> bool:
+        """False once somebody has cancelled the run or stopped what it belongs to: no call of it starts then."""
+        return self.cancel_requested_at is None and not self.stopped_because
+
+
+def title_of(task: str) -> str:
+    """The first line of a task, in at most 80 characters."""
+    first = " ".join(task.splitlines()[0].split())
+    return first if len(first) <= TITLE_LENGTH else f"{first[: TITLE_LENGTH - 1]}…"
 
 
 class Message(models.Model):

@@ -38,12 +38,13 @@ _MEANINGS = {
     "context_too_long": "The conversation is longer than the model accepts",
     "bad_answer": "The model's server answered with an error",
 }
-_TOO_LONG = ("context_length", "context length", "maximum context")
+TOO_LONG = "context_too_long"
+_TOO_LONG_WORDS = ("context_length", "context length", "maximum context", "prompt is too long", "context window")
 _STATUS_BY_WORDS = (
     (("insufficient_quota", "billing", "payment"), 402),
     (("rate_limit", "rate limit", "too many requests"), 429),
     (("invalid_api_key", "authentication", "unauthorized"), 401),
-    (_TOO_LONG, 400),
+    (_TOO_LONG_WORDS, 400),
     (("not_found", "not found", "does not exist"), 404),
     (("invalid_request", "bad_request"), 400),
     (("overloaded", "server_error", "unavailable", "timeout", "timed out"), 503),
@@ -77,6 +78,12 @@ def from_error_object(error: Any, secret: str) -> ProviderError:
     return _failure(_status_of(error), error, "", secret)
 
 
+def still_too_long(error: ProviderError) -> ProviderError:
+    """The same failure, said of a conversation of which older results were shortened already."""
+    advice = "Older results were shortened, and it is still too long: ask for less, or take a model with more context."
+    return ProviderError(error.code, f"{error.message}. {advice}", transient=False)
+
+
 def _failure(status: int | None, body: Any, shown: str, secret: str) -> ProviderError:
     words = _words(body)
     if status is None:
@@ -87,8 +94,8 @@ def _failure(status: int | None, body: Any, shown: str, secret: str) -> Provider
         code = "server_error" if status >= 500 else "refused"
     if code == "rate_limited" and "insufficient_quota" in words:
         code = "quota_exhausted"
-    if code == "refused" and any(mark in words for mark in _TOO_LONG):
-        code = "context_too_long"
+    if code == "refused" and any(mark in words for mark in _TOO_LONG_WORDS):
+        code = TOO_LONG
     return ProviderError(
         code,
         f"{_MEANINGS[code]}{shown}: {quote(_message(body), secret)}",

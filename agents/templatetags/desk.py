@@ -15,6 +15,7 @@ from agents.desk import safe_text
 from agents.desk.cards import Card, TargetView
 from agents.desk.edit_form import plainly
 from agents.desk.markdown import render_markdown
+from agents.engine.prices import MICROS, in_words
 
 register = template.Library()
 
@@ -71,6 +72,24 @@ def markdown(text: str) -> SafeString:
 def json_text(value: Any) -> SafeString:
     """Indented JSON, hidden characters as tokens."""
     return safe_text.visible(json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True))
+
+
+@register.filter
+def money(micros: int, currency: str) -> str:
+    """`12.40 USD`."""
+    return in_words(micros, currency)
+
+
+@register.filter
+def amount(cost: float, currency: str) -> str:
+    """The same for a cost as events carry it."""
+    return in_words(round(cost * MICROS), currency)
+
+
+@register.filter
+def thousands(number: int) -> str:
+    """`100,000`."""
+    return f"{number:,}"
 
 
 @register.filter

@@ -30,6 +30,7 @@ LEVELS = {level.value: level.value.capitalize() for level in Level}
 OUTCOMES = {
     "approved": (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED),
     "denied": (ApprovalStatus.DENIED,),
+    "answered": (ApprovalStatus.ANSWERED,),
     "expired": (ApprovalStatus.EXPIRED,),
     "cancelled": (ApprovalStatus.CANCELLED,),
     "superseded": (ApprovalStatus.SUPERSEDED,),
@@ -80,7 +81,7 @@ def _history(request: HttpRequest, member: Membership) -> HttpResponseBase:
         "next_query": query.urlencode() if found.after else "",
         "employees": Employee.objects.filter(organization_id=member.organization_id),
         "people": people.order_by("user__username"),
-        "tools": sorted({tool.name for tool in installed_toolbox().tools() if tool.has_side_effects}),
+        "tools": sorted({tool.name for tool in installed_toolbox().tools() if tool.has_side_effects or tool.suspends}),
         "outcomes": [(name, statuses[0].label) for name, statuses in OUTCOMES.items()],
         "is_filtered": any(chosen.get(name) for name in FILTERS_OF_HISTORY),
         "chosen": chosen,

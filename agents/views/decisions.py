@@ -1,4 +1,4 @@
-"""Decisions made with plain forms: approve, deny, edit, undo, and what became of an unknown outcome."""
+"""Decisions made with plain forms: approve, deny, edit, undo, answer, and what became of an unknown outcome."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
 
-from agents import approvals, resolutions
+from agents import approvals, questions, resolutions
 from agents.desk.cards import Card
 from agents.desk.edit_form import blamed, fields_of, plainly
 from agents.desk.fields import PREFIX, Field, Typed
@@ -88,6 +88,19 @@ def undo(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
 
 
 @page("POST")
+def answer(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
+    """Answers a question, with one of its choices or in the person's own words."""
+    card = found_card(member, approval_id)
+    said = _text(request, "choice") or _text(request, "text").replace("\r\n", "\n")
+    try:
+        questions.answer(member, approval_id, said, _text(request, "decision_id"))
+    except (Conflict, Expired, Invalid) as refusal:
+        return _not_decided(request, member, replace(card, said=said), refusal)
+    messages.success(request, "Answered.")
+    return _back(request, card)
+
+
+@page("POST")
 def resolve(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
     """Says whether a call with an unknown outcome happened."""
     card = found_card(member, approval_id)
@@ -112,7 +125,7 @@ def _not_decided(
 ) -> HttpResponse:
     """Why not, with the card as it is now."""
     now = found_card(member, card.approval.pk)
-    newest = found_card(member, now.successor.pk) if now.successor is not None else now
+    newest = found_card(member, now.successor.pk) if now.successor is not None else replace(now, said=card.said)
     page = framed(request, member, "approvals/one.html", of_one(request, newest) | {"refusal": refusal})
     page.status_code = refusal.status
     return page

@@ -12,8 +12,11 @@ from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 
+from agents.desk.employee_figures import did_of
 from agents.desk.people import initials
+from agents.engine.budgets import of_employee, this_month
 from agents.engine.gate import grants_of
+from agents.engine.prices import price_of
 from agents.engine.toolbox import installed_toolbox
 from agents.models import ENDED, Approval, ApprovalStatus, Employee, Membership, Run, RunStatus
 from agents.refusals import NotFound
@@ -123,7 +126,10 @@ def one_employee(request: HttpRequest, member: Membership, employee_id: int) -> 
         "initials": initials(employee.name),
         "toolset": _toolset_of(employee, frozenset(member.organization.plan_features)),
         "figures": _figures_of(runs),
+        "did": did_of(employee, member.organization.currency),
         "waiting": waiting.filter(run__employee=employee).count(),
+        "budgets": of_employee(employee, member.organization, this_month()),
+        "price": price_of(employee.provider, employee.model),
         "runs": runs.select_related("employee").order_by("-pk")[:RECENT_RUNS],
         "examples": [str(task) for task in employee.example_tasks],
         "days": COUNTED_FOR.days,
@@ -183,7 +189,7 @@ def _allowed(name: str, grants: Grants) -> AllowedTool:
         return AllowedTool(name, "", None, "")
     refusal = refusal_for(tool, grants, toolbox.policy)
     limits = tuple(condition.as_words() for condition in grants.conditions.get(name, ()))
-    level = level_of(tool, grants, toolbox.policy).value
+    level = level_of(tool, grants).value
     return AllowedTool(name, level, tool, refusal.message if refusal else "", limits)
 
 

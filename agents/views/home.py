@@ -15,6 +15,7 @@ from agents.desk.charts import charts_of, table_of
 from agents.desk.figures import last_days
 from agents.desk.people import initials
 from agents.desk.run_pages import with_status
+from agents.engine.budgets import of_organization, this_month
 from agents.models import ENDED, PARKED, Approval, ApprovalStatus, Employee, Membership, Organization, Run, RunStatus
 from agents.refusals import Conflict, Invalid, NotFound
 from agents.schemas import row_id
@@ -90,6 +91,7 @@ def _shown(request: HttpRequest, member: Membership, extra: dict[str, Any], stat
         "request_id": uuid.uuid4().hex,
         "charts": charts_of(days),
         "numbers": table_of(days),
+        "budgets": of_organization(member.organization, this_month()),
     }
     shown = framed(request, member, "home/home.html", context | extra)
     shown.status_code = status

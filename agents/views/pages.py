@@ -19,8 +19,8 @@ from agents.refusals import NotFound, Refusal
 from agents.schemas import LARGEST_ID
 
 PLACES_TO_RETURN_TO = frozenset(
-    {"home", "runs", "run", "approvals", "approval", "employees", "employee", "tools", "users", "audit"}
-    | {"records", "record", "drafts", "draft", "files"}
+    {"home", "runs", "run", "approvals", "approval", "employees", "employee", "tools", "users", "audit", "stop"}
+    | {"records", "record", "drafts", "draft", "files", "schedules"}
 )
 
 View = Callable[..., HttpResponseBase]

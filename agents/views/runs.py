@@ -12,7 +12,7 @@ from django.shortcuts import redirect
 from agents import runs
 from agents.desk.panel import RUN_PARTS, Page, folded, is_unplayed, lines_of
 from agents.desk.run_pages import MOST_LOOKED_THROUGH, Wanted, page_of_runs
-from agents.models import Employee, Event, EventType, Membership, Run, RunStatus
+from agents.models import ApprovalStatus, Employee, Event, EventType, Membership, Run, RunStatus
 from agents.refusals import Conflict, Invalid, NotFound
 from agents.schemas import MOST_PASSES, row_id
 
@@ -82,6 +82,7 @@ def _shown(request: HttpRequest, member: Membership, run_id: int, before: int | 
         "after": events[-1].seq if events else 0,
         "earlier": first if first > 1 else None,
         "is_live": is_live,
+        "waits_for_colleague": run.status == RunStatus.WAITING and not _has_open_card(run),
         "hears": HEARS,
         "place": "runs",
     }
@@ -135,9 +136,14 @@ def _not_done(request: HttpRequest, member: Membership, run_id: int, refusal: In
     return page
 
 
+def _has_open_card(run: Run) -> bool:
+    """Whether a person has to do something, or something was approved and starts soon."""
+    return run.approvals.filter(status__in=(ApprovalStatus.PENDING, ApprovalStatus.APPROVED)).exists()
+
+
 def _runs_of(member: Membership) -> QuerySet[Run]:
     rows = Run.objects.filter(organization_id=member.organization_id)
-    return rows.select_related("employee__provider", *RUN_PARTS)
+    return rows.select_related("employee__provider", "parent__employee", *RUN_PARTS)
 
 
 def _found(member: Membership, run_id: int) -> Run:

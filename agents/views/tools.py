@@ -1,39 +1,58 @@
-"""The catalog: every tool with its level, its params, who may use it, and how it did lately."""
+"""The catalog: every tool with its level, its params, who may use it, how it did lately, and a form to try it."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
 from itertools import groupby
-from statistics import quantiles
-from typing import Any
 
-from django.http import HttpRequest, HttpResponseBase
-from django.utils import timezone
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
 
+from agents import figures, trials
+from agents.desk.charts import Chart, chart_of_calls
+from agents.desk.edit_form import blamed, fields_of, plainly
+from agents.desk.fields import PREFIX, Field, Typed
 from agents.desk.schema_table import ParamRow, params_of
+from agents.desk.typed import Unreadable, read_typed
+from agents.engine.gate import rules_for_all
 from agents.engine.toolbox import installed_toolbox
-from agents.models import CallStatus, Grant, Membership, ToolCall
+from agents.models import Grant, Membership, Role
+from agents.refusals import Conflict, Forbidden, Invalid, NotFound
+from agents.schemas import row_id
 from tools.contract import Level, Tool
 from tools.toolbox.permissions import Grants, level_of
 
 from .pages import framed, page
 
 PAGE_SIZE = 100
-MOST_COUNTED = 10_000
-COUNTED_FOR = timedelta(days=30)
 
 
 @dataclass(frozen=True)
-class Figures:
-    """What the newest calls of a tool came to; durations in milliseconds, None without any."""
+class Attempt:
+    """What a person has sent to try one tool, and why it was not done; of no tool while nobody has."""
 
-    calls: int = 0
-    failures: int = 0
-    middle: int | None = None
-    slow: int | None = None
+    tool: str = ""
+    employee: str = ""
+    typed: Typed = field(default_factory=Typed)
+
+
+@dataclass(frozen=True)
+class TrialForm:
+    """The form to try one tool.
+
+    Attributes:
+        employees: ids and names of those on whose behalf it may be tried.
+        chosen: the id of one of them.
+        problem: what is wrong as a whole; what belongs to one field stands beside it.
+    """
+
+    fields: list[Field]
+    employees: list[tuple[int, str]]
+    chosen: int | None
+    problem: str
+    is_open: bool
 
 
 @dataclass(frozen=True)
@@ -42,15 +61,20 @@ class ToolView:
 
     Attributes:
         level: the tool's own, or a higher one that an admin set for all.
-        users: ids and names of the employees that were granted it.
+        users: ids and names of the employees that were granted it, and whether they are active.
+        figures, chart: of the last 30 days; no chart of what was not called.
+        trial: the form to try it, where this person may.
     """
 
     tool: Tool
     level: str
     is_enabled: bool
+    stopped_by: str
     params: list[ParamRow]
-    users: list[tuple[int, str]]
-    figures: Figures
+    users: list[tuple[int, str, bool]]
+    figures: figures.Figures
+    chart: Chart | None
+    trial: TrialForm | None = None
 
     @property
     def first_line(self) -> str:
@@ -64,12 +88,59 @@ class ToolView:
 @page("GET")
 def catalog(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Tools by name, filtered by category, level and text; the cursor `?after=` is the id of the last one shown."""
+    return _shown(request, member, Attempt())
+
+
+@page("POST")
+def try_tool(request: HttpRequest, member: Membership, name: str) -> HttpResponseBase:
+    """Starts a run of this one call and goes to it; what is wrong is said in the form."""
+    if not member.may(Role.OPERATOR):
+        raise Forbidden("Only operators try tools.")
+    tool = installed_toolbox().get_tool(name)
+    if tool is None or tool.is_system:
+        raise NotFound(f"There is no tool {name!r}.")
+    typed = {key.removeprefix(PREFIX): str(text) for key, text in request.POST.items() if key.startswith(PREFIX)}
+    fields, employee = fields_of(tool.schema, {}), request.POST.get("employee", "")
+    try:
+        params = read_typed(fields, typed)
+        run = trials.submit(member, trials.Trial(_employee_id(employee), tool.name, params))
+    except (Unreadable, Invalid, Conflict) as problem:
+        attempt = Attempt(tool.name, employee, Typed(typed, _problems(fields, problem)))
+        answer = _shown(request, member, attempt)
+        answer.status_code = 422 if isinstance(problem, Unreadable) else problem.status
+        return answer
+    return redirect("run", run.pk)
+
+
+def _employee_id(text: str) -> int:
+    try:
+        return row_id(text)
+    except ValueError:
+        raise Invalid("employee", "Choose an employee that may use this tool.") from None
+
+
+def _problems(fields: list[Field], problem: Unreadable | Invalid | Conflict) -> dict[str, str]:
+    """What is wrong, by the key of the field that it belongs to; of the whole form with an empty key."""
+    if isinstance(problem, Unreadable):
+        return {problem.key: problem.detail}
+    if isinstance(problem, Conflict):
+        return {"": problem.detail}
+    key = blamed(fields, problem.extra["field"].removeprefix("params."))
+    return {key: plainly(problem.detail, is_named=not key)}
+
+
+def _shown(request: HttpRequest, member: Membership, attempt: Attempt) -> HttpResponse:
+    """The tools that were asked for, or the one that somebody has tried in vain."""
     every = installed_toolbox().tools()
-    fitting = sorted(_matching(every, request), key=lambda tool: (tool.category, tool.id))
+    rules = rules_for_all(member.organization_id)
+    if attempt.tool:
+        fitting = [tool for tool in every if installed_toolbox().get_tool(attempt.tool) is tool]
+    else:
+        fitting = sorted(_matching(every, request, rules), key=lambda tool: (tool.category, tool.id))
     shown = fitting[:PAGE_SIZE]
     query = request.GET.copy()
     query["after"] = shown[-1].id if len(fitting) > PAGE_SIZE else ""
-    views = _views_of(shown, member)
+    views = [_with_trial(view, member, attempt) for view in _views_of(shown, member, rules)]
     context = {
         "categories": [(name, list(tools)) for name, tools in groupby(views, key=lambda view: view.tool.category)],
         "is_single": len(shown) == 1,
@@ -77,13 +148,14 @@ def catalog(request: HttpRequest, member: Membership) -> HttpResponseBase:
         "levels": [level.value for level in Level],
         "chosen": request.GET,
         "next_query": query.urlencode() if query["after"] else "",
-        "days": COUNTED_FOR.days,
-        "most_counted": f"{MOST_COUNTED:,}",
+        "days": figures.DAYS,
+        "counted_at": figures.counted_at(),
+        "currency": member.organization.currency,
     }
     return framed(request, member, "tools/list.html", context)
 
 
-def _matching(every: Iterable[Tool], request: HttpRequest) -> list[Tool]:
+def _matching(every: Iterable[Tool], request: HttpRequest, rules: Grants) -> list[Tool]:
     category, level = request.GET.get("category", ""), request.GET.get("level", "")
     wanted = request.GET.get("q", "").casefold().split()
     after = request.GET.get("after", "")
@@ -92,61 +164,49 @@ def _matching(every: Iterable[Tool], request: HttpRequest) -> list[Tool]:
         tool
         for tool in every
         if category in ("", tool.category)
-        and level in ("", _level(tool))
+        and level in ("", level_of(tool, rules).value)
         and all(word in f"{tool.name} {tool.title} {tool.description}".casefold() for word in wanted)
         and (not after or (tool.category, tool.id) > behind)
     ]
 
 
-def _level(tool: Tool) -> str:
-    return level_of(tool, Grants(), installed_toolbox().policy).value
-
-
-def _views_of(shown: list[Tool], member: Membership) -> list[ToolView]:
+def _views_of(shown: list[Tool], member: Membership, rules: Grants) -> list[ToolView]:
     disabled = installed_toolbox().policy.disabled
-    users, figures = _users_of(shown, member), _figures_of(member)
+    users, counted = _users_of(shown, member), figures.by_tool(member.organization_id)
     return [
         ToolView(
             tool=tool,
-            level=_level(tool),
+            level=level_of(tool, rules).value,
             is_enabled=not {tool.name, tool.id} & disabled,
+            stopped_by=rules.stopped.get(tool.name, ""),
             params=params_of(tool.schema),
             users=users[tool.name],
-            figures=figures.get(tool.name, Figures()),
+            figures=(found := counted.get(tool.name, figures.Figures())),
+            chart=chart_of_calls(f"calls-{number}", found.days) if found.calls else None,
         )
-        for tool in shown
+        for number, tool in enumerate(shown)
     ]
 
 
-def _users_of(shown: list[Tool], member: Membership) -> dict[str, list[tuple[int, str]]]:
+def _with_trial(view: ToolView, member: Membership, attempt: Attempt) -> ToolView:
+    employees = [(pk, name) for pk, name, is_active in view.users if is_active]
+    is_off = not view.is_enabled or view.stopped_by
+    if is_off or not employees or not member.may(Role.OPERATOR) or not trials.can_be_tried(view.tool, view.level):
+        return view
+    is_tried = attempt.tool == view.tool.name
+    typed = attempt.typed if is_tried else Typed()
+    fields = fields_of(view.tool.schema, {}, typed)
+    chosen = next((pk for pk, _ in employees if str(pk) == attempt.employee), None)
+    form = TrialForm(fields, employees, chosen, typed.problems.get("", ""), is_tried)
+    return replace(view, trial=form)
+
+
+def _users_of(shown: list[Tool], member: Membership) -> dict[str, list[tuple[int, str, bool]]]:
     granted = Grant.objects.filter(
         employee__organization_id=member.organization_id, tool__in={tool.name for tool in shown}
     )
-    users: dict[str, list[tuple[int, str]]] = defaultdict(list)
-    for tool, pk, name in granted.order_by("employee__name").values_list("tool", "employee_id", "employee__name"):
-        users[tool].append((pk, name))
+    columns = ("tool", "employee_id", "employee__name", "employee__is_active")
+    users: dict[str, list[tuple[int, str, bool]]] = defaultdict(list)
+    for tool, *user in granted.order_by("employee__name").values_list(*columns):
+        users[tool].append((user[0], user[1], user[2]))
     return users
-
-
-def _figures_of(member: Membership) -> dict[str, Figures]:
-    """By tool, over the organisation's newest calls: as many as one index gives quickly."""
-    newest = ToolCall.objects.filter(
-        organization_id=member.organization_id, created_at__gte=timezone.now() - COUNTED_FOR
-    )
-    rows = newest.order_by("-created_at").values_list("tool", "status", "duration_ms")[:MOST_COUNTED]
-    ended: dict[str, list[tuple[str, int | None]]] = defaultdict(list)
-    for tool, status, duration in rows:
-        if status in (CallStatus.SUCCEEDED, CallStatus.FAILED):
-            ended[tool].append((status, duration))
-    return {tool: _figures(calls) for tool, calls in ended.items()}
-
-
-def _figures(calls: list[tuple[Any, int | None]]) -> Figures:
-    took = [duration for _, duration in calls if duration is not None]
-    parts = quantiles(took, n=20, method="inclusive") if len(took) > 1 else [float(took[0])] * 19 if took else []
-    return Figures(
-        calls=len(calls),
-        failures=sum(status == CallStatus.FAILED for status, _ in calls),
-        middle=round(parts[9]) if parts else None,
-        slow=round(parts[18]) if parts else None,
-    )

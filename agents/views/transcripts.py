@@ -27,8 +27,8 @@ def as_json(_request: HttpRequest, member: Membership, run_id: int) -> HttpRespo
 
 
 def _download(member: Membership, run_id: int, writer: AsMarkdown | AsJson) -> HttpResponseBase:
-    rows = Run.objects.filter(organization_id=member.organization_id).select_related("employee", "created_by")
-    run = rows.filter(pk=run_id).first()
+    rows = Run.objects.filter(organization_id=member.organization_id, pk=run_id)
+    run = rows.select_related("employee", "created_by", "parent__employee").first()
     if run is None:
         raise NotFound(f"There is no run {run_id}.")
     response = StreamingHttpResponse(_parts(run, writer), content_type=writer.content_type)

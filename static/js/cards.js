@@ -246,6 +246,8 @@ function bodyOf(form, card, submitter) {
       return { ...decision, reason: [field("preset"), field("reason")].filter(Boolean).join(". ") };
     case "undo":
       return {};
+    case "answer":
+      return { text: submitter?.name === "choice" ? submitter.value : field("text"), decision_id: decision.decision_id };
     default:
       return { outcome: submitter?.value ?? "", reason: field("reason") };
   }

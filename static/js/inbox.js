@@ -83,6 +83,9 @@ function onWaiting(act) {
   const card = selectedCard();
   if (!card || !("open" in card.dataset)) {
     announce("Select a waiting card first, with j and k.");
+  } else if (card.querySelector("form[data-action=answer]")) {
+    card.querySelector("form[data-action=answer] textarea").focus();
+    announce("mayOperate" in document.body.dataset ? "A question: write an answer." : "Only operators answer questions.");
   } else if (!("mayDecide" in document.body.dataset)) {
     announce("Only approvers decide cards.");
   } else if (card.querySelector("form[data-action=resolve]")) {
@@ -129,7 +132,7 @@ function undo() {
 }
 
 function leaveForm(event) {
-  const form = event.target.closest(".acts > details, .confirm");
+  const form = event.target.closest(".acts > details, .confirm, .answer");
   const card = event.target.closest("[data-card]");
   if (event.key !== "Escape" || !form || (form.matches(".edit") && "edited" in card.dataset)) {
     return;

@@ -1,5 +1,6 @@
 // The live activity panel: lines in order of their numbers, none lost, none twice, however often the connection breaks.
 import { announce } from "./announce.js";
+import { followChildren } from "./children.js";
 import { showEnd } from "./end.js";
 import { elementFrom } from "./fragments.js";
 import { keepLengths } from "./length.js";
@@ -10,6 +11,7 @@ import { countUntil } from "./times.js";
 import { visible } from "./visible.js";
 
 const DELAYED = "delayed";
+const COLLEAGUE = "colleague";
 const SAY_AFTER_MS = 300;
 const MOST_SAID = 3;
 
@@ -38,6 +40,7 @@ const NAME_OF = {
   "queued:delayed": "Waiting for the model",
   running: "Running",
   waiting: "Waiting for a decision",
+  "waiting:colleague": "Waiting for a colleague",
   needs_attention: "Needs attention",
   succeeded: "Succeeded",
   failed: "Failed",
@@ -79,6 +82,7 @@ function showLine(line) {
   if (!lines.place(line)) {
     return;
   }
+  followChildren(line);
   const pass = lines.in(`pass-${line.dataset.pass}`);
   if (pass && line.dataset.figures) {
     pass.querySelector("[data-pass-figures]").textContent = line.dataset.figures;
@@ -107,10 +111,15 @@ function showEvent(message) {
   if (message.type === "pass_started") {
     beginPass(message.payload.pass_number);
   }
+  if (message.type === "run_titled") {
+    run.querySelector("h1").textContent = visible(message.payload.title);
+  }
   if (message.type === "provider_delayed") {
     nextTry.dateTime = message.payload.retry_at;
     countNextTry();
     showStatus("queued", DELAYED);
+  } else if (message.type === "run_waiting" && !message.payload.approval_ids.length && !message.payload.reason) {
+    showStatus("waiting", COLLEAGUE);
   } else if (message.type in STATUS_OF) {
     showStatus(STATUS_OF[message.type]);
   }
@@ -170,7 +179,7 @@ function streamedLine(slot) {
 }
 
 run.querySelector("[data-to-card]")?.addEventListener("click", (event) => {
-  const card = panel.querySelector("[data-card][data-open]");
+  const card = panel.querySelector("[data-card][data-open], [data-child-open]");
   if (card) {
     event.preventDefault();
     card.scrollIntoView({ block: "center" });
@@ -180,6 +189,7 @@ run.querySelector("[data-to-card]")?.addEventListener("click", (event) => {
 });
 
 keepLengths();
+followChildren(panel);
 
 const socket = new LastingSocket(() => `${panel.dataset.socket}?after=${last}`, {
   onMessage: (message) => (message.seq === null ? showText(message.payload) : showEvent(message)),

@@ -34,9 +34,19 @@ export class LastingSocket {
     }
   }
 
+  // For good: there is nothing more to come.
+  end() {
+    this.isOver = true;
+    clearTimeout(this.retry);
+    this.socket.close();
+  }
+
   closed(event) {
     clearTimeout(this.settling);
     this.isOpen = this.welcomed = false;
+    if (this.isOver) {
+      return;
+    }
     if (FINAL.has(event.code)) {
       this.on.onEnd?.(event.code);
       return;
@@ -48,7 +58,7 @@ export class LastingSocket {
   }
 
   now() {
-    if (this.socket.readyState === WebSocket.CLOSED) {
+    if (!this.isOver && this.socket.readyState === WebSocket.CLOSED) {
       clearTimeout(this.retry);
       this.connect();
     }

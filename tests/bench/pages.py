@@ -1,6 +1,7 @@
 """What pages cost the server when there is much.
 
-With 100,000 runs, a million calls and two million events; then with a million runs and a million entries of the audit.
+With 100,000 runs, a million calls and two million events, all of them counted; then with a million runs and a million
+entries of the audit.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from agents import counting, metrics
 from agents.engine.loop import advance
-from agents.models import Approval, AuditEntry, Event, Membership, Pass, Role, Run, ToolCall
+from agents.models import Approval, AuditEntry, Event, FiguresHead, Membership, Pass, Role, Run, ToolCall
 from tests.bench.figures import Figure, figure, rounds, say
 from tests.bench.site import Worksite, passes_of_calls, succeeded, worksite
 
@@ -30,6 +32,7 @@ MOST_RUNS = MOST_ENTRIES = 1_000_000
 CALLS_A_RUN = 10
 EVENTS_OF_A_LONG_RUN = 500
 AIM_MS = 300.0
+AIM_IDLE_MS = 20.0
 PATIENCE_S = 20.0
 WAITING = 200
 PASSES, CALLS = 50, 5
@@ -51,7 +54,8 @@ def pages(repeats: int) -> list[Figure]:
         began = time.monotonic()
         _multiply(short, RUNS - FEW)
         say(f"  {RUNS:,} runs with their calls and events were made in {time.monotonic() - began:.0f} s")
-        found = [each for name, path in many.items() for each in _cost(client, name, path, repeats)]
+        found = _counting(repeats)
+        found += [each for name, path in many.items() for each in _cost(client, name, path, repeats)]
         began = time.monotonic()
         _add_runs(short, MOST_RUNS - RUNS)
         _add_entries(short, MOST_ENTRIES - FEW, "2 years")
@@ -72,6 +76,9 @@ def _with_many(long: Run) -> dict[str, str]:
         "decided approvals, of a tool nobody used": "/approvals/?history=1&tool=nobody.usedThis",
         "decided approvals, denied by somebody": f"/approvals/?history=1&outcome=denied&by={long.created_by_id}",
         f"a run with {EVENTS_OF_A_LONG_RUN} events": f"/runs/{long.pk}/",
+        "the catalog of tools": "/tools/",
+        "an employee": f"/employees/{long.employee_id}/",
+        "the tools in REST": "/api/tools",
     }
 
 
@@ -89,6 +96,37 @@ def _with_most(site: Worksite) -> dict[str, str]:
         "of a million entries, an act of somebody": "/audit/?actor=rare&action=call_started",
         "of a million entries, up to a day": f"/audit/?to={yesterday}",
     }
+
+
+def _counting(repeats: int) -> list[Figure]:
+    """What counting costs, each step at first and then with nothing new; and what an answer of `/metrics` does."""
+    FiguresHead.objects.get_or_create(
+        pk=FiguresHead.ONLY, defaults={"looked_at": timezone.now(), "due_at": timezone.now()}
+    )
+    began, steps, idle = time.monotonic(), [], []
+    while (took := _step()) is not None:
+        steps.append(took)
+    say(f"  everything was counted in {len(steps)} steps and {time.monotonic() - began:.0f} s")
+    told = []
+    for _ in rounds(5 * repeats, PATIENCE_S):
+        start = time.perf_counter()
+        counting.count()
+        middle = time.perf_counter()
+        metrics.exposition()
+        idle.append(1000 * (middle - start))
+        told.append(1000 * (time.perf_counter() - middle))
+    return [
+        figure(f"counting: a step of {counting.AT_ONCE:,} events", "ms", steps),
+        figure("counting: nothing new", "ms", idle[1:], AIM_IDLE_MS),
+        figure("an answer of /metrics", "ms", told[1:], AIM_MS),
+    ]
+
+
+def _step() -> float | None:
+    """Milliseconds of one step; None once there is nothing left."""
+    start = time.perf_counter()
+    is_left = counting.count()
+    return 1000 * (time.perf_counter() - start) if is_left else None
 
 
 def _driven(site: Worksite, calls: int) -> Run:
@@ -129,6 +167,16 @@ def _questions(client: Client, path: str) -> int:
     return len(queries)
 
 
+_OF_THE_COPYS_CALL = """
+    CASE WHEN source.payload ? 'call_id' THEN jsonb_set(source.payload, '{call_id}', (
+        SELECT to_jsonb(mine.id::text) FROM agents_toolcall original JOIN agents_toolcall mine
+        ON (mine.run_id, mine.pass_number, mine.index) = (copies.id, original.pass_number, original.index)
+        WHERE original.id = (source.payload->>'call_id')::bigint
+    )) ELSE source.payload END
+"""
+"""An event tells the id of its call; a copy has calls of its own."""
+
+
 def _multiply(run: Run, count: int) -> None:
     """Copies of the run with its passes, calls and events, a minute apart; every 5th has a decided card, some wait."""
     with _copying() as cursor:
@@ -138,7 +186,10 @@ def _multiply(run: Run, count: int) -> None:
             changed = {"run_id": "copies.id"}
             if model is ToolCall:
                 changed |= {"idempotency_key": "gen_random_uuid()::text", "duplicate_of_id": "NULL"}
+            if model is not Pass:
                 changed["created_at"] = "copies.created_at"
+            if model is Event:
+                changed["payload"] = _OF_THE_COPYS_CALL
             source = f"{model._meta.db_table} source, agents_run copies"
             _insert(cursor, _copied(model, changed), model, f"{source} WHERE source.run_id = {run.pk} AND {copies}")
         _add_cards(cursor, run, copies)

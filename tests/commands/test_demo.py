@@ -6,6 +6,7 @@ import pytest
 from django.contrib.auth import authenticate
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
+from django.db.models.functions import Now
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from agents import audit
@@ -16,6 +17,8 @@ from agents.models import Employee, Grant, Membership, ModelProvider, Organizati
 from agents.providers.scripts import scripts_from
 from tools.contract import Level
 from tools.records.models import Record
+from tools.schedules.models import Schedule
+from tools.schedules.times import times_of
 
 pytestmark = pytest.mark.django_db
 
@@ -163,6 +166,19 @@ def test_a_repetition_asks_the_database_little(django_assert_max_num_queries: Dj
     building.build()
     with django_assert_max_num_queries(60):
         building.build()
+
+
+def test_its_schedule_is_an_example_that_starts_nothing() -> None:
+    run_demo()
+    run_demo()
+    schedule = Schedule.objects.get()
+    assert schedule.employee is not None
+    assert (schedule.state, schedule.organization.slug) == ("paused", "acme-demo")
+    assert schedule.task in schedule.employee.example_tasks
+    assert times_of(schedule.cron, schedule.time_zone) == schedule.times
+    Schedule.objects.all().update(cancelled_at=Now())
+    run_demo()
+    assert Schedule.objects.count() == 1
 
 
 def test_every_role_is_played() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from agents import questions
 from agents.models import CallStatus, ExitReason, Run, RunStatus, ToolCall
 from tests.commands.demo_world import DemoWorld, build_demo
 from tools.contract import Level
@@ -138,3 +139,19 @@ class TestTheResearcher:
         assert_answered(run)
         assert OVERVIEW in run.answer
         assert not ToolCall.objects.filter(run=run).exists()
+
+
+class TestTheDataStewardAndTheResearcher:
+    def test_one_hands_over_the_other_answers_and_a_person_is_asked(self, world: DemoWorld) -> None:
+        run = world.work("Dana", "Have Robin look at our UK companies, and ask me which one comes first")
+        assert tools(run, 1) == ["employee.delegate", "data.searchRecords"]
+        child = world.drive(Run.objects.get(parent=run))
+        assert child.answer.startswith("We have ")
+        run = world.drive(run)
+        (card,) = world.cards(run)
+        first = card.preview["choices"][0]
+        questions.answer(world.member("operator"), card.pk, first)
+        run = world.drive(run)
+        assert_answered(run)
+        assert f"Robin says: {child.answer}" in run.answer
+        assert run.answer.endswith(f"operator wants to begin with {first}.")

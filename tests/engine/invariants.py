@@ -41,6 +41,15 @@ _FAULTS: Mapping[str, str] = {
             OR NOT EXISTS (SELECT 1 FROM agents_toolcall c WHERE c.run_id = r.id AND c.status NOT IN ({_TERMINAL}))
             OR EXISTS (
               SELECT 1 FROM agents_toolcall c WHERE c.run_id = r.id AND c.status IN ('ready', 'executing')))""",
+    "I4: a suspended call that waits for nothing": """
+        SELECT c.id FROM agents_toolcall c WHERE c.status = 'suspended'
+          AND NOT EXISTS (
+            SELECT 1 FROM agents_approval a
+            WHERE a.tool_call_id = c.id AND a.kind = 'question' AND a.status = 'pending')
+          AND NOT EXISTS (SELECT 1 FROM agents_run r WHERE r.parent_call_id = c.id)""",
+    "I4: a question that waits though its call does not": """
+        SELECT a.id FROM agents_approval a JOIN agents_toolcall c ON c.id = a.tool_call_id
+        WHERE a.kind = 'question' AND a.status = 'pending' AND c.status <> 'suspended'""",
     "I5: an ended call without an end, or an open one with an end": f"""
         SELECT id FROM agents_toolcall WHERE (status IN ({_TERMINAL})) <> (finished_at IS NOT NULL)""",
     "I6: another organisation along the chain": """
@@ -48,7 +57,10 @@ _FAULTS: Mapping[str, str] = {
           JOIN agents_employee e ON e.id = r.employee_id
         WHERE c.organization_id <> r.organization_id OR e.organization_id <> r.organization_id
         UNION SELECT a.id FROM agents_approval a JOIN agents_toolcall c ON c.id = a.tool_call_id
-        WHERE a.organization_id <> c.organization_id OR a.run_id <> c.run_id""",
+        WHERE a.organization_id <> c.organization_id OR a.run_id <> c.run_id
+        UNION SELECT r.id FROM agents_run r JOIN agents_run p ON p.id = r.parent_id
+          LEFT JOIN agents_toolcall c ON c.id = r.parent_call_id
+        WHERE r.organization_id <> p.organization_id OR c.run_id <> p.id OR r.depth <> p.depth + 1""",
     "I7: an ended call without a tool message": f"""
         SELECT c.id FROM agents_toolcall c LEFT JOIN agents_toolcall d ON d.id = c.duplicate_of_id
         WHERE c.status IN ({_TERMINAL}) AND c.content = ''

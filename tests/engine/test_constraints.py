@@ -237,7 +237,7 @@ def test_every_status_of_a_call_is_either_terminal_or_open(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "model", [*apps.get_app_config("agents").get_models(), *apps.get_app_config("records").get_models()]
+    "model", [model for app in ("agents", "records", "schedules") for model in apps.get_app_config(app).get_models()]
 )
 def test_every_constraint_and_index_of_a_model_is_in_the_database(model: type[models.Model]) -> None:
     """Migrations have been seen to drop one along with another of the same column."""

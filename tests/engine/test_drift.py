@@ -1,7 +1,5 @@
 """What was approved is what runs: if the target, the tool or the rules have changed since, it is asked again."""
 
-from dataclasses import replace
-
 import pytest
 
 from agents.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus
@@ -154,7 +152,7 @@ class TestAToolThatChanged:
         self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder
     ) -> None:
         run = approved(workshop, call("probe.effect", name="a"))
-        toolbox.policy = replace(toolbox.policy, raised={"probe.effect": Level.DESTRUCTIVE})
+        workshop.raise_for_all("probe.effect", Level.DESTRUCTIVE)
         run = workshop.drive(run)
         (row,) = calls(run)
         assert (row.status, row.level) == (CallStatus.AWAITING_APPROVAL, "destructive")
@@ -169,7 +167,7 @@ class TestAToolThatChanged:
         run = workshop.work()
         signature = calls(run)[0].signature
         workshop.approve(workshop.edit(workshop.card(run), {"name": "b"}))
-        toolbox.policy = replace(toolbox.policy, raised={"probe.effect": Level.DESTRUCTIVE})
+        workshop.raise_for_all("probe.effect", Level.DESTRUCTIVE)
         run = workshop.drive(run)
         (row,) = calls(run)
         assert (row.signature, row.model_params, row.params) == (signature, {"name": "a"}, {"name": "b"})

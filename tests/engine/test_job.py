@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from agents.engine import lease
 from agents.engine.timing import CRASHES
 from agents.jobs import MOST_ABANDONED, advance_run
-from agents.models import CallStatus, ExitReason, RunStatus
+from agents.models import CallStatus, ExitReason, Grant, RunStatus
 from tests.engine.workshop import Workshop, again, asking, call, calls, error_code, eventually, make_due, statuses
 from tools.contract import Level, Tool, ToolContext, ToolResult
 from tools.toolbox.threads import abandoned_threads
@@ -62,10 +61,9 @@ def test_a_job_for_a_run_that_is_not_there_does_nothing(workshop: Workshop, capl
 def test_a_failure_of_the_engine_stays_inside_and_ends_the_run_when_it_comes_again_and_again(
     workshop: Workshop,
 ) -> None:
-    """The key with which the employee's secrets were kept is lost, so nothing of it can be loaded."""
+    """A limit of the employee's is kept in a form that nobody knows, so nothing of it can be judged."""
     run = workshop.submit()
-    with connection.cursor() as cursor:
-        cursor.execute("UPDATE agents_modelprovider SET api_key = 'kept with another key'")
+    Grant.objects.update(conditions=[{"of": "another version"}])
     for crashes in range(1, CRASHES + 1):
         advance_run(run.pk)
         assert (again(run).status, again(run).crash_count) == (RunStatus.QUEUED, crashes)

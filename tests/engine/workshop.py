@@ -37,9 +37,11 @@ from agents.models import (
     Role,
     Run,
     ToolCall,
+    ToolRule,
 )
 from agents.sweeper import sweep_once
 from tests.probes import PROBES
+from tools.contract import Level
 from tools.records.models import Record
 
 DATA_TOOLS = ("data.searchRecords", "data.updateRecord", "data.bulkDelete", "utility.calculate")
@@ -66,6 +68,10 @@ class Workshop:
     @property
     def operator(self) -> Membership:
         return self.members["operator"]
+
+    def raise_for_all(self, tool: str, level: Level) -> None:
+        """From now on the tool has this level for every employee."""
+        ToolRule.objects.create(organization=self.organization, tool=tool, level=level)
 
     def play(self, *script: dict[str, Any], answer: str = "Done.", task: str = ".*") -> None:
         """The employee's script from now on: `{"calls": [{"tool": …, "params": …}], "text": …}` for each pass.

@@ -237,7 +237,7 @@ def test_cards_are_denied_edited_approved_taken_back_and_confirmed(office: Offic
     run, (denied, edited, deletion) = waiting_run(office)
     typist = Typist(visit("approver"))
     typist.visitor.open_run(run.pk)
-    typist.go(typist.page.get_by_role("link", name="to the open card"))
+    typist.go(typist.page.get_by_role("link", name="to what is open"))
     expect(typist.visitor.card(denied.pk)).to_be_focused()
     deny(typist, denied)
     approve(typist, take_back(typist, approve(typist, edit(typist, edited))))

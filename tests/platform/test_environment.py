@@ -41,6 +41,8 @@ WRONG = [
     ("OLLAMA_HOST", "localhost:11434", "is not an http:// or https:// address"),
     ("GADGET_QUEUE", "two words", "is not 1 to 64 letters"),
     ("GADGET_TIMING_SCALE", "fast", "is not a number from 0.01 to 100"),
+    ("GADGET_METRICS_TOKEN", "short", "is not 20 or more letters"),
+    ("GADGET_METRICS_TOKEN", "with a blank in the middle", "is not 20 or more letters"),
     ("GADGET_CONFIG", "nowhere.yaml", "there is no file"),
     ("SECRET_KEY", "short", "is 5 characters long; at least 32 are needed"),
     ("GADGET_ENCRYPTION_KEYS", "not-a-key", "key 1 of 1"),
@@ -161,3 +163,21 @@ def test_cookies_are_for_https_alone_where_every_origin_is(tmp_path: Path) -> No
 
 def read(variables: dict[str, str], folder: Path) -> SiteSettings:
     return read_settings(variables, folder)
+
+
+@pytest.mark.parametrize(
+    ("environ", "is_only_local"),
+    [
+        ({}, True),
+        ({"HOST": "0.0.0.0"}, False),
+        ({"ALLOWED_HOSTS": "gadget.example.com"}, False),
+        ({"ALLOWED_ORIGINS": "https://gadget.example.com"}, False),
+        ({"ALLOWED_HOSTS": "localhost,127.0.0.1"}, False),
+    ],
+)
+def test_only_this_machine_reaches_it_until_a_setting_says_otherwise(
+    tmp_path: Path, environ: dict[str, str], is_only_local: bool
+) -> None:
+    site = read_settings({**PRODUCTION, "GADGET_DATA_DIR": str(tmp_path), **environ}, tmp_path)
+    assert site.is_only_local is is_only_local
+    assert site.metrics_token == ""

@@ -11,7 +11,7 @@ from django.test import Client
 from agents import audit
 from agents.members import let_into_admin
 from agents.membership import issue_token
-from agents.models import AuditEntry, Event, EventType, Message, Pass, Run
+from agents.models import AuditEntry, Credential, Event, EventType, Message, Pass, Run, ToolRule
 from tests.web.world import World, make_world
 from tools.records.models import Draft, ListEntry, RecordList
 
@@ -50,6 +50,8 @@ def one_of_each(world: World) -> list[Model]:
         listed,
         ListEntry.objects.create(list=listed, record=world.records[0]),
         Draft.objects.create(organization=world.acme, kind="summary", title="Acme's draft", body="Text"),
+        ToolRule.objects.create(organization=world.acme, tool="data.getStats", level="write", stopped_by="of-acme"),
+        Credential.objects.create(organization=world.acme, service="acme", fields='{"token": "of-acme"}'),
     ]
 
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
-from tests.hostile import hidden_in, squeezed
+from tests.hostile import HOSTILE, hidden_in, squeezed
 
 Shape = tuple[str, frozenset[str]]
 """An element with the names of its attributes."""
@@ -151,3 +151,8 @@ def strange(hostile: Reading, known: set[Shape]) -> list[str]:
 def tells(told: str, text: str) -> bool:
     """Whether the whole text is there, in one line or in several."""
     return squeezed(text) in told or squeezed(text, one_line=False) in told
+
+
+def untold(told: str, limit: int) -> list[str]:
+    """The hostile strings, each cut at this length, that are not there: none, unless a sample was taken of them."""
+    return [text for text in dict.fromkeys(text[:limit] for text in HOSTILE) if not tells(told, text)]

@@ -199,8 +199,6 @@ def _fill_run(made: HostileWorld, run: Run, text: str, number: int) -> None:
         (EventType.PASS_STARTED, {"pass_number": 1}),
         (EventType.ASSISTANT_MESSAGE, {"pass_number": 1, "text": f"{text} and more"}),
         (EventType.MESSAGE_ADDED, {"by": by, "text": text}),
-        (EventType.QUESTION_ASKED, {"approval_id": 1, "text": text}),
-        (EventType.QUESTION_ANSWERED, {"approval_id": 2, "text": text, "by": by}),
         (
             EventType.PROVIDER_DELAYED,
             {"reason": text, "code": text[:40], "tries": 2, "retry_at": "2030-01-01T00:00:00Z"},
@@ -269,11 +267,24 @@ def _calls(made: HostileWorld, run: Run, text: str, number: int) -> list[tuple[E
             card.status, card.reason, card.decided_by, card.decided_at = "denied", text, at_user(made, number), Now()
         card.save()
         made.cards.append(card)
+    for type_ in (EventType.QUESTION_ASKED, EventType.QUESTION_ANSWERED):
+        row = call(type_, "read", approval_id=1, text=text, by=at_user(made, number).username)
+        _question(made, row, text, at_user(made, number) if type_ == EventType.QUESTION_ANSWERED else None)
     unknown = _card(made, call(EventType.APPROVAL_REQUESTED, "destructive"), text, number)
     unknown.kind = "unknown"
     unknown.save()
     made.cards.append(unknown)
     return told
+
+
+def _question(made: HostileWorld, call: ToolCall, text: str, answered_by: User | None) -> None:
+    ToolCall.objects.filter(pk=call.pk).update(tool="employee.askHuman")
+    card = _card(made, call, text, 0)
+    card.kind, card.preview = "question", {"question": text, "choices": [text, text], "targets": []}
+    if answered_by is not None:
+        card.status, card.reason, card.decided_by, card.decided_at = "answered", text, answered_by, Now()
+    card.save()
+    made.cards.append(card)
 
 
 def _card(made: HostileWorld, call: ToolCall, text: str, number: int) -> Approval:

@@ -137,7 +137,7 @@ def test_an_admin_changes_how_the_organisation_decides_but_not_its_plan(world: W
 def test_only_a_superuser_founds_an_organisation_and_nobody_deletes_one(world: World, admin: Client) -> None:
     world.users["root"] = User.objects.create_superuser("root")
     root = world.client("root")
-    sent = {"name": "Initech", "slug": "initech", "card_days": 7, "plan_features": "sso\nmcp"}
+    sent = {"name": "Initech", "slug": "initech", "card_days": 7, "currency": "USD", "plan_features": "sso\nmcp"}
     assert admin.post(address(Organization, "add"), sent).status_code == 403
     assert root.post(address(Organization, "add"), sent).status_code == 302
     assert Organization.objects.get(slug="initech").plan_features == ["sso", "mcp"]

@@ -84,6 +84,7 @@ def target() -> Target:
             "/api/approvals/{approval_id}/approve": {"digest": card.digest},
             "/api/approvals/{approval_id}/deny": decision,
             "/api/approvals/{approval_id}/undo": None,
+            "/api/approvals/{approval_id}/answer": {"text": "The first."},
             "/api/tool_calls/{call_id}/resolve": {"outcome": "succeeded", "reason": "I looked."},
         },
     )
@@ -136,7 +137,7 @@ class TestWhoHasNoAccess:
         elif route.path == "/api/approvals/decide":
             assert [outcome["status"] for outcome in answer.json()["outcomes"]] == [404]
         elif route.path == "/api/tools":
-            assert all(tool["figures"] == {"calls": 0, "failures": 0} for tool in answer.json()["items"])
+            assert all(tool["figures"]["calls"] == tool["figures"]["approvals"] == 0 for tool in answer.json()["items"])
         else:
             assert {item["id"] for item in answer.json()["items"]} <= {str(target.world.others_employee.pk)}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,6 +42,7 @@ def test_the_routes_are_those_of_the_contract(document: dict[str, Any]) -> None:
         ("get", "/api/approvals/{approval_id}"),
         ("post", "/api/approvals/{approval_id}/approve"),
         ("post", "/api/approvals/{approval_id}/undo"),
+        ("post", "/api/approvals/{approval_id}/answer"),
         ("post", "/api/approvals/{approval_id}/deny"),
         ("post", "/api/approvals/decide"),
         ("post", "/api/tool_calls/{call_id}/resolve"),
@@ -115,6 +117,22 @@ def test_the_page_works_offline_under_the_strict_policy() -> None:
     assert all("src=" in attributes or "application/json" in attributes for attributes, _ in scripts)
     assert "<style" not in page
     assert not re.search(r"\son\w+=|\sstyle=", page)
-    for address in re.findall(r"""(?:src|href)="([^"]+)""", page):
+    for address in re.findall(r"""<(?:script|link)\b[^>]*(?:src|href)="([^"]+)""", page):
         assert address.startswith("/static/")
         assert finders.find(address.removeprefix("/static/"))
+    assert all(re.match(r"#|/(?!/)", address) for address in re.findall(r"""(?:src|href|action)="([^"]*)""", page))
+
+
+def test_the_look_of_the_page_stands_above_that_of_the_library() -> None:
+    sheet = finders.find("css/api.css")
+    assert sheet
+    (imported,) = re.findall(r"""@import url\("\.\./([^"]+)"\) layer\(""", Path(sheet).read_text())
+    assert finders.find(imported)
+
+
+def test_examples_of_parameters_stand_where_openapi_has_them(document: dict[str, Any]) -> None:
+    for operation in operations(document):
+        for parameter in operation["parameters"]:
+            assert "examples" not in parameter
+            if parameter["in"] == "path":
+                assert parameter["schema"]["examples"] == ["17"]

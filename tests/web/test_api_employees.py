@@ -7,6 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from agents.models import Employee
+from tests.web.counted import count_calls, count_passes
 from tests.web.world import DELETE, SEARCH, UPDATE, World, make_world, pages, problem
 
 pytestmark = pytest.mark.django_db
@@ -26,6 +27,9 @@ def colleagues(world: World, count: int) -> None:
 
 def test_an_employee_has_the_promised_fields(world: World) -> None:
     shown = world.client("viewer").get(f"/api/employees/{world.employee.pk}").json()
+    assert shown.pop("figures") == {
+        "days": 30, "passes": 0, "input_tokens": 0, "output_tokens": 0, "cost": 0.0, "tools": []
+    }  # fmt: skip
     assert shown == {
         "id": str(world.employee.pk),
         "name": "Dana",
@@ -39,12 +43,22 @@ def test_an_employee_has_the_promised_fields(world: World) -> None:
     }
 
 
+def test_one_tells_what_it_did_and_nothing_of_others(world: World) -> None:
+    count_calls(world.employee, UPDATE, succeeded=3, failed=1, approved=4)
+    count_calls(world.others_employee, SEARCH, succeeded=9)
+    count_passes(world.employee, passes=2, input_tokens=30, output_tokens=5, cost_micros=250_000)
+    figures = world.client("viewer").get(f"/api/employees/{world.employee.pk}").json()["figures"]
+    assert [(one["tool"], one["calls"], one["failures"]) for one in figures.pop("tools")] == [(UPDATE, 4, 1)]
+    assert figures == {"days": 30, "passes": 2, "input_tokens": 30, "output_tokens": 5, "cost": 0.25}
+
+
 def test_the_list_holds_those_of_the_organisation(world: World) -> None:
     client = world.client("viewer")
     colleagues(world, 2)
     items = client.get("/api/employees").json()["items"]
     assert [item["name"] for item in items] == ["Dana", "Mate 2", "Mate 3"]
-    assert items[0] == client.get(f"/api/employees/{world.employee.pk}").json()
+    shown = client.get(f"/api/employees/{world.employee.pk}").json()
+    assert items[0] == {key: value for key, value in shown.items() if key != "figures"}
 
 
 def test_pages_go_on_where_the_last_one_ended(world: World) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from agents.engine.toolbox import installed_toolbox
-from agents.models import CallStatus
+from tests.web.counted import count_calls, last_error
 from tests.web.world import SEARCH, World, make_world, pages, problem
 
 pytestmark = pytest.mark.django_db
@@ -32,18 +34,28 @@ def test_every_tool_of_the_installation_has_the_promised_fields(world: World) ->
     assert "region" in search["parameters"]["properties"]
 
 
-def test_figures_count_what_ended_in_this_organisation(world: World) -> None:
-    run = world.run()
-    for status in (CallStatus.SUCCEEDED, CallStatus.SUCCEEDED, CallStatus.FAILED, CallStatus.DENIED):
-        world.call(run, status=status)
+def test_figures_tell_what_was_counted_in_this_organisation(world: World) -> None:
+    count_calls(
+        world.employee, SEARCH, succeeded=2, approved=4, denied=1, cost_micros=1_500_000, within_10=2, slowest_ms=8
+    )
+    count_calls(world.employee, SEARCH, days_ago=3, **last_error())
 
-    def figures(username: str) -> dict[str, int]:
+    def figures(username: str) -> dict[str, Any]:
         items = world.client(username).get("/api/tools?limit=200").json()["items"]
-        found: dict[str, int] = next(item["figures"] for item in items if item["name"] == SEARCH)
+        found: dict[str, Any] = next(item["figures"] for item in items if item["name"] == SEARCH)
         return found
 
-    assert figures("viewer") == {"calls": 3, "failures": 1}
-    assert figures("outsider") == {"calls": 0, "failures": 0}
+    mine = figures("viewer")
+    error = mine.pop("last_error")
+    assert (error["code"], error["message"]) == ("NOT_FOUND", "There is no such record.")
+    assert mine == {
+        "days": 30, "calls": 3, "failures": 1, "success_rate": pytest.approx(2 / 3), "p50_ms": 6, "p95_ms": 8,
+        "approvals": 4, "denials": 1, "cost": 1.5,
+    }  # fmt: skip
+    assert figures("outsider") == {
+        "days": 30, "calls": 0, "failures": 0, "success_rate": None, "p50_ms": None, "p95_ms": None,
+        "approvals": 0, "denials": 0, "cost": 0.0, "last_error": None,
+    }  # fmt: skip
 
 
 def test_pages_hold_each_tool_once(world: World) -> None:
@@ -60,11 +72,12 @@ def test_a_disabled_tool_is_shown_as_such(world: World) -> None:
     assert [item["name"] for item in items if not item["is_enabled"]] == [SEARCH]
 
 
-def test_one_query_counts_all_tools(world: World) -> None:
+def test_one_query_adds_up_all_tools_and_no_call_is_read(world: World) -> None:
     client = world.client("viewer")
     with CaptureQueriesContext(connection) as queries:
         client.get("/api/tools")
-    assert sum("tool_call" in query["sql"] or "toolcall" in query["sql"] for query in queries) == 1
+    assert sum("toolfigures" in query["sql"] for query in queries) == 1
+    assert not any("agents_toolcall" in query["sql"] for query in queries)
 
 
 def test_a_wrong_cursor_is_named(world: World) -> None:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from axes.models import AccessAttempt, AccessFailureLog, AccessLog
 from django.contrib import admin
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import User
 from django.contrib.contenttypes.models import ContentType
 from django.db import transaction
+from django.db.models import Model
 from django.utils.html import escape
 
-from agents.models import Organization, Pass
+from agents.models import Credential, Organization, Pass, ToolRule
 from agents.templatetags.admin_text import shows_hidden
 from tests.hostile import HOSTILE, squeezed
 from tests.web.admin_rows import address
-from tests.web.hostile_pages import Reading, Shape, strange
+from tests.web.hostile_pages import Reading, Shape, strange, untold
 from tests.web.hostile_world import HostileWorld, make_hostile_world
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
@@ -25,59 +28,120 @@ pytestmark = [pytest.mark.django_db, pytest.mark.once]
 SECONDS = 5
 BREAKS = {"<br >"}
 OF_ROWS = ("change", "delete", "history")
+SOME_ROWS = 2
+MOST_PAGES = 60
+PARTS = 3
+LONGEST = {
+    "AccessAttempt": 250,
+    "AccessFailureLog": 250,
+    "AccessLog": 250,
+    "ApiToken": 80,
+    "Approval": 200,
+    "AuditEntry": 200,
+    "Credential": 80,
+    "Draft": 200,
+    "Employee": 120,
+    "Event": 200,
+    "ListEntry": 100,
+    "Membership": 150,
+    "Message": 200,
+    "ModelProvider": 80,
+    "Organization": 120,
+    "Pass": 200,
+    "Record": 200,
+    "RecordList": 100,
+    "Run": 200,
+    "ToolCall": 200,
+    "ToolRule": 120,
+    "User": 150,
+}
+"""By model, the length at which a place of its list holds every string."""
 
 
 def prepared(*, is_hostile: bool) -> HostileWorld:
-    """The world with a superuser, and a row of what it has none of."""
+    """The world with a superuser, and rows of what it has none of, with all strings in what their lists show."""
     made = make_hostile_world(is_hostile=is_hostile)
-    texts = made.words.of(200)
-    root = made.world.users["root"] = User.objects.create_superuser("root")
+    world, texts, names, ends = made.world, made.words.of(200), made.words.of(120), made.words.of(250)
+    root = world.users["root"] = User.objects.create_superuser("root")
     about = ContentType.objects.get_for_model(Organization)
-    for number, text in enumerate(texts[:10]):
-        Pass.objects.create(run=made.runs[number], number=1, response={"text": text}, text=text, messages_upto=1)
-        LogEntry.objects.create(
-            user=root,
-            content_type=about,
-            object_id=str(made.world.acme.pk),
-            object_repr=text,
-            action_flag=CHANGE,
-            change_message=text,
+    runs = zip(made.runs, texts, strict=True)
+    Pass.objects.bulk_create(
+        Pass(run=run, number=1, response={"text": text}, text=text, messages_upto=1) for run, text in runs
+    )
+    what = {"user": root, "content_type": about, "object_id": str(world.acme.pk), "action_flag": CHANGE}
+    LogEntry.objects.bulk_create(LogEntry(**what, object_repr=text, change_message=text) for text in texts)
+    Organization.objects.filter(pk=world.acme.pk).update(name=texts[-1][:120])
+    ToolRule.objects.bulk_create(ToolRule(organization=world.acme, tool=name, stopped_by=name) for name in names)
+    services = made.words.of(80)
+    Credential.objects.bulk_create(
+        Credential(organization=world.acme, service=service, fields="{}", changed_by=service) for service in services
+    )
+    for model in (AccessAttempt, AccessLog, AccessFailureLog):
+        more = {"failures_since_start": 1, "get_data": "x", "post_data": "x"} if model is AccessAttempt else {}
+        model.objects.bulk_create(
+            model(username=text, user_agent=text, path_info=text, http_accept=text, ip_address="::1", **more)
+            for text in ends
         )
-    Organization.objects.filter(pk=made.world.acme.pk).update(name=texts[-1][:120])
     return made
 
 
-def read(made: HostileWorld, lists: int, rows: int) -> Iterator[tuple[str, Reading]]:
+def found_organizations(made: HostileWorld) -> None:
+    """One for each name. They stand in the filters of every list, which makes each page dear."""
+    names = enumerate(made.words.of(120))
+    Organization.objects.bulk_create(Organization(name=name, slug=f"o{number}") for number, name in names)
+
+
+def read(made: HostileWorld, models: list[type[Model]], most: int = 0) -> Iterator[tuple[str, Reading]]:
+    """Every page of the models' lists, or at most so many of each; and the pages of some rows."""
     client = made.world.client("root")
 
-    def page(where: str) -> Reading:
+    def page(where: str) -> tuple[Any, Reading]:
         answer = client.get(where, follow=True)
         assert answer.status_code in (200, 403), (where, answer.status_code)
-        return Reading(answer.content.decode())
+        return answer, Reading(answer.content.decode())
 
-    yield "index", page("/admin/")
-    for model in admin.site._registry:
-        for number in range(1, lists + 1):
-            yield f"{model.__name__} list", page(f"{address(model, 'list')}?p={number}")
-        for row in model._default_manager.order_by("-pk")[:rows]:
+    client.get(address(made.world.acme, "change"))  # the first form of Unfold's changes the labels of all others
+    yield "index", page("/admin/")[1]
+    for model in models:
+        for number in range(1, (most or MOST_PAGES) + 1):
+            answer, reading = page(f"{address(model, 'list')}?p={number}")
+            yield f"{model.__name__} list", reading
+            if len(answer.context["cl"].result_list) < answer.context["cl"].list_per_page:
+                break
+        for row in model._default_manager.order_by("-pk")[:SOME_ROWS]:
             for kind in OF_ROWS:
-                yield f"{model.__name__} {kind}", page(address(row, kind))
+                yield f"{model.__name__} {kind}", page(address(row, kind))[1]
 
 
-def test_no_page_of_the_admin_becomes_what_somebody_wrote() -> None:
-    """Two pages of a list are 100 rows through the same cells; each single string is looked at below."""
+def world_for(models: list[type[Model]], *, is_hostile: bool) -> HostileWorld:
+    made = prepared(is_hostile=is_hostile)
+    if models == [Organization]:
+        found_organizations(made)
+    return made
+
+
+@pytest.mark.parametrize("part", range(PARTS + 1))
+def test_no_page_of_the_admin_becomes_what_somebody_wrote_and_each_list_tells_all_of_it(part: int) -> None:
+    """A page of a row is made of the same cells whatever is in them; each single string is looked at below."""
+    others = [model for model in admin.site._registry if model is not Organization]
+    models: list[type[Model]] = others[part::PARTS] if part < PARTS else [Organization]
     known: dict[str, set[Shape]] = {}
     usual: set[str] = set()
     with transaction.atomic():
-        for kind, reading in read(prepared(is_hostile=False), lists=2, rows=2):
+        for kind, reading in read(world_for(models, is_hostile=False), models, most=2):
             known.setdefault(kind, set()).update(reading.shapes)
             usual |= set(reading.faults)
         transaction.set_rollback(True)
     found: dict[str, set[str]] = {}
-    for kind, reading in read(prepared(is_hostile=True), lists=2, rows=2):
+    told: dict[str, str] = {}
+    for kind, reading in read(world_for(models, is_hostile=True), models):
         wrong = {*strange(reading, known[kind]), *reading.faults} - usual - BREAKS
         found.setdefault(kind, set()).update(list(wrong)[:3])
+        told[kind] = told.get(kind, "") + reading.text
     assert {kind: wrong for kind, wrong in found.items() if wrong} == {}
+    for model in models:
+        assert model.__name__ in LONGEST, f"fill the list of {model.__name__} with all strings, and say it there"
+        assert untold(told[f"{model.__name__} list"], LONGEST[model.__name__]) == [], model
 
 
 def test_what_hides_is_shown_everywhere_but_in_what_a_form_sends_back() -> None:

@@ -15,7 +15,7 @@ from tests.web.hostile_world import IN_ALL, OF_LINES, HostileWorld, Words, make_
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
-HARMLESS_PAGES = 5
+HARMLESS_PAGES = 7
 """So many pages of each kind are read with harmless text."""
 
 

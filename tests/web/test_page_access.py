@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from agents import invitations
+from agents import invitations, schedules
 from agents.models import Approval, ApprovalStatus, Membership, Role, RunStatus
 from agents.urls import urlpatterns
 from tests.web.world import World, make_world, nobody
@@ -17,9 +17,10 @@ from tools.records.models import Draft
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]  # who may do what is no matter of the database
 
-OF_MEMBERS = ("own-password", "employee", "tools", "users", "audit", "audit-export")
+OF_MEMBERS = ("own-password", "employee", "tools", "users", "audit", "audit-export", "stop")
 OF_FILES = ("files", "file-download")
-OF_RUNS = ("call", "transcript-markdown", "transcript-json")
+OF_SCHEDULES = ("schedule-create", "schedule-pause", "schedule-resume", "schedule-cancel")
+OF_RUNS = ("call", "nested", "transcript-markdown", "transcript-json")
 OF_RECORDS = ("records", "record", "records-import", "records-export", "drafts", "draft", "draft-download")
 READ = (
     "home",
@@ -34,16 +35,40 @@ READ = (
     *OF_RECORDS,
     *OF_RUNS,
     *OF_FILES,
+    "schedules",
 )
 RULES = ("invite", "revoke-invitation", "change-role", "remove-member", "password-link", "audit-verify")
 DECISIONS = ("approve", "deny", "edit", "undo", "resolve")
-ACTS = ("switch-organization", "cancel", "message", "continue", "files-upload", "file-delete", *DECISIONS, *RULES)
+ACTS = (
+    "switch-organization",
+    "cancel",
+    "message",
+    "continue",
+    "answer",
+    "try-tool",
+    "files-upload",
+    "file-delete",
+    *OF_SCHEDULES,
+    *DECISIONS,
+    *RULES,
+)
+DAILY = ("0 9 * * *", "UTC")
 OPEN = ("login", "logout", "join-link", "join", "new-password-link", "new-password")
-LISTS_OF_THINGS = ("records", "records-import", "drafts", "files")
-LISTS = ("home", "employees", "runs", "approvals", "tools", "users", "audit", *LISTS_OF_THINGS)
-WITHOUT_ROW = (*LISTS, "own-password", "audit-export", "records-export", "audit-verify", "invite", "files-upload")
+LISTS_OF_THINGS = ("records", "records-import", "drafts", "files", "schedules")
+LISTS = ("home", "employees", "runs", "approvals", "tools", "users", "audit", "stop", *LISTS_OF_THINGS)
+WITHOUT_ROW = (
+    *LISTS,
+    "own-password",
+    "audit-export",
+    "records-export",
+    "audit-verify",
+    "invite",
+    "files-upload",
+    "try-tool",
+    "schedule-create",
+)
 OF_ROLES = (
-    dict.fromkeys(("cancel", "message", "continue", "files-upload"), "operator")
+    dict.fromkeys(("cancel", "message", "continue", "answer", "try-tool", "files-upload", *OF_SCHEDULES), "operator")
     | dict.fromkeys((*DECISIONS, "file-delete"), "approver")
     | dict.fromkeys(RULES, "admin")
 )
@@ -67,8 +92,10 @@ def address_of(world: World, name: str) -> str:
         "<int:invitation_id>": invitation.pk,
         "<int:record_id>": world.records[0].pk,
         "<int:draft_id>": Draft.objects.create(organization=world.acme, kind="report", title="Draft", body="Text").pk,
+        "<int:schedule_id>": schedules.create(world.member("operator"), world.employee.pk, "Acme", DAILY).pk,
         "<path:rest>": "no/such/page",
         "<path:path>": "notes.txt",
+        "<str:name>": "data.searchRecords",
     }
     write_file(world.acme.pk, ("notes.txt",), [b"Acme"], lambda _: None)
     route = next(str(pattern.pattern) for pattern in urlpatterns if pattern.name == name)

@@ -12,7 +12,8 @@ from django.test import Client
 
 from agents.models import Employee, Grant, Run, RunStatus
 from agents.views import employees
-from tests.web.world import SEARCH, World, make_world
+from tests.web.counted import count_calls, count_passes
+from tests.web.world import SEARCH, UPDATE, World, make_world
 
 pytestmark = pytest.mark.django_db
 
@@ -127,6 +128,25 @@ class TestTheProfile:
             assert part in html
         assert f'<a href="/approvals/?employee={world.employee.pk}">1</a>' in html
 
+    def test_it_tells_calls_by_tool_and_what_the_model_used(self, world: World) -> None:
+        count_calls(world.employee, SEARCH, succeeded=30, within_50=30, slowest_ms=40)
+        count_calls(world.employee, "gone.tool", days_ago=2, failed=1)
+        count_calls(world.others_employee, UPDATE, days_ago=4, succeeded=7)
+        count_passes(world.employee, passes=3, input_tokens=1200, output_tokens=90, cost_micros=40_000)
+        html = profile(world).split('id="did-head"')[1].split("</section>")[0]
+        for part in (
+            "31, 97 % succeeded",
+            "1,200 read, 90 written",
+            "0.0400 USD",
+            "gone.tool",
+            '<td class="number">30 ms',
+        ):
+            assert part in html
+        assert html.index(SEARCH) < html.index("gone.tool")
+        assert html.count("<svg") == 2
+        assert "0.0400 USD altogether, 0.0400 USD today. Most today: 0.0400 USD." in html
+        assert UPDATE not in html
+
     def test_only_admins_are_offered_to_edit(self, world: World) -> None:
         world.users["admin"].is_staff = True
         world.users["admin"].save()
@@ -139,7 +159,7 @@ class TestTheProfile:
             world.run(RunStatus.SUCCEEDED)
         profile(world)
         client = world.client("operator")
-        with django_assert_max_num_queries(11):
+        with django_assert_max_num_queries(13):
             text_of(client, f"/employees/{world.employee.pk}/")
 
     def test_another_organisations_employee_is_not_there(self, world: World) -> None:

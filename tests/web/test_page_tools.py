@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+import re
 from typing import Any
 
 import pytest
-from django.db.models.functions import Now
 from django.test import Client
 
 from agents.desk.schema_table import params_of
 from agents.engine.toolbox import installed_toolbox
-from agents.models import CallStatus, RunStatus, ToolCall
 from agents.views import tools
+from tests.web.counted import count_calls, last_error, sweep_at
 from tests.web.world import DELETE, SEARCH, UPDATE, World, make_world
 
 pytestmark = pytest.mark.django_db
@@ -79,33 +78,55 @@ def test_a_large_catalog_goes_on_behind_its_cursor(world: World, monkeypatch: py
 
 
 class TestFigures:
-    def test_they_count_what_started_and_ended_here_lately(self, world: World) -> None:
-        run = world.run(RunStatus.SUCCEEDED)
-        for duration in (10, 20, 300):
-            world.call(run, duration_ms=duration)
-        world.call(run, status=CallStatus.FAILED, duration_ms=20)
-        world.call(run, status=CallStatus.DENIED, duration_ms=None)
-        old = world.call(run)
-        ToolCall.objects.filter(pk=old.pk).update(created_at=Now() - timedelta(days=31))
+    def test_they_tell_what_was_counted_lately(self, world: World) -> None:
+        count_calls(world.employee, SEARCH, succeeded=9, within_20=7, within_500=2, slowest_ms=300)
+        count_calls(world.employee, SEARCH, days_ago=29, **last_error())
+        count_calls(world.employee, SEARCH, days_ago=30, succeeded=1000)
         html = entry(text_of(world.client("viewer")), SEARCH)
-        for part in ("4 calls", "1 failed", "half within 20 ms", "95 % within 258 ms"):
+        for part in ("10 calls", "1 failed", "90 %", "half within about 16 ms", "95 % within about 277 ms"):
             assert part in html
+        assert re.search(
+            r"<dt>Last error</dt><dd><time[^>]*>[^<]*</time>: <code[^>]*>NOT_FOUND</code> There is no", html
+        )
         assert "not called" in entry(text_of(world.client("outsider")), SEARCH)
 
-    def test_only_the_newest_calls_are_read(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(tools, "MOST_COUNTED", 3)
-        run = world.run(RunStatus.SUCCEEDED)
-        for _ in range(5):
-            world.call(run)
-        assert "3 calls" in entry(text_of(world.client("viewer")), SEARCH)
+    def test_cards_and_cost_are_told_where_there_were_any(self, world: World) -> None:
+        count_calls(world.employee, UPDATE, asked=1500, approved=3, denied=2, succeeded=3, cost_micros=2_500_000)
+        count_calls(world.employee, SEARCH, succeeded=1)
+        html = text_of(world.client("viewer"))
+        assert "1,500 shown, 3 approved, 2 denied" in entry(html, UPDATE)
+        assert "2.50 USD" in entry(html, UPDATE)
+        assert "<dt>Cards</dt>" not in entry(html, SEARCH)
+        assert "<dt>Cost</dt>" not in entry(html, SEARCH)
+
+    def test_the_chart_marks_failures_and_says_the_same_in_words(self, world: World) -> None:
+        count_calls(world.employee, SEARCH, days_ago=1, succeeded=3, failed=1)
+        count_calls(world.employee, SEARCH, succeeded=2)
+        html = entry(text_of(world.client("viewer")), SEARCH)
+        chart = html.split("<svg")[1].split("</svg>")[0]
+        assert "Calls that ended on each of the last 30 days" in chart
+        assert "6 altogether, 2 today. Most on " in chart
+        assert "Altogether 5 succeeded, 1 failed." in chart
+        assert chart.count("<path") == 2
+        assert re.search(r'<path class="bar failed" d="M281.25 0h7.5v12h-7.5z"/>', chart)
+
+    def test_what_an_error_says_is_only_text(self, world: World) -> None:
+        count_calls(world.employee, SEARCH, **last_error(message="<script>alert(1)</script>\u202e"))
+        html = entry(text_of(world.client("viewer")), SEARCH)
+        assert "<script>" not in html
+        assert "⟦U+202E⟧" in html
+
+    def test_it_says_when_it_was_counted(self, world: World) -> None:
+        assert "nothing was counted yet" in text_of(world.client("viewer"))
+        sweep_at()
+        assert "nothing was counted yet" not in text_of(world.client("viewer"))
 
     def test_the_page_asks_few_questions(self, world: World, django_assert_max_num_queries: Any) -> None:
-        run = world.run(RunStatus.SUCCEEDED)
-        for _ in range(20):
-            world.call(run)
+        for days_ago in range(20):
+            count_calls(world.employee, SEARCH, days_ago=days_ago, succeeded=3, **last_error())
         client = world.client("viewer")
         text_of(client)
-        with django_assert_max_num_queries(7):
+        with django_assert_max_num_queries(9):
             text_of(client)
 
 

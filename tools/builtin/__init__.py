@@ -7,9 +7,12 @@ from .content import BuildReport, GenerateSummary
 from .data_bulk import ArchiveAll, BulkDelete, BulkUpdate
 from .data_read import GetRecordDetail, GetStats, SearchRecords
 from .data_write import AddToList, CreateRecord, QualifyRecord, UpdateRecord
+from .employee import AskHuman, Delegate
 from .files import DeleteFile, ListFiles, ReadFile, SearchFiles, WriteFile
 from .report import BuildPreview
 from .results import ReadResult
+from .schedule import CancelSchedule, CreateSchedule, ListSchedules
+from .system import TitleRun
 from .utility import Calculate, Now
 
 BUILTIN_TOOLS: tuple[type[Tool], ...] = (
@@ -34,7 +37,13 @@ BUILTIN_TOOLS: tuple[type[Tool], ...] = (
     SearchFiles,
     WriteFile,
     DeleteFile,
+    AskHuman,
+    Delegate,
+    ListSchedules,
+    CreateSchedule,
+    CancelSchedule,
     ReadResult,
     Calculate,
     Now,
+    TitleRun,
 )

@@ -16,14 +16,17 @@ from .function import FunctionTool, tool
 from .level import Level
 from .limits import RateLimit
 from .preview import Preview, Target
+from .recipe import Recipe, Step
 from .result import ResultError, ToolResult
 from .schema import NoParams
+from .suspend import Delegation, Question, Steps, Suspend
 from .tool import Parameter, Tool
 
 __all__ = [
     "INDEFINITE_CODES",
     "REPEATABLE_CODES",
     "SHORTEST_SECRET",
+    "Delegation",
     "Environment",
     "ErrorCode",
     "FunctionTool",
@@ -32,8 +35,13 @@ __all__ = [
     "Parameter",
     "Person",
     "Preview",
+    "Question",
     "RateLimit",
+    "Recipe",
     "ResultError",
+    "Step",
+    "Steps",
+    "Suspend",
     "Target",
     "Tool",
     "ToolContext",

@@ -30,6 +30,10 @@ def _no_calls(name: str, _params: dict[str, Any]) -> ToolResult:
     raise RuntimeError(f"call_tool({name!r}) is not available outside a run")
 
 
+def _no_model(_prompt: str) -> str:
+    raise RuntimeError("ask_model is for the platform's own tools")
+
+
 @dataclass(frozen=True)
 class ToolContext:
     """Comes from the run, never from params.
@@ -45,6 +49,7 @@ class ToolContext:
         progress: `progress(fraction, text)`, fraction from 0 to 1.
         earlier_result: the whole result of an earlier call of the run, by the handle that the model was told.
         call_tool: runs another tool whose verdict is auto, as a child call.
+        ask_model: for the platform's own tools, what the employee's model answers to a text.
     """
 
     organization_id: int
@@ -64,6 +69,7 @@ class ToolContext:
     progress: Callable[[float, str], None] = _no_progress
     earlier_result: Callable[[str], ToolResult | None] = _no_results
     call_tool: Callable[[str, dict[str, Any]], ToolResult] = _no_calls
+    ask_model: Callable[[str], str] = _no_model
 
     def with_progress(self, progress: Callable[[float, str], None]) -> Self:
         """The same, but reporting elsewhere."""

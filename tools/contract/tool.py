@@ -16,6 +16,7 @@ from .limits import RateLimit
 from .preview import Preview
 from .result import ToolResult
 from .schema import NoParams, canonical_params, check, schema_of
+from .suspend import Suspend
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Tool(ABC):
         transactional: writes only Gadget's own database, at most 1,000 rows; runs inside the engine's transaction.
         volatile: an equal call may be repeated at once (clocks, polling).
         open_world: reaches addresses chosen by its params.
+        suspends: may return a `Suspend` in the place of a result, and waits for a person or another employee then.
         cacheable_s: seconds for which an equal call of the same organisation gets the same result; 0 = never.
         rate_limit: how often each organisation may call it.
         timeout_s: seconds that one call may take; None means the toolbox's default.
@@ -62,12 +64,15 @@ class Tool(ABC):
     transactional: bool = False
     volatile: bool = False
     open_world: bool = False
+    suspends: bool = False
     cacheable_s: float = 0
     rate_limit: RateLimit | None = None
     timeout_s: float | None = None
 
     @abstractmethod
-    def execute(self, params: Any, context: ToolContext) -> ToolResult | str | Awaitable[ToolResult | str]:
+    def execute(
+        self, params: Any, context: ToolContext
+    ) -> ToolResult | str | Suspend | Awaitable[ToolResult | str | Suspend]:
         """Do the work; `def` or `async def`.
 
         Args:

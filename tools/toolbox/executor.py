@@ -12,7 +12,18 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from tools.contract import ErrorCode, Tool, ToolContext, ToolError, ToolResult, secrets_of
+from tools.contract import (
+    Delegation,
+    ErrorCode,
+    Question,
+    Steps,
+    Suspend,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    secrets_of,
+)
 
 from .isolation import isolated
 from .limits import UNGUARDED, Guards
@@ -35,6 +46,7 @@ class PreparedCall:
         key: the caller's name for it, unique in its batch.
         timeout_s: seconds from its start.
         guards: keep and count its results.
+        may_suspend: whether somebody is there who can wait for the result; without, a `Suspend` is a failure.
     """
 
     key: int
@@ -43,16 +55,22 @@ class PreparedCall:
     context: ToolContext
     timeout_s: float
     guards: Guards = UNGUARDED
+    may_suspend: bool = False
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A call ended; `abandoned` if it outlived its timeout and its thread was given up."""
+    """A call ended; `abandoned` if it outlived its timeout and its thread was given up.
+
+    Attributes:
+        suspend: what the call waits for from now on; the result then only says that it did nothing yet.
+    """
 
     key: int
     result: ToolResult
     duration_ms: int
     abandoned: bool = False
+    suspend: Suspend | None = None
 
 
 @dataclass(frozen=True)
@@ -64,6 +82,14 @@ class Progress:
     text: str
 
 
+class _Suspended(Exception):
+    """The tool returned a `Suspend`: nothing is kept, and whoever started the call waits."""
+
+    def __init__(self, suspend: Suspend) -> None:
+        super().__init__(type(suspend).__name__)
+        self.suspend = suspend
+
+
 def run_call(call: PreparedCall, let_through: tuple[type[BaseException], ...] = ()) -> ToolResult:
     """The call's result, made in this thread; `metadata["duration_ms"]` says how long it took.
 
@@ -72,7 +98,10 @@ def run_call(call: PreparedCall, let_through: tuple[type[BaseException], ...] = 
     Raises:
         BaseException: only of the classes in `let_through`, e.g. a deadlock that the caller answers by trying again.
     """
-    return _result_of(call, call.context, let_through)
+    try:
+        return _result_of(call, call.context, let_through)
+    except _Suspended:
+        return ToolResult.failed(_only_in_a_run(call.tool))
 
 
 def _result_of(
@@ -83,6 +112,8 @@ def _result_of(
     def work() -> ToolResult:
         params = isolated(call.tool, "load_params", lambda: call.tool.load_params(call.params))
         returned = isolated(call.tool, "execute", lambda: _execute(call, params, context), let_through)
+        if isinstance(returned, Question | Delegation | Steps):
+            raise _suspended(call, returned)
         result = checked_result(call.tool, returned, _elapsed_ms(started))
         return without_secrets(result, secrets_of(context.credentials))
 
@@ -91,6 +122,21 @@ def _result_of(
     except ToolError as error:
         failed = ToolResult.failed(error, duration_ms=_elapsed_ms(started))
         return without_secrets(failed, secrets_of(context.credentials))
+
+
+def _suspended(call: PreparedCall, suspend: Suspend) -> _Suspended | ToolError:
+    if not call.tool.suspends:
+        message = f"{call.tool.title} returned a {type(suspend).__name__}, but does not say that it suspends."
+        return ToolError(ErrorCode.TOOL_EXECUTION_FAILED, message, attempted=False)
+    return _Suspended(suspend) if call.may_suspend else _only_in_a_run(call.tool)
+
+
+def _only_in_a_run(tool: Tool) -> ToolError:
+    return ToolError(
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        f"{tool.title} has to wait for its result, which only works in a run.",
+        attempted=False,
+    )
 
 
 def _execute(call: PreparedCall, params: Any, context: ToolContext) -> object:
@@ -237,15 +283,16 @@ class Batch:
         return [Finished(running.call.key, result, duration_ms, abandoned=True)]
 
     def _run(self, running: _Running) -> None:
-        results = [ToolResult.failed(_never_begun(running.call))]
-        context = running.call.context.with_progress(lambda *report: self._note(running, *report))
-        self._surrounded(running, lambda: results.append(_result_of(running.call, context)))
-        self._report(running, results[-1])
+        call = running.call
+        ends = [_finished(call, ToolResult.failed(_never_begun(call)))]
+        context = call.context.with_progress(lambda *report: self._note(running, *report))
+        self._surrounded(running, lambda: ends.append(_end_of(call, context)))
+        self._report(running, ends[-1])
 
-    def _report(self, running: _Running, result: ToolResult) -> None:
-        key = running.call.key
+    def _report(self, running: _Running, finished: Finished) -> None:
+        key, result = finished.key, finished.result
         if self._table.pop(key, None) is not None:
-            self._reports.put(Finished(key, result, result.metadata.get("duration_ms", 0)))
+            self._reports.put(finished)
             return
         on_late = self._on_late
         if on_late is not None:
@@ -268,6 +315,19 @@ class Batch:
             text = text.replace(secret, HIDDEN)
         if running.note(Progress(running.call.key, min(1.0, max(0.0, known)), text)):
             self._reports.put(None)
+
+
+def _end_of(call: PreparedCall, context: ToolContext) -> Finished:
+    started = time.perf_counter()
+    try:
+        return _finished(call, _result_of(call, context))
+    except _Suspended as waits:
+        result = ToolResult.failed(_only_in_a_run(call.tool))
+        return Finished(call.key, result, _elapsed_ms(started), suspend=waits.suspend)
+
+
+def _finished(call: PreparedCall, result: ToolResult) -> Finished:
+    return Finished(call.key, result, result.metadata.get("duration_ms", 0))
 
 
 def _never_begun(call: PreparedCall) -> ToolError:

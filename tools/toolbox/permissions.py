@@ -20,9 +20,10 @@ class Grants:
         mode: the named set of tools that the run works in.
         capabilities: of the employee.
         features: of the organisation's plan.
-        raised: levels that an admin raised for this employee, by a tool's name or id.
+        raised: levels that an admin raised for this employee or for all, by a tool's name.
         conditions: on the params, by a tool's name.
         stopped: tools that somebody has stopped for now, by name, and who.
+        delegates: ids of the employees to whom it may hand a task.
     """
 
     tools: frozenset[str] = frozenset()
@@ -32,6 +33,7 @@ class Grants:
     raised: Mapping[str, Level] = field(default_factory=dict)
     conditions: Mapping[str, tuple[Condition, ...]] = field(default_factory=dict)
     stopped: Mapping[str, str] = field(default_factory=dict)
+    delegates: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -42,14 +44,12 @@ class Policy:
         disabled: names or ids.
         strict_capabilities: True demands all of a tool's capabilities, False any one of them.
         features_by_tool: by name or id, demanded on top of the tool's own.
-        raised: levels that an admin raised for everybody, by name or id.
         allowed_hosts: where open-world tools may go unasked, in lower case.
     """
 
     disabled: frozenset[str] = frozenset()
     strict_capabilities: bool = True
     features_by_tool: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    raised: Mapping[str, Level] = field(default_factory=dict)
     allowed_hosts: frozenset[str] = frozenset()
 
 
@@ -98,9 +98,9 @@ def verdict_for(
     """
     refusal = refusal_for(tool, grants, policy, name)
     if tool is None or refusal is not None:
-        level = level_of(tool, grants, policy) if tool else Level.DESTRUCTIVE
+        level = level_of(tool, grants) if tool else Level.DESTRUCTIVE
         return _forbidden(level, refusal or _not_found(name))
-    level = level_of(tool, grants, policy)
+    level = level_of(tool, grants)
     try:
         raw = parse_arguments(arguments) if isinstance(arguments, str) else arguments
         params = isolated(tool, "check_params", lambda: tool.check_params(raw))
@@ -130,12 +130,10 @@ def refusal_for(tool: Tool | None, grants: Grants, policy: Policy, name: str = "
     return _lacking_capabilities(tool, grants, policy) or _lacking_features(tool, grants, policy)
 
 
-def level_of(tool: Tool, grants: Grants, policy: Policy) -> Level:
+def level_of(tool: Tool, grants: Grants) -> Level:
     """The tool's level, or a higher one that an admin set for the employee or for all; never a lower one."""
-    if not grants.raised and not policy.raised:
-        return tool.level
-    raised = [levels[key] for levels in (grants.raised, policy.raised) for key in (tool.name, tool.id) if key in levels]
-    return max([tool.level, *raised], key=lambda level: level.rank)
+    raised = grants.raised.get(tool.name)
+    return raised if raised is not None and raised.rank > tool.level.rank else tool.level
 
 
 def in_mode(tool: Tool, mode: str) -> bool:

@@ -1,0 +1,103 @@
+"""`context.call_tool`: a tool calls another one, whose call is judged and recorded like any, as its child."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from django.db.models import Max
+
+from agents.engine.connections import let_go, tool_thread
+from agents.engine.gate import Workplace
+from agents.engine.outcomes import Execution, record_result
+from agents.engine.planning import Wanted, called_by, judged
+from agents.engine.starting import publish_progress, publish_start, set_executing, timeout_of, tool_of
+from agents.engine.toolbox import installed_toolbox
+from agents.events import recording
+from agents.models import RunStatus, ToolCall
+from agents.statements import insert
+from tools.contract import ErrorCode, ToolError, ToolResult
+from tools.toolbox.executor import Batch, Finished, PreparedCall
+from tools.toolbox.permissions import Decision
+
+MOST_INNER_CALLS = 100
+"""Of one call."""
+MOST_DEPTH = 3
+"""A call that a model asked for has depth 0."""
+_LOOK_AGAIN_S = 1.0
+
+Caller = Callable[[str, dict[str, Any]], ToolResult]
+
+
+def prepared(place: Workplace, call: ToolCall, depth: int = 0) -> PreparedCall:
+    """The call as the executor takes it."""
+    tool = tool_of(call)
+    if tool is None:
+        raise LookupError(f"{call.tool}@{call.version} was judged, but is not installed any more")
+    context = replace(place.context(call), call_tool=_caller_for(place, call, depth))
+    guards = installed_toolbox().guards
+    return PreparedCall(call.pk, tool, call.params, context, timeout_of(call), guards, may_suspend=True)
+
+
+def _caller_for(place: Workplace, parent: ToolCall, depth: int) -> Caller:
+    """What `context.call_tool` is for this executing call. To be called in the tool's own thread."""
+
+    def call_tool(name: str, params: dict[str, Any]) -> ToolResult:
+        try:
+            return _called(place, parent, Wanted(name, params), depth + 1)
+        except ToolError as refusal:
+            return ToolResult.failed(refusal)
+
+    return call_tool
+
+
+def _called(place: Workplace, parent: ToolCall, requested: Wanted, depth: int) -> ToolResult:
+    if depth > MOST_DEPTH:
+        raise _refused(ErrorCode.LIMIT_EXCEEDED, f"Tools call each other at most {MOST_DEPTH} levels deep.")
+    planned = judged(place, 0, requested)
+    if planned.error is not None:
+        raise planned.error
+    if planned.decision is not Decision.AUTO:
+        raise _refused(
+            ErrorCode.OPERATION_NOT_ALLOWED, f"{requested.tool!r} needs a person's approval: ask for it directly."
+        )
+    with recording(parent.run_id) as record:
+        if record.run.status != RunStatus.RUNNING or record.run.lease_epoch != parent.exec_epoch:
+            raise _refused(ErrorCode.WORKER_LOST, "This call was given up: somebody else drives its run by now.")
+        if not record.run.may_start:
+            raise _refused(ErrorCode.OPERATION_NOT_ALLOWED, "The run was cancelled or stopped.")
+        if ToolCall.objects.filter(parent_call=parent.pk).count() >= MOST_INNER_CALLS:
+            raise _refused(ErrorCode.LIMIT_EXCEEDED, f"One call may make at most {MOST_INNER_CALLS} calls.")
+        row = called_by(parent, next_place(parent), planned)
+        set_executing(record, row)
+        insert([row])
+        publish_start(record, row)
+    done = _run(place, row, depth)
+    with recording(parent.run_id) as record:
+        record_result(record, row, Execution(row.exec_epoch or 0, done.result, done.duration_ms))
+        place.keep_session(record.run, row)
+    let_go()
+    return done.result
+
+
+def next_place(parent: ToolCall) -> int:
+    """The next free index in the parent's pass; to be asked under the run's lock."""
+    rows = ToolCall.objects.filter(run_id=parent.run_id, pass_number=parent.pass_number)
+    return int(rows.aggregate(last=Max("index"))["last"]) + 1
+
+
+def _run(place: Workplace, row: ToolCall, depth: int) -> Finished:
+    batch = Batch(around=tool_thread)
+    batch.start(replace(prepared(place, row, depth), may_suspend=False))
+    let_go()
+    while True:
+        for report in batch.wait(time.monotonic() + _LOOK_AGAIN_S):
+            if isinstance(report, Finished):
+                return report
+            with recording(row.run_id) as record:
+                publish_progress(record, row, report)
+            let_go()
+
+
+def _refused(code: ErrorCode, message: str) -> ToolError:
+    return ToolError(code, message, attempted=False)

@@ -1,0 +1,63 @@
+"""A requested call before it is recorded: judged, sealed, and ready to become a row."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from agents.engine.cards import Effect, seal
+from agents.engine.gate import Workplace
+from agents.models import ToolCall
+from agents.models.tool_call import new_idempotency_key
+from agents.providers.base import RequestedCall
+from tools.contract import ToolError, fingerprint
+from tools.toolbox.permissions import Decision
+
+
+@dataclass
+class Planned:
+    """A requested call as it will be recorded."""
+
+    row: ToolCall
+    decision: Decision
+    error: ToolError | None = None
+    effect: Effect | None = None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a tool or a recipe asks for."""
+
+    tool: str
+    arguments: dict[str, Any]
+    provider_call_id: str = ""
+
+
+def judged(place: Workplace, index: int, requested: RequestedCall | Wanted) -> Planned:
+    """The call with the gate's verdict; one that may not run has its error."""
+    tool, verdict = place.judge(requested.tool, requested.arguments)
+    row = ToolCall(
+        organization_id=place.run.organization_id,
+        run_id=place.run.pk,
+        index=index,
+        provider_call_id=requested.provider_call_id,
+        tool=requested.tool[:120],
+        level=str(verdict.level),
+        why=verdict.reason[:300],
+        idempotency_key=new_idempotency_key(),
+    )
+    row.params_hash = row.signature = fingerprint([requested.tool, requested.arguments])
+    if tool is None or verdict.error is not None:
+        return Planned(row, Decision.FORBIDDEN, verdict.error)
+    seal(row, tool, verdict.params)
+    return Planned(row, verdict.decision)
+
+
+def called_by(parent: ToolCall, number: int, planned: Planned) -> ToolCall:
+    """The row of a planned call that a tool or a recipe asks for, not a model: it stands in the pass of its parent.
+
+    Args:
+        number: of the run's rows in that pass.
+    """
+    row = planned.row
+    row.parent_call_id, row.pass_number, row.index = parent.pk, parent.pass_number, number
+    row.provider_call_id = f"of-{parent.pk}-{number}"
+    return row

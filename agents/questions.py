@@ -1,0 +1,91 @@
+"""What people do to a question: answer it."""
+
+from django.db.models.functions import Now
+
+from agents.approvals import refuse_closed
+from agents.engine import turns
+from agents.engine.cards import publish_decision
+from agents.engine.suspended import end
+from agents.events import Recording, recording
+from agents.models import Approval, ApprovalKind, ApprovalStatus, EventType, Membership, Role, ToolCall
+from agents.refusals import Conflict, Forbidden, Invalid, NotFound
+from tools.contract import ToolResult
+
+MOST_ANSWER = 20_000
+_MOST_SUMMARY = 300
+_MOST_IN_AUDIT = 2_000
+
+
+def answer(member: Membership, approval_id: int, text: str, decision_id: str = "") -> Approval:
+    """Answer an employee's question; its call gets the answer as its result.
+
+    Args:
+        decision_id: the same one again by the same person gets the same answer.
+
+    Raises:
+        Forbidden, NotFound, Invalid, Decided, Conflict: it is no question, or the run was cancelled; Expired
+    """
+    if not member.may(Role.OPERATOR):
+        raise Forbidden(f"{member.as_noun} may not answer questions")
+    said = _checked(text, decision_id)
+    cards = Approval.objects.filter(organization_id=member.organization_id).select_related("tool_call", "decided_by")
+    run_id = cards.filter(pk=approval_id).values_list("run_id", flat=True).first()
+    if run_id is None:
+        raise NotFound(f"there is no approval {approval_id}")
+    with recording(run_id) as record:
+        card = cards.get(pk=approval_id)
+        is_same = bool(decision_id) and (card.decision_id, card.decided_by_id) == (decision_id, member.user_id)
+        if is_same and card.status == ApprovalStatus.ANSWERED:
+            return card
+        _refuse_unanswerable(card)
+        asked = Approval.objects.filter(
+            pk=card.pk,
+            kind=ApprovalKind.QUESTION,
+            status=ApprovalStatus.PENDING,
+            expires_at__gt=Now(),
+            run__cancel_requested_at=None,
+        )
+        decision = {"decided_by": member.user, "decided_at": Now(), "decision_id": decision_id, "reason": said}
+        if not asked.update(status=ApprovalStatus.ANSWERED, **decision):
+            _refuse_unanswerable(card)
+            raise Conflict("the run was cancelled meanwhile", approval_status=card.status)
+        card.decided_by, card.status = member.user, ApprovalStatus.ANSWERED
+        _tell(record, member, card, said)
+        _end_call(record, card.tool_call, member.user.get_username(), said)
+        turns.wake_if_possible(record, member.user.get_username())
+    return cards.get(pk=approval_id)
+
+
+def _refuse_unanswerable(card: Approval) -> None:
+    if card.kind != ApprovalKind.QUESTION:
+        raise Conflict(f"a card of kind {card.kind!r} is not answered", approval_status=card.status)
+    refuse_closed(card)
+
+
+def _checked(text: str, decision_id: str) -> str:
+    said = text.strip()
+    if not said or len(text) > MOST_ANSWER or "\0" in text:
+        raise Invalid("text", f"an answer of 1 to {MOST_ANSWER:,} characters is needed, without NUL")
+    if len(decision_id) > 200 or "\0" in decision_id:
+        raise Invalid("decision_id", "decision_id may have at most 200 characters, and no NUL")
+    return said
+
+
+def _end_call(record: Recording, call: ToolCall, by: str, said: str) -> None:
+    """The answer as the call's result; the model reads whose words they are."""
+    quoted = "\n".join(f"> {line}" for line in said.splitlines())
+    summary = f"{by} answered: {' '.join(said.split())[:_MOST_SUMMARY]}"
+    told = {"answer": said, "answered_by": by}
+    if not end(record, call, ToolResult.ok(told, summary, f"{by} answered:\n\n{quoted}")):
+        raise Conflict("the call does not wait for an answer", call_status=call.status)
+
+
+def _tell(record: Recording, member: Membership, card: Approval, said: str) -> None:
+    """The panel's lines and the audit's entry; the answer stands in the first."""
+    by = member.user.get_username()
+    call_id = str(card.tool_call_id)
+    record.publish(EventType.QUESTION_ANSWERED, approval_id=str(card.pk), call_id=call_id, text=said, by=by)
+    publish_decision(record, card, "")
+    record.audit(
+        f"user:{by}", "card_answered", f"approval:{card.pk}", tool=card.tool_call.tool, answer=said[:_MOST_IN_AUDIT]
+    )

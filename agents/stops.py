@@ -1,0 +1,211 @@
+"""The stop: whoever works here may stop everything, an employee or a tool at once; an admin lets it go on.
+
+A stop is a fact in the row of what was stopped. From its commit on no run of it is claimed, and each run that lives is
+then told under its own lock, which every start of a call holds too. What is left undone, because the process dies in
+between or a lock is not to be had, the sweeper does: `apply`.
+"""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from django.db import OperationalError, transaction
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+
+from agents import audit
+from agents.engine import parking, turns
+from agents.engine.toolbox import installed_toolbox
+from agents.events import Recording, recording
+from agents.models import ENDED, Employee, EventType, Membership, Organization, Role, Run, RunStatus, ToolRule
+from agents.refusals import Conflict, Forbidden, NotFound
+
+
+@dataclass(frozen=True)
+class _Act:
+    """What somebody does: `action` for the audit, `role` is the least that may do it."""
+
+    action: str
+    role: Role
+    words: str
+
+
+_STOP = _Act("stopped", Role.OPERATOR, "stop anything")
+_RELEASE = _Act("released", Role.ADMIN, "let go on what was stopped")
+
+
+def stop_everything(member: Membership) -> None:
+    """No run of the organisation starts anything, until an admin says so.
+
+    Raises:
+        Forbidden, Conflict: it is stopped already.
+    """
+    _demand(member, _STOP)
+    with transaction.atomic():
+        running = Organization.objects.filter(pk=member.organization_id, stopped_at=None)
+        if not running.update(stopped_at=Now(), stopped_by=_name(member)):
+            raise Conflict("Everything is stopped already.")
+        _record(member, _STOP, f"organization:{member.organization_id}")
+    _tell(Run.objects.filter(organization_id=member.organization_id))
+
+
+def release_everything(member: Membership) -> None:
+    """Take `stop_everything` back; what was stopped by itself stays so.
+
+    Raises:
+        Forbidden, Conflict: it is not stopped.
+    """
+    _demand(member, _RELEASE)
+    with transaction.atomic():
+        stopped = Organization.objects.filter(pk=member.organization_id, stopped_at__isnull=False)
+        if not stopped.update(stopped_at=None, stopped_by=""):
+            raise Conflict("Nothing is stopped.")
+        _record(member, _RELEASE, f"organization:{member.organization_id}")
+    _tell(Run.objects.filter(organization_id=member.organization_id))
+
+
+def stop_employee(member: Membership, employee_id: int) -> Employee:
+    """No run of this employee starts anything, until an admin says so.
+
+    Raises:
+        Forbidden, NotFound, Conflict: it is stopped already.
+    """
+    _demand(member, _STOP)
+    employee = _employee(member, employee_id)
+    with transaction.atomic():
+        running = Employee.objects.filter(pk=employee_id, stopped_at=None)
+        if not running.update(stopped_at=Now(), stopped_by=_name(member)):
+            raise Conflict(f"{employee.name} is stopped already.")
+        _record(member, _STOP, f"employee:{employee_id}", name=employee.name)
+    _tell(Run.objects.filter(employee_id=employee_id))
+    return employee
+
+
+def release_employee(member: Membership, employee_id: int) -> Employee:
+    """Take `stop_employee` back.
+
+    Raises:
+        Forbidden, NotFound, Conflict: it is not stopped.
+    """
+    _demand(member, _RELEASE)
+    employee = _employee(member, employee_id)
+    with transaction.atomic():
+        stopped = Employee.objects.filter(pk=employee_id, stopped_at__isnull=False)
+        if not stopped.update(stopped_at=None, stopped_by=""):
+            raise Conflict(f"{employee.name} is not stopped.")
+        _record(member, _RELEASE, f"employee:{employee_id}", name=employee.name)
+    _tell(Run.objects.filter(employee_id=employee_id))
+    return employee
+
+
+def stop_tool(member: Membership, tool: str) -> None:
+    """No call of this tool starts in the organisation; what is asked for is refused, until an admin says otherwise.
+
+    Raises:
+        Forbidden, NotFound, Conflict: it is stopped already.
+    """
+    _demand(member, _STOP)
+    if installed_toolbox().get_tool(tool) is None:
+        raise NotFound(f"There is no tool {tool}.")
+    with transaction.atomic():
+        ToolRule.objects.bulk_create(
+            [ToolRule(organization_id=member.organization_id, tool=tool)], ignore_conflicts=True
+        )
+        running = ToolRule.objects.filter(organization_id=member.organization_id, tool=tool, stopped_at=None)
+        if not running.update(stopped_at=Now(), stopped_by=_name(member)):
+            raise Conflict(f"{tool} is stopped already.")
+        _record(member, _STOP, f"tool:{tool}")
+
+
+def release_tool(member: Membership, tool: str) -> None:
+    """Take `stop_tool` back.
+
+    Raises:
+        Forbidden, Conflict: it is not stopped.
+    """
+    _demand(member, _RELEASE)
+    with transaction.atomic():
+        rules = ToolRule.objects.filter(organization_id=member.organization_id, tool=tool)
+        if not rules.filter(stopped_at__isnull=False).update(stopped_at=None, stopped_by=""):
+            raise Conflict(f"{tool} is not stopped.")
+        rules.filter(level="").delete()
+        _record(member, _RELEASE, f"tool:{tool}")
+
+
+def refuse_stopped(employee: Employee) -> None:
+    """Raise Conflict in words if this employee, which comes with its organisation, may not start anything now."""
+    if why := _why(employee):
+        raise Conflict(f"{why} Nothing can be started until an admin lets it go on.", stopped=True)
+
+
+def unsettled() -> QuerySet[Run]:
+    """Runs that live and do not know yet that they were stopped, or may go on."""
+    is_stopped = Q(organization__stopped_at__isnull=False) | Q(employee__stopped_at__isnull=False)
+    knows = ~Q(stopped_because="")
+    return Run.objects.filter(is_stopped & ~knows | ~is_stopped & knows).exclude(status__in=ENDED)
+
+
+def apply(run_id: int, wait: bool = False) -> bool:
+    """Tell the run, under its lock, whether it may go on; False if it knows.
+
+    Raises:
+        Run.DoesNotExist: without `wait`, it is not free.
+    """
+    with recording(run_id, wait=wait) as record:
+        run = record.run
+        why = "" if run.has_ended else _why(Employee.objects.select_related("organization").get(pk=run.employee_id))
+        if why == run.stopped_because:
+            return False
+        run.stopped_because = why
+        _publish(record, why)
+        return True
+
+
+def _publish(record: Recording, why: str) -> None:
+    run = record.run
+    if why:
+        record.publish(EventType.RUN_WAITING, approval_ids=[], reason=why)
+    elif not run.has_ended:
+        record.publish(EventType.RUN_RESUMED, by=parking.MACHINE, reason="It may go on.")
+        if run.status == RunStatus.QUEUED:
+            parking.requeue(record)
+        else:
+            turns.wake_if_possible(record)
+
+
+def _tell(runs: QuerySet[Run]) -> None:
+    """Those that execute come first; one that cannot be locked is left to the sweeper."""
+    for pk in _running_first(runs.exclude(status__in=ENDED)):
+        with suppress(Run.DoesNotExist, OperationalError):
+            apply(pk, wait=True)
+
+
+def _running_first(runs: QuerySet[Run]) -> Iterable[int]:
+    rows = list(runs.order_by("pk").values_list("pk", "status"))
+    return [pk for pk, _ in sorted(rows, key=lambda row: row[1] != RunStatus.RUNNING)]
+
+
+def _why(employee: Employee) -> str:
+    if employee.organization.stopped_at is not None:
+        return f"{employee.organization.stopped_by} stopped everything."
+    return f"{employee.stopped_by} stopped {employee.name}." if employee.stopped_at is not None else ""
+
+
+def _employee(member: Membership, employee_id: int) -> Employee:
+    employee = Employee.objects.filter(organization_id=member.organization_id, pk=employee_id).first()
+    if employee is None:
+        raise NotFound(f"There is no employee {employee_id}.")
+    return employee
+
+
+def _demand(member: Membership, act: _Act) -> None:
+    if not member.may(act.role):
+        raise Forbidden(f"{member.as_noun} may not {act.words}")
+
+
+def _name(member: Membership) -> str:
+    return member.user.get_username()
+
+
+def _record(member: Membership, act: _Act, subject: str, **payload: str) -> None:
+    audit.append(member.organization_id, [audit.Entry(f"user:{_name(member)}", act.action, subject, payload)])

@@ -1,0 +1,41 @@
+"""The error pages of DEBUG: what went wrong and where, and never with which values, of which some are secrets."""
+
+from __future__ import annotations
+
+from collections.abc import ItemsView
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils.datastructures import MultiValueDict
+from django.views.debug import ExceptionReporter, SafeExceptionReporterFilter
+
+from agents.known_secrets import KNOWN_SECRETS
+from gadget_site.logs import HIDDEN
+
+
+class _WithoutValues(SafeExceptionReporterFilter):
+    """Leaves out what was sent, what the variables held and how the installation is set."""
+
+    def get_post_parameters(self, request: HttpRequest | None) -> dict[str, Any]:
+        """The names, as far as what was sent could be read."""
+        read: MultiValueDict[str, str] = getattr(request, "_post", None) or MultiValueDict()
+        return dict.fromkeys(read, self.cleansed_substitute)
+
+    def get_traceback_frame_variables(self, *_: object) -> ItemsView[str, object]:
+        return dict[str, object]().items()
+
+    def get_safe_settings(self) -> dict[str, Any]:
+        return {}
+
+
+class DiscreetReporter(ExceptionReporter):
+    """Django's report without values; the exception's own words are cleaned of credentials."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.filter = _WithoutValues()
+
+    def get_traceback_data(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().get_traceback_data()
+        told = ("exception_value", "exception_notes", "unicode_hint")
+        return data | {name: KNOWN_SECRETS.hidden(data[name], HIDDEN) for name in told if name in data}

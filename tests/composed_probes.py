@@ -1,0 +1,99 @@
+"""Tools of the tests' own that are made of others: some call them, one is a recipe, one keeps what it was told."""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from typing import Any
+
+from pydantic import BaseModel
+
+from tests.probes import reach
+from tools.contract import Level, Recipe, Step, Tool, ToolContext, ToolResult
+
+
+class Ask(Tool):
+    """A read that calls another tool and reports what came of it; at a gate first, if it is named."""
+
+    name = "probe.composed"
+    description = "Calls another tool."
+    level = Level.READ
+    volatile = True
+    timeout_s = 20.0
+
+    class Params(BaseModel):
+        inner: str
+        params: dict[str, Any] = {}
+        times: int = 1
+        gate: str = ""
+
+    def execute(self, params: Params, context: ToolContext) -> ToolResult:
+        results = [context.call_tool(params.inner, params.params) for _ in range(params.times)]
+        if params.gate:
+            reach(params.gate)
+        return ToolResult.ok([result.as_json() for result in results], "; ".join(result.summary for result in results))
+
+
+class Mischief(Ask):
+    """The same within one transaction, where it may not."""
+
+    name = "probe.composedWrite"
+    level = Level.WRITE
+    transactional = True
+
+
+class Remember(Tool):
+    """Keeps words for the run, and tells those that were kept before."""
+
+    name = "probe.remember"
+    description = "Remembers."
+    level = Level.READ
+    volatile = True
+
+    class Params(BaseModel):
+        key: str
+        value: Any = None
+        gate: str = ""
+
+    def execute(self, params: Params, context: ToolContext) -> ToolResult:
+        before = deepcopy(context.session)
+        if params.value == "forget":
+            context.session.pop(params.key, None)
+        elif params.value == "a set":
+            context.session[params.key] = {1, 2}
+        else:
+            context.session.setdefault(params.key, []).append(params.value)
+        if params.gate:
+            reach(params.gate)
+        return ToolResult.ok(before, f"Remembered {params.key}")
+
+
+class Onboard(Recipe):
+    """Looks a record up, renames it, and looks again."""
+
+    name = "probe.recipe"
+    description = "Renames a record after a look."
+
+    class Params(BaseModel):
+        record_id: int
+        to: str
+        is_broken: bool = False
+
+    @staticmethod
+    def _look(params: Any, results: Sequence[ToolResult]) -> dict[str, Any]:
+        return {"record_id": params.record_id}
+
+    @staticmethod
+    def _rename(params: Any, results: Sequence[ToolResult]) -> dict[str, Any]:
+        if params.is_broken:
+            raise RuntimeError("password=hunter2")
+        return {"record_id": params.record_id, "to": f"{params.to} (was {results[0].data['record']['name']})"}
+
+    def result(self, params: Params, results: Sequence[ToolResult]) -> ToolResult:
+        return ToolResult.ok({"name": results[-1].data["record"]["name"]}, f"{len(results)} steps done")
+
+
+Onboard.steps = (
+    Step("data.getRecordDetail", Onboard._look),
+    Step("probe.rename", Onboard._rename),
+    Step("data.getRecordDetail", Onboard._look),
+)
+PROBES = (Ask, Mischief, Remember, Onboard)

@@ -1,0 +1,40 @@
+"""kill -9 of sweepers while schedules fire: no time is lost, and none fires twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+
+from django.db.models.functions import Now
+
+from agents import schedules
+from agents.management.parts import sweeper_part
+from agents.models import Origin, Run
+from tests.faults.awaiting import await_that
+from tests.faults.site import Site
+from tools.schedules.models import Schedule
+
+ROUNDS = 3
+SCHEDULES = 10
+
+
+def test_each_time_fires_once_whoever_dies_in_between(site: Site) -> None:
+    site.workshop.play()
+    site.have_workers(1, sweeper_part())
+    operator, employee = site.workshop.operator, site.workshop.employee
+    for number in range(SCHEDULES):
+        schedules.create(operator, employee.pk, f"Task {number}", ("0 9 * * *", "Europe/Berlin"))
+    for round_ in range(1, ROUNDS + 1):
+        Schedule.objects.update(next_at=Now() - timedelta(minutes=round_))
+        await_that(lambda: fired() > (round_ - 1) * SCHEDULES, "the first one has fired")  # noqa: B023
+        victim = next(one for one in site.installation.processes if one.name == "sweeper" and one.is_alive)
+        victim.kill()
+        site.start(sweeper_part())
+        await_that(lambda: fired() == round_ * SCHEDULES, "all have fired")  # noqa: B023
+    counted = Counter(Run.objects.filter(origin=Origin.SCHEDULE).values_list("task", flat=True))
+    assert counted == {f"Task {number}": ROUNDS for number in range(SCHEDULES)}
+    assert set(Schedule.objects.values_list("fired", flat=True)) == {ROUNDS}
+
+
+def fired() -> int:
+    return Run.objects.filter(origin=Origin.SCHEDULE).count()

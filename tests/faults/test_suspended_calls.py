@@ -1,0 +1,79 @@
+"""kill -9 of a worker around calls that wait: nobody is asked twice, no task is handed over twice or forgotten."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents import questions, runs
+from agents.models import Approval, CallStatus, Employee, Run, RunStatus
+from tests.engine.colleagues import ask, child_of, hand_over, hire, may_ask, may_delegate, question_of
+from tests.engine.workshop import asking, call, calls, event_types, statuses
+from tests.faults.awaiting import await_that
+from tests.faults.site import Site, fresh, has_ended
+
+
+@pytest.fixture
+def kim(site: Site) -> Employee:
+    """A colleague who has to pass a gate, and to whom the workshop's employee may hand tasks."""
+    colleague = hire(site.workshop, "Kim", asking(call("probe.gate", name="kim")), answer="From Kim.")
+    may_delegate(site.workshop.employee, colleague)
+    may_ask(site.workshop.employee)
+    return colleague
+
+
+def handed_over(site: Site) -> tuple[Run, Run]:
+    """A run that waits for a colleague, and the colleague's, which stands at its gate."""
+    site.recorder.hold("kim")
+    run = site.submit("Hand over", asking(hand_over()))
+    site.await_status(run, RunStatus.WAITING)
+    site.recorder.await_arrival("kim")
+    return run, child_of(run)
+
+
+def test_a_question_outlives_every_worker(site: Site, kim: Employee) -> None:
+    site.have_workers(1)
+    run = site.submit("Ask", asking(ask()))
+    site.await_status(run, RunStatus.WAITING)
+    site.workers()[0].kill()
+    card = question_of(run)
+    questions.answer(site.workshop.operator, card.pk, "That one.")
+    site.start_another_worker()
+    site.await_status(run, RunStatus.SUCCEEDED)
+    assert Approval.objects.filter(run=run).count() == 1
+    assert (fresh(run).crash_count, statuses(run)) == (0, [CallStatus.SUCCEEDED])
+
+
+def test_a_question_beside_a_read_whose_worker_dies_is_asked_once(site: Site, kim: Employee) -> None:
+    site.have_workers(2)
+    site.recorder.hold("read")
+    run = site.submit("Ask and read", asking(ask(), call("probe.gate", name="read")))
+    site.recorder.await_arrival("read")
+    await_that(lambda: CallStatus.SUSPENDED in statuses(run), "the question is asked while the read goes on")
+    questions.answer(site.workshop.operator, question_of(run).pk, "While it runs.")
+    site.driver_of(run).kill()
+    site.recorder.release("read")
+    site.await_status(run, RunStatus.SUCCEEDED)
+    assert statuses(run) == [CallStatus.SUCCEEDED, CallStatus.SUCCEEDED]
+    assert event_types(run).count("question_asked") == 1
+
+
+def test_the_worker_of_a_child_dies_and_its_parent_gets_the_answer_all_the_same(site: Site, kim: Employee) -> None:
+    site.have_workers(2)
+    run, child = handed_over(site)
+    site.driver_of(child).kill()
+    site.recorder.release("kim")
+    site.await_status(run, RunStatus.SUCCEEDED)
+    assert (fresh(child).status, Run.objects.filter(parent=run).count()) == (RunStatus.SUCCEEDED, 1)
+    (row,) = calls(run)
+    assert row.status == CallStatus.SUCCEEDED
+    assert event_types(run).count("tool_result") == 1
+
+
+def test_a_cancelled_parent_takes_a_child_along_whose_worker_lies_dead(site: Site, kim: Employee) -> None:
+    site.have_workers(1)
+    run, child = handed_over(site)
+    site.workers()[0].kill()
+    runs.cancel(site.workshop.operator, run.pk)
+    site.recorder.release("kim")
+    await_that(lambda: has_ended(child), "the sweeper ends the child")
+    assert (fresh(run).status, fresh(child).status) == (RunStatus.CANCELLED, RunStatus.CANCELLED)

@@ -1,0 +1,46 @@
+"""In a browser: an admin writes credentials, which no page shows again; the forms keep nobody out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import expect
+
+from agents.members import let_into_admin
+from agents.models import Credential
+from tests.journeys.office import Office
+from tests.journeys.test_accessibility import faults_of
+from tests.journeys.visitor import Visitor
+
+pytestmark = pytest.mark.once
+
+TOKEN = "marker-of-acme-1234"
+
+
+def test_a_value_is_written_and_not_shown_again(office: Office, visit: Callable[..., Visitor]) -> None:
+    let_into_admin(office.workshop.admin.user)
+    page = visit("admin").page
+    faults: list[str] = []
+    for service in ("", "?for=slack", "?for=other"):
+        page.goto(f"/admin/agents/credential/add/{service}")
+        faults += faults_of(page, service)
+    page.goto("/admin/agents/credential/add/")
+    page.get_by_role("link", name="Slack").click()
+    page.locator("[name=value_token]").fill(TOKEN)
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("This field is required.")).to_be_visible()
+    expect(page.locator("[name=value_token]")).to_have_value("")
+    expect(page.get_by_text("give it again")).to_be_visible()
+    page.locator("[name=organization]").select_option(label="Acme")
+    page.locator("[name=value_token]").fill(TOKEN)
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator("#result_list")).to_contain_text("slack")
+    assert TOKEN not in page.content()
+    page.locator("#result_list").get_by_role("link", name="slack").first.click()
+    expect(page.locator("[name=value_token]")).to_have_value("")
+    expect(page.get_by_text("It has a value, which is not shown.")).to_be_visible()
+    assert TOKEN not in page.content()
+    faults += faults_of(page, "change")
+    assert not faults, "\n".join(faults)
+    assert TOKEN in Credential.objects.get(organization=office.workshop.organization).fields

@@ -1,0 +1,109 @@
+"""In the browser: a question is answered, and a task that was handed over is seen inside the panel of who asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import expect
+
+from agents.models import ApprovalStatus, CallStatus, Run, RunStatus
+from tests.engine.colleagues import ask, child_of, hand_over, hire, may_ask, may_delegate, question_of
+from tests.engine.workshop import asking, call, statuses
+from tests.journeys.awaiting import await_that
+from tests.journeys.office import Office
+from tests.journeys.visitor import Visitor
+
+pytestmark = pytest.mark.once
+
+Visit = Callable[..., Visitor]
+
+
+@pytest.fixture
+def run(office: Office) -> Run:
+    """A run that waits for an answer."""
+    may_ask(office.workshop.employee)
+    office.workshop.play(asking(ask("Which address is right?", choices=["North St", "South St"])))
+    started = office.submit()
+    return office.await_status(started.pk, RunStatus.WAITING)
+
+
+class TestAQuestion:
+    def test_is_answered_by_a_choice_and_everybody_sees_it(self, office: Office, visit: Visit, run: Run) -> None:
+        card = question_of(run)
+        operator, reader = visit("operator"), visit("viewer")
+        operator.open_run(run.pk)
+        reader.open_run(run.pk)
+        expect(reader.card(card.pk)).to_contain_text("Only operators answer questions.")
+        expect(reader.card(card.pk).get_by_role("button", name="South St")).to_be_hidden()
+        operator.stand_still(operator.card(card.pk))
+        operator.card(card.pk).get_by_role("button", name="South St").click()
+        expect(operator.card(card.pk)).to_contain_text("Answered by acme-operator")
+        expect(reader.card(card.pk)).to_contain_text("South St")
+        expect(operator.answer).to_contain_text("Done.")
+        office.await_end(run.pk)
+        assert statuses(run) == [CallStatus.SUCCEEDED]
+
+    def test_is_answered_in_ones_own_words_with_the_keyboard_alone(
+        self, office: Office, visit: Visit, run: Run
+    ) -> None:
+        card = question_of(run)
+        visitor = visit("approver")
+        visitor.page.goto("/approvals/")
+        for key in ("j", "a"):
+            visitor.page.keyboard.press(key)
+        field = visitor.card(card.pk).get_by_label("Or in your own words")
+        expect(field).to_be_focused()
+        visitor.page.keyboard.press("Escape")
+        expect(visitor.card(card.pk)).to_be_focused()
+        visitor.page.keyboard.press("d")
+        expect(field).to_be_focused()
+        card.refresh_from_db()
+        assert card.status == ApprovalStatus.PENDING
+        visitor.page.keyboard.type("Neither: West St")
+        visitor.stand_still(visitor.card(card.pk))
+        visitor.page.keyboard.press("Tab")
+        visitor.page.keyboard.press("Enter")
+        expect(visitor.card(card.pk)).to_contain_text("Neither: West St")
+        office.await_end(run.pk)
+        card.refresh_from_db()
+        assert card.reason == "Neither: West St"
+
+    def test_is_answered_without_scripts(self, office: Office, visit: Visit, run: Run) -> None:
+        card = question_of(run)
+        visitor = visit("operator", scripts=False)
+        visitor.page.goto(f"/approvals/{card.pk}/")
+        visitor.card(card.pk).get_by_label("Or in your own words").fill("By hand")
+        visitor.card(card.pk).get_by_role("button", name="Answer", exact=True).click()
+        expect(visitor.page.locator("main")).to_contain_text("Answered")
+        office.await_end(run.pk)
+        card.refresh_from_db()
+        assert (card.status, card.reason) == (ApprovalStatus.ANSWERED, "By hand")
+
+
+def test_a_task_that_was_handed_over_is_followed_inside_the_panel(office: Office, visit: Visit) -> None:
+    workshop, record = office.workshop, office.workshop.record()
+    change = call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})
+    kim = hire(workshop, "Kim", asking(change), answer="Acme is inactive now.")
+    may_delegate(workshop.employee, kim)
+    workshop.play(asking(hand_over("Kim", "Set Acme to inactive")), answer="Kim says: {{ calls[0].data.answer }}")
+    visitor = visit("approver")
+    run = office.submit()
+    visitor.open_run(run.pk)
+    nested = visitor.page.locator(".child")
+    expect(nested).to_contain_text("1 card waits there")
+    expect(visitor.page.locator("[data-badge]")).to_have_text("Waiting for a colleague")
+    nested.get_by_role("link", name="Set Acme to inactive").click()
+    child = child_of(run)
+    visitor.page.wait_for_url(f"**/runs/{child.pk}/")
+    expect(visitor.page.locator(".run-parent")).to_contain_text("Dana asked Kim")
+    (card,) = office.await_cards(child.pk)
+    expect(visitor.card(card.pk)).to_contain_text("Dana asked Kim")
+    visitor.page.go_back()
+    workshop.approve(card)
+    expect(nested.locator(".badge")).to_have_text("Succeeded")
+    expect(nested).to_contain_text("Acme is inactive now.")
+    expect(visitor.answer).to_contain_text("Kim says: Acme is inactive now.")
+    office.await_end(run.pk)
+    visitor.assert_panel_is_whole(run.pk)
+    await_that(lambda: statuses(run) == [CallStatus.SUCCEEDED], "the call has its result")

@@ -1,0 +1,95 @@
+"""In a browser: a schedule is looked at, made, paused, resumed and cancelled; no width scrolls sideways."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.journeys.office import Office
+from tests.journeys.test_accessibility import faults_of
+from tests.journeys.visitor import Visitor
+
+pytestmark = pytest.mark.once
+
+Visit = Callable[..., Visitor]
+
+IS_TOO_WIDE = "() => document.documentElement.scrollWidth > document.documentElement.clientWidth"
+LONG = "Summarise " + "everything-that-was-ever-written " * 20
+
+
+def fill(page: Page, task: str = "Look around", cron: str = "0 9 * * MON-FRI") -> None:
+    page.goto("/schedules/")
+    page.get_by_label("Task").fill(task)
+    page.get_by_label("When").fill(cron)
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
+def test_one_is_made_paused_resumed_and_cancelled(office: Office, visit: Visit, scripts: bool) -> None:
+    page = visit("operator", scripts=scripts).page
+    fill(page)
+    page.get_by_label("Time zone").select_option("Europe/Berlin")
+    page.get_by_role("button", name="Show the next times").click()
+    shown = page.get_by_text("The next times there:").locator("xpath=..")
+    expect(shown.get_by_role("listitem")).to_have_count(5)
+    expect(shown.get_by_role("listitem").first).to_contain_text("09:00")
+    expect(page.get_by_label("Time zone")).to_have_value("Europe/Berlin")
+    page.get_by_role("button", name="Make the schedule").click()
+    expect(page.get_by_role("heading", name="Look around")).to_be_visible()
+    expect(page.get_by_text("every weekday at 09:00 (Europe/Berlin)", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_text("paused", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Resume").click()
+    expect(page.get_by_text("active", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("heading", name="Cancel this schedule?")).to_be_visible()
+    page.get_by_role("button", name="Cancel the schedule").click()
+    expect(page.get_by_text("Nothing starts by itself yet.")).to_be_visible()
+
+
+def test_the_form_begins_with_the_readers_own_zone(office: Office, visit: Visit) -> None:
+    page = visit("operator").page
+    page.goto("/schedules/")
+    own = page.evaluate("Intl.DateTimeFormat().resolvedOptions().timeZone")
+    expect(page.get_by_label("Time zone")).to_have_value(own)
+
+
+def test_what_is_wrong_keeps_what_was_typed_and_the_page_can_be_loaded_again(office: Office, visit: Visit) -> None:
+    page = visit("operator").page
+    fill(page, cron="0 0 31 2 *")
+    page.get_by_role("button", name="Make the schedule").click()
+    expect(page.get_by_role("alert")).to_contain_text("Bad day-of-month")
+    expect(page.get_by_label("Task")).to_have_value("Look around")
+    expect(page.get_by_label("When")).to_have_value("0 0 31 2 *")
+    answer = page.reload()
+    assert answer is not None
+    assert answer.status == 200
+
+
+@pytest.mark.parametrize("width", [360, 768, 1440])
+def test_no_width_needs_a_sideways_scroll_and_nothing_keeps_anybody_out(
+    office: Office, visit: Visit, width: int
+) -> None:
+    page = visit("operator").page
+    page.set_viewport_size({"width": width, "height": 900})
+    faults: list[str] = []
+    fill(page, LONG, "5,25,45 3,4,5,6,7,8 1,2,3,4,5,6,7,8 * MON,TUE,WED")
+    page.get_by_role("button", name="Show the next times").click()
+    expect(page.get_by_text("Nothing is made yet.")).to_be_visible()
+    assert not page.evaluate(IS_TOO_WIDE)
+    faults += faults_of(page, "the next times")
+    page.get_by_role("button", name="Make the schedule").click()
+    expect(page.get_by_text("The whole task")).to_be_visible()
+    for summary in page.locator("summary").all():
+        summary.click()
+    assert not page.evaluate(IS_TOO_WIDE)
+    faults += faults_of(page, "a schedule")
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_text("paused", exact=True)).to_be_visible()
+    faults += faults_of(page, "a paused one")
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("heading", name="Cancel this schedule?")).to_be_visible()
+    assert not page.evaluate(IS_TOO_WIDE)
+    faults += faults_of(page, "the question")
+    assert not faults, "\n".join(faults)

@@ -1,0 +1,95 @@
+"""In a browser: a read tool is found in the catalog, tried by hand, and the run's page shows what it came to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from agents.models import Origin, RunStatus
+from tests.journeys.office import Office, run_of
+from tests.journeys.test_accessibility import faults_of
+from tests.journeys.visitor import Visitor
+
+pytestmark = pytest.mark.once
+
+Visit = Callable[..., Visitor]
+IS_TOO_WIDE = "() => document.documentElement.scrollWidth > document.documentElement.clientWidth"
+
+
+def form_of(page: Page, words: str) -> Locator:
+    """The opened form of the one tool that these words find."""
+    page.goto(f"/tools/?q={words}")
+    page.get_by_role("button", name="Try it").click()
+    return page.locator("details.try[open] form")
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
+def test_a_tool_is_tried_and_its_result_is_shown(office: Office, visit: Visit, scripts: bool) -> None:
+    office.workshop.record(name="Acme Corp", region="EU")
+    office.workshop.record(name="Initech", region="US")
+    visitor = visit("operator", scripts=scripts)
+    page = visitor.page
+    page.goto("/tools/")
+    page.get_by_role("searchbox").fill("searchRecords")
+    page.get_by_role("button", name="Filter").click()
+    page.get_by_role("button", name="Try it").click()
+    form = page.locator("details.try[open] form")
+    expect(form.get_by_label("On behalf of")).to_contain_text("Dana")
+    form.locator("[name='param.region']").fill("EU")
+    form.get_by_role("button", name="Try").click()
+    run_id = visitor.run_id()
+    run = office.await_end(run_id)
+    assert (run.origin, run.status) == (Origin.MANUAL, RunStatus.SUCCEEDED)
+    if not scripts:
+        page.reload()
+    expect(page.locator(".answer").first).to_contain_text("1 record")
+    expect(page.locator(".run-facts")).to_contain_text("one call by hand, no model")
+    expect(page.locator(".follow-up")).to_have_count(0)
+    line = page.locator("#panel .line.call")
+    line.locator("summary").first.click()
+    expect(line).to_contain_text("Acme Corp")
+    expect(line).not_to_contain_text("Initech")
+    assert run_of(run_id).created_by == office.member("operator").user
+
+
+def test_what_is_wrong_stands_beside_its_field_with_what_was_typed(office: Office, visit: Visit) -> None:
+    page = visit("operator").page
+    form = form_of(page, "calculate")
+    form.locator("[name='param.operation']").select_option("divide")
+    form.locator("[name='param.a']").fill("12")
+    form.get_by_role("button", name="Try").click()
+    form = page.locator("details.try[open] form")
+    expect(form.locator("label", has=page.locator("[name='param.b']")).get_by_role("alert")).to_have_text(
+        "This is needed."
+    )
+    expect(form.locator("[name='param.a']")).to_have_value("12")
+    form.locator("[name='param.b']").fill("4")
+    form.get_by_role("button", name="Try").click()
+    expect(page.locator(".answer").first).to_contain_text("3")
+
+
+@pytest.mark.parametrize("width", [360, 1440])
+def test_the_opened_form_keeps_nobody_out(office: Office, visit: Visit, width: int) -> None:
+    page = visit("operator").page
+    page.set_viewport_size({"width": width, "height": 900})
+    form = form_of(page, "searchRecords")
+    expect(form).to_be_visible()
+    assert not page.evaluate(IS_TOO_WIDE)
+    assert not list(faults_of(page, "the form"))
+    form.locator("[name='param.limit']").fill("5000")
+    form.locator("[name='param.limit']").evaluate("(input) => { input.max = ''; }")
+    form.get_by_role("button", name="Try").click()
+    expect(page.get_by_role("alert").first).to_be_visible()
+    assert not list(faults_of(page, "the form with a fault"))
+
+
+def test_by_keyboard_alone(office: Office, visit: Visit) -> None:
+    page = visit("operator").page
+    page.goto("/tools/?q=utility.calculate")
+    page.get_by_role("button", name="Try it").focus()
+    page.keyboard.press("Enter")
+    for key in ("Tab", "Tab", "d", "Tab", "9", "Tab", "3", "Tab", "Enter"):
+        page.keyboard.press(key)
+    expect(page.locator(".answer").first).to_contain_text("3")

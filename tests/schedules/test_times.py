@@ -1,0 +1,275 @@
+"""Times of a schedule: what can be read, what is refused, and both sides of every change of the clocks."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tools.contract import ErrorCode, ToolError
+from tools.schedules.times import LONGEST_CRON, Times, time_zones, times_of, usual_time_zones
+from tools.schedules.words import in_words, moment_in_words
+
+pytestmark = pytest.mark.once  # no matter of the database
+
+MINUTE = timedelta(minutes=1)
+CHANGES = {  # zone: days on which its clocks are changed, forward and back
+    "Europe/Berlin": ("2026-03-29", "2026-10-25"),
+    "America/New_York": ("2026-03-08", "2026-11-01"),
+    "Australia/Lord_Howe": ("2026-10-04", "2026-04-05"),
+    "Africa/Cairo": ("2026-04-24", "2026-10-29"),
+    "America/Havana": ("2026-03-08", "2026-11-01"),
+    "Asia/Beirut": ("2026-03-29", "2026-10-24"),
+    "America/Santiago": ("2026-09-06", "2026-04-05"),
+    "Asia/Kolkata": ("2026-03-29", "2026-10-25"),
+    "UTC": ("2026-03-29", "2026-10-25"),
+}
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def shown(times: list[datetime]) -> list[str]:
+    return [f"{time:%m-%d %H:%M %Z}" for time in times]
+
+
+# Both sides of a change, by hand
+
+
+@pytest.mark.parametrize(
+    ("cron", "zone", "after", "expected"),
+    [
+        # Berlin springs from 02:00 to 03:00 on 29 March, and falls from 03:00 to 02:00 on 25 October.
+        ("30 2 * * *", "Europe/Berlin", "2026-03-28", ["03-28 02:30 CET", "03-29 03:00 CEST", "03-30 02:30 CEST"]),
+        ("0 9 * * *", "Europe/Berlin", "2026-03-28", ["03-28 09:00 CET", "03-29 09:00 CEST", "03-30 09:00 CEST"]),
+        ("30 2 * * *", "Europe/Berlin", "2026-10-24", ["10-24 02:30 CEST", "10-25 02:30 CEST", "10-26 02:30 CET"]),
+        ("0 2,3 * * *", "Europe/Berlin", "2026-03-28T12:00", ["03-29 03:00 CEST", "03-30 02:00 CEST"]),
+        ("0 */2 * * *", "Europe/Berlin", "2026-10-24T22:30", ["10-25 02:00 CEST", "10-25 04:00 CET"]),
+        ("0 * * * *", "Europe/Berlin", "2026-03-29T00:00", ["03-29 03:00 CEST", "03-29 04:00 CEST"]),
+        ("0 * * * *", "Europe/Berlin", "2026-10-24T23:30", ["10-25 02:00 CEST", "10-25 02:00 CET", "10-25 03:00 CET"]),
+        (
+            "*/30 * * * *",
+            "Europe/Berlin",
+            "2026-10-25T00:10",
+            ["10-25 02:30 CEST", "10-25 02:00 CET", "10-25 02:30 CET"],
+        ),
+        # Cairo springs over midnight itself; Lord Howe by half an hour.
+        ("0 0 * * *", "Africa/Cairo", "2026-04-22T23:00", ["04-24 01:00 EEST", "04-25 00:00 EEST"]),
+        ("15 * * * *", "Australia/Lord_Howe", "2026-10-03T14:40", ["10-04 01:15 +1030", "10-04 03:15 +11"]),
+    ],
+)
+def test_every_change_of_the_clocks_has_its_time(cron: str, zone: str, after: str, expected: list[str]) -> None:
+    assert shown(times_of(cron, zone).upcoming(at(after), len(expected))) == expected
+
+
+def test_in_the_hour_that_comes_again_no_time_of_the_day_does() -> None:
+    times = times_of("30 2 * * *", "Europe/Berlin")
+    for again in ("2026-10-25T01:05", "2026-10-25T01:30", "2026-10-25T01:45"):  # 02:05, 02:30, 02:45, the second time
+        assert times.next_after(at(again)) == at("2026-10-26T01:30")
+
+
+def test_a_time_is_never_its_own_next_one() -> None:
+    time = at("2026-06-01T07:00")
+    times = times_of("0 9 * * *", "Europe/Berlin")
+    assert times.next_after(time) == time + timedelta(days=1)
+    assert times.next_after(time - timedelta(microseconds=1)) == time
+    assert times.next_after(time + timedelta(microseconds=1)) == time + timedelta(days=1)
+
+
+# Against a scan of every minute
+
+
+def field(low: int, high: int) -> st.SearchStrategy[str]:
+    number = st.integers(low, high)
+    lists = st.lists(number, min_size=1, max_size=4).map(lambda many: ",".join(map(str, many)))
+    ranges = st.tuples(number, number).map(lambda pair: f"{min(pair)}-{max(pair)}")
+    return st.one_of(st.just("*"), lists, ranges, st.integers(1, high).map(lambda step: f"*/{step}"))
+
+
+CRONS = st.tuples(field(0, 59), field(0, 23), st.just("*"), st.just("*"), st.one_of(st.just("*"), field(0, 7))).map(
+    " ".join
+)
+
+
+def numbers(text: str, low: int, high: int) -> set[int]:
+    """What one field holds, read as simply as can be."""
+    if text.startswith("*"):
+        return set(range(low, high + 1, int(text[2:] or 1)))
+    if "-" in text:
+        first, last = map(int, text.split("-"))
+        return set(range(first, last + 1))
+    return {int(part) for part in text.split(",")}
+
+
+def scanned(times: Times, first: datetime, last: datetime) -> list[datetime]:
+    """The times after the first moment, found by looking at the clock every minute."""
+    minutes, hours, _, _, weekdays = times.cron.split()
+    in_minutes, in_hours = numbers(minutes, 0, 59), numbers(hours, 0, 23)
+    on_days = {number % 7 for number in numbers(weekdays, 0, 7)}
+
+    def fits(clock: datetime) -> bool:
+        return clock.minute in in_minutes and clock.hour in in_hours and clock.isoweekday() % 7 in on_days
+
+    found, moment, latest = [], first - timedelta(days=1), datetime.min  # noqa: DTZ901 - what a clock shows
+    while moment <= last:
+        clock = moment.astimezone(ZoneInfo(times.time_zone)).replace(tzinfo=None, fold=0)
+        if len(in_hours) == 24:
+            is_due = fits(clock)
+        else:
+            begin = clock if latest == datetime.min else latest + MINUTE  # noqa: DTZ901
+            passed = [begin + n * MINUTE for n in range(int((clock - begin) / MINUTE) + 1)]
+            is_due = any(map(fits, passed))
+        latest = max(latest, clock)
+        found += [moment] if is_due and moment > first else []
+        moment += MINUTE
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(cron=CRONS, zone=st.sampled_from(sorted(CHANGES)), in_spring=st.booleans(), start=st.integers(-900, 600))
+@example(cron="0 2,3 * * *", zone="Europe/Berlin", in_spring=True, start=-60)
+@example(cron="*/10 0-22 * * *", zone="Australia/Lord_Howe", in_spring=False, start=-300)
+@example(cron="*/20 * * * 0", zone="America/Havana", in_spring=False, start=-900)
+def test_the_times_are_those_that_a_look_at_the_clock_every_minute_finds(
+    cron: str, zone: str, in_spring: bool, start: int
+) -> None:
+    times = Times(cron, zone)
+    day = at(CHANGES[zone][0 if in_spring else 1])
+    first = day + start * MINUTE
+    last = first + timedelta(hours=20)
+    found, moment = [], first
+    while (following := times.next_after(moment)) is not None and following <= last:
+        found.append(following)
+        moment = following
+    assert found == scanned(times, first, last)
+    assert all(earlier < later for earlier, later in pairwise(found))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    minute=st.integers(0, 59),
+    hour=st.integers(0, 23),
+    zone=st.sampled_from(sorted(CHANGES)),
+    minutes=st.integers(0, 525_600),
+)
+def test_a_time_of_the_day_comes_once_on_every_day(minute: int, hour: int, zone: str, minutes: int) -> None:
+    moment = at("2026-01-01") + minutes * MINUTE
+    days = [time.date() for time in Times(f"{minute} {hour} * * *", zone).upcoming(moment, 4)]
+    assert days == [days[0] + timedelta(days=n) for n in range(4)]
+
+
+# What cannot be used
+
+
+@pytest.mark.parametrize(
+    ("cron", "why"),
+    [
+        ("", "five fields"),
+        ("* * * *", "five fields"),
+        ("0 0 9 * * *", "five fields"),
+        ("@daily", "five fields"),
+        ("60 * * * *", "Bad minute"),
+        ("0 24 * * *", "Bad hour"),
+        ("0 9 0 * *", "Bad day-of-month"),
+        ("0 9 * 13 *", "Bad month"),
+        ("0 9 * * 8", "Bad day-of-week"),
+        ("0 9 * * FUNDAY", "Bad day-of-week"),
+        ("0 9 * * MON-", "Bad day-of-week"),
+        ("*/0 * * * *", "Bad minute"),
+        ("-5 9 * * *", "Bad minute"),
+        ("0 0 31 2 *", "Bad day-of-month"),
+        ("0 0 30 FEB *", "Bad day-of-month"),
+        ("0 0 31 4,6,9,11 *", "Bad day-of-month"),
+        ("* * * * *", "1 min apart"),
+        ("*/4 * * * *", "4 min apart"),
+        ("0,1 9 * * *", "1 min apart"),
+        ("0,58 0,23 * * *", "2 min apart"),
+        ("0 9 * * ٣", "five fields"),
+        ("0 9 * * MON\0", "Bad day-of-week"),
+        (f"0 9 * * {'1,' * 50}1", "five fields"),
+        (f"{'9' * 90} 9 * * *", "Bad minute"),
+    ],
+)
+def test_what_cannot_be_used_says_why(cron: str, why: str) -> None:
+    with pytest.raises(ToolError) as refused:
+        times_of(cron, "UTC")
+    assert (refused.value.code, refused.value.parameter) == (ErrorCode.INVALID_CRON_SPEC, "cron")
+    assert why in refused.value.message
+    assert refused.value.expected
+    assert refused.value.example
+    assert refused.value.recovery_hint
+    assert len(refused.value.message) < 500
+
+
+@pytest.mark.parametrize(
+    "zone", ["", "Mars/Olympus", "../../etc/passwd", "europe/berlin", "Europe/Berlin\0", "localtime"]
+)
+def test_a_time_zone_that_there_is_not_is_refused(zone: str) -> None:
+    with pytest.raises(ToolError) as refused:
+        times_of("0 9 * * *", zone)
+    assert (refused.value.code, refused.value.parameter) == (ErrorCode.INVALID_PARAMETER, "time_zone")
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.text(st.sampled_from("0123456789*/-,#LW MONJAN\0é"), max_size=LONGEST_CRON + 5))
+def test_whatever_is_written_is_used_and_told_in_words_or_refused(text: str) -> None:
+    try:
+        times = times_of(text, "Europe/Berlin")
+    except ToolError:
+        return
+    assert times.next_after(at("2026-01-01")) is not None
+    assert in_words(times)
+
+
+@settings(max_examples=300, deadline=None)
+@given(CRONS)
+def test_every_usual_expression_has_words(cron: str) -> None:
+    assert in_words(Times(cron, "UTC")).endswith(" (UTC)")
+
+
+def test_rare_days_are_found() -> None:
+    assert times_of("0 0 29 2 *", "UTC").next_after(at("2026-03-01")) == at("2028-02-29")
+    assert times_of("0 * 29 2 *", "Europe/Berlin").next_after(at("2026-03-01")) == at("2028-02-28T23:00")
+    assert times_of("0 9 L * *", "UTC").next_after(at("2026-02-03")) == at("2026-02-28T09:00")
+    assert times_of(" 0  9 * *  MON#2 ", "UTC") == Times("0 9 * * MON#2", "UTC")
+
+
+def test_the_zones_that_are_offered_can_all_be_used() -> None:
+    assert usual_time_zones()[0] == "UTC"
+    assert set(usual_time_zones()) <= time_zones()
+    assert len(usual_time_zones()) > 300
+    for zone in usual_time_zones():
+        assert times_of("0 9 * * *", zone).next_after(at("2026-01-01")) is not None
+
+
+# In words
+
+
+@pytest.mark.parametrize(
+    ("cron", "words"),
+    [
+        ("0 9 * * 1", "every Monday at 09:00"),
+        ("0 9 * * MON-FRI", "every weekday at 09:00"),
+        ("30 8,17 * * *", "every day at 08:30 and 17:30"),
+        ("0 10 * * SAT,SUN", "every Saturday and Sunday at 10:00"),
+        ("0 9 * * 2,4,7", "every Sunday, Tuesday and Thursday at 09:00"),
+        ("0 9 1 * *", "every month on day 1 at 09:00"),
+        ("0 * * * *", "every hour"),
+        ("15 * * * *", "every hour at minute 15"),
+        ("*/15 * * * *", "every 15 minutes"),
+        ("*/30 * * * MON-FRI", "every 30 minutes on every weekday"),
+        ("0 9 L * *", "at 09:00 on the last day of every month"),
+        ("0 9 * * 5#2", "at 09:00 on the second Friday of the month"),
+        ("0 9 24 12 *", "at 09:00 on December 24"),
+        ("0 8-18 * * *", "at minute 0 past every hour from 8 through 18"),
+    ],
+)
+def test_the_times_in_words(cron: str, words: str) -> None:
+    assert in_words(Times(cron, "Europe/Berlin")) == f"{words} (Europe/Berlin)"
+
+
+def test_a_moment_in_words() -> None:
+    assert moment_in_words(datetime(2026, 11, 3, 9, 5, tzinfo=UTC)) == "Tue 3 Nov 2026, 09:05"

@@ -1,0 +1,51 @@
+"""Questions and handed-over tasks in the world of the pages, made by the engine's own means."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.db.models.functions import Now
+
+from agents.engine.suspended import Waiting, suspend
+from agents.events import recording
+from agents.models import Approval, CallStatus, Employee, Grant, Run, RunStatus, ToolCall
+from tests.web.world import World
+from tools.contract import Delegation, Question, Suspend
+
+ASK = "employee.askHuman"
+DELEGATE = "employee.delegate"
+
+
+def suspended(world: World, tool: str, waits_for: Suspend, run: Run | None = None, **params: Any) -> ToolCall:
+    """A call that waits, of a run that waits."""
+    run = run or world.run()
+    more = {"result": None, "content": "", "finished_at": None, "deadline_at": Now() + timedelta(seconds=30)}
+    call = world.call(run, tool, status=CallStatus.EXECUTING, exec_epoch=1, started_at=Now(), params=params, **more)
+    with recording(run.pk) as record:
+        suspend(record, call, Waiting(1, waits_for, 5))
+    return ToolCall.objects.get(pk=call.pk)
+
+
+def question(world: World, text: str = "Which address?", *choices: str, run: Run | None = None) -> Approval:
+    """A question that waits for an answer."""
+    call = suspended(world, ASK, Question(text, choices), run, question=text)
+    return Approval.objects.get(tool_call=call)
+
+
+def handed_over(world: World, name: str = "Kim", task: str = "Look it up") -> Run:
+    """The run of a colleague to whom the world's employee has handed a task."""
+    colleague = Employee.objects.filter(organization=world.acme, name=name).first() or colleague_of(world, name)
+    Grant.objects.update_or_create(employee=world.employee, tool=DELEGATE, defaults={"delegates": [colleague.pk]})
+    call = suspended(world, DELEGATE, Delegation(name, task), employee=name, task=task)
+    return Run.objects.get(parent_call=call)
+
+
+def colleague_of(world: World, name: str) -> Employee:
+    provider = world.employee.provider
+    return Employee.objects.create(organization=world.acme, name=name, job_title="Researcher", provider=provider)
+
+
+def end_child(child: Run, answer: str = "It is 3.", **more: Any) -> None:
+    values = {"status": RunStatus.SUCCEEDED, "exit_reason": "final_answer", "answer": answer, "finished_at": Now()}
+    Run.objects.filter(pk=child.pk).update(**{**values, **more})

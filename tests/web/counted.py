@@ -1,0 +1,37 @@
+"""Rows as the sweeper's counting would have made them, for tests of what shows them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from agents.figures import today
+from agents.models import Employee, EmployeeFigures, EmployeeUse, FiguresHead, ToolFigures, TotalFigures, TotalUse
+
+
+def count_calls(employee: Employee, tool: str, days_ago: int = 0, **columns: Any) -> None:
+    """Figures of the employee and its organisation for that day, and the total of the tool."""
+    day = today() - timedelta(days=days_ago)
+    ToolFigures.objects.create(organization_id=employee.organization_id, day=day, tool=tool, **columns)
+    EmployeeFigures.objects.create(employee=employee, day=day, tool=tool, **columns)
+    sums = {name: number for name, number in columns.items() if not name.startswith("last_error")}
+    TotalFigures.objects.create(tool=tool, currency=f"{days_ago:03}", **sums)
+
+
+def count_passes(employee: Employee, days_ago: int = 0, **columns: int) -> None:
+    """What its model used on that day."""
+    EmployeeUse.objects.create(employee=employee, day=today() - timedelta(days=days_ago), **columns)
+    TotalUse.objects.create(currency=f"{days_ago:03}", **columns)
+
+
+def last_error(code: str = "NOT_FOUND", message: str = "There is no such record.") -> dict[str, Any]:
+    """The columns of a failure of just now."""
+    return {"failed": 1, "last_error_code": code, "last_error": message, "last_error_at": timezone.now()}
+
+
+def sweep_at(at: datetime | None = None) -> None:
+    """A sweeper came by then."""
+    FiguresHead.objects.create(pk=FiguresHead.ONLY, looked_at=at or Now(), due_at=Now())

@@ -1,0 +1,71 @@
+"""What starts by itself: a task for an employee, at the times of a cron expression."""
+
+from typing import Literal
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from .times import LONGEST_CRON, Times
+
+State = Literal["active", "paused", "switched off", "cancelled"]
+
+
+class Schedule(models.Model):
+    """A task that an employee is given again and again, on behalf of the person who made or last resumed it.
+
+    Attributes:
+        next_at: when it fires next; a time fires at most once, because the firing moves this on in the same commit.
+        last_at, last_run: the time that fired last, and the run that it started.
+        fired: how many runs it has started.
+        problem: why it was switched off, or while it is active, why its last time started nothing.
+        made_in_run: the id of the run in which an employee made it.
+        cancelled_by: a name, for people.
+    """
+
+    organization = models.ForeignKey("agents.Organization", models.CASCADE, related_name="schedules", db_index=False)
+    employee = models.ForeignKey("agents.Employee", models.SET_NULL, null=True, related_name="schedules")
+    task = models.TextField()
+    cron = models.CharField(max_length=LONGEST_CRON)
+    time_zone = models.CharField(max_length=64)
+    next_at = models.DateTimeField(null=True)
+    last_at = models.DateTimeField(null=True)
+    last_run = models.ForeignKey("agents.Run", models.SET_NULL, null=True, related_name="+")
+    fired = models.PositiveIntegerField(default=0)
+    is_active = models.BooleanField(default=True)
+    problem = models.CharField(max_length=300, blank=True, default="")
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    made_in_run = models.CharField(max_length=64, blank=True, default="")
+    created_at = models.DateTimeField(db_default=Now())
+    cancelled_at = models.DateTimeField(null=True)
+    cancelled_by = models.CharField(max_length=200, blank=True, default="")
+
+    class Meta:
+        ordering = ("-id",)
+        indexes = (
+            models.Index(fields=("organization", "-id"), name="schedule_newest"),
+            models.Index(fields=("next_at",), name="schedule_due", condition=Q(next_at__isnull=False)),
+        )
+        constraints = (
+            models.CheckConstraint(
+                condition=Q(is_active=True, next_at__isnull=False, cancelled_at__isnull=True)
+                | Q(is_active=False, next_at__isnull=True),
+                name="schedule_has_a_time_while_active",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return " ".join(self.task[:400].split())[:80]
+
+    @property
+    def times(self) -> Times:
+        return Times(self.cron, self.time_zone)
+
+    @property
+    def state(self) -> State:
+        if self.cancelled_at is not None:
+            return "cancelled"
+        if self.is_active:
+            return "active"
+        return "switched off" if self.problem else "paused"
