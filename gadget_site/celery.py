@@ -51,6 +51,7 @@ def keep_the_logging_of_settings(**_: Any) -> None:
 def prepare_the_worker(**_: Any) -> None:
     """A worker asks models. It shows no error pages: with DEBUG, Django would remember every query of every thread."""
     settings.DEBUG = False
+    app.log.redirect_stdouts("WARNING")  # what a tool prints is cleaned of secrets like any line of the log
     load_providers()
 
 

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -92,8 +92,8 @@ def _cannot_be_dumped(context: ToolContext) -> ToolResult:
     return ToolResult.ok({"row": FallingModel()})
 
 
-def _is_nothing(context: ToolContext) -> Any:
-    return None
+def _is_nothing(context: ToolContext) -> ToolResult:
+    return None  # type: ignore[return-value]  # that is what it does wrong
 
 
 def _prints(context: ToolContext) -> ToolResult:
@@ -114,7 +114,7 @@ def _tells(context: ToolContext) -> ToolResult:
     raise ToolError(ErrorCode.UNAUTHORIZED, f"{context.credentials[SERVICE]['token']} was refused.")
 
 
-WAYS = {
+WAYS: dict[str, Callable[[ToolContext], ToolResult]] = {
     "raises": _raises,
     "exits": _exits,
     "runs out": _runs_out,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -16,7 +17,7 @@ from agents import stops
 from agents.engine.toolbox import installed_toolbox
 from agents.models import ENDED, Approval, ApprovalStatus, CallStatus, Grant, Run, ToolCall, ToolRule
 from agents.refusals import Refusal
-from tests.engine.workshop import Workshop, again, asking, call
+from tests.engine.workshop import Workshop, again, asking
 from tests.probes import reach
 from tests.recorder import Recorder
 from tests.toolbox.configurations import Arguments, Configuration, Expected, expected
@@ -121,7 +122,9 @@ class World:
         """One configuration: a run of a dozen calls, decided and disturbed at random until it ends."""
         self._configure()
         asked = [[self._call() for _ in range(CALLS_PER_PASS)] for _ in range(PASSES)]
-        self._workshop.play(*[asking(*[call(name, **said.said) for name, said in calls]) for calls in asked])
+        self._workshop.play(
+            *[asking(*[{"tool": name, "params": said.said} for name, said in calls]) for calls in asked]
+        )
         run = self._workshop.work()
         self._check_verdicts(run, asked)
         for _ in range(_ROUNDS):
@@ -175,7 +178,7 @@ class World:
     def _some(self, share: float) -> list[str]:
         return [word for word in "abc" if self._chance.random() < share]
 
-    def _set_haves(self) -> None:
+    def _set_haves(self, _name: str = "") -> None:
         self._truth.capabilities, self._truth.features = self._some(0.85), self._some(0.85)
         employee, organization = self._workshop.employee, self._workshop.organization
         employee.capabilities, organization.plan_features = self._truth.capabilities, self._truth.features
@@ -234,8 +237,9 @@ class World:
         if self._chance.random() < 0.5:
             return
         name = self._chance.choice(list(self._tools))
-        acts = [self._grant, self._grant, self._revoke, self._raise, self._stop_or_release, self._switch]
-        act = self._chance.choice([*acts, lambda _: self._set_haves()])
+        acts: list[Callable[[str], None]] = [self._grant, self._grant, self._revoke, self._raise]
+        acts += [self._stop_or_release, self._switch, self._set_haves]
+        act = self._chance.choice(acts)
         act(name)
         self.figures["changes"] += 1
 

@@ -241,7 +241,7 @@ def conditions(draw: st.DrawFn) -> Condition:
 @st.composite
 def fitting(draw: st.DrawFn) -> Arguments:
     """Params that the tool takes, some of them left out."""
-    given = draw(
+    given: dict[str, Any] = draw(
         st.fixed_dictionaries(
             {"text": st.sampled_from(["a", "aaa", "plain", "b" * 2_001])},
             optional={
@@ -253,22 +253,21 @@ def fitting(draw: st.DrawFn) -> Arguments:
             },
         )
     )
-    meant = {"times": 1, "style": "plain", "changes": None, "ids": [], "rows": [], **given}
+    meant: dict[str, Any] = {"times": 1, "style": "plain", "changes": None, "ids": [], "rows": [], **given}
     if meant["changes"] is not None:
         meant["changes"] = {"status": None, "score": None, **meant["changes"]}
-    return Arguments(draw(st.sampled_from([given, json.dumps(given)])), meant)
+    return Arguments(given if draw(st.booleans()) else json.dumps(given), meant)
 
 
 _CHANGES = st.fixed_dictionaries(
     {}, optional={"status": st.sampled_from(["active", "inactive", None]), "score": st.integers(0, 5) | st.none()}
 )
-_UNFIT = st.sampled_from(
-    [
-        *("", "[]", "null", "{", '{"text": "a"} {}', '{"text": 1}', '{"text": "a", "text": "b"}', '"text"'),
-        *('{"text": "a", "times": 6}', '{"text": "a", "more": 1}', '{"text": "a\\u0000"}', '{"times": 1}'),
-        *({}, {"text": ""}, {"text": "a", "style": "shouted"}, {"text": "a", "rows": [{}]}, {"text": float("nan")}),
-    ]
-).map(lambda said: Arguments(said, None))
+_UNFIT_SAID: list[str | dict[str, Any]] = [
+    *("", "[]", "null", "{", '{"text": "a"} {}', '{"text": 1}', '{"text": "a", "text": "b"}', '"text"'),
+    *('{"text": "a", "times": 6}', '{"text": "a", "more": 1}', '{"text": "a\\u0000"}', '{"times": 1}'),
+    *({}, {"text": ""}, {"text": "a", "style": "shouted"}, {"text": "a", "rows": [{}]}, {"text": float("nan")}),
+]
+_UNFIT = st.sampled_from(_UNFIT_SAID).map(lambda said: Arguments(said, None))
 
 TOOLS = st.builds(
     AnyTool,

@@ -114,7 +114,7 @@ def _result_of(
         returned = isolated(call.tool, "execute", lambda: _execute(call, params, context), let_through)
         if isinstance(returned, Question | Delegation | Steps):
             raise _suspended(call, returned)
-        result = checked_result(call.tool, returned, _elapsed_ms(started))
+        result = isolated(call.tool, "result", lambda: checked_result(call.tool, returned, _elapsed_ms(started)))
         return without_secrets(result, secrets_of(context.credentials))
 
     try:

@@ -10,6 +10,8 @@ logger = logging.getLogger("gadget.tools")
 
 Value = TypeVar("Value")
 
+_AFTER_THE_START = ("execute", "result")
+
 
 def isolated(
     tool: Tool,
@@ -24,7 +26,7 @@ def isolated(
     or SQL.
 
     Raises:
-        ToolError: the tool's own, or TOOL_EXECUTION_FAILED. Only `execute` counts as attempted.
+        ToolError: the tool's own, or TOOL_EXECUTION_FAILED. Only `execute` and reading its result count as attempted.
         BaseException: of the classes in `let_through`, which are the caller's business (a lost transaction).
     """
     try:
@@ -38,5 +40,5 @@ def isolated(
         raise ToolError(
             ErrorCode.TOOL_EXECUTION_FAILED,
             f"{tool.title} failed for a reason of its own, which was logged.",
-            attempted=act == "execute",
+            attempted=act in _AFTER_THE_START,
         ) from error
