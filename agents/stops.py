@@ -17,7 +17,7 @@ from agents import audit
 from agents.engine import parking, turns
 from agents.engine.toolbox import installed_toolbox
 from agents.events import Recording, recording
-from agents.models import ENDED, Employee, EventType, Membership, Organization, Role, Run, RunStatus, ToolRule
+from agents.models import ENDED, PARKED, Employee, EventType, Membership, Organization, Role, Run, RunStatus, ToolRule
 from agents.refusals import Conflict, Forbidden, NotFound
 
 
@@ -105,8 +105,10 @@ def stop_tool(member: Membership, tool: str) -> None:
         Forbidden, NotFound, Conflict: it is stopped already.
     """
     _demand(member, _STOP)
-    if installed_toolbox().get_tool(tool) is None:
+    found = installed_toolbox().get_tool(tool)
+    if found is None:
         raise NotFound(f"There is no tool {tool}.")
+    tool = found.name
     with transaction.atomic():
         ToolRule.objects.bulk_create(
             [ToolRule(organization_id=member.organization_id, tool=tool)], ignore_conflicts=True
@@ -165,12 +167,13 @@ def _publish(record: Recording, why: str) -> None:
     run = record.run
     if why:
         record.publish(EventType.RUN_WAITING, approval_ids=[], reason=why)
+    elif run.status in PARKED:
+        if not turns.wake_if_possible(record):
+            parking.park(record, needs_attention=run.status == RunStatus.NEEDS_ATTENTION)
     elif not run.has_ended:
         record.publish(EventType.RUN_RESUMED, by=parking.MACHINE, reason="It may go on.")
         if run.status == RunStatus.QUEUED:
             parking.requeue(record)
-        else:
-            turns.wake_if_possible(record)
 
 
 def _tell(runs: QuerySet[Run]) -> None:

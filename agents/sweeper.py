@@ -176,8 +176,8 @@ def _unhinted() -> QuerySet[Run, Any]:
     due = Run.objects.filter(
         Q(next_wake_at=None) | Q(next_wake_at__lte=Now()),
         Q(hinted_at=None) | Q(hinted_at__lt=Now() - timing().hint_again),
+        Q(stopped_because="") | Q(cancel_requested_at__isnull=False),
         status=RunStatus.QUEUED,
-        stopped_because="",
     )
     return due.order_by("pk").values_list("pk")[:_AT_ONCE]
 

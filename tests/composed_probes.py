@@ -91,9 +91,32 @@ class Onboard(Recipe):
         return ToolResult.ok({"name": results[-1].data["record"]["name"]}, f"{len(results)} steps done")
 
 
+class Slow(Ask):
+    """The same with little time of its own."""
+
+    name = "probe.composedBriefly"
+    timeout_s = 0.3
+
+
+class Endless(Recipe):
+    """A recipe that holds itself."""
+
+    name = "probe.endless"
+    description = "Never ends."
+    steps = (Step("probe.endless", lambda params, results: {}),)
+
+
+class Spoilt(Recipe):
+    """A recipe with a step whose params are no JSON."""
+
+    name = "probe.spoilt"
+    description = "Cannot be written."
+    steps = (Step("probe.sleep", lambda params, results: {"ms": {1, 2}}),)
+
+
 Onboard.steps = (
     Step("data.getRecordDetail", Onboard._look),
     Step("probe.rename", Onboard._rename),
     Step("data.getRecordDetail", Onboard._look),
 )
-PROBES = (Ask, Mischief, Remember, Onboard)
+PROBES = (Ask, Mischief, Remember, Onboard, Slow, Endless, Spoilt)

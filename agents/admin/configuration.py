@@ -82,6 +82,11 @@ class ConfigurationAdmin(ScopedAdmin):
     def get_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
         return [name for name in super().get_fields(request, obj) if name != "confirmed"]
 
+    def save_model(self, request: HttpRequest, obj: Any, form: forms.ModelForm[Any], change: bool) -> None:
+        """Writes what the form has, and nothing that others may have changed meanwhile, such as a stop."""
+        own = {field.name for field in obj._meta.concrete_fields if not field.primary_key}
+        obj.save(update_fields=own & set(form.cleaned_data) if change else None)
+
     def save_related(self, request: HttpRequest, form: forms.ModelForm[Any], formsets: Any, change: bool) -> None:
         """Saves what hangs on the row, then records the whole act."""
         super().save_related(request, form, formsets, change)

@@ -230,7 +230,7 @@ class CredentialAdmin(ConfigurationAdmin):
         KNOWN_SECRETS.learn(secrets_of({obj.service: form.given}), owner=obj.organization_id)
         obj.fields = json.dumps({**kept, **form.given})
         obj.changed_by, obj.changed_at = person(request).get_username(), Now()
-        super().save_model(request, obj, form, change)
+        obj.save()
         have_changed(obj.organization_id)
         if short := sorted(name for name, value in form.given.items() if len(value) < SHORTEST_SECRET):
             messages.warning(
@@ -241,9 +241,9 @@ class CredentialAdmin(ConfigurationAdmin):
 
     def delete_model(self, request: HttpRequest, obj: Model) -> None:
         assert isinstance(obj, Credential)
+        have_changed(obj.organization_id)
         record_change(request, obj, "deleted", dict.fromkeys(fields_in(obj.fields) or (), "removed"))
         obj.delete()
-        have_changed(obj.organization_id)
 
     def told(self, form: forms.ModelForm[Any], *, change: bool) -> dict[str, Any]:
         """The service and the names of its fields; never a value."""

@@ -49,7 +49,17 @@ PEOPLE = {
     "api_token_added": "added an API token",
     "api_token_changed": "revoked an API token",
 }
-_ROWS = ("employee", "model_provider", "organization", "tool_rule", "record", "record_list", "list_entry", "draft")
+_ROWS = (
+    "employee",
+    "model_provider",
+    "organization",
+    "tool_rule",
+    "credential",
+    "record",
+    "record_list",
+    "list_entry",
+    "draft",
+)
 CONFIGURATION = {
     f"{row}_{act}": f"{act} {row.replace('_', ' ')}" for row in _ROWS for act in ("added", "changed", "deleted")
 }

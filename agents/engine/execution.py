@@ -50,8 +50,10 @@ def run_ready(held: lease.Claim, place: Workplace | None = None, started: list[T
             for report in reports:
                 if isinstance(report, Finished):
                     place.keep_session(record.run, known[report.key])
-            more = len(known) >= most_at_once()
-            started = start_ready(record, batch.running) if more else []
+            started = []
+            if len(known) >= most_at_once():
+                _reject_forbidden(record, place.judging_anew())
+                started = start_ready(record, batch.running)
             known.update({call.pk: call for call in started})
             if not batch.running and not started:
                 return turns.settle(record, held)

@@ -20,9 +20,11 @@ When the task is done, answer in plain words or markdown, without calling a tool
 
 _TOLD = Prepared(
     lambda run_id: (
-        ToolCall.objects.filter(run_id=run_id, parent_call=None)
+        ToolCall.objects.filter(run_id=run_id)
         .order_by("pass_number", "index")
-        .values_list("pass_number", "provider_call_id", "content", "duplicate_of__content", "signature")
+        .values_list(
+            "pass_number", "provider_call_id", "content", "duplicate_of__content", "signature", "parent_call_id"
+        )
     )
 )
 _ANSWERED = Prepared(
@@ -58,8 +60,10 @@ def history_of(place: Workplace, closing: bool, room: Room) -> History:
     said = _said(run)
     results: dict[int, list[dict[str, Any]]] = {}
     signatures = set()
-    for number, call_id, own, earlier, signature in _TOLD.rows(run.pk):
+    for number, call_id, own, earlier, signature, parent_id in _TOLD.rows(run.pk):
         signatures.add(signature)
+        if parent_id is not None:
+            continue
         results.setdefault(number, []).append({"role": "tool", "tool_call_id": call_id, "content": own or earlier})
     messages = [{"role": "system", "content": _system_text(place)}]
     heard = 0

@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 from django.db.models import Max
@@ -14,7 +15,7 @@ from agents.engine.planning import Wanted, called_by, judged
 from agents.engine.starting import publish_progress, publish_start, set_executing, timeout_of, tool_of
 from agents.engine.toolbox import installed_toolbox
 from agents.events import recording
-from agents.models import RunStatus, ToolCall
+from agents.models import CallStatus, RunStatus, ToolCall
 from agents.statements import insert
 from tools.contract import ErrorCode, ToolError, ToolResult
 from tools.toolbox.executor import Batch, Finished, PreparedCall
@@ -29,32 +30,50 @@ _LOOK_AGAIN_S = 1.0
 Caller = Callable[[str, dict[str, Any]], ToolResult]
 
 
-def prepared(place: Workplace, call: ToolCall, depth: int = 0) -> PreparedCall:
-    """The call as the executor takes it."""
+@dataclass(frozen=True)
+class _Asking:
+    """The n-th time that an executing call asks for another tool.
+
+    Attributes:
+        depth: of the call that is asked for.
+        key: its idempotency key for the tool: the same when its caller runs again, so that a draft is made once.
+    """
+
+    place: Workplace
+    parent: ToolCall
+    depth: int
+    key: str
+
+
+def prepared(place: Workplace, call: ToolCall, depth: int = 0, key: str = "") -> PreparedCall:
+    """The call as the executor takes it; an inner one has a `depth` and a `key` of its own."""
     tool = tool_of(call)
     if tool is None:
         raise LookupError(f"{call.tool}@{call.version} was judged, but is not installed any more")
-    context = replace(place.context(call), call_tool=_caller_for(place, call, depth))
+    known = key or call.idempotency_key
+    told = replace(place.context(call), idempotency_key=known, call_tool=_caller_for(place, call, depth, known))
     guards = installed_toolbox().guards
-    return PreparedCall(call.pk, tool, call.params, context, timeout_of(call), guards, may_suspend=True)
+    return PreparedCall(call.pk, tool, call.params, told, timeout_of(call), guards, may_suspend=True)
 
 
-def _caller_for(place: Workplace, parent: ToolCall, depth: int) -> Caller:
+def _caller_for(place: Workplace, parent: ToolCall, depth: int, key: str) -> Caller:
     """What `context.call_tool` is for this executing call. To be called in the tool's own thread."""
+    made = count(1)
 
     def call_tool(name: str, params: dict[str, Any]) -> ToolResult:
         try:
-            return _called(place, parent, Wanted(name, params), depth + 1)
+            return _called(_Asking(place, parent, depth + 1, f"{key}-{next(made)}"), Wanted(name, params))
         except ToolError as refusal:
             return ToolResult.failed(refusal)
 
     return call_tool
 
 
-def _called(place: Workplace, parent: ToolCall, requested: Wanted, depth: int) -> ToolResult:
-    if depth > MOST_DEPTH:
+def _called(asking: _Asking, requested: Wanted) -> ToolResult:
+    place, parent = asking.place, asking.parent
+    if asking.depth > MOST_DEPTH:
         raise _refused(ErrorCode.LIMIT_EXCEEDED, f"Tools call each other at most {MOST_DEPTH} levels deep.")
-    planned = judged(place, 0, requested)
+    planned = judged(place.judging_anew(), 0, requested)
     if planned.error is not None:
         raise planned.error
     if planned.decision is not Decision.AUTO:
@@ -62,8 +81,9 @@ def _called(place: Workplace, parent: ToolCall, requested: Wanted, depth: int) -
             ErrorCode.OPERATION_NOT_ALLOWED, f"{requested.tool!r} needs a person's approval: ask for it directly."
         )
     with recording(parent.run_id) as record:
-        if record.run.status != RunStatus.RUNNING or record.run.lease_epoch != parent.exec_epoch:
-            raise _refused(ErrorCode.WORKER_LOST, "This call was given up: somebody else drives its run by now.")
+        still = ToolCall.objects.filter(pk=parent.pk, status=CallStatus.EXECUTING, exec_epoch=record.run.lease_epoch)
+        if record.run.status != RunStatus.RUNNING or not still.exists():
+            raise _refused(ErrorCode.WORKER_LOST, "This call was given up: nobody waits for its result any more.")
         if not record.run.may_start:
             raise _refused(ErrorCode.OPERATION_NOT_ALLOWED, "The run was cancelled or stopped.")
         if ToolCall.objects.filter(parent_call=parent.pk).count() >= MOST_INNER_CALLS:
@@ -72,7 +92,7 @@ def _called(place: Workplace, parent: ToolCall, requested: Wanted, depth: int) -
         set_executing(record, row)
         insert([row])
         publish_start(record, row)
-    done = _run(place, row, depth)
+    done = _run(asking, row)
     with recording(parent.run_id) as record:
         record_result(record, row, Execution(row.exec_epoch or 0, done.result, done.duration_ms))
         place.keep_session(record.run, row)
@@ -86,9 +106,9 @@ def next_place(parent: ToolCall) -> int:
     return int(rows.aggregate(last=Max("index"))["last"]) + 1
 
 
-def _run(place: Workplace, row: ToolCall, depth: int) -> Finished:
+def _run(asking: _Asking, row: ToolCall) -> Finished:
     batch = Batch(around=tool_thread)
-    batch.start(replace(prepared(place, row, depth), may_suspend=False))
+    batch.start(replace(prepared(asking.place, row, asking.depth, asking.key), may_suspend=False))
     let_go()
     while True:
         for report in batch.wait(time.monotonic() + _LOOK_AGAIN_S):

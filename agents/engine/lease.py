@@ -79,7 +79,8 @@ def claim(run_id: int) -> Claim | None:
     A cancelled run that a leaving worker put back is taken too: the first thing its driver does is to end it.
     """
     due = Q(next_wake_at__isnull=True) | Q(next_wake_at__lte=Now())
-    free = Q(~Exists(_STOPPED_ORGANIZATION), ~Exists(_STOPPED_EMPLOYEE), stopped_because="")
+    goes_on = Q(~Exists(_STOPPED_ORGANIZATION), ~Exists(_STOPPED_EMPLOYEE), stopped_because="")
+    free = goes_on | Q(cancel_requested_at__isnull=False)
     with transaction.atomic():
         taken = Run.objects.filter(due, free, pk=run_id, status=RunStatus.QUEUED).update(
             status=RunStatus.RUNNING,

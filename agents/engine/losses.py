@@ -54,3 +54,14 @@ def _may_have_happened(call: ToolCall) -> bool:
 def _is_inner(call: ToolCall) -> bool:
     """Whether another tool made the call, which then makes it anew; a step of a recipe is the engine's."""
     return call.parent_call is not None and call.parent_call.status != CallStatus.SUSPENDED
+
+
+def end_orphans(record: Recording) -> None:
+    """End inner calls that still execute though the call that asked for them was given up: nobody waits for them."""
+    error = ToolError(ErrorCode.TIMEOUT, "The call that asked for this was given up.")
+    executing = ToolCall.objects.filter(run_id=record.run.pk, status=CallStatus.EXECUTING, parent_call__isnull=False)
+    orphans = executing.exclude(parent_call__status__in=(CallStatus.EXECUTING, CallStatus.SUSPENDED)).order_by("pk")
+    while call := orphans.first():
+        if not end_unexecuted(record, call, CallStatus.FAILED, error):
+            return
+        publish_result(record, call, ToolResult.failed(error), 0)

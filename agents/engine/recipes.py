@@ -3,7 +3,7 @@
 from agents.engine import lease, suspended, turns
 from agents.engine.cards import effect_of, new_card, publish_card
 from agents.engine.gate import Workplace, workplace
-from agents.engine.inner_calls import next_place
+from agents.engine.inner_calls import MOST_DEPTH, next_place
 from agents.engine.outcomes import publish_rejection
 from agents.engine.planning import Planned, Wanted, called_by, judged
 from agents.engine.timing import OPEN_CARDS, timing
@@ -53,12 +53,22 @@ def _next(place: Workplace, parent: ToolCall) -> Planned | ToolResult:
     results = [ToolResult.from_json(call.result or {}) for call in done]
     if results and not results[-1].success:
         raise _stopped_at(len(done), len(recipe.steps), done[-1], results[-1])
-    params = recipe.load_params(parent.params)
-    if len(done) == len(recipe.steps):
-        return checked_result(recipe, isolated(recipe, "result", lambda: recipe.result(params, results)), 0)
+    params = isolated(recipe, "load_params", lambda: recipe.load_params(parent.params))
+    if len(done) >= len(recipe.steps):
+        return isolated(recipe, "result", lambda: checked_result(recipe, recipe.result(params, results), 0))
     step = recipe.steps[len(done)]
-    wanted = isolated(recipe, f"step {len(done) + 1}", lambda: step.params(params, results))
-    return judged(place, 0, Wanted(step.tool, wanted))
+    if _depth(parent) >= MOST_DEPTH and isinstance(installed_toolbox().get_tool(step.tool), Recipe):
+        raise ToolError(ErrorCode.LIMIT_EXCEEDED, f"Recipes hold recipes at most {MOST_DEPTH} deep.", attempted=False)
+    act = f"step {len(done) + 1}"
+    return isolated(recipe, act, lambda: judged(place, 0, Wanted(step.tool, step.params(params, results))))
+
+
+def _depth(call: ToolCall) -> int:
+    """How many calls stand above this one."""
+    depth = 0
+    while call.parent_call is not None:
+        call, depth = call.parent_call, depth + 1
+    return depth
 
 
 def _stopped_at(number: int, of: int, call: ToolCall, result: ToolResult) -> ToolError:

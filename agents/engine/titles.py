@@ -6,7 +6,7 @@ from functools import partial
 
 from agents.engine import budgets, prices
 from agents.engine.connections import let_go
-from agents.engine.gate import Workplace, workplace
+from agents.engine.gate import Workplace, rules_for_all, workplace
 from agents.engine.passes import provider_config
 from agents.engine.toolbox import installed_toolbox
 from agents.events import recording
@@ -31,7 +31,10 @@ def title_run(run_id: int) -> bool:
         return False
     if not place.run.is_unnamed or place.run.employee.provider.kind == ProviderKind.SCRIPTED:
         return False
-    if not place.run.may_start:
+    run = place.run
+    if not run.may_start or run.organization.stopped_at or run.employee.stopped_at:
+        return False
+    if tool.name in rules_for_all(run.organization_id).stopped:
         return False
     used: list[Usage] = []
     context = place.platform_context(partial(_ask, place, used))

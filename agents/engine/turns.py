@@ -9,6 +9,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from agents.engine import lease
 from agents.engine.endings import OPEN_OR_LAST, Ending, end
+from agents.engine.losses import end_orphans
 from agents.engine.parking import MACHINE, park, requeue
 from agents.engine.timing import CRASHES, DENIED_PASSES
 from agents.events import Recording
@@ -68,6 +69,9 @@ def settle(record: Recording, held: lease.Claim) -> Turn:
         return LEAVE
     rows = OPEN_OR_LAST.rows(run.pk, run.pass_number)
     unfinished = {status for status, _ in rows if status not in TERMINAL_CALLS}
+    if CallStatus.EXECUTING in unfinished:
+        end_orphans(record)
+        unfinished = set(ToolCall.objects.filter(_open(run)).values_list("status", flat=True))
     if ended := _overdue(record, unfinished):
         end(record, Ending(ended))
         return LEAVE
@@ -114,7 +118,7 @@ def _overdue(record: Recording, unfinished: set[str]) -> ExitReason | None:
     run = record.run
     if CallStatus.EXECUTING in unfinished:
         return None
-    if run.crash_count >= CRASHES and not unfinished:
+    if run.crash_count >= CRASHES:
         return ExitReason.INTERNAL_ERROR if run.problem == lease.ENGINE_FAILED else ExitReason.CRASH_LOOP
     return ExitReason.DEADLINE if is_late(record) else None
 

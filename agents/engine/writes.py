@@ -16,6 +16,7 @@ from agents.engine.execution import run_alone
 from agents.engine.gate import Workplace, workplace
 from agents.engine.outcomes import (
     Execution,
+    NotExecuting,
     close_unknown_card,
     end_unexecuted,
     ended,
@@ -110,9 +111,12 @@ def _may_start(record: Recording, due: _Approved, effect: Effect | ToolError) ->
     approved = Approval.objects.filter(pk=due.card.pk, status=ApprovalStatus.APPROVED)
     if not record.run.may_start or not approved.exists():
         return False
-    if isinstance(effect, ToolError):
-        _refuse(record, due, effect)
+    tool, verdict = due.place.judging_anew().judge(due.call.tool, due.call.params)
+    due = replace(due, tool=tool, verdict=verdict)
+    if (refusal := verdict.error or effect) and isinstance(refusal, ToolError):
+        _refuse(record, due, refusal)
         return False
+    assert isinstance(effect, Effect)
     why = _what_changed(due, effect)
     in_time = approved.filter(valid_until__gt=Now(), start_after__lte=Now())
     if not why and in_time.update(status=ApprovalStatus.CONSUMED, consumed_at=Now()):
@@ -240,7 +244,7 @@ def _record_once(held: lease.Claim, due: _Approved, done: Finished) -> Turn:
         if record.run.lease_epoch != held.epoch:
             _settle_late(record, held, call, done.result)
         elif done.suspend is not None:
-            suspend(record, call, Waiting(held.epoch, done.suspend, done.duration_ms))
+            _let_wait(record, held, call, done)
         elif error is not None and not error.is_definite:
             lose_outcome(record, call, error.message)
         elif not record_result(record, call, Execution(held.epoch, done.result, done.duration_ms)):
@@ -250,6 +254,15 @@ def _record_once(held: lease.Claim, due: _Approved, done: Finished) -> Turn:
             return turns.settle(record, held)
     logger.info("run %s: the lease was lost while a write was executing", held.run_id)
     return turns.LEAVE
+
+
+def _let_wait(record: Recording, held: lease.Claim, call: ToolCall, done: Finished) -> None:
+    """An approved call asks a question or hands a task over; if it was given up meanwhile, it did nothing."""
+    assert done.suspend is not None
+    try:
+        suspend(record, call, Waiting(held.epoch, done.suspend, done.duration_ms))
+    except NotExecuting:
+        _settle_late(record, held, call, done.result)
 
 
 def _report_late(held: lease.Claim, call: ToolCall, _key: int, result: ToolResult) -> None:

@@ -40,7 +40,7 @@ class Migration(migrations.Migration):
             name="month_minutes",
             field=models.PositiveIntegerField(
                 blank=True,
-                help_text="Minutes that its model and its tools may work in a month; empty: any number.",
+                help_text="Minutes that its model may take to answer in a month; empty: any number.",
                 null=True,
             ),
         ),

@@ -130,7 +130,7 @@ class Employee(models.Model):
         help_text="What its model may cost in a month; empty: any amount.",
     )
     month_minutes = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Minutes that its model and its tools may work in a month; empty: any number."
+        null=True, blank=True, help_text="Minutes that its model may take to answer in a month; empty: any number."
     )
     context_tokens = models.PositiveIntegerField(
         null=True,

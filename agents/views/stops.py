@@ -50,7 +50,7 @@ def stop_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
     if (what, act) not in _ACTS:
         raise Invalid("act", "Say what is to be stopped.")
     try:
-        _ACTS[what, act](member, request.POST.get("which", ""))
+        _ACTS[what, act](member, request.POST.get("which", "").replace("\0", ""))
     except Conflict as refusal:  # somebody was faster
         messages.info(request, refusal.detail)
     else:

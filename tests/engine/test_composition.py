@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from agents import stops
 from agents.models import CallStatus, Grant, Run, RunStatus, ToolCall
 from tests import composed_probes
 from tests.engine.workshop import (
@@ -141,6 +142,28 @@ class TestAnInnerCall:
         assert (lost.status, error_code(lost), lost.attempts) == (CallStatus.FAILED, "WORKER_LOST", 1)
         assert (parent.attempts, anew.status) == (2, CallStatus.SUCCEEDED)
 
+    def test_that_outlives_its_caller_is_given_up_with_it(self, workshop: Workshop, recorder: Recorder) -> None:
+        recorder.hold("slow")
+        inner = {"inner": "probe.gate", "params": {"name": "slow"}, "times": 2}
+        workshop.play(asking(call("probe.composedBriefly", **inner)))
+        run = workshop.work()
+        recorder.release("slow")
+        parent, child = calls(run)
+        assert (error_code(parent), error_code(child)) == ("TIMEOUT", "TIMEOUT")
+        assert run.status == RunStatus.SUCCEEDED
+        assert recorder.waiting["slow"] == 1
+
+    def test_is_judged_by_what_is_permitted_now(self, workshop: Workshop, recorder: Recorder) -> None:
+        recorder.hold("first")
+        workshop.play(asking(call("probe.composed", inner="probe.gate", params={"name": "first"}, times=2)))
+        run = workshop.submit()
+        with workshop.driving(run):
+            recorder.await_arrival("first")
+            stops.stop_tool(workshop.operator, "probe.gate")
+            recorder.release("first")
+        parent, _ = calls(run)
+        assert data_of(parent)[1]["error"]["code"] == "TOOL_DISABLED"
+
     def test_is_told_to_no_model(self, workshop: Workshop, model: ModelServer) -> None:
         params = {"inner": "utility.calculate", "params": ADD}
         model.script(Answer(calls=(Call("probe.composed", params, id="c1"),)), Answer(text="Done."))
@@ -203,6 +226,28 @@ class TestARecipe:
         parent, *_ = calls(workshop.work())
         assert (parent.status, error_code(parent)) == (CallStatus.FAILED, "TOOL_EXECUTION_FAILED")
         assert "hunter2" not in parent.content
+
+    def test_that_holds_itself_ends(self, workshop: Workshop) -> None:
+        workshop.play(asking(call("probe.endless")))
+        run = workshop.work()
+        assert run.status == RunStatus.SUCCEEDED
+        assert statuses(run) == [CallStatus.FAILED] * 4
+        assert error_code(calls(run)[-1]) == "LIMIT_EXCEEDED"
+
+    def test_whose_step_cannot_be_written_ends(self, workshop: Workshop) -> None:
+        workshop.play(asking(call("probe.spoilt")))
+        run = workshop.work()
+        assert (run.status, run.crash_count) == (RunStatus.SUCCEEDED, 0)
+        assert error_code(calls(run)[0]) == "TOOL_EXECUTION_FAILED"
+
+    def test_step_is_what_an_equal_call_of_the_model_repeats(self, workshop: Workshop) -> None:
+        record = workshop.record(name="Acme")
+        again_ = call("probe.rename", record_id=record.pk, to="New (was Acme)")
+        workshop.play(asking(recipe(record)), asking(again_))
+        run = workshop.work()
+        workshop.approve(workshop.card(run))
+        run = workshop.drive(run)
+        assert statuses(run)[-1] == CallStatus.DUPLICATE
 
     def test_survives_a_lost_worker_at_every_step(self, workshop: Workshop) -> None:
         record = workshop.record(name="Acme")

@@ -6,6 +6,7 @@ import pytest
 from django.db import transaction
 
 from agents import runs, stops
+from agents.engine.titles import title_run
 from agents.models import ApprovalStatus, AuditEntry, CallStatus, Employee, Organization, Run, RunStatus, ToolRule
 from agents.refusals import Conflict, Forbidden, NotFound
 from agents.sweeper import sweep_once
@@ -261,6 +262,16 @@ class TestAStoppedTool:
         stops.stop_tool(workshop.operator, "utility.calculate")
         other.play(asking(call("utility.calculate", operation="add", a=1, b=2)))
         assert statuses(other.work()) == [CallStatus.SUCCEEDED]
+
+    def test_is_stopped_by_its_name_in_every_version(self, workshop: Workshop) -> None:
+        stops.stop_tool(workshop.operator, "utility.calculate@1.0")
+        assert ToolRule.objects.get().tool == "utility.calculate"
+
+    def test_that_names_runs_asks_no_model(self, workshop: Workshop, model: ModelServer) -> None:
+        run = workshop.submit("A long task.\nWith a second line.")
+        stops.stop_tool(workshop.operator, "system.titleRun")
+        assert not title_run(run.pk)
+        assert not model.requests
 
     def test_that_is_not_there_is_not_found(self, workshop: Workshop) -> None:
         with pytest.raises(NotFound):

@@ -24,8 +24,8 @@ UNCLEAR = {
     "is unspeakable": "failed for a reason of its own, which was logged",
     "is no JSON": "data.what is NotJson, which is not JSON",
     "is endless": "nested too deeply, or holds itself",
-    "cannot be read": "the reason was logged",
-    "cannot be dumped": "the reason was logged",
+    "cannot be read": "for a reason of its own",
+    "cannot be dumped": "for a reason of its own",
     "is nothing": "NoneType, not a ToolResult",
 }
 CLEAR = {

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import pytest
 from django.test import Client
 
 from agents import stops
+from agents.admin.employees import EmployeeAdmin
 from agents.models import AuditEntry, Employee, RunStatus, ToolRule
-from tests.web.admin_rows import make_admin_world
+from tests.web.admin_rows import address, filled_form, make_admin_world
 from tests.web.world import World, make_world
 
 pytestmark = pytest.mark.django_db
@@ -115,3 +118,16 @@ def test_an_admin_raises_a_level_in_the_admin() -> None:
     assert "was raised to write for all" in asked.content.decode()
     rule.refresh_from_db()
     assert rule.level == "write"
+
+
+def test_a_form_of_the_admin_that_was_opened_before_takes_no_stop_back() -> None:
+    world = make_admin_world()
+    client = world.client("admin")
+    path = address(world.employee, "change")
+    sent = filled_form(client, path, job_title="Clerk")
+    stale = Employee.objects.get(pk=world.employee.pk)
+    stops.stop_employee(world.member("operator"), world.employee.pk)
+    with patch.object(EmployeeAdmin, "get_object", return_value=stale):
+        assert client.post(path, sent).status_code == 302
+    world.employee.refresh_from_db()
+    assert (world.employee.job_title, world.employee.stopped_by) == ("Clerk", "operator")
