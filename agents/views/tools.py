@@ -81,6 +81,25 @@ class ToolView:
         return self.tool.description.strip().partition("\n")[0]
 
     @property
+    def traits(self) -> str:
+        """What the tool says of itself, in words."""
+        tool = self.tool
+        said = {
+            "writes in one transaction": tool.transactional,
+            "may be repeated": tool.idempotent,
+            "never a duplicate": tool.volatile,
+            "reaches other hosts": tool.open_world,
+            "waits for an answer": tool.suspends,
+            f"results kept for {tool.cacheable_s:g} s": tool.cacheable_s,
+        }
+        return ", ".join(words for words, holds in said.items() if holds)
+
+    @property
+    def demands(self) -> str:
+        """Capabilities of the employee and features of the plan."""
+        return ", ".join(sorted(self.tool.capabilities | self.tool.features))
+
+    @property
     def modes(self) -> str:
         return "every mode" if self.tool.modes is None else ", ".join(sorted(self.tool.modes)) or "none"
 
