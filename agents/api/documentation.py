@@ -20,7 +20,7 @@ AI employees do real work with real tools; a person approves whatever changes so
 
 **Ids** are strings, times are ISO 8601 in UTC, durations are milliseconds and end in `_ms`.
 **Errors** are `application/problem+json`; branch on `code`.
-**Lists** are `{"items": [...], "next_cursor": ...}`: send the cursor back to get the next page; None ends the list.
+**Lists** are `{"items": [...], "next_cursor": ...}`: send the cursor back to get the next page; null ends the list.
 """.strip()
 
 TAGS = [

@@ -198,5 +198,6 @@ def wake_if_possible(record: Recording, by: str = MACHINE) -> bool:
             run.status = RunStatus.WAITING
         return False
     requeue(record)
-    record.publish(EventType.RUN_RESUMED, by=by)
+    if not run.stopped_because:
+        record.publish(EventType.RUN_RESUMED, by=by)
     return True

@@ -96,6 +96,12 @@ class Row:
         return in_words(self.schedule.times)
 
     @property
+    def next(self) -> str:
+        """Its next time as a clock of its own zone shows it; empty if there is none."""
+        at = self.schedule.next_at
+        return moment_in_words(at.astimezone(self.schedule.times.zone)) if at else ""
+
+    @property
     def badge(self) -> str:
         """The name of its state for the stylesheet."""
         return self.schedule.state.replace(" ", "-")

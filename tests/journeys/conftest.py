@@ -15,7 +15,7 @@ from tests.engine.workshop import build_workshop
 from tests.journeys.awaiting import await_that
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visitor
-from tests.model_server import ModelServer
+from tests.model_server import Answer, ModelServer
 from tests.probes import RECORDER_VARIABLE
 from tests.processes import Installation
 from tests.recorder import Recorder
@@ -89,4 +89,5 @@ def visit(office: Office, chromium: Browser) -> Iterator[Visit]:
 def model() -> Iterator[ModelServer]:
     """A model on real HTTP."""
     with ModelServer() as server:
+        server.title = Answer(text="Named by its model")
         yield server

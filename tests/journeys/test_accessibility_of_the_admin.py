@@ -11,7 +11,7 @@ from django.db.models import Model
 from agents.admin.scope import ScopedAdmin
 from agents.members import let_into_admin
 from agents.membership import issue_token
-from agents.models import Credential
+from agents.models import Credential, ToolRule
 from tests.engine.workshop import asking, call
 from tests.journeys.awaiting import await_that
 from tests.journeys.office import Office
@@ -41,6 +41,7 @@ def rows(office: Office) -> None:
     ListEntry.objects.create(list=of_records, record=record)
     Draft.objects.create(organization=shop.organization, kind="report", title="A report", body="# One")
     issue_token(shop.admin, "robot")
+    ToolRule.objects.create(organization=shop.organization, tool="data.getStats", level="write")
     Credential.objects.create(organization=shop.organization, service="github", fields='{"token": "of-acme"}')
 
 

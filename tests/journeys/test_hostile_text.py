@@ -76,6 +76,7 @@ def hostile(office: Office, model: ModelServer) -> Office:
     """An office where everything has a hostile name, with an employee on a model that is hostile too."""
     workshop = office.workshop
     workshop.connect(model.url)
+    model.title = Answer(text=f"Ti{HIDDEN}tle {EVIL[1]}"[:80])
     workshop.organization.name = TEXT[:120]
     workshop.organization.save()
     workshop.employee.name, workshop.employee.job_title = f"Da{HIDDEN}{EVIL[1]}"[:80], EVIL[0]

@@ -36,7 +36,7 @@ def test_everything_is_stopped_by_an_operator_and_every_page_says_so(world: Worl
     assert press(world.client("operator"), "stop", "everything") == 302
     for path in ("/", "/runs/", "/employees/"):
         assert "operator stopped everything" in text_of(world.client("viewer"), path)
-    assert "Nothing of this run starts" in text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    assert "operator stopped everything" in text_of(world.client("viewer"), f"/runs/{run.pk}/")
     assert "operator stopped everything" not in text_of(world.client("outsider"), "/")
     entry = AuditEntry.objects.get(action="stopped")
     assert (entry.actor, entry.subject) == ("user:operator", f"organization:{world.acme.pk}")
@@ -64,6 +64,9 @@ def test_a_viewer_sees_no_button_and_may_press_none(world: World) -> None:
 def test_one_employee_is_stopped_and_released(world: World) -> None:
     assert press(world.client("operator"), "stop", "employee", world.employee.pk) == 302
     assert "stopped by operator" in text_of(world.client("viewer"), f"/employees/{world.employee.pk}/")
+    run = world.run(RunStatus.QUEUED)
+    stops.apply(run.pk)
+    assert "Nothing of this run starts" in text_of(world.client("viewer"), f"/runs/{run.pk}/")
     assert press(world.client("admin"), "release", "employee", world.employee.pk) == 302
     assert "stopped by operator" not in text_of(world.client("viewer"), f"/employees/{world.employee.pk}/")
 
