@@ -45,21 +45,22 @@ class Built:
         self.changes.append(change)
 
 
-def build(real_model: RealModel | None = None) -> Built:
+def build(real_model: RealModel | None = None, *, brings_back: bool = True) -> Built:
     """Makes `acme-demo` and `other-demo` with people, employees and records, in one transaction.
 
     People who have an account keep their password. Employees and their scripts become what they are here; records that
-    are there stay as they are, and missing ones are added.
+    are there stay as they are, and missing ones are added: to an organisation that is there only if it `brings_back`.
     """
     built = Built()
     with transaction.atomic():
-        _acme(built, real_model)
+        _acme(built, real_model, brings_back)
         _other(built)
     return built
 
 
-def _acme(built: Built, real_model: RealModel | None) -> None:
+def _acme(built: Built, real_model: RealModel | None, brings_back: bool) -> None:
     started = len(built.changes)
+    needs_records = brings_back or not Organization.objects.filter(slug=ORGANIZATION).exists()
     organization = _organization(ORGANIZATION, "Acme (demo)", built)
     for username, role in staff.PEOPLE.items():
         _member(organization, username, role, built)
@@ -69,7 +70,7 @@ def _acme(built: Built, real_model: RealModel | None) -> None:
         provider = _model_provider(organization, real_model, built)
         _employee(organization, replace(staff.ON_A_REAL_MODEL, model=real_model.model), provider, built)
     _paused_schedule(organization, built)
-    if added := add_demo_companies(organization.pk):
+    if needs_records and (added := add_demo_companies(organization.pk)):
         built.note(f"{added} records in {organization.slug}")
     _record(organization, built.changes[started:])
 

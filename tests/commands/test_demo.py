@@ -183,3 +183,13 @@ def test_its_schedule_is_an_example_that_starts_nothing() -> None:
 
 def test_every_role_is_played() -> None:
     assert set(PEOPLE.values()) == set(Role)
+
+
+def test_what_was_deleted_comes_back_by_the_command_and_not_by_a_start() -> None:
+    run_demo()
+    Record.objects.filter(organization__slug="acme-demo").first().delete()  # type: ignore[union-attr]
+    left = Record.objects.count()
+    run_demo("--keep-records")
+    assert Record.objects.count() == left
+    run_demo()
+    assert Record.objects.count() == left + 1

@@ -23,6 +23,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--force", action="store_true", help="also without DEBUG, though everybody knows the demo's password"
         )
+        parser.add_argument("--keep-records", action="store_true", help="bring no record back that was deleted")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not (settings.DEBUG or options["force"]):
@@ -30,7 +31,7 @@ class Command(BaseCommand):
                 "DEBUG is off, so this may be a real installation, and everybody knows the demo's password. "
                 "If you want it all the same: manage.py demo --force"
             )
-        built = build(_real_model())
+        built = build(_real_model(), brings_back=not options["keep_records"])
         if not options["verbosity"]:
             return
         for change in built.changes:
