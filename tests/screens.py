@@ -42,7 +42,7 @@ from tools.records.models import Draft, RecordChange  # noqa: E402
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "screens"
 PATIENCE_S = 60.0
 LARGEST_PICTURE = 200_000
-LARGEST_FOLDER = 7_000_000
+LARGEST_FOLDER = 8_000_000
 TASKS = (
     ("Dana", "Find EU companies that look inactive and set the two weakest to inactive"),
     ("Morgan", "Delete the leads of the 2019 spring fair"),
