@@ -31,7 +31,10 @@ class KnownSecrets:
         Args:
             owner: whose they are, e.g. an organisation's id.
         """
+        secrets = tuple(secrets)
         with self._lock:
+            if self._by_owner.get(owner, {}).keys() >= set(secrets):
+                return
             known = self._by_owner.pop(owner, {})
             for secret in secrets:
                 known.pop(secret, None)

@@ -22,6 +22,7 @@ from agents.engine.timing import OPEN_CARDS, timing
 from agents.engine.toolbox import installed_toolbox
 from agents.engine.turns import LEAVE, Move, Turn
 from agents.events import Recording
+from agents.known_secrets import KNOWN_SECRETS
 from agents.models import (
     Approval,
     ApprovalStatus,
@@ -45,7 +46,7 @@ from agents.providers.base import (
 from agents.providers.choice import provider_for
 from agents.providers.failures import TOO_LONG, still_too_long
 from agents.statements import insert
-from tools.contract import ErrorCode, ToolError, ToolResult, format_error
+from tools.contract import SHORTEST_SECRET, ErrorCode, ToolError, ToolResult, format_error
 from tools.toolbox.permissions import Decision
 
 MOST_CALLS = 100
@@ -169,6 +170,8 @@ def config_of(provider: ModelProvider, timeout_s: float) -> ProviderConfig:
     """
     if isinstance(provider.api_key, Unreadable):
         raise ProviderError("bad_key", f"the key of the provider {provider.name!r} cannot be read", transient=False)
+    if len(provider.api_key) >= SHORTEST_SECRET:
+        KNOWN_SECRETS.learn([provider.api_key], owner=provider.organization_id)
     return ProviderConfig(
         kind=provider.kind,
         base_url=provider.base_url or (settings.OLLAMA_HOST if provider.kind == ProviderKind.OLLAMA else ""),

@@ -19,6 +19,7 @@ from agents.desk.transcript import AsJson, AsMarkdown, read_entries
 from agents.engine import credentials
 from agents.engine.credentials import credentials_of, have_changed
 from agents.engine.gate import workplace
+from agents.known_secrets import KNOWN_SECRETS
 from agents.models import (
     Approval,
     AuditEntry,
@@ -234,3 +235,13 @@ def file_of_the_database() -> str:
     found = [path.read_bytes() for path in (name, name.with_name(f"{name.name}-wal")) if path.exists()]
     assert any(b"agents_credential" in part for part in found)
     return b"".join(found).decode("latin-1")
+
+
+def test_the_key_of_a_provider_is_hidden_in_the_log_once_it_was_read(workshop: Workshop, model: ModelServer) -> None:
+    provider = workshop.employee.provider
+    provider.api_key = "an ordinary key 77"
+    provider.save()
+    model.script(Answer(text="Done."))
+    workshop.work()
+    line = KNOWN_SECRETS.hidden("an%20ordinary%20key%2077, an ordinary key 77", "[hidden]")
+    assert line == "[hidden], [hidden]"
