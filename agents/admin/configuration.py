@@ -83,9 +83,9 @@ class ConfigurationAdmin(ScopedAdmin):
         return [name for name in super().get_fields(request, obj) if name != "confirmed"]
 
     def save_model(self, request: HttpRequest, obj: Any, form: forms.ModelForm[Any], change: bool) -> None:
-        """Writes what the form has, and nothing that others may have changed meanwhile, such as a stop."""
-        own = {field.name for field in obj._meta.concrete_fields if not field.primary_key}
-        obj.save(update_fields=own & set(form.cleaned_data) if change else None)
+        """Writes what a form may change, and nothing that is set elsewhere, such as a stop that came meanwhile."""
+        own = [field.name for field in obj._meta.concrete_fields if field.editable and not field.primary_key]
+        obj.save(update_fields=own if change else None)
 
     def save_related(self, request: HttpRequest, form: forms.ModelForm[Any], formsets: Any, change: bool) -> None:
         """Saves what hangs on the row, then records the whole act."""

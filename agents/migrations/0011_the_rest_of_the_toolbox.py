@@ -196,8 +196,8 @@ class Migration(migrations.Migration):
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("tool", models.CharField(max_length=120)),
                 ("level", models.CharField(blank=True, max_length=11)),
-                ("stopped_at", models.DateTimeField(null=True)),
-                ("stopped_by", models.CharField(blank=True, max_length=150)),
+                ("stopped_at", models.DateTimeField(editable=False, null=True)),
+                ("stopped_by", models.CharField(blank=True, editable=False, max_length=150)),
                 (
                     "organization",
                     models.ForeignKey(

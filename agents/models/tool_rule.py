@@ -18,8 +18,8 @@ class ToolRule(models.Model):
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="tool_rules", db_index=False)
     tool = models.CharField(max_length=120)
     level = models.CharField(max_length=11, blank=True)
-    stopped_at = models.DateTimeField(null=True)
-    stopped_by = models.CharField(max_length=150, blank=True)
+    stopped_at = models.DateTimeField(null=True, editable=False)
+    stopped_by = models.CharField(max_length=150, blank=True, editable=False)
 
     class Meta:
         ordering = ("tool",)
