@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import expect
 
 from agents.members import let_into_admin
 from agents.models import Credential
+from tests.journeys.conftest import UNSAFE
 from tests.journeys.office import Office
 from tests.journeys.test_accessibility import faults_of
 from tests.journeys.visitor import Visitor
+from tests.probes import RECORDER_VARIABLE
+from tests.processes import Installation
+from tests.recorder import Recorder
 
 pytestmark = pytest.mark.once
 
 TOKEN = "marker-of-acme-1234"
+
+
+@pytest.fixture(scope="module")
+def installation(django_db_setup: None, recorder: Recorder) -> Iterator[Installation]:
+    """A Gadget of its own: one that served other journeys remembers content types that were cleared with them."""
+    with Installation(variables={RECORDER_VARIABLE: recorder.url, UNSAFE: ""}) as running:
+        running.start_all()
+        yield running
 
 
 def test_a_value_is_written_and_not_shown_again(office: Office, visit: Callable[..., Visitor]) -> None:
