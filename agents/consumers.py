@@ -1,4 +1,4 @@
-"""The sockets: who may look gets the run's events by number, or the number of cards that wait.
+"""The sockets: who may look gets the run's events by number, or how many cards wait and whether everything is stopped.
 
 Each socket is a plain ASGI application without a channel of its own, so that it outlives Redis: bells are the
 feed's affair.
@@ -167,7 +167,7 @@ async def _send_counts(feed: InboxFeed, seat: InboxSeat, send: Send) -> None:
         seat.woken.clear()
         if feed.state is not None and feed.state != seat.seen:
             seat.seen = feed.state
-            await _say(send, json.dumps({"type": "inbox_changed", "payload": {"pending": feed.state[0]}}))
+            await _say(send, json.dumps({"type": "inbox_changed", "payload": feed.state.as_payload()}))
         await seat.woken.wait()
 
 

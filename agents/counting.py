@@ -51,6 +51,7 @@ _TYPES = (
     EventType.APPROVAL_REQUESTED,
     EventType.APPROVAL_DECIDED,
     EventType.RUN_FINISHED,
+    EventType.RUN_TITLED,
 )
 _ENDS: dict[str, str] = {CallStatus.SUCCEEDED: "succeeded", CallStatus.FAILED: "failed"}
 _DECISIONS = {"approved": "approved", "denied": "denied"}
@@ -222,8 +223,11 @@ def _count_events(head: FiguresHead, most: int, sums: _Sums) -> int:
     )
     lines = [_Line(*row) for row in rows[:most]]
     calls = _calls_of(lines)
+    titles = _titles_of(lines)
     for line in lines:
-        if line.type == EventType.RUN_FINISHED:
+        if (used := titles.get(line.pk)) is not None:
+            sums.use(line.employee_id, line.day, line.currency, **used)
+        elif line.type == EventType.RUN_FINISHED:
             if (column := _RUN_ENDS.get(line.status or "")) is not None:
                 sums.use(line.employee_id, line.day, line.currency, **{column: 1})
         elif (call := calls.get(line.call_id)) is not None:
@@ -236,6 +240,19 @@ def _calls_of(lines: Iterable[_Line]) -> dict[str | None, _Call]:
     rows = ToolCall.objects.filter(pk__in=wanted).order_by()
     found = rows.values_list("pk", "finished_seq", "status", "tool", "duration_ms")
     return {str(pk): _Call(seq, status, tool, took) for pk, seq, status, tool, took in found}
+
+
+def _titles_of(lines: Iterable[_Line]) -> dict[int, dict[str, int]]:
+    """By event, what asking for a run's name used: a request like those of passes, but no pass."""
+    wanted = [line.pk for line in lines if line.type == EventType.RUN_TITLED]
+    if not wanted:
+        return {}
+    used = ("payload__input_tokens", "payload__output_tokens", "payload__cost")
+    rows = Event.objects.filter(pk__in=wanted).order_by().values_list("pk", *used)
+    return {
+        pk: {"input_tokens": given or 0, "output_tokens": got or 0, "cost_micros": _micros(cost)}
+        for pk, given, got, cost in rows
+    }
 
 
 def _count_line(line: _Line, call: _Call, sums: _Sums) -> None:

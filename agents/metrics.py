@@ -100,7 +100,12 @@ def _gauge(name: str, text: str, value: float) -> Metric:
 
 
 def _build() -> Metric:
-    labels = {"version": _version(), "python": python_version(), "database": connection.vendor}
+    labels = {
+        "orchestrator": settings.GADGET_CONFIG.tools.orchestrator_id,
+        "version": _version(),
+        "python": python_version(),
+        "database": connection.vendor,
+    }
     build = GaugeMetricFamily("gadget_build_info", "What runs here; always 1.", labels=list(labels))
     build.add_metric(list(labels.values()), 1)
     return build

@@ -5,14 +5,13 @@ from django.db.models.functions import Now
 from agents.approvals import refuse_closed
 from agents.engine import turns
 from agents.engine.cards import publish_decision
-from agents.engine.suspended import end
+from agents.engine.suspended import brief_words, end
 from agents.events import Recording, recording
 from agents.models import Approval, ApprovalKind, ApprovalStatus, EventType, Membership, Role, ToolCall
 from agents.refusals import Conflict, Forbidden, Invalid, NotFound
 from tools.contract import ToolResult
 
 MOST_ANSWER = 20_000
-_MOST_SUMMARY = 300
 _MOST_IN_AUDIT = 2_000
 
 
@@ -74,7 +73,7 @@ def _checked(text: str, decision_id: str) -> str:
 def _end_call(record: Recording, call: ToolCall, by: str, said: str) -> None:
     """The answer as the call's result; the model reads whose words they are."""
     quoted = "\n".join(f"> {line}" for line in said.splitlines())
-    summary = f"{by} answered: {' '.join(said.split())[:_MOST_SUMMARY]}"
+    summary = f"{by} answered: {brief_words(said)}"
     told = {"answer": said, "answered_by": by}
     if not end(record, call, ToolResult.ok(told, summary, f"{by} answered:\n\n{quoted}")):
         raise Conflict("the call does not wait for an answer", call_status=call.status)

@@ -28,6 +28,8 @@ from agents.refusals import Conflict, Forbidden, Invalid, NotFound
 from tools.toolbox.toolbox import MODES
 
 MOST_TEXT = 20_000
+OF_SCHEDULES = "schedule:"
+"""So the requests of schedules begin, and nobody else's: a firing whose id somebody had used would start nothing."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Submission:
 
     Attributes:
         mode: empty means the employee's own.
-        client_request_id: the same one again starts nothing new.
+        client_request_id: the same one again starts nothing new; only a schedule's begins with OF_SCHEDULES.
         told: more for the run's first event.
     """
 
@@ -56,8 +58,7 @@ def submit(member: Membership, submission: Submission) -> tuple[Run, bool]:
     """
     _demand(member, Role.OPERATOR, "start a run")
     task = checked_text("task", submission.task)
-    if len(submission.client_request_id) > 200 or "\0" in submission.client_request_id:
-        raise Invalid("client_request_id", "client_request_id may have at most 200 characters, and no NUL")
+    _check_request_id(submission)
     if submission.mode and submission.mode not in MODES:
         raise Invalid("mode", f"mode is {submission.mode!r}, but has to be one of {', '.join(MODES)}")
     own = Employee.objects.select_related("organization").filter(organization_id=member.organization_id)
@@ -92,6 +93,15 @@ def submit(member: Membership, submission: Submission) -> tuple[Run, bool]:
             raise
         return earlier, False
     return Run.objects.get(pk=run.pk), True
+
+
+def _check_request_id(submission: Submission) -> None:
+    sent = submission.client_request_id
+    if len(sent) > 200 or "\0" in sent:
+        raise Invalid("client_request_id", "client_request_id may have at most 200 characters, and no NUL")
+    if sent.startswith(OF_SCHEDULES) and submission.origin != Origin.SCHEDULE:
+        kept = f"what begins with {OF_SCHEDULES!r} is kept for schedules"
+        raise Invalid("client_request_id", f"client_request_id is {sent!r}, but {kept}; choose another")
 
 
 def _same_request(run: Run) -> Run | None:

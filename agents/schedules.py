@@ -166,7 +166,7 @@ def _start(schedule: Schedule, member: Membership, time: datetime, missed: int) 
     submission = runs.Submission(
         employee_id=schedule.employee_id or 0,
         task=schedule.task,
-        client_request_id=f"schedule:{schedule.pk}:{time.astimezone(UTC).isoformat()}",
+        client_request_id=f"{runs.OF_SCHEDULES}{schedule.pk}:{time.astimezone(UTC).isoformat()}",
         origin=Origin.SCHEDULE,
         told=told,
     )

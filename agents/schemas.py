@@ -48,7 +48,16 @@ def storable(value: Any) -> Any:
 
 Text = Annotated[str, AfterValidator(storable)]
 Name = Annotated[Text, Field(max_length=LONGEST_NAME)]
-RowId = Annotated[int, BeforeValidator(row_id), WithJsonSchema({"type": "string", "examples": ["17"]})]
+RowId = Annotated[int, BeforeValidator(row_id), WithJsonSchema({"type": "string"})]
+Digest = Annotated[
+    Text,
+    Field(
+        min_length=1,
+        max_length=LONGEST_NAME,
+        description="The digest of the card that was shown, as `GET /api/approvals/{approval_id}` tells it.",
+        examples=["the card's digest"],
+    ),
+]
 
 
 class Body(BaseModel):
@@ -60,16 +69,16 @@ class Body(BaseModel):
 class NewRun(Body):
     """A task for an employee."""
 
-    employee_id: RowId
+    employee_id: RowId = Field(description="The `id` of an employee: `GET /api/employees` lists them.")
     task: Text = Field(
         min_length=1,
         max_length=LONGEST_TEXT,
-        description="What the employee shall do.",
+        description="What the employee shall do; `example_tasks` of an employee are some that it knows.",
         examples=["Find the companies in region EU without a phone number and draft a report."],
     )
     mode: Text = Field("", max_length=LONGEST_MODE, description="The set of tools; empty: the employee's own.")
     client_request_id: Name = Field(
-        "", description="Sent again, it answers the run that it started the first time.", examples=["order-4711"]
+        "", description="Your own name of the order: sent again, it answers the run that it started the first time."
     )
 
 
@@ -88,7 +97,7 @@ class MorePasses(Body):
 class Denial(Body):
     """A refusal of the card that was shown."""
 
-    digest: Text = Field(min_length=1, max_length=LONGEST_NAME, description="The digest of the card that was shown.")
+    digest: Digest
     decision_id: Name = Field("", description="The same decision sent again gets the same answer.")
     reason: Text = Field("", max_length=LONGEST_REASON, description="Told to the model.")
 
@@ -96,7 +105,9 @@ class Denial(Body):
 class Approving(Body):
     """Consent to the card that was shown; with `params` no consent but a request for a changed card."""
 
-    digest: Text = Field(min_length=1, max_length=LONGEST_NAME, description="The digest of the card that was shown.")
+    model_config = ConfigDict(json_schema_extra={"examples": [{"digest": "the card's digest", "grace_s": 0}]})
+
+    digest: Digest
     decision_id: Name = Field("", description="The same decision sent again gets the same answer.")
     params: Annotated[dict[str, Any], AfterValidator(storable)] | None = Field(
         None, description="Approves nothing: makes a new card with these params, see `next_approval_id`."
@@ -123,7 +134,7 @@ class Answering(Body):
 class BulkDecision(Denial):
     """One of many decisions."""
 
-    approval_id: RowId
+    approval_id: RowId = Field(description="The `id` of a card: `GET /api/approvals?status=pending` lists them.")
     action: Literal["approve", "deny"]
 
 
@@ -194,7 +205,7 @@ class Problem(BaseModel):
     type: str = Field(examples=["about:blank"])
     title: str = Field(examples=["Not Found"])
     status: int = Field(examples=[404])
-    detail: str = Field(examples=["There is no run 17."])
+    detail: str = Field(examples=["There is no run 4711."])
     code: str = Field(examples=["not_found"], description="Stable, for programs.")
     field: str | None = Field(None, description="The first field that is wrong.")
     errors: list[FieldFault] | None = Field(None, description="All fields that are wrong.")

@@ -8,12 +8,13 @@ between or a lock is not to be had, the sweeper does: `apply`.
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from django.db import OperationalError, transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
-from agents import audit
+from agents import audit, hints
 from agents.engine import parking, turns
 from agents.engine.toolbox import installed_toolbox
 from agents.events import Recording, recording
@@ -46,6 +47,7 @@ def stop_everything(member: Membership) -> None:
         if not running.update(stopped_at=Now(), stopped_by=_name(member)):
             raise Conflict("Everything is stopped already.")
         _record(member, _STOP, f"organization:{member.organization_id}")
+        _ring(member)
     _tell(Run.objects.filter(organization_id=member.organization_id))
 
 
@@ -61,6 +63,7 @@ def release_everything(member: Membership) -> None:
         if not stopped.update(stopped_at=None, stopped_by=""):
             raise Conflict("Nothing is stopped.")
         _record(member, _RELEASE, f"organization:{member.organization_id}")
+        _ring(member)
     _tell(Run.objects.filter(organization_id=member.organization_id))
 
 
@@ -174,6 +177,11 @@ def _publish(record: Recording, why: str) -> None:
         record.publish(EventType.RUN_RESUMED, by=parking.MACHINE, reason="It may go on.")
         if run.status == RunStatus.QUEUED:
             parking.requeue(record)
+
+
+def _ring(member: Membership) -> None:
+    """Open pages look again once this is committed."""
+    transaction.on_commit(partial(hints.ring_inbox, member.organization_id))
 
 
 def _tell(runs: QuerySet[Run]) -> None:

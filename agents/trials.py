@@ -95,7 +95,7 @@ def _new_run(member: Membership, employee: Employee, tool: Tool) -> Run:
 
 def _verdict(run: Run, trial: Trial) -> Verdict:
     """What the gate says about it, if that is auto at read level; the worker asks it again before the start."""
-    place = Workplace(run, grants_of(run.employee, run.mode, run.organization.plan_features))
+    place = Workplace(run, grants_of(run.employee_id, run.mode), installed_toolbox().policy)
     _, verdict = place.judge(trial.tool, dict(trial.params))
     if verdict.error is not None:
         raise _refusal(verdict.error)

@@ -91,6 +91,26 @@ class Onboard(Recipe):
         return ToolResult.ok({"name": results[-1].data["record"]["name"]}, f"{len(results)} steps done")
 
 
+class Relay(Recipe):
+    """Passes a gate, renames a record and passes another gate; it may hold in each step and between them."""
+
+    name = "probe.relay"
+    description = "Renames a record between two gates."
+
+    class Params(BaseModel):
+        record_id: int
+
+    @staticmethod
+    def _rename(params: Any, results: Sequence[ToolResult]) -> dict[str, Any]:
+        reach("between first and second")
+        return {"record_id": params.record_id, "to": "New", "gate": "second"}
+
+    @staticmethod
+    def _pass(params: Any, results: Sequence[ToolResult]) -> dict[str, Any]:
+        reach("between second and third")
+        return {"name": "third"}
+
+
 class Slow(Ask):
     """The same with little time of its own."""
 
@@ -119,4 +139,9 @@ Onboard.steps = (
     Step("probe.rename", Onboard._rename),
     Step("data.getRecordDetail", Onboard._look),
 )
-PROBES = (Ask, Mischief, Remember, Onboard, Slow, Endless, Spoilt)
+Relay.steps = (
+    Step("probe.gate", lambda params, results: {"name": "first"}),
+    Step("probe.rename", Relay._rename),
+    Step("probe.gate", Relay._pass),
+)
+PROBES = (Ask, Mischief, Remember, Onboard, Relay, Slow, Endless, Spoilt)

@@ -47,6 +47,14 @@ WORDS = {
 # Links within buttons and colours that know no dark stay away; static/css/api.css and static/js/api.js do the rest.
 PAGE = Swagger(settings={"deepLinking": False, "syntaxHighlight": False, "defaultModelsExpandDepth": 0})
 
+# An id in an address has no example, which would lead nowhere; js/api.js puts in one of whoever is logged in.
+FOUND_AT = {
+    "employee_id": "The `id` of an employee: `GET /api/employees` lists them.",
+    "run_id": "The `id` of a run: `GET /api/runs` lists them, and `POST /api/runs` starts one.",
+    "call_id": "The `id` of a tool call: `GET /api/runs/{run_id}` has those of a run under `tool_calls`.",
+    "approval_id": "The `id` of a card: `GET /api/approvals` lists them, `?status=pending` those that wait.",
+}
+
 PROBLEM = {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
 
 
@@ -74,10 +82,13 @@ class DescribedAPI(NinjaAPI):
         definitions = document["components"]["schemas"]["Problem"].pop("$defs", {})
         document["components"]["schemas"].update(definitions)
         for shape in document["components"]["schemas"].values():
-            _add_example_ids(shape.get("properties", {}))
+            if shape.get("additionalProperties") is not False:  # else it is a request's body
+                _add_example_ids(shape.get("properties", {}))
         for operation in (each for path in document["paths"].values() for each in path.values()):
             for parameter in operation["parameters"]:
                 parameter.pop("examples", None)  # a list, which OpenAPI has in a schema alone; there it stays
+                if parameter["in"] == "path":
+                    parameter["description"] = FOUND_AT[parameter["name"]]
             _add_shared_problems(operation)
         return document
 
@@ -87,7 +98,7 @@ def _add_example_ids(properties: dict[str, Any]) -> None:
     for name, field in properties.items():
         types = {kind.get("type") for kind in field.get("anyOf", [field])}
         if (name == "id" or name.endswith("_id")) and types <= {"string", "null"} and "default" not in field:
-            field.setdefault("examples", ["17"])
+            field.setdefault("examples", ["1"])
 
 
 def _add_shared_problems(operation: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ def _id_in_address(value: Any) -> int:
         raise NotFound(f"{error}, so there is nothing here.") from error
 
 
-PathId = Annotated[int, BeforeValidator(_id_in_address), WithJsonSchema({"type": "string", "examples": ["17"]})]
+PathId = Annotated[int, BeforeValidator(_id_in_address), WithJsonSchema({"type": "string"})]
 """An id in an address; whatever is no id, or larger than any, is not there."""
 
 

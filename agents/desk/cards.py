@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import Any
 
 from django.db.models import Q
 from django.utils import timezone
@@ -20,15 +19,14 @@ from tools.contract import Level, Tool
 from .children import askings_of
 from .differences import Change, differences
 from .edit_form import fields_of
+from .effects import Effect
 from .fates import Fate, fate_of
 from .fields import Field, Typed
 from .questions import Question, question_of
 from .safe_text import own_words
 
-FIRST_TARGETS = 5
 MOST_EARLIER = 5
 DECIDED = (ApprovalStatus.DENIED, ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
-MOST_TARGETS = 250
 GRACE_S = {Level.WRITE.value: 5, Level.DESTRUCTIVE.value: 10}
 LEVEL_REASONS = {
     Level.READ.value: "looks things up, changes nothing",
@@ -53,15 +51,6 @@ VERDICT_ICONS = {
 LONGEST_OBJECT = 40
 NOUNS = {"data": ("record", "records"), "files": ("file", "files")}
 DENY_REASONS = ("Wrong target", "Wrong values", "Not needed", "Not now", "Explain first why this is needed")
-
-
-@dataclass(frozen=True)
-class TargetView:
-    """One affected thing with what would change in it."""
-
-    id: str
-    label: str
-    changes: list[Change]
 
 
 @dataclass(frozen=True)
@@ -155,99 +144,21 @@ class Card:
     def title(self) -> str:
         return self.tool.title if self.tool else self.call.tool
 
-    @property
-    def preview(self) -> dict[str, Any]:
-        return self.approval.preview if isinstance(self.approval.preview, dict) else {}
-
-    @property
-    def cannot_preview(self) -> bool:
-        return bool(self.preview.get("problem")) or "targets" not in self.preview
-
-    @property
-    def total(self) -> int:
-        return int(self.preview.get("total", 0))
-
     @cached_property
-    def first_targets(self) -> list[TargetView]:
-        return [self._view(target) for target in self._targets[:FIRST_TARGETS]]
-
-    @cached_property
-    def more_targets(self) -> list[TargetView]:
-        last = None if self.all_targets else MOST_TARGETS
-        return [self._view(target) for target in self._targets[FIRST_TARGETS:last]]
-
-    @cached_property
-    def side(self) -> str:
-        """`gone` or `made` when every target is only deleted or only created: then each is one row; else empty."""
-        if all(target.get("before") and not target.get("after") for target in self._targets):
-            return "gone"
-        return "made" if all(target.get("after") and not target.get("before") for target in self._targets) else ""
-
-    @cached_property
-    def shared(self) -> list[Change]:
-        """What is the same in each of several targets: it is said once, above them."""
-        if len(self._targets) < 2:
-            return []
-        first, *others = self._targets
-        return [one for one in _changes(first) if all(_has(target, one) for target in others)]
-
-    @cached_property
-    def columns(self) -> list[str]:
-        """The fields of all targets, for the table with one row each."""
-        targets = self.first_targets + self.more_targets
-        return list(dict.fromkeys(change.name for target in targets for change in target.changes))
-
-    @property
-    def _targets(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.preview.get("targets", [])
-        return found
-
-    @cached_property
-    def _said_above(self) -> frozenset[str]:
-        """Fields that no target has to repeat: the shared ones, and in a list the one that is the label."""
-        said = {change.name for change in self.shared}
-        if self.side and len(self._targets) > 1:
-            side = "after" if self.side == "made" else "before"
-            first = self._targets[0]
-            labels = [name for name, value in first[side].items() if value == first.get("label")]
-            said |= {name for name in labels if all(one[side].get(name) == one.get("label") for one in self._targets)}
-        return frozenset(said)
-
-    def _view(self, stored: dict[str, Any]) -> TargetView:
-        changes = [change for change in _changes(stored) if change.name not in self._said_above]
-        return TargetView(str(stored.get("id", "")), str(stored.get("label", "")), changes)
-
-    @property
-    def is_table(self) -> bool:
-        """Several things that are only deleted or only created, and differ: a table tells them best."""
-        return bool(self.side and self.columns) and len(self._targets) > 1
-
-    @property
-    def left_out(self) -> int:
-        """Targets that only the card's own page shows."""
-        return max(0, self.total - FIRST_TARGETS - len(self.more_targets))
-
-    @property
-    def counted(self) -> str:
-        """`1 record`, `212 records`, `3 things`."""
-        one, many = NOUNS.get(self.call.tool.partition(".")[0], ("thing", "things"))
-        return f"{self.total} {one if self.total == 1 else many}"
-
-    @property
-    def target(self) -> str:
-        """The one target by name, else how many; empty if that cannot be told."""
-        if len(self._targets) == 1:
-            return str(self._targets[0]["label"])
-        return self.counted if self._targets else ""
+    def effect(self) -> Effect:
+        """What the call would change, as it was sealed."""
+        preview = self.approval.preview if isinstance(self.approval.preview, dict) else {}
+        nouns = NOUNS.get(self.call.tool.partition(".")[0], ("thing", "things"))
+        return Effect(preview, nouns, self.all_targets)
 
     @property
     def act(self) -> str:
         """Verb and object for the Approve button: `update Acme Corp`, `delete 212 records`."""
-        if self.cannot_preview or not self.target:
+        target = self.effect.target
+        if self.effect.is_unforeseen or not target:
             return self.title
-        is_short = len(self.target) <= LONGEST_OBJECT
-        label = self.target if is_short else f"{self.target[: LONGEST_OBJECT - 1]}…"
-        return f"{self.preview.get('effect', 'change')} {label}"
+        label = target if len(target) <= LONGEST_OBJECT else f"{target[: LONGEST_OBJECT - 1]}…"
+        return f"{self.effect.verb} {label}"
 
     @cached_property
     def confirm(self) -> str:
@@ -383,15 +294,3 @@ def _words(places: set[tuple[int, int]]) -> dict[tuple[int, int], str]:
         wanted |= Q(run_id=run_id, number=number)
     found = Pass.objects.filter(wanted).values_list("run_id", "number", "text")
     return {(run_id, number): text for run_id, number, text in found}
-
-
-def _changes(stored: dict[str, Any]) -> list[Change]:
-    before, after = stored.get("before") or {}, stored.get("after") or {}
-    return [Change(name, before.get(name), after.get(name)) for name in dict.fromkeys([*before, *after])]
-
-
-def _has(stored: dict[str, Any], change: Change) -> bool:
-    before, after = stored.get("before") or {}, stored.get("after") or {}
-    name = change.name
-    is_there = name in before or name in after
-    return is_there and before.get(name) == change.before and after.get(name) == change.after

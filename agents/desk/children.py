@@ -11,6 +11,8 @@ from django.db.models.fields.json import KT
 from agents.engine.toolbox import installed_toolbox
 from agents.models import Run, ToolCall
 
+from .run_pages import with_waits
+
 MOST_LINES = 20
 LONGEST = 300
 
@@ -72,7 +74,7 @@ def child_of(run: Run) -> Child | None:
 
 def _with_cards(rows: QuerySet[Run]) -> list[Run]:
     pending = Count("approvals", filter=Q(approvals__status="pending"))
-    return list(rows.select_related("employee").annotate(pending_cards=pending).order_by("pk"))
+    return list(with_waits(rows).select_related("employee").annotate(pending_cards=pending).order_by("pk"))
 
 
 def _lines_of(run_ids: list[int]) -> dict[int, list[ChildLine]]:

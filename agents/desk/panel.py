@@ -7,12 +7,13 @@ card.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
+from django.db.models import Exists, OuterRef
 from django.template.loader import get_template
 
 from agents.engine.prices import in_words
@@ -30,12 +31,12 @@ from agents.models import (
 )
 from agents.providers.scripted import UNKNOWN_TASK
 from agents.statements import Prepared
-from tools.contract import Level
 
+from . import sentences
 from .cards import ICONS, Card, cards_of, tool_of
 from .children import Child, children_of
 from .documents import Document, documents_of
-from .strip import Strip, has_bar, strip_of
+from .strip import Strip, strip_of
 from .tree import data_html, params_html
 
 OF_CALLS = frozenset(
@@ -52,11 +53,23 @@ OF_CALLS = frozenset(
         EventType.QUESTION_ANSWERED,
     }
 )
+# What a pass has one line for, however often it is told.
+SLOTS: dict[str, str] = {
+    EventType.ASSISTANT_MESSAGE: "text",
+    EventType.PASS_STARTED: "pass",
+    EventType.RUN_WAITING: "wait",
+    EventType.RUN_RESUMED: "wait",
+}
+# What is told by its payload alone.
+IN_WORDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    EventType.RUN_WAITING: lambda payload: {"waits_for": sentences.waits_for(payload)},
+    EventType.HISTORY_SHORTENED: lambda payload: {"told": sentences.shortened(payload)},
+    EventType.PROVIDER_DELAYED: lambda payload: {"retry_at": datetime.fromisoformat(payload["retry_at"])},
+}
 # Each call's first line comes right after its pass was recorded, so these tell what the pass has cost.
 FIRST_OF_CALLS = frozenset(
     {EventType.TOOL_START, EventType.TOOL_SKIPPED, EventType.TOOL_REJECTED, EventType.APPROVAL_REQUESTED}
 )
-HARMLESS = frozenset({Level.READ.value, Level.DRAFT.value})
 # What lines and cards show of a call; its result may be large, and events carry what is shown of it.
 CALL_FIELDS = (
     "run_id", "tool", "version", "level", "status", "params", "model_params", "why", "pass_number", "index",
@@ -142,11 +155,16 @@ MARKS = {
 
 @dataclass(frozen=True)
 class _Facts:
-    """The rows that the lines of one batch are about, as they are now; what not every batch needs is fetched late."""
+    """The rows that the lines of one batch are about, as they are now; what not every batch needs is fetched late.
+
+    Attributes:
+        asked: the calls about which a person is asked, or was: those that have a card, whatever their tools are.
+    """
 
     run_id: int
     given_run: Run | None
     calls: dict[int, ToolCall]
+    asked: frozenset[int]
     events: list[Event]
     page: Page
 
@@ -165,7 +183,7 @@ class _Facts:
     def answers(self) -> frozenset[str]:
         """The answers that the run's ends show; an end is recorded together with its answer's own line."""
         ends = [event.payload.get("answer", "") for event in self.events if event.type == EventType.RUN_FINISHED]
-        if self.events[-1].type == EventType.ASSISTANT_MESSAGE:
+        if self.events[-1].type in (EventType.ASSISTANT_MESSAGE, EventType.HISTORY_SHORTENED):
             later = Event.objects.filter(run_id=self.run_id, seq__gt=self.events[-1].seq, type=EventType.RUN_FINISHED)
             ends += later.order_by("seq").values_list("payload__answer", flat=True)[:1]
         return frozenset(filter(None, ends))
@@ -178,8 +196,8 @@ class _Facts:
     @cached_property
     def children(self) -> dict[int, Child]:
         """The runs for which calls of the batch wait, or have waited."""
-        asking = [call.pk for call in self.calls.values() if _suspends(call)]
-        return children_of(asking) if asking else {}
+        suspending = [call.pk for call in self.calls.values() if _suspends(call)]
+        return children_of(suspending) if suspending else {}
 
     @cached_property
     def strips(self) -> dict[int, Strip]:
@@ -187,22 +205,25 @@ class _Facts:
         begun = {event.payload["pass_number"] for event in self.events if event.type == EventType.PASS_STARTED}
         of_pass: dict[int, list[ToolCall]] = {}
         for call in self.calls.values():
-            if call.pass_number in begun:
+            if call.pass_number in begun and self.has_bar(call):
                 of_pass.setdefault(call.pass_number, []).append(call)
         return {number: strip for number, calls in of_pass.items() if (strip := strip_of(calls))}
 
     @cached_property
     def cards(self) -> dict[int, Card]:
         """The newest card of each call that has one, together with the call as it is then."""
-        asked = [call.pk for call in self.calls.values() if _may_have_card(call)]
-        if not asked:
+        if not self.asked:
             return {}
-        approvals = Approval.objects.filter(tool_call_id__in=asked).select_related("decided_by", "tool_call")
+        approvals = Approval.objects.filter(tool_call_id__in=self.asked).select_related("decided_by", "tool_call")
         shown = approvals.defer("tool_call__result", "tool_call__content").order_by("sequence")
         newest = {one.tool_call_id: one for one in shown}
         for one in newest.values():
             one.run = self.run
-        return {card.call.pk: card for card in cards_of(newest.values())} if newest else {}
+        return {card.call.pk: card for card in cards_of(newest.values())}
+
+    def has_bar(self, call: ToolCall) -> bool:
+        """Whether the call has started, and without waiting for anybody: its bar would lie hours from the others."""
+        return call.started_at is not None and call.pk not in self.asked and not _suspends(call)
 
     def _pass_told_by(self, event: Event) -> int:
         """The pass that was recorded before this event, or 0."""
@@ -215,17 +236,14 @@ class _Facts:
 
 
 def slot_of(event: Event) -> str:
-    """Which earlier line this event's line takes the place of: `call-7`, `text-2`, or none."""
+    """Which earlier line this event's line takes the place of: `call-7`, `text-2`, `wait-2`, or none."""
     payload = event.payload
     if is_replacement(event):
         return ""
-    if event.type in OF_CALLS and payload.get("call_id"):
-        return f"call-{payload['call_id']}"
-    if event.type == EventType.ASSISTANT_MESSAGE:
-        return f"text-{payload.get('pass_number')}"
-    if event.type == EventType.PASS_STARTED:
-        return f"pass-{payload.get('pass_number')}"
-    return ""
+    if event.type in OF_CALLS:
+        return f"call-{payload['call_id']}" if payload.get("call_id") else ""
+    name, number = SLOTS.get(event.type), payload.get("pass_number")
+    return f"{name}-{number}" if name and number and not payload.get("reason") else ""
 
 
 def is_replacement(event: Event) -> bool:
@@ -242,8 +260,11 @@ def lines_of(run_id: int, events: Iterable[Event], run: Run | None = None, page:
     """
     wanted = list(events)
     call_ids = {int(one.payload["call_id"]) for one in wanted if one.type in OF_CALLS}
-    rows = ToolCall.objects.filter(run_id=run_id, pk__in=call_ids).only(*CALL_FIELDS).order_by() if call_ids else ()
-    facts = _Facts(run_id, run, {call.pk: call for call in rows}, wanted, page)
+    has_card = Exists(Approval.objects.filter(tool_call=OuterRef("pk")))
+    found = ToolCall.objects.filter(run_id=run_id, pk__in=call_ids).only(*CALL_FIELDS).annotate(has_card=has_card)
+    rows = list(found.order_by()) if call_ids else []
+    asked = frozenset(call.pk for call in rows if call.has_card)
+    facts = _Facts(run_id, run, {call.pk: call for call in rows}, asked, wanted, page)
     return [_line(event, facts) for event in wanted]
 
 
@@ -286,13 +307,13 @@ def _about(event: Event, facts: _Facts) -> dict[str, Any]:
     payload = event.payload
     if event.type in OF_CALLS:
         return _about_call(event, facts)
+    if event.type in IN_WORDS:
+        return IN_WORDS[event.type](payload)
     if event.type == EventType.ASSISTANT_MESSAGE:
         return {"figures": facts.figures.get(payload["pass_number"]), "is_answer": payload["text"] in facts.answers}
     if event.type == EventType.PASS_STARTED:
         number = payload["pass_number"]
         return {"figures": facts.figures.get(number), "strip": facts.strips.get(number)}
-    if event.type == EventType.PROVIDER_DELAYED:
-        return {"retry_at": datetime.fromisoformat(payload["retry_at"])}
     if event.type == EventType.RUN_FINISHED:
         is_plain = payload["exit_reason"] == ExitReason.FINAL_ANSWER and not is_unplayed(event)
         is_on_top = event.seq == facts.page.top
@@ -324,7 +345,7 @@ def _about_call(event: Event, facts: _Facts) -> dict[str, Any]:
     }
     if event.type in FIRST_OF_CALLS and call.index == 0:
         about["figures"] = facts.figures.get(call.pass_number)
-    if call.started_at is not None and has_bar(call):
+    if call.started_at is not None and facts.has_bar(call):
         about["began_ms"] = round(call.started_at.timestamp() * 1000)
     return about | _about_result(call, event.payload["result"], facts) if event.type == EventType.TOOL_RESULT else about
 
@@ -341,11 +362,6 @@ def _about_result(call: ToolCall, result: dict[str, Any], facts: _Facts) -> dict
 def icon_of(tool_name: str) -> str:
     """The symbol of a tool's category."""
     return CATEGORY_ICONS.get(tool_name.partition(".")[0], "wrench")
-
-
-def _may_have_card(call: ToolCall) -> bool:
-    tool = tool_of(call.tool)
-    return call.level not in HARMLESS or tool is None or tool.open_world or tool.suspends
 
 
 def _suspends(call: ToolCall) -> bool:

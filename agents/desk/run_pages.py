@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Case, Exists, Model, OuterRef, Q, QuerySet, Value, When
 
-from agents.models import Run
+from agents.models import Approval, ApprovalKind, ApprovalStatus, CallStatus, Run, RunStatus
 
 Row = TypeVar("Row", bound=Model)
 
@@ -58,6 +58,21 @@ def with_status(rows: QuerySet[Row], status: str, then: str = "-pk") -> QuerySet
     return rows.filter(status__gte=status, status__lte=status).order_by("status", then)
 
 
+def with_waits(rows: QuerySet[Run]) -> QuerySet[Run]:
+    """The same runs, each with `waits_for`: `a decision`, `an answer`, `a colleague`, or empty if nobody has to act."""
+    cards = Approval.objects.filter(run_id=OuterRef("pk"), status=ApprovalStatus.PENDING)
+    handed_over = Run.objects.filter(parent_id=OuterRef("pk"), parent_call__status=CallStatus.SUSPENDED).order_by()
+    waits = Q(status=RunStatus.WAITING)
+    return rows.annotate(
+        waits_for=Case(
+            When(waits & Exists(cards.filter(kind=ApprovalKind.APPROVAL)), then=Value("a decision")),
+            When(waits & Exists(cards.filter(kind=ApprovalKind.QUESTION)), then=Value("an answer")),
+            When(waits & Exists(handed_over), then=Value("a colleague")),
+            default=Value(""),
+        )
+    )
+
+
 def page_of_runs(organization_id: int, wanted: Wanted, most: int = MOST_LOOKED_THROUGH) -> RunPage:
     """One page of an organisation's runs; with a text, or a status and an employee, of the next `most` of them."""
     rows = Run.objects.filter(organization_id=organization_id).order_by("-pk")
@@ -67,7 +82,7 @@ def page_of_runs(organization_id: int, wanted: Wanted, most: int = MOST_LOOKED_T
     if edge is not None:
         rows = rows.filter(pk__gte=edge[0])
     found = _fitting(rows, wanted).select_related("employee").defer("answer", "problem", "employee__instructions")
-    shown = list(found[: PAGE_SIZE + 1])
+    shown = list(with_waits(found)[: PAGE_SIZE + 1])
     if len(shown) > PAGE_SIZE:
         return RunPage(shown[:PAGE_SIZE], shown[PAGE_SIZE - 1].pk)
     return RunPage(shown, *edge) if edge is not None else RunPage(shown, None)

@@ -1,6 +1,6 @@
 """The strip of a pass: its calls as bars side by side in time, drawn by the server and, for live lines, by strip.js.
 
-A call that waited for a person is left out: its bar would lie hours away from the others.
+It is given no call that waited for a person: its bar would lie hours away from the others.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from agents.models import CallStatus, ToolCall
-from agents.models.tool_call import CARDED_LEVELS
 
 MOST_BARS = 12
 WIDTH = 1000
@@ -46,14 +45,9 @@ class Strip:
         return len(self.bars) + self.left_out
 
 
-def has_bar(call: ToolCall) -> bool:
-    """Whether the call has started, and without waiting for anybody."""
-    return call.started_at is not None and call.level not in CARDED_LEVELS
-
-
 def strip_of(calls: Iterable[ToolCall]) -> Strip | None:
-    """The strip of one pass' calls; None if fewer than two have a bar."""
-    spans = [(call, *_span(call, call.started_at)) for call in calls if call.started_at and has_bar(call)]
+    """The strip of one pass' calls; None if fewer than two have started."""
+    spans = [(call, *_span(call, call.started_at)) for call in calls if call.started_at]
     if len(spans) < 2:
         return None
     spans.sort(key=lambda span: span[0].index)

@@ -10,17 +10,19 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from agents.engine.prices import in_words, known_cost
 from agents.models import Event, EventType, Pass, Run, ToolCall
 
+from . import durations, sentences
 from .panel import FIGURES, OF_CALLS, figures_of
 from .safe_text import visible_text
 
 PAGE = 100
 LONGEST_INLINE = 500
+NOTHING = "—"
 TICKS = re.compile("`+")
 CALL_COLUMNS = ("run_id", "tool", "level", "status", "params", "pass_number", "duration_ms")
 
@@ -109,7 +111,7 @@ class AsJson:
 
     def entry(self, entry: Entry) -> str:
         event, call = entry.event, entry.call
-        told = {"seq": event.seq, "at": event.created_at.isoformat(), "type": event.type, **event.payload}
+        told = {"seq": event.seq, "at": _at(event.created_at), "type": event.type, **event.payload}
         if call is not None:
             told |= {"tool": call.tool, "level": call.level, "pass_number": call.pass_number}
         if call is not None and event.type == EventType.TOOL_START:
@@ -137,12 +139,14 @@ class AsMarkdown:
                 f"The employee:\n\n{fenced(one.event.payload['text'], 'markdown')}"
             ),
             EventType.TOOL_RESULT: self._tool_result,
+            EventType.HISTORY_SHORTENED: lambda one: f"*{sentences.shortened(one.event.payload)}*\n",
             EventType.RUN_FINISHED: self._run_finished,
         }
 
     def head(self, run: Run) -> str:
         facts = facts_of(run)
-        lines = [f"- {name.replace('_', ' ')}: {inline(facts[name])}" for name in HEAD_FACTS if facts[name]]
+        told = {name: facts[name] for name in HEAD_FACTS if facts[name] != ""}
+        lines = [f"- {_word(name)}: {NOTHING if fact is None else inline(fact)}" for name, fact in told.items()]
         return f"# Run {run.pk}\n\n{chr(10).join(lines)}\n\n## Task\n\n{fenced(run.task)}"
 
     def entry(self, entry: Entry) -> str:
@@ -167,8 +171,8 @@ class AsMarkdown:
         result, call = entry.result, entry.call
         assert call is not None
         became = "Result" if result.get("success") else "Failure"
-        took = int(entry.event.payload.get("duration_ms") or 0)
-        parts = [f"{became} of call {call.pk} after {took} ms: {inline(result.get('summary') or '')}\n"]
+        took = durations.in_words(int(entry.event.payload.get("duration_ms") or 0))
+        parts = [f"{became} of call {call.pk} after {took}: {inline(result.get('summary') or '')}\n"]
         if result.get("error"):
             parts.append(fenced(_as_json(result["error"]), "json"))
         if result.get("markdown"):
@@ -213,20 +217,19 @@ def _time(entry: Entry) -> str:
     return _at(entry.event.created_at)
 
 
-def _at(moment: datetime | None) -> str:
-    return moment.strftime("%Y-%m-%d %H:%M:%S UTC") if moment else ""
+def _at(moment: datetime) -> str:
+    """`2026-11-22T05:34:50.123+00:00`."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds")
 
 
-def _cost(run: Run) -> str:
-    """Empty where there was nothing to pay for."""
-    if not (run.input_tokens or run.output_tokens):
-        return ""
-    cost = known_cost(run)
-    return "no price known" if cost is None else in_words(cost, run.organization.currency)
+def _cost(run: Run) -> str | None:
+    """None where no model was paid for, or nobody has said what it costs."""
+    cost = known_cost(run) if run.input_tokens or run.output_tokens else None
+    return None if cost is None else in_words(cost, run.organization.currency)
 
 
 def facts_of(run: Run) -> dict[str, Any]:
-    """What a transcript says of the run itself."""
+    """What a transcript says of the run itself; None for a cost that is not known and an end that has not come."""
     return {
         "id": str(run.pk),
         "title": run.title,
@@ -243,5 +246,5 @@ def facts_of(run: Run) -> dict[str, Any]:
         "output_tokens": run.output_tokens,
         "cost": _cost(run),
         "created_at": _at(run.created_at),
-        "finished_at": _at(run.finished_at),
+        "finished_at": None if run.finished_at is None else _at(run.finished_at),
     }

@@ -89,16 +89,33 @@ class Sizes:
 
 
 @dataclass(frozen=True)
+class Step:
+    """What one request is the first to be short of, and about how many tokens that saves.
+
+    Attributes:
+        results, texts: how many.
+        tokens_before, tokens_after: that the request would have taken without it, and takes with it.
+    """
+
+    results: int
+    texts: int
+    tokens_before: int
+    tokens_after: int
+
+
+@dataclass(frozen=True)
 class Cuts:
     """What is shortened; passes and their results are counted from 0.
 
     Attributes:
         results: by (pass, result), how many characters stay; 0 for the summary.
         texts: of these passes.
+        step: what of it the request before had whole; None if nothing.
     """
 
     results: dict[tuple[int, int], int] = field(default_factory=dict)
     texts: frozenset[int] = frozenset()
+    step: Step | None = field(default=None, compare=False)
 
     def __bool__(self) -> bool:
         return bool(self.results or self.texts)
@@ -158,10 +175,13 @@ def cuts_for(passes: Sequence[Sizes], fixed: int, asked: int, room: Room) -> Cut
     replay = _Replay(passes, fixed + room.tools, room.tokens)
     replay.go_through()
     replay.shown += asked
+    shown, results, texts = replay.shown, dict(replay.cuts), frozenset(replay.texts)
     replay.fit(len(passes))
     if room.harder:
         replay.shrink(len(passes), HARDER * replay.shown, HARDER * replay.shown)
-    return Cuts(replay.cuts, frozenset(replay.texts))
+    cut = sum(results.get(place) != kept for place, kept in replay.cuts.items())
+    step = Step(cut, len(replay.texts - texts), round(shown * replay.rate), round(replay.shown * replay.rate))
+    return Cuts(replay.cuts, frozenset(replay.texts), step if step.results or step.texts else None)
 
 
 class _Replay:

@@ -8,19 +8,19 @@ from agents.engine import lease, turns
 from agents.engine.connections import let_go, tool_thread
 from agents.engine.gate import Workplace, workplace
 from agents.engine.inner_calls import prepared
+from agents.engine.one_call import LOOK_AGAIN_S, run_one
 from agents.engine.outcomes import Execution, record_results, reject
 from agents.engine.starting import publish_progress, publish_start, set_executing, timeout_of
 from agents.engine.suspended import Waiting, suspend
 from agents.engine.toolbox import installed_toolbox
 from agents.engine.turns import Turn
-from agents.events import Recording, recording
+from agents.events import Recording
 from agents.models import CallStatus, ToolCall
 from agents.statements import update
 from tools.contract import ErrorCode, Preview, ToolError, ToolResult
 from tools.toolbox.executor import Batch, Finished, Progress
 from tools.toolbox.permissions import Decision
 
-_LOOK_AGAIN_S = 1.0
 _TOGETHER_S = 0.02
 _STARTED_COLUMNS = ("status", "exec_epoch", "attempts", "started_at", "deadline_at")
 
@@ -31,9 +31,9 @@ def run_ready(held: lease.Claim, place: Workplace | None = None, started: list[T
     Args:
         place, started: of the pass that was just recorded: its calls were judged and set executing already.
     """
-    place = place or workplace(held.run_id)
-    if not started:
+    if place is None or not started:
         with held.recording() as record:
+            place = workplace(held.run_id)
             _reject_forbidden(record, place)
             started = start_ready(record)
             if not started:
@@ -63,7 +63,7 @@ def _reports(held: lease.Claim, batch: Batch) -> list[Finished | Progress]:
     """What happened, as soon as something has; results that come within a moment of each other come together."""
     let_go()
     while batch.running:
-        reports = batch.wait(time.monotonic() + _LOOK_AGAIN_S)
+        reports = batch.wait(time.monotonic() + LOOK_AGAIN_S)
         while reports and batch.running and (more := batch.wait(time.monotonic() + _TOGETHER_S)):
             reports += more
         if reports:
@@ -124,14 +124,5 @@ def _reject_forbidden(record: Recording, place: Workplace) -> None:
 
 def run_alone(place: Workplace, call: ToolCall, sealed: Preview, late: Callable[[int, ToolResult], None]) -> Finished:
     """Run one approved call in a thread of its own, at most its timeout."""
-    batch = Batch(around=tool_thread, on_late=late)
     alone = prepared(place, call)
-    batch.start(replace(alone, context=replace(alone.context, preview=sealed)))
-    let_go()
-    while True:
-        for report in batch.wait(time.monotonic() + _LOOK_AGAIN_S):
-            if isinstance(report, Finished):
-                return report
-            with recording(call.run_id) as record:
-                publish_progress(record, call, report)
-            let_go()
+    return run_one(call, replace(alone, context=replace(alone.context, preview=sealed)), late)

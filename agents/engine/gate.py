@@ -1,5 +1,6 @@
 """Who works here, with which tools: what the gate needs to judge a call of this run."""
 
+import json
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
@@ -9,7 +10,8 @@ from itertools import islice
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db.models import Model, OuterRef, Subquery
+from django.db.models import Model, OuterRef, Subquery, TextField
+from django.db.models.functions import Cast
 
 from agents.engine.credentials import credentials_of
 from agents.engine.toolbox import installed_toolbox
@@ -37,13 +39,10 @@ class Workplace:
 
     run: Run
     grants: Grants
+    policy: Policy
+    """What holds for every employee of this installation."""
     _sessions: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The session data that each call got, by its idempotency key."""
-
-    @property
-    def policy(self) -> Policy:
-        """What holds for every employee of this installation."""
-        return installed_toolbox().policy
 
     def judge(self, tool_name: str, arguments: str | dict[str, object]) -> tuple[Tool | None, Verdict]:
         """The tool of that name, and the verdict about calling it so."""
@@ -51,9 +50,16 @@ class Workplace:
         return tool, verdict_for(tool, arguments, self.grants, self.policy, name=tool_name)
 
     def judging_anew(self) -> "Workplace":
-        """The same with the grants as they are now, because they may have changed while the model was asked."""
-        run = self.run
-        return replace(self, grants=grants_of(run.employee, run.mode, run.organization.plan_features))
+        """The same with the permissions as they are now; what starts is judged so under the run's lock.
+
+        Somebody may have changed them while a model was asked, a preview was made or a tool was at work.
+        """
+        grants = grants_of(self.run.employee_id, self.run.mode)
+        return replace(self, grants=grants, policy=installed_toolbox().policy)
+
+    def judges_like(self, other: "Workplace") -> bool:
+        """Whether both come to the same verdict about every call."""
+        return (self.grants, self.policy) == (other.grants, other.policy)
 
     def platform_context(self, ask_model: Callable[[str], str]) -> ToolContext:
         """What a system tool is told, for which no call is recorded; it gets no credentials."""
@@ -142,9 +148,13 @@ _GRANTED = Prepared(
         .annotate(
             level_for_all=Subquery(_RULE.values("level")),
             stopped_by=Subquery(_RULE.filter(stopped_at__isnull=False).values("stopped_by")),
+            capabilities=Cast("employee__capabilities", TextField()),
+            features=Cast("employee__organization__plan_features", TextField()),
         )
         .order_by()
-        .values_list("tool", "level", "conditions", "level_for_all", "delegates", "stopped_by")
+        .values_list(
+            "tool", "level", "conditions", "level_for_all", "delegates", "stopped_by", "capabilities", "features"
+        )
     )
 )
 
@@ -175,21 +185,22 @@ def _next_row(model: type[Row], values: Iterator[Any]) -> Row:
 def workplace(run_id: int) -> Workplace:
     """Load a run with its employee's grants, in two queries."""
     run = _with_its_people(run_id)
-    return Workplace(run, grants_of(run.employee, run.mode, run.organization.plan_features))
+    return Workplace(run, grants_of(run.employee_id, run.mode), installed_toolbox().policy)
 
 
-def grants_of(employee: Employee, mode: str, features: Iterable[str]) -> Grants:
-    """What the employee may use now, in one query."""
-    rows = _GRANTED.rows(employee.pk)
+def grants_of(employee_id: int, mode: str) -> Grants:
+    """What the employee may use now, in one query; whoever is granted nothing has no use for capabilities either."""
+    rows = _GRANTED.rows(employee_id)
+    capabilities, features = rows[0][-2:] if rows else ("[]", "[]")
     return Grants(
         tools=frozenset(tool for tool, *_ in rows),
         mode=mode,
-        capabilities=frozenset(employee.capabilities),
-        features=frozenset(features),
+        capabilities=frozenset(json.loads(capabilities)),
+        features=frozenset(json.loads(features)),
         raised={tool: _highest(own, for_all) for tool, own, _, for_all, *_ in rows if own or for_all},
         conditions={tool: tuple(map(Condition.from_json, kept)) for tool, _, kept, *_ in rows if kept},
-        stopped={tool: stopped_by for tool, *_, stopped_by in rows if stopped_by is not None},
-        delegates=frozenset(pk for tool, *_, ids, _ in rows if tool == DELEGATE for pk in ids),
+        stopped={tool: stopped_by for tool, *_, stopped_by, _, _ in rows if stopped_by is not None},
+        delegates=frozenset(pk for tool, *_, ids, _, _, _ in rows if tool == DELEGATE for pk in ids),
     )
 
 

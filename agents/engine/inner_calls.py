@@ -1,6 +1,5 @@
 """`context.call_tool`: a tool calls another one, whose call is judged and recorded like any, as its child."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import count
@@ -8,24 +7,24 @@ from typing import Any
 
 from django.db.models import Max
 
-from agents.engine.connections import let_go, tool_thread
+from agents.engine.connections import let_go
 from agents.engine.gate import Workplace
+from agents.engine.inserting import insert_calls
+from agents.engine.one_call import run_one
 from agents.engine.outcomes import Execution, record_result
 from agents.engine.planning import Wanted, called_by, judged
-from agents.engine.starting import publish_progress, publish_start, set_executing, timeout_of, tool_of
+from agents.engine.starting import timeout_of, tool_of
 from agents.engine.toolbox import installed_toolbox
 from agents.events import recording
 from agents.models import CallStatus, RunStatus, ToolCall
-from agents.statements import insert
 from tools.contract import ErrorCode, ToolError, ToolResult
-from tools.toolbox.executor import Batch, Finished, PreparedCall
+from tools.toolbox.executor import PreparedCall
 from tools.toolbox.permissions import Decision
 
 MOST_INNER_CALLS = 100
 """Of one call."""
 MOST_DEPTH = 3
 """A call that a model asked for has depth 0."""
-_LOOK_AGAIN_S = 1.0
 
 Caller = Callable[[str, dict[str, Any]], ToolResult]
 
@@ -73,26 +72,25 @@ def _called(asking: _Asking, requested: Wanted) -> ToolResult:
     place, parent = asking.place, asking.parent
     if asking.depth > MOST_DEPTH:
         raise _refused(ErrorCode.LIMIT_EXCEEDED, f"Tools call each other at most {MOST_DEPTH} levels deep.")
-    planned = judged(place.judging_anew(), 0, requested)
-    if planned.error is not None:
-        raise planned.error
-    if planned.decision is not Decision.AUTO:
-        raise _refused(
-            ErrorCode.OPERATION_NOT_ALLOWED, f"{requested.tool!r} needs a person's approval: ask for it directly."
-        )
     with recording(parent.run_id) as record:
         still = ToolCall.objects.filter(pk=parent.pk, status=CallStatus.EXECUTING, exec_epoch=record.run.lease_epoch)
         if record.run.status != RunStatus.RUNNING or not still.exists():
             raise _refused(ErrorCode.WORKER_LOST, "This call was given up: nobody waits for its result any more.")
         if not record.run.may_start:
             raise _refused(ErrorCode.OPERATION_NOT_ALLOWED, "The run was cancelled or stopped.")
+        planned = judged(place.judging_anew(), 0, requested)
+        if planned.error is not None:
+            raise planned.error
+        if planned.decision is not Decision.AUTO:
+            raise _refused(
+                ErrorCode.OPERATION_NOT_ALLOWED, f"{requested.tool!r} needs a person's approval: ask for it directly."
+            )
         if ToolCall.objects.filter(parent_call=parent.pk).count() >= MOST_INNER_CALLS:
             raise _refused(ErrorCode.LIMIT_EXCEEDED, f"One call may make at most {MOST_INNER_CALLS} calls.")
         row = called_by(parent, next_place(parent), planned)
-        set_executing(record, row)
-        insert([row])
-        publish_start(record, row)
-    done = _run(asking, row)
+        insert_calls(record, [planned], slots=1)
+    inner = replace(prepared(place, row, asking.depth, asking.key), may_suspend=False)
+    done = run_one(row, inner)
     with recording(parent.run_id) as record:
         record_result(record, row, Execution(row.exec_epoch or 0, done.result, done.duration_ms))
         place.keep_session(record.run, row)
@@ -104,19 +102,6 @@ def next_place(parent: ToolCall) -> int:
     """The next free index in the parent's pass; to be asked under the run's lock."""
     rows = ToolCall.objects.filter(run_id=parent.run_id, pass_number=parent.pass_number)
     return int(rows.aggregate(last=Max("index"))["last"]) + 1
-
-
-def _run(asking: _Asking, row: ToolCall) -> Finished:
-    batch = Batch(around=tool_thread)
-    batch.start(replace(prepared(asking.place, row, asking.depth, asking.key), may_suspend=False))
-    let_go()
-    while True:
-        for report in batch.wait(time.monotonic() + _LOOK_AGAIN_S):
-            if isinstance(report, Finished):
-                return report
-            with recording(row.run_id) as record:
-                publish_progress(record, row, report)
-            let_go()
 
 
 def _refused(code: ErrorCode, message: str) -> ToolError:

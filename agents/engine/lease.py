@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -32,18 +32,27 @@ class LeaseLost(Exception):
 
 
 @dataclass(eq=False)
-class Claim:
-    """The right to drive one run, until the lease expires unrenewed.
+class Watch:
+    """Something that is done for a run.
 
     Attributes:
-        stopped: set when the driver must stop soon: lease lost, run cancelled or stopped, or worker going down.
+        stopped: set when it must stop soon: run cancelled or stopped, or worker going down.
+    """
+
+    run_id: int
+    stopped: threading.Event = field(default_factory=threading.Event, kw_only=True)
+
+
+@dataclass(eq=False)
+class Claim(Watch):
+    """The right to drive one run, until the lease expires unrenewed, which stops its driver too.
+
+    Attributes:
         slice_ends: monotonic time after which other runs get their turn.
         moves_by: monotonic time until which the heartbeat believes the driver to be alive.
     """
 
-    run_id: int
     epoch: int
-    stopped: threading.Event = field(default_factory=threading.Event)
     slice_ends: float = 0.0
     moves_by: float = 0.0
     gives_up: bool = False
@@ -121,11 +130,12 @@ def give_back(held: Claim, crashed: bool = False) -> None:
 
 
 class _Heartbeat(threading.Thread):
-    """Renews the leases of this process' runs, and tells their drivers to stop."""
+    """Renews the leases of this process' runs, and tells their drivers, and who works beside them, to stop."""
 
     def __init__(self) -> None:
         super().__init__(name="gadget-heartbeat", daemon=True)
         self._held: set[Claim] = set()
+        self._beside: set[Watch] = set()
         self._lock = threading.Lock()
         self._left = threading.Event()
 
@@ -141,17 +151,32 @@ class _Heartbeat(threading.Thread):
         with self._lock:
             return list(self._held)
 
+    def beside(self) -> list[Watch]:
+        with self._lock:
+            return list(self._beside)
+
+    @contextmanager
+    def watching(self, watch: Watch) -> Iterator[None]:
+        with self._lock:
+            self._beside.add(watch)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._beside.discard(watch)
+
     def run(self) -> None:
         renewed = time.monotonic()
         while not self._left.wait(timing().cancel_poll_s):
-            held = self.all()
-            if not held:
+            held, beside = self.all(), self.beside()
+            if not held and not beside:
                 continue
             with surviving("heartbeat"):
                 if time.monotonic() - renewed >= timing().heartbeat_s:
                     renewed = time.monotonic()
                     self._renew(held)
-                self._stop_those_told(held)
+                _stop_those_told(held, _TOLD)
+                _stop_those_told(beside, _TOLD | _IS_STOPPED)
             for lost in [each for each in held if each.gives_up]:
                 with surviving("giving back a run after the database was lost"):
                     give_back(lost)
@@ -169,13 +194,20 @@ class _Heartbeat(threading.Thread):
         for lost in [each for each in alive if each.run_id in rows and each not in mine]:
             lost.stopped.set()
 
-    def _stop_those_told(self, held: list[Claim]) -> None:
-        to_stop = Q(cancel_requested_at__isnull=False) | ~Q(stopped_because="")
-        runs = Run.objects.filter(to_stop, pk__in={each.run_id for each in held})
-        found = set(runs.values_list("pk", flat=True))
-        for each in held:
-            if each.run_id in found:
-                each.stopped.set()
+
+_TOLD = Q(cancel_requested_at__isnull=False) | ~Q(stopped_because="")
+_IS_STOPPED = Q(organization__stopped_at__isnull=False) | Q(employee__stopped_at__isnull=False)
+"""True also of a run that has ended, which nobody tells."""
+
+
+def _stop_those_told(watched: Sequence[Watch], to_stop: Q) -> None:
+    if not watched:
+        return
+    runs = Run.objects.filter(to_stop, pk__in={each.run_id for each in watched})
+    found = set(runs.values_list("pk", flat=True))
+    for each in watched:
+        if each.run_id in found:
+            each.stopped.set()
 
 
 _going_down = threading.Event()
@@ -218,11 +250,21 @@ def _given_back(held: Claim, crashed: bool) -> bool:
     return True
 
 
+@contextmanager
+def watched(run_id: int) -> Iterator[threading.Event]:
+    """For work beside a run, which holds no lease: an event that is set once the run is cancelled or stopped."""
+    watch = Watch(run_id)
+    with _beating().watching(watch):
+        if is_going_down():
+            watch.stopped.set()
+        yield watch.stopped
+
+
 def go_down() -> None:
     """The worker is leaving: every driver stops at its next step and gives its run back."""
     _going_down.set()
-    for held in _beating().all():
-        held.stopped.set()
+    for each in (*_beating().all(), *_beating().beside()):
+        each.stopped.set()
 
 
 def is_going_down() -> bool:

@@ -55,8 +55,8 @@ def _pass(held: lease.Claim, turn: Turn) -> Turn:
         return _exhausted(held, error)
     except ProviderError as error:
         return _unanswered(held, turn, error)
-    turn, started = passes.record(held, turn, answer)
-    return run_ready(held, answer.place, started) if started else turn
+    recorded = passes.record(held, turn, answer)
+    return run_ready(held, recorded.place, recorded.started) if recorded.started else recorded.turn
 
 
 def _stopped(held: lease.Claim) -> Turn:

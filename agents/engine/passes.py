@@ -1,13 +1,12 @@
 """One pass: ask the model, then record its answer and the calls that it asks for in one transaction."""
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from django.conf import settings
 
 from agents import hints
 from agents.engine import budgets, endings, lease, prices, turns
-from agents.engine.cards import effect_of, new_card, publish_card
 from agents.engine.compaction import room_for
 from agents.engine.connections import let_go
 from agents.engine.duplicates import earlier_calls, is_volatile
@@ -15,18 +14,13 @@ from agents.engine.endings import Ending
 from agents.engine.execution import most_at_once
 from agents.engine.gate import Workplace, workplace
 from agents.engine.history import History, history_of, outcomes_of
-from agents.engine.outcomes import publish_rejection
-from agents.engine.planning import Planned, judged
-from agents.engine.starting import publish_start, set_executing
-from agents.engine.timing import OPEN_CARDS, timing
-from agents.engine.toolbox import installed_toolbox
+from agents.engine.inserting import CARDS_ARE_FULL, insert_calls
+from agents.engine.planning import Planned, judged, preview, too_many
+from agents.engine.timing import OPEN_CARDS
 from agents.engine.turns import LEAVE, Move, Turn
 from agents.events import Recording
 from agents.known_secrets import KNOWN_SECRETS
 from agents.models import (
-    Approval,
-    ApprovalStatus,
-    CallStatus,
     Employee,
     EventType,
     ModelProvider,
@@ -46,16 +40,15 @@ from agents.providers.base import (
 from agents.providers.choice import provider_for
 from agents.providers.failures import TOO_LONG, still_too_long
 from agents.statements import insert
-from tools.contract import SHORTEST_SECRET, ErrorCode, ToolError, ToolResult, format_error
+from tools.contract import SHORTEST_SECRET, ErrorCode, ToolError
 from tools.toolbox.permissions import Decision
 
 MOST_CALLS = 100
-_CARDS_ARE_FULL = f"At most {OPEN_CARDS} cards may wait at a time."
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the model answered, judged and previewed, before it is recorded."""
+    """What the model answered, before it is recorded: its calls judged in `place`, and previewed."""
 
     place: Workplace
     history: History
@@ -75,10 +68,15 @@ def ask(held: lease.Claim, turn: Turn) -> Answer:
     place = workplace(held.run_id)
     budgets.check(place.run)
     answer = _answered(held, turn, place)
-    anew = place.judging_anew()
-    planned = [_judged(anew, index, call) for index, call in enumerate(answer.response.calls)]
-    _preview(held, anew, planned, answer.history.signatures)
-    return replace(answer, place=anew, planned=planned)
+    has_previews = any(plan.decision == Decision.ASK for plan in _judged_in(place, answer))
+    return _planned(held, answer, place.judging_anew() if has_previews else place)
+
+
+def _planned(held: lease.Claim, answer: Answer, place: Workplace) -> Answer:
+    """The answer with its calls judged in `place`, and with what their cards will show."""
+    planned = _judged_in(place, answer)
+    _preview_all(held, place, planned, answer.history.signatures)
+    return replace(answer, place=place, planned=planned)
 
 
 def _answered(held: lease.Claim, turn: Turn, place: Workplace) -> Answer:
@@ -181,15 +179,19 @@ def config_of(provider: ModelProvider, timeout_s: float) -> ProviderConfig:
     )
 
 
+def _judged_in(place: Workplace, answer: Answer) -> list[Planned]:
+    return [_judged(place, index, call) for index, call in enumerate(answer.response.calls)]
+
+
 def _judged(place: Workplace, index: int, requested: RequestedCall) -> Planned:
     plan = judged(place, index, requested)
     if index < MOST_CALLS:
         return plan
-    error = plan.error or _too_many(f"At most {MOST_CALLS} calls in one answer.")
+    error = plan.error or too_many(f"At most {MOST_CALLS} calls in one answer.")
     return Planned(plan.row, Decision.FORBIDDEN, error)
 
 
-def _preview(held: lease.Claim, place: Workplace, planned: list[Planned], seen: frozenset[str]) -> None:
+def _preview_all(held: lease.Claim, place: Workplace, planned: list[Planned], seen: frozenset[str]) -> None:
     """Compute what each card will show, once for equal calls and for no more than may wait at a time.
 
     Calls whose signature the run has `seen` before may turn out to be duplicates and take nobody's place.
@@ -200,43 +202,48 @@ def _preview(held: lease.Claim, place: Workplace, planned: list[Planned], seen: 
         row = plan.row
         if plan.decision != Decision.ASK or (row.signature in shown and not is_volatile(row.tool)):
             continue
-        tool = installed_toolbox().get_tool(f"{row.tool}@{row.version}")
-        if tool is None or cards >= OPEN_CARDS:
-            plan.decision, plan.error = Decision.FORBIDDEN, _too_many(_CARDS_ARE_FULL)
+        if cards >= OPEN_CARDS:
+            plan.decision, plan.error = Decision.FORBIDDEN, too_many(CARDS_ARE_FULL)
             continue
         shown.add(row.signature)
-        held.expects(timing().preview_s)
-        try:
-            plan.effect = effect_of(tool, row.params, place.context(row))
-        except ToolError as error:
-            plan.decision, plan.error = Decision.FORBIDDEN, error
-        else:
-            cards += row.signature not in seen
+        preview(held, place, plan)
+        cards += plan.effect is not None and row.signature not in seen
 
 
-def _too_many(message: str) -> ToolError:
-    return ToolError(ErrorCode.LIMIT_EXCEEDED, message, recovery_hint="Ask again after these.", attempted=False)
+@dataclass(frozen=True)
+class Recorded:
+    """The next move; for EXECUTE_READY with the calls that were started already, and where they are at work."""
+
+    turn: Turn
+    place: Workplace
+    started: list[ToolCall] = field(default_factory=list)
 
 
-def record(held: lease.Claim, turn: Turn, answer: Answer) -> tuple[Turn, list[ToolCall]]:
+def record(held: lease.Claim, turn: Turn, answer: Answer) -> Recorded:
     """Record the pass with its calls, start what runs by itself, or end the run with its answer.
 
-    Returns the next move, and for EXECUTE_READY the calls that this transaction has started.
+    The calls are judged by what is permitted in this transaction: if that has changed since they were judged, they are
+    judged and previewed anew before, outside of it.
     """
-    with held.recording() as recording:
-        run = recording.run
-        if run.cancel_requested_at is not None:
-            return turns.settle(recording, held), []
-        run.employee, run.organization = answer.place.run.employee, answer.place.run.organization
-        _record_pass(recording, turn, answer)
-        if turn.move == Move.CLOSE:
-            return _close(recording, held, turn, answer), []
-        _find_duplicates(run.pk, answer.planned, answer.history.signatures)
-        _limit_cards(run.pk, answer.planned)
-        started = _record_calls(recording, answer)
-        if started:
-            return Turn(Move.EXECUTE_READY), started
-        return turns.settle(recording, held), []
+    while True:
+        with held.recording() as recording:
+            now = answer.place.judging_anew() if answer.planned and turn.move != Move.CLOSE else answer.place
+            if now.judges_like(answer.place):
+                return _record(recording, held, turn, answer)
+        answer = _planned(held, answer, now)
+
+
+def _record(recording: Recording, held: lease.Claim, turn: Turn, answer: Answer) -> Recorded:
+    run, place = recording.run, answer.place
+    if run.cancel_requested_at is not None:
+        return Recorded(turns.settle(recording, held), place)
+    run.employee, run.organization = place.run.employee, place.run.organization
+    _record_pass(recording, turn, answer)
+    if turn.move == Move.CLOSE:
+        return Recorded(_close(recording, held, turn, answer), place)
+    _find_duplicates(run.pk, answer.planned, answer.history.signatures)
+    started = _record_calls(recording, answer)
+    return Recorded(Turn(Move.EXECUTE_READY) if started else turns.settle(recording, held), place, started)
 
 
 def _record_pass(recording: Recording, turn: Turn, answer: Answer) -> None:
@@ -269,6 +276,8 @@ def _record_pass(recording: Recording, turn: Turn, answer: Answer) -> None:
     )
     if answer.response.text:
         recording.publish(EventType.ASSISTANT_MESSAGE, text=answer.response.text, pass_number=run.pass_number)
+    if (step := answer.history.cuts.step) is not None:
+        recording.publish(EventType.HISTORY_SHORTENED, pass_number=run.pass_number, **asdict(step))
 
 
 def _close(recording: Recording, held: lease.Claim, turn: Turn, answer: Answer) -> Turn:
@@ -286,39 +295,11 @@ def _close(recording: Recording, held: lease.Claim, turn: Turn, answer: Answer) 
 
 
 def _record_calls(recording: Recording, answer: Answer) -> list[ToolCall]:
-    """Insert the calls with their cards and lines, as many as there are slots for executing; returns these."""
-    planned = answer.planned
-    if not planned:
-        return []
-    for plan in planned:
-        _set_status(recording, plan)
-    ready = [plan.row for plan in planned if plan.row.status == CallStatus.READY]
-    started = ready[: most_at_once()] if recording.run.may_start and not turns.is_late(recording) else []
-    for row in started:
-        set_executing(recording, row)
-    insert([plan.row for plan in planned if plan.row.duplicate_of is None])
-    _insert_doubles([plan.row for plan in planned if plan.row.duplicate_of is not None])
-    _insert_cards(recording, [plan for plan in planned if plan.row.status == CallStatus.AWAITING_APPROVAL])
-    for plan in planned:
-        if plan.row.status == CallStatus.REJECTED and plan.error is not None:
-            publish_rejection(recording, plan.row, plan.error)
-        elif plan.row.status == CallStatus.DUPLICATE:
-            recording.publish(
-                EventType.TOOL_SKIPPED,
-                call_id=str(plan.row.pk),
-                tool=plan.row.tool,
-                duplicate_of=str(plan.row.duplicate_of_id),
-            )
-    for row in started:
-        publish_start(recording, row)
-    return started
-
-
-def _insert_doubles(rows: list[ToolCall]) -> None:
-    """After the calls that they repeat, whose ids they name."""
-    for row in rows:
-        row.duplicate_of_id = row.duplicate_of.pk if row.duplicate_of else None
-    insert(rows)
+    """Insert the calls, as many as there are slots for executing; returns these."""
+    for plan in answer.planned:
+        plan.row.pass_number = recording.run.pass_number
+    may_start = recording.run.may_start and not turns.is_late(recording)
+    return insert_calls(recording, answer.planned, slots=most_at_once() if may_start else 0)
 
 
 def _find_duplicates(run_id: int, planned: list[Planned], seen: frozenset[str]) -> None:
@@ -329,35 +310,3 @@ def _find_duplicates(run_id: int, planned: list[Planned], seen: frozenset[str]) 
             plan.row.duplicate_of = earlier[plan.row.signature]
         elif (first := volatile_free.get(plan.row.signature)) is not None and first is not plan.row:
             plan.row.duplicate_of = first
-
-
-def _limit_cards(run_id: int, planned: list[Planned]) -> None:
-    asking = [plan for plan in planned if plan.decision == Decision.ASK and plan.row.duplicate_of is None]
-    if not asking:
-        return
-    room = OPEN_CARDS - Approval.objects.filter(run_id=run_id, status=ApprovalStatus.PENDING).count()
-    for plan in asking[max(room, 0) :]:
-        plan.error = _too_many(_CARDS_ARE_FULL)
-
-
-def _set_status(recording: Recording, plan: Planned) -> None:
-    row = plan.row
-    row.pass_number = recording.run.pass_number
-    if row.duplicate_of is not None:
-        row.status, row.finished_at = CallStatus.DUPLICATE, recording.now
-        row.finished_seq = recording.run.next_event_seq
-    elif plan.error is not None:
-        row.status, row.finished_at = CallStatus.REJECTED, recording.now
-        row.finished_seq = recording.run.next_event_seq
-        row.result = ToolResult.failed(plan.error).as_json()
-        row.content = format_error(plan.error)
-    else:
-        row.status = CallStatus.READY if plan.decision == Decision.AUTO else CallStatus.AWAITING_APPROVAL
-
-
-def _insert_cards(recording: Recording, planned: list[Planned]) -> None:
-    days = recording.run.organization.card_days if planned else 0
-    cards = [new_card(plan.row, plan.effect, plan.row.why, days) for plan in planned if plan.effect is not None]
-    Approval.objects.bulk_create(cards)
-    for plan, card in zip(planned, cards, strict=True):
-        publish_card(recording, plan.row, card, days)

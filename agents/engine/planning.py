@@ -3,12 +3,15 @@
 from dataclasses import dataclass
 from typing import Any
 
-from agents.engine.cards import Effect, seal
+from agents.engine import lease
+from agents.engine.cards import Effect, effect_of, seal
 from agents.engine.gate import Workplace
+from agents.engine.starting import tool_of
+from agents.engine.timing import timing
 from agents.models import ToolCall
 from agents.models.tool_call import new_idempotency_key
 from agents.providers.base import RequestedCall
-from tools.contract import ToolError, fingerprint
+from tools.contract import ErrorCode, ToolError, fingerprint
 from tools.toolbox.permissions import Decision
 
 
@@ -49,6 +52,25 @@ def judged(place: Workplace, index: int, requested: RequestedCall | Wanted) -> P
         return Planned(row, Decision.FORBIDDEN, verdict.error)
     seal(row, tool, verdict.params)
     return Planned(row, verdict.decision)
+
+
+def preview(held: lease.Claim, place: Workplace, plan: Planned) -> None:
+    """Compute what the card of a call will show; a call whose effect is an error may not run."""
+    tool = tool_of(plan.row)
+    if tool is None:
+        gone = ToolError(ErrorCode.TOOL_NOT_FOUND, f"{plan.row.tool} is not installed any more.", attempted=False)
+        plan.decision, plan.error = Decision.FORBIDDEN, gone
+        return
+    held.expects(timing().preview_s)
+    try:
+        plan.effect = effect_of(tool, plan.row.params, place.context(plan.row))
+    except ToolError as error:
+        plan.decision, plan.error = Decision.FORBIDDEN, error
+
+
+def too_many(message: str) -> ToolError:
+    """The refusal of a call that is one more than may be asked for at a time."""
+    return ToolError(ErrorCode.LIMIT_EXCEEDED, message, recovery_hint="Ask again after these.", attempted=False)
 
 
 def called_by(parent: ToolCall, number: int, planned: Planned) -> ToolCall:

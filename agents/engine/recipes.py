@@ -1,18 +1,14 @@
 """Recipes: a suspended call whose steps are run one after the other, each judged, carded and recorded as a call."""
 
 from agents.engine import lease, suspended, turns
-from agents.engine.cards import effect_of, new_card, publish_card
 from agents.engine.gate import Workplace, workplace
 from agents.engine.inner_calls import MOST_DEPTH, next_place
-from agents.engine.outcomes import publish_rejection
-from agents.engine.planning import Planned, Wanted, called_by, judged
-from agents.engine.timing import OPEN_CARDS, timing
+from agents.engine.inserting import insert_calls
+from agents.engine.planning import Planned, Wanted, called_by, judged, preview
 from agents.engine.toolbox import installed_toolbox
 from agents.engine.turns import Turn
-from agents.events import Recording
-from agents.models import Approval, ApprovalStatus, CallStatus, ToolCall
-from agents.statements import insert
-from tools.contract import ErrorCode, Recipe, ToolError, ToolResult, format_error
+from agents.models import ToolCall
+from tools.contract import ErrorCode, Recipe, ToolError, ToolResult
 from tools.toolbox.isolation import isolated
 from tools.toolbox.outcome import checked_result
 from tools.toolbox.permissions import Decision
@@ -29,14 +25,15 @@ def expand(held: lease.Claim) -> Turn:
         following = _next(place, parent)
     except ToolError as failure:
         following = ToolResult.failed(failure)
-    if isinstance(following, Planned):
-        _preview(held, place, following)
+    if isinstance(following, Planned) and following.decision is Decision.ASK:
+        preview(held, place, following)
     with held.recording() as record:
         if record.run.may_start and turns.expandable(held.run_id).filter(pk=parent.pk).exists():
             if isinstance(following, ToolResult):
                 suspended.end(record, parent, following)
             else:
-                _record(record, parent, following)
+                following.row = called_by(parent, next_place(parent), following)
+                insert_calls(record, [following], slots=0)
         return turns.settle(record, held)
 
 
@@ -76,42 +73,3 @@ def _stopped_at(number: int, of: int, call: ToolCall, result: ToolResult) -> Too
     what = f"Step {number} of {of}, {call.tool}, did not succeed ({call.get_status_display().lower()}): {said}"
     done = "" if number == 1 else " The steps before it were done."
     return ToolError(ErrorCode.OPERATION_FAILED, f"{what}{done}", recovery_hint="Do not repeat what was done.")
-
-
-def _preview(held: lease.Claim, place: Workplace, plan: Planned) -> None:
-    """What the step's card will show, if a person is asked."""
-    if plan.decision is not Decision.ASK:
-        return
-    tool = installed_toolbox().get_tool(f"{plan.row.tool}@{plan.row.version}")
-    assert tool is not None
-    held.expects(timing().preview_s)
-    try:
-        plan.effect = effect_of(tool, plan.row.params, place.context(plan.row))
-    except ToolError as error:
-        plan.decision, plan.error = Decision.FORBIDDEN, error
-
-
-def _record(record: Recording, parent: ToolCall, plan: Planned) -> None:
-    """Insert the step as a call that is ready, waits for its card, or was rejected."""
-    row = called_by(parent, next_place(parent), plan)
-    if plan.effect is not None and plan.error is None and not _has_room(row.run_id):
-        plan.error = ToolError(
-            ErrorCode.LIMIT_EXCEEDED, f"At most {OPEN_CARDS} cards may wait at a time.", attempted=False
-        )
-    if plan.error is not None:
-        row.status, row.finished_at, row.finished_seq = CallStatus.REJECTED, record.now, record.run.next_event_seq
-        row.result, row.content = ToolResult.failed(plan.error).as_json(), format_error(plan.error)
-    else:
-        row.status = CallStatus.READY if plan.decision is Decision.AUTO else CallStatus.AWAITING_APPROVAL
-    insert([row])
-    if plan.error is not None:
-        publish_rejection(record, row, plan.error)
-    elif plan.effect is not None:
-        days = record.run.organization.card_days
-        card = new_card(row, plan.effect, row.why, days)
-        card.save(force_insert=True)
-        publish_card(record, row, card, days)
-
-
-def _has_room(run_id: int) -> bool:
-    return Approval.objects.filter(run_id=run_id, status=ApprovalStatus.PENDING).count() < OPEN_CARDS

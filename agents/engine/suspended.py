@@ -46,6 +46,10 @@ MOST_DEPTH = 3
 OPEN_CHILDREN = 5
 LONGEST_QUESTION = 4_000
 LONGEST_TASK = 20_000
+LONGEST_SUMMARY = 300
+MOST_MS = 2**31 - 1
+"""What a call's duration can hold: somewhat more than 24 days."""
+_MS = timedelta(milliseconds=1)
 _SENTENCE_LENGTH = 1_000
 
 
@@ -65,9 +69,9 @@ def suspend(record: Recording, call: ToolCall, waiting: Waiting) -> None:
         NotExecuting: the call is not executing in that epoch; nothing may be written then.
     """
     mine = ToolCall.objects.filter(pk=call.pk, status=CallStatus.EXECUTING, exec_epoch=waiting.epoch)
-    if not mine.update(status=CallStatus.SUSPENDED, duration_ms=waiting.duration_ms):
+    if not mine.update(status=CallStatus.SUSPENDED):
         raise NotExecuting(f"run {record.run.pk}: {call.pk}")
-    call.status, call.duration_ms = CallStatus.SUSPENDED, waiting.duration_ms
+    call.status = CallStatus.SUSPENDED
     record.run.crash_count = 0
     try:
         if record.run.cancel_requested_at is not None:
@@ -77,15 +81,20 @@ def suspend(record: Recording, call: ToolCall, waiting: Waiting) -> None:
         elif isinstance(waiting.suspend, Delegation):
             _hand_over(record, call, waiting.suspend)
     except ToolError as refusal:
-        end(record, call, ToolResult.failed(refusal))
+        _end(record, call, ToolResult.failed(refusal), waiting.duration_ms)
 
 
 def end(record: Recording, call: ToolCall, result: ToolResult) -> bool:
-    """Give a suspended call its result; False if it does not wait any more."""
+    """Give a suspended call its result, and the time from its start until now; False if it does not wait any more."""
+    waited = (record.now - call.started_at) / _MS if call.started_at is not None else 0
+    return _end(record, call, result, min(round(waited), MOST_MS))
+
+
+def _end(record: Recording, call: ToolCall, result: ToolResult, duration_ms: int) -> bool:
     waiting = ToolCall.objects.filter(pk=call.pk, status=CallStatus.SUSPENDED)
-    if not waiting.update(**ended(record, call, result, call.duration_ms or 0)):
+    if not waiting.update(**ended(record, call, result, duration_ms)):
         return False
-    publish_result(record, call, result, call.duration_ms or 0)
+    publish_result(record, call, result, duration_ms)
     return True
 
 
@@ -178,7 +187,7 @@ def _colleague(record: Recording, name: str) -> Employee:
         ToolError: it may not, and why.
     """
     run = record.run
-    allowed = colleagues_of(run.employee, grants_of(run.employee, run.mode, ()).delegates)
+    allowed = colleagues_of(run.employee, grants_of(run.employee_id, run.mode).delegates)
     found = next((each for each in allowed if each.name.casefold() == name.strip().casefold()), None)
     if found is None:
         names = ", ".join(each.name for each in allowed if each.is_active) or "nobody"
@@ -236,13 +245,19 @@ def result_of(child: Run) -> ToolResult:
     told: dict[str, Any] = {"run_id": str(child.pk), "employee": name}
     if child.status == RunStatus.SUCCEEDED:
         told |= {"answer": child.answer, "exit_reason": child.exit_reason}
-        return ToolResult.ok(told, f"{name} answered: {' '.join(child.answer.split())[:300]}", **_where(child))
+        return ToolResult.ok(told, f"{name} answered: {brief_words(child.answer)}", **_where(child))
     if child.status == RunStatus.CANCELLED:
         message = f"The task was cancelled before {name} had answered."
     else:
         because = f" {child.problem}" if child.problem else ""
         message = f"{name} did not get it done: {child.get_exit_reason_display().lower()}.{because}"
     return ToolResult.failed(ToolError(ErrorCode.SUBAGENT_FAILED, message), **_where(child))
+
+
+def brief_words(answer: str) -> str:
+    """An answer in one line of at most 300 characters, for the summary of the call that waited for it."""
+    words = " ".join(answer.split())
+    return words if len(words) <= LONGEST_SUMMARY else f"{words[: LONGEST_SUMMARY - 1]}…"
 
 
 def _where(child: Run) -> dict[str, str]:

@@ -199,5 +199,5 @@ def wake_if_possible(record: Recording, by: str = MACHINE) -> bool:
         return False
     requeue(record)
     if not run.stopped_because:
-        record.publish(EventType.RUN_RESUMED, by=by)
+        record.publish(EventType.RUN_RESUMED, by=by, pass_number=run.pass_number)
     return True

@@ -30,6 +30,7 @@ class EventType(models.TextChoices):
     CANCEL_REQUESTED = "cancel_requested"
     RUN_FINISHED = "run_finished"
     PROVIDER_DELAYED = "provider_delayed"
+    HISTORY_SHORTENED = "history_shortened"
 
 
 class Event(models.Model):

@@ -16,7 +16,7 @@ class RunStatus(models.TextChoices):
 
     QUEUED = "queued", "Queued"
     RUNNING = "running", "Running"
-    WAITING = "waiting", "Waiting for a decision"
+    WAITING = "waiting", "Waiting"
     NEEDS_ATTENTION = "needs_attention", "Needs attention"
     SUCCEEDED = "succeeded", "Succeeded"
     FAILED = "failed", "Failed"

@@ -59,7 +59,7 @@ MAX_CALLS = 100
 MAX_PIECES = 200
 SEARCHED = 2000
 """Characters of a task in which a script's regular expression is searched."""
-UNKNOWN_TASK = "I follow a script and do not know this task."
+UNKNOWN_TASK = "**Nothing was done:** I follow a script, and it does not know this task."
 _CALL_ID = re.compile(r"call_\d+_(\d+)_\d+")
 _failed_times: Counter[tuple[str, str, int]] = Counter()
 _failed_lock = threading.Lock()
@@ -226,7 +226,7 @@ def _progress(since: Sequence[dict[str, Any]]) -> tuple[int, bool]:
 
 def _tasks_to_play(scripts: Sequence[Script]) -> str:
     titles = "\n".join(f"- {script.shown_title}" for script in scripts)
-    return f"{UNKNOWN_TASK} I can play:\n{titles}"
+    return f"{UNKNOWN_TASK}\n\nThese it knows:\n\n{titles}"
 
 
 def _names(position: _Position, request: ModelRequest) -> dict[str, Any]:

@@ -11,11 +11,12 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from agents.desk import safe_text
-from agents.desk.cards import Card, TargetView
+from agents.desk import durations, safe_text
 from agents.desk.edit_form import plainly
+from agents.desk.effects import Effect, TargetView
 from agents.desk.markdown import render_markdown
 from agents.engine.prices import MICROS, in_words
+from agents.models import Run
 
 register = template.Library()
 
@@ -94,13 +95,8 @@ def thousands(number: int) -> str:
 
 @register.filter
 def duration(milliseconds: int | None) -> str:
-    """`340 ms`, `1.2 s`, `3 min 5 s`."""
-    if milliseconds is None:
-        return ""
-    if milliseconds < 1000:
-        return f"{milliseconds} ms"
-    seconds = milliseconds / 1000
-    return f"{seconds:.1f} s" if seconds < 60 else f"{int(seconds // 60)} min {int(seconds % 60)} s"
+    """`340 ms`, `1.2 s`, `3 min 5 s`; nothing for what has not ended."""
+    return "" if milliseconds is None else durations.in_words(milliseconds)
 
 
 @register.filter
@@ -141,13 +137,20 @@ def plain_words(complaint: str) -> str:
 
 
 @register.filter
+def state(run: Run) -> str:
+    """Where a run stands: `Running`, `Waiting for an answer`; of one that `with_waits` has not read, only `Waiting`."""
+    waits_for = getattr(run, "waits_for", "")
+    return f"Waiting for {waits_for}" if waits_for else run.get_status_display()
+
+
+@register.filter
 def words(name: str) -> str:
     """`needs_attention` as `needs attention`."""
     return name.replace("_", " ")
 
 
 @register.filter
-def row(target: TargetView, card: Card) -> list[Any]:
-    """The target's values in the order of the card's columns; None where it has no such field."""
-    values = {change.name: change.after if card.side == "made" else change.before for change in target.changes}
-    return [values.get(name) for name in card.columns]
+def row(target: TargetView, effect: Effect) -> list[Any]:
+    """The target's values in the order of the effect's columns; None where it has no such field."""
+    values = {change.name: change.after if effect.side == "made" else change.before for change in target.changes}
+    return [values.get(name) for name in effect.columns]

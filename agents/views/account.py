@@ -6,7 +6,7 @@ from django.contrib.auth import logout
 from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_http_methods
 
 from agents.membership import switch_organization
 from agents.models import Membership
@@ -23,14 +23,16 @@ class LoginPage(LoginView):
     redirect_authenticated_user = True
 
 
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def logout_page(request: HttpRequest) -> HttpResponseBase:
-    """Ends the session."""
+    """A form that is sent ends the session; who only opens the address stays logged in."""
+    if request.method != "POST":
+        return redirect("home")
     logout(request)
     return redirect("login")
 
 
-@page("POST")
+@page("POST", of="home")
 def switch(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Works in another of the member's organisations from here on; back to the start page, where all is its own."""
     try:

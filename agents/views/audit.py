@@ -41,7 +41,7 @@ def all_entries(request: HttpRequest, member: Membership) -> HttpResponseBase:
     return _shown(request, _admin(member), {})
 
 
-@page("POST")
+@page("POST", of="audit")
 def verify(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Reads the newest part of the chain, or the part before entry `before`, and says whether it holds."""
     checked = audit.verify_part(_admin(member).organization_id, MOST_VERIFIED, _whole(request.POST.get("before", "")))

@@ -20,7 +20,7 @@ from .approvals import found_card, of_one
 from .pages import back_to_card, framed, page
 
 
-@page("POST")
+@page("POST", of="approval")
 def approve(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
     """Lets the call start, after a grace in which it can be undone."""
     card = found_card(member, approval_id)
@@ -38,7 +38,7 @@ def approve(request: HttpRequest, member: Membership, approval_id: int) -> HttpR
     return _back(request, card)
 
 
-@page("POST")
+@page("POST", of="approval")
 def deny(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
     """Refuses the call; the reason is told to the employee."""
     card = found_card(member, approval_id)
@@ -54,7 +54,7 @@ def deny(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
     return _back(request, card)
 
 
-@page("POST")
+@page("POST", of="approval")
 def edit(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
     """Makes the changed card and shows it; approves nothing."""
     card = found_card(member, approval_id)
@@ -75,7 +75,7 @@ def edit(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
     return back_to_card(request, fresh.pk, reverse("approval", args=(fresh.pk,)))
 
 
-@page("POST")
+@page("POST", of="approval")
 def undo(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
     """Takes an approval back while its call has not started; the card waits again."""
     card = found_card(member, approval_id)
@@ -87,7 +87,7 @@ def undo(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
     return back_to_card(request, fresh.pk, reverse("run", args=(card.run.pk,)))
 
 
-@page("POST")
+@page("POST", of="approval")
 def answer(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
     """Answers a question, with one of its choices or in the person's own words."""
     card = found_card(member, approval_id)
@@ -100,7 +100,7 @@ def answer(request: HttpRequest, member: Membership, approval_id: int) -> HttpRe
     return _back(request, card)
 
 
-@page("POST")
+@page("POST", of="approval")
 def resolve(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
     """Says whether a call with an unknown outcome happened."""
     card = found_card(member, approval_id)

@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from agents.desk.employee_figures import did_of
 from agents.desk.people import initials
+from agents.desk.run_pages import with_waits
 from agents.engine.budgets import of_employee, this_month
 from agents.engine.gate import grants_of
 from agents.engine.prices import price_of
@@ -124,13 +125,13 @@ def one_employee(request: HttpRequest, member: Membership, employee_id: int) -> 
     context = {
         "employee": employee,
         "initials": initials(employee.name),
-        "toolset": _toolset_of(employee, frozenset(member.organization.plan_features)),
+        "toolset": _toolset_of(employee),
         "figures": _figures_of(runs),
         "did": did_of(employee, member.organization.currency),
         "waiting": waiting.filter(run__employee=employee).count(),
         "budgets": of_employee(employee, member.organization, this_month()),
         "price": price_of(employee.provider, employee.model),
-        "runs": runs.select_related("employee").order_by("-pk")[:RECENT_RUNS],
+        "runs": with_waits(runs.select_related("employee").order_by("-pk"))[:RECENT_RUNS],
         "examples": [str(task) for task in employee.example_tasks],
         "days": COUNTED_FOR.days,
         "most_counted": f"{MOST_COUNTED:,}",
@@ -172,8 +173,8 @@ def _figures_of(runs: QuerySet[Run]) -> Figures:
     )
 
 
-def _toolset_of(employee: Employee, features: frozenset[str]) -> Toolset:
-    grants = grants_of(employee, employee.mode, features)
+def _toolset_of(employee: Employee) -> Toolset:
+    grants = grants_of(employee.pk, employee.mode)
     allowed = sorted((_allowed(name, grants) for name in grants.tools), key=_place)
     counted = [one.level for one in allowed]
     return Toolset(

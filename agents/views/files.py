@@ -31,6 +31,7 @@ from .pages import framed, page
 
 PAGE_SIZE = 200
 MOST_SHOWN = 50
+MOST_NAMED = 20
 _PART = 1 << 16
 
 
@@ -41,9 +42,9 @@ def all_files(request: HttpRequest, member: Membership) -> HttpResponseBase:
         return _shown(request, member, names_of(request.GET.get("folder", "")))
 
 
-@page("POST")
+@page("POST", of="files")
 def upload(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Puts the files into the folder, and reports what became of each."""
+    """Puts the files into the folder, goes there and tells of each; if all are refused, says why beside the form."""
     _demand(member, Role.OPERATOR, "upload files")
     folder = request.POST.get("folder", "")
     given = [one for one in request.FILES.getlist("files") if isinstance(one, UploadedFile)]
@@ -54,10 +55,13 @@ def upload(request: HttpRequest, member: Membership) -> HttpResponseBase:
     if not given:
         return _refused(request, member, "Choose at least one file.", folder)
     outcomes = [_uploaded(member, folder, one) for one in given]
-    shown = names if _is_folder(member, names) else ()
-    answer = _shown(request, member, shown, outcomes=outcomes, folder=folder)
-    answer.status_code = 422 if all(one.why for one in outcomes) else 200
-    return answer
+    there = names if _is_folder(member, names) else ()
+    if all(one.why for one in outcomes):
+        answer = _shown(request, member, there, refused=outcomes, folder=folder)
+        answer.status_code = 422
+        return answer
+    _report(request, outcomes)
+    return redirect(_address_of(there))
 
 
 @page("GET")
@@ -75,7 +79,7 @@ def download(_request: HttpRequest, member: Membership, path: str) -> HttpRespon
     return answer
 
 
-@page("POST")
+@page("POST", of="files")
 def delete_file(request: HttpRequest, member: Membership, path: str) -> HttpResponseBase:
     """Says what would be lost; the same form with `confirmed` deletes exactly that."""
     with _as_not_there():
@@ -184,6 +188,16 @@ def _uploaded(member: Membership, folder: str, given: UploadedFile[bytes]) -> Ou
     except ToolError as error:
         return Outcome(name, error.message)
     return Outcome(name)
+
+
+def _report(request: HttpRequest, outcomes: list[Outcome]) -> None:
+    """Says on the page that follows which files are uploaded, and of each other one why not."""
+    for one in outcomes:
+        if one.why:
+            messages.error(request, f"{one.name} was refused: {one.why}")
+    kept = [one.name for one in outcomes if not one.why]
+    named = ", ".join(kept[:MOST_NAMED]) + (f" and {len(kept) - MOST_NAMED} more" if len(kept) > MOST_NAMED else "")
+    messages.success(request, f"{named} {'is' if len(kept) == 1 else 'are'} uploaded.")
 
 
 def _chunks(given: UploadedFile[bytes]) -> Iterable[bytes]:

@@ -14,7 +14,7 @@ from agents import runs
 from agents.desk.charts import charts_of, table_of
 from agents.desk.figures import last_days
 from agents.desk.people import initials
-from agents.desk.run_pages import with_status
+from agents.desk.run_pages import with_status, with_waits
 from agents.engine.budgets import of_organization, this_month
 from agents.models import ENDED, PARKED, Approval, ApprovalStatus, Employee, Membership, Organization, Run, RunStatus
 from agents.refusals import Conflict, Invalid, NotFound
@@ -119,7 +119,7 @@ def _newest(member: Membership, *statuses: RunStatus) -> list[Run]:
     """The newest runs with one of these statuses: one walk along the index for each, however many others there are."""
     rows = Run.objects.filter(organization_id=member.organization_id).select_related("employee")
     rows = rows.defer("answer", "problem", "employee__instructions")
-    found = [run for status in statuses for run in with_status(rows, status)[:MOST_RUNS]]
+    found = [run for status in statuses for run in with_waits(with_status(rows, status))[:MOST_RUNS]]
     return sorted(found, key=lambda run: -run.pk)[:MOST_RUNS]
 
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
-from django.urls import Resolver404, resolve, reverse
+from django.urls import NoReverseMatch, Resolver404, resolve, reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from agents.membership import member_in_session, memberships_of
@@ -26,11 +26,13 @@ PLACES_TO_RETURN_TO = frozenset(
 View = Callable[..., HttpResponseBase]
 
 
-def page(*methods: str) -> Callable[[View], View]:
+def page(*methods: str, of: str = "") -> Callable[[View], View]:
     """A view that gets the asking member: others are sent to the login, and a Refusal becomes a page that says it.
 
     Args:
         methods: GET brings HEAD with it; nothing decides on either.
+        of: the name of the page to which an address belongs that only takes forms. Who opens the address is sent
+            there.
     """
     allowed = [*methods, "HEAD"] if "GET" in methods else list(methods)
 
@@ -42,8 +44,10 @@ def page(*methods: str) -> Callable[[View], View]:
             member = member_in_session(request.user, request.session)
             if member is None:
                 return render(request, "parts/homeless.html", status=403)
+            if of and request.method in ("GET", "HEAD"):
+                return redirect(_address_of(of, kwargs))
             if request.method not in allowed:
-                return _only_for_forms(request, member, allowed)
+                return _not_taken(request, member, allowed)
             try:
                 _check_ids(kwargs)
                 return view(request, member, *args, **kwargs)
@@ -55,9 +59,16 @@ def page(*methods: str) -> Callable[[View], View]:
     return decorate
 
 
-def _only_for_forms(request: HttpRequest, member: Membership, allowed: list[str]) -> HttpResponse:
-    """An address that only takes what a form sends, opened as a page."""
-    answer = refused(request, member, Refusal("There is nothing to see at this address: it only takes decisions."))
+def _address_of(name: str, kwargs: dict[str, Any]) -> str:
+    """The page of this name: that of the same run or card where there is one for each."""
+    try:
+        return reverse(name, kwargs=kwargs)
+    except NoReverseMatch:
+        return reverse(name)
+
+
+def _not_taken(request: HttpRequest, member: Membership, allowed: list[str]) -> HttpResponse:
+    answer = refused(request, member, Refusal("This address does not take what was sent to it."))
     answer.status_code = 405
     answer["Allow"] = ", ".join(allowed)
     return answer

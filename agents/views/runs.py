@@ -8,17 +8,20 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.middleware.csrf import get_token
 from django.shortcuts import redirect
+from django.utils.safestring import SafeString
 
 from agents import runs
 from agents.desk.panel import RUN_PARTS, Page, folded, is_unplayed, lines_of
-from agents.desk.run_pages import MOST_LOOKED_THROUGH, Wanted, page_of_runs
-from agents.models import ApprovalStatus, Employee, Event, EventType, Membership, Run, RunStatus
+from agents.desk.run_pages import MOST_LOOKED_THROUGH, Wanted, page_of_runs, with_waits
+from agents.desk.tree import data_html
+from agents.models import Employee, Event, EventType, Membership, Origin, Run, RunStatus
 from agents.refusals import Conflict, Invalid, NotFound
 from agents.schemas import MOST_PASSES, row_id
 
 from .pages import framed, page
 
 MOST_LINES = 300
+MOST_ROWS = 100
 # When a message that is sent now will be read, by the status of the run.
 HEARS = {
     RunStatus.QUEUED.value: "It is read at the beginning of the next pass.",
@@ -82,20 +85,29 @@ def _shown(request: HttpRequest, member: Membership, run_id: int, before: int | 
         "after": events[-1].seq if events else 0,
         "earlier": first if first > 1 else None,
         "is_live": is_live,
-        "waits_for_colleague": run.status == RunStatus.WAITING and not _has_open_card(run),
         "hears": HEARS,
+        "tried": _tried(run) if is_live else "",
         "place": "runs",
     }
 
 
-@page("POST")
+def _tried(run: Run) -> SafeString | str:
+    """What a tool that somebody tried by hand has answered, beside its summary; empty for any other run."""
+    if run.origin != Origin.MANUAL or not run.has_ended:
+        return ""
+    result = run.tool_calls.values_list("result", flat=True).first() or {}
+    data = result.get("data")
+    return data_html(data, MOST_ROWS) if data not in (None, {}, []) else ""
+
+
+@page("POST", of="run")
 def cancel(_request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
     """Asks the run to end."""
     runs.cancel(member, run_id)
     return redirect("run", run_id)
 
 
-@page("POST")
+@page("POST", of="run")
 def add_message(request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
     """Tells the employee something more; a run that has ended takes up its work again."""
     text = request.POST.get("text", "").replace("\r\n", "\n").strip()
@@ -108,7 +120,7 @@ def add_message(request: HttpRequest, member: Membership, run_id: int) -> HttpRe
     return redirect("run", run_id)
 
 
-@page("POST")
+@page("POST", of="run")
 def continue_run(request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
     """Gives the run more passes."""
     wanted = request.POST.get("max_passes", "").strip()
@@ -136,13 +148,8 @@ def _not_done(request: HttpRequest, member: Membership, run_id: int, refusal: In
     return page
 
 
-def _has_open_card(run: Run) -> bool:
-    """Whether a person has to do something, or something was approved and starts soon."""
-    return run.approvals.filter(status__in=(ApprovalStatus.PENDING, ApprovalStatus.APPROVED)).exists()
-
-
 def _runs_of(member: Membership) -> QuerySet[Run]:
-    rows = Run.objects.filter(organization_id=member.organization_id)
+    rows = with_waits(Run.objects.filter(organization_id=member.organization_id))
     return rows.select_related("employee__provider", "parent__employee", *RUN_PARTS)
 
 

@@ -36,7 +36,7 @@ def all_schedules(request: HttpRequest, member: Membership) -> HttpResponseBase:
     return _shown(request, member)
 
 
-@page("POST")
+@page("POST", of="schedules")
 def create(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Makes a schedule; with `look` it only shows the next times of what was written."""
     if not member.may(Role.OPERATOR):
@@ -54,7 +54,7 @@ def create(request: HttpRequest, member: Membership) -> HttpResponseBase:
     return redirect("schedules")
 
 
-@page("POST")
+@page("POST", of="schedules")
 def pause(request: HttpRequest, member: Membership, schedule_id: int) -> HttpResponseBase:
     """It fires no more until it is resumed."""
     schedules.pause(member, schedule_id)
@@ -62,7 +62,7 @@ def pause(request: HttpRequest, member: Membership, schedule_id: int) -> HttpRes
     return redirect("schedules")
 
 
-@page("POST")
+@page("POST", of="schedules")
 def resume(request: HttpRequest, member: Membership, schedule_id: int) -> HttpResponseBase:
     """It fires again, for whoever resumed it."""
     schedules.resume(member, schedule_id)
@@ -70,7 +70,7 @@ def resume(request: HttpRequest, member: Membership, schedule_id: int) -> HttpRe
     return redirect("schedules")
 
 
-@page("POST")
+@page("POST", of="schedules")
 def cancel(request: HttpRequest, member: Membership, schedule_id: int) -> HttpResponseBase:
     """Asks; the same form with `confirmed` ends it for good."""
     if request.POST.get("confirmed"):

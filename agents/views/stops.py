@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
@@ -10,10 +11,12 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 
 from agents import stops
+from agents.engine.gate import rules_for_all
 from agents.engine.toolbox import installed_toolbox
 from agents.models import ENDED, Employee, Membership, Role, Run, ToolRule
 from agents.refusals import Conflict, Invalid
 from agents.schemas import row_id
+from tools.toolbox.permissions import level_of
 
 from .pages import framed, page
 
@@ -58,14 +61,41 @@ def stop_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
     return redirect("stop")
 
 
+@dataclass(frozen=True)
+class ToolLine:
+    """One tool as the page names it.
+
+    Attributes:
+        level: the tool's own, or a higher one that an admin set for all; empty if it is not installed any more.
+        rule: its stop, or nothing.
+    """
+
+    name: str
+    title: str
+    level: str
+    rule: ToolRule | None
+
+
+def _tools_of(organization_id: int) -> list[ToolLine]:
+    """Every tool by its title, and what is stopped though it is not installed any more."""
+    rules = ToolRule.objects.filter(organization_id=organization_id, stopped_at__isnull=False)
+    stopped, raised = {rule.tool: rule for rule in rules}, rules_for_all(organization_id)
+    installed = {tool.name: tool for tool in installed_toolbox().tools()}
+    lines = [
+        ToolLine(tool.name, tool.title, level_of(tool, raised).value, stopped.get(tool.name))
+        for tool in installed.values()
+    ]
+    lines += [ToolLine(name, name, "", rule) for name, rule in stopped.items() if name not in installed]
+    return sorted(lines, key=lambda line: (line.title.casefold(), line.name))
+
+
 def _shown(member: Membership) -> dict[str, Any]:
-    own = member.organization_id
-    stopped = {rule.tool: rule for rule in ToolRule.objects.filter(organization_id=own, stopped_at__isnull=False)}
+    own, tools = member.organization_id, _tools_of(member.organization_id)
     return {
         "organization": member.organization,
         "employees": Employee.objects.filter(organization_id=own).order_by("name"),
-        "stopped_tools": list(stopped.values()),
-        "other_tools": sorted({tool.name for tool in installed_toolbox().tools() if tool.name not in stopped}),
+        "stopped_tools": [line for line in tools if line.rule is not None],
+        "other_tools": [line for line in tools if line.rule is None],
         "living": Run.objects.filter(organization_id=own).exclude(status__in=ENDED).count(),
         "may_release": member.may(Role.ADMIN),
     }

@@ -110,7 +110,7 @@ def catalog(request: HttpRequest, member: Membership) -> HttpResponseBase:
     return _shown(request, member, Attempt())
 
 
-@page("POST")
+@page("POST", of="tools")
 def try_tool(request: HttpRequest, member: Membership, name: str) -> HttpResponseBase:
     """Starts a run of this one call and goes to it; what is wrong is said in the form."""
     if not member.may(Role.OPERATOR):

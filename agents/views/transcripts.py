@@ -28,20 +28,20 @@ def as_json(_request: HttpRequest, member: Membership, run_id: int) -> HttpRespo
 
 def _download(member: Membership, run_id: int, writer: AsMarkdown | AsJson) -> HttpResponseBase:
     rows = Run.objects.filter(organization_id=member.organization_id, pk=run_id)
-    run = rows.select_related("employee", "created_by", "parent__employee").first()
+    run = rows.select_related("employee__provider", "organization", "created_by", "parent__employee").first()
     if run is None:
         raise NotFound(f"There is no run {run_id}.")
-    response = StreamingHttpResponse(_parts(run, writer), content_type=writer.content_type)
+    response = StreamingHttpResponse(_parts(run, writer.head(run), writer), content_type=writer.content_type)
     response["Content-Disposition"] = f'attachment; filename="run-{run.pk}.{writer.suffix}"'
     response["Cache-Control"] = "no-store"
     return response
 
 
-async def _parts(run: Run, writer: AsMarkdown | AsJson) -> AsyncIterator[bytes]:
+async def _parts(run: Run, head: str, writer: AsMarkdown | AsJson) -> AsyncIterator[bytes]:
     """What has happened until now; a result that its event has only in part is read by itself, one at a time."""
     read, read_whole = in_thread(read_entries), in_thread(whole_result)
     after, upto, seen = 0, run.next_event_seq - 1, set[int]()
-    yield _bytes(writer.head(run))
+    yield _bytes(head)
     while entries := await read(run.pk, after, upto, seen):
         for entry in entries:
             if entry.is_cut:

@@ -27,11 +27,9 @@ def all_users(request: HttpRequest, member: Membership) -> HttpResponseBase:
     return _shown(request, member)
 
 
-@page("GET", "POST")
+@page("POST", of="users")
 def invite(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Makes an invitation and shows its link, this once; an admin is invited after a question."""
-    if request.method != "POST":
-        return redirect("users")
     days = request.POST.get("days", "7")
     offer = invitations.Offer(
         role=request.POST.get("role", ""),
@@ -52,7 +50,7 @@ def invite(request: HttpRequest, member: Membership) -> HttpResponseBase:
     return _shown(request, member, link=link, invitation=made)
 
 
-@page("POST")
+@page("POST", of="users")
 def revoke_invitation(request: HttpRequest, member: Membership, invitation_id: int) -> HttpResponseBase:
     """Ends an invitation that nobody has accepted."""
     invitations.revoke(member, invitation_id)
@@ -60,7 +58,7 @@ def revoke_invitation(request: HttpRequest, member: Membership, invitation_id: i
     return redirect("users")
 
 
-@page("POST")
+@page("POST", of="users")
 def change_role(request: HttpRequest, member: Membership, membership_id: int) -> HttpResponseBase:
     """Gives a member another role; who becomes admin, or is none any more, after a question."""
     role = request.POST.get("role", "")
@@ -72,7 +70,7 @@ def change_role(request: HttpRequest, member: Membership, membership_id: int) ->
     return redirect("users")
 
 
-@page("POST")
+@page("POST", of="users")
 def remove_member(request: HttpRequest, member: Membership, membership_id: int) -> HttpResponseBase:
     """Takes a member out of the organisation; who leaves goes to the start page."""
     gone = members.remove(member, membership_id)
@@ -82,7 +80,7 @@ def remove_member(request: HttpRequest, member: Membership, membership_id: int) 
     return redirect("users")
 
 
-@page("POST")
+@page("POST", of="users")
 def password_link(request: HttpRequest, member: Membership, membership_id: int) -> HttpResponseBase:
     """Makes a link to a new password and shows it, this once."""
     made, secret = members.make_reset(member, membership_id)

@@ -2,6 +2,8 @@
 const place = document.querySelector("#swagger-ui");
 const settings = JSON.parse(document.querySelector("#swagger-settings").textContent);
 
+const MOST_RUNS = 5;
+
 const NAMES = {
   "button.close-modal": () => "Close",
   "#auth-bearer-value": () => "Token",
@@ -30,9 +32,64 @@ function amend() {
   }
 }
 
+// What is tried out here shall find something: the examples of ids are those of whoever looks, as the lists have them.
+async function json(path) {
+  const answer = await fetch(path);
+  if (!answer.ok) {
+    throw new Error(`${path} answered ${answer.status}`);
+  }
+  return answer.json();
+}
+
+async function examples() {
+  const lists = ["employees", "runs", "approvals?status=pending", "approvals"].map((list) => json(`/api/${list}`));
+  const [employees, runs, waiting, approvals] = (await Promise.all(lists)).map(({ items }) => items);
+  const employee = employees.find((one) => one.is_active && one.example_tasks.length) ?? employees[0];
+  const found = await Promise.all(runs.slice(0, MOST_RUNS).map(({ id }) => json(`/api/runs/${id}`)));
+  const run = found.find((one) => one.tool_calls.length) ?? found[0];
+  return {
+    employee_id: employee?.id,
+    task: employee?.example_tasks[0],
+    run_id: run?.id,
+    call_id: run?.tool_calls[0]?.id,
+    approval_id: (waiting[0] ?? approvals[0])?.id,
+  };
+}
+
+function fillIn(document, values) {
+  for (const operation of Object.values(document.paths).flatMap((path) => Object.values(path))) {
+    for (const parameter of operation.parameters.filter((one) => one.in === "path")) {
+      parameter.example = values[parameter.name];
+    }
+  }
+  for (const shape of ["NewRun", "BulkDecision"]) {
+    for (const [name, schema] of Object.entries(document.components.schemas[shape].properties)) {
+      if (values[name] !== undefined) {
+        schema.examples = [values[name]];
+      }
+    }
+  }
+  return document;
+}
+
+async function described() {
+  const document = await json(settings.url);
+  if (!("loggedIn" in place.dataset)) {
+    return document;
+  }
+  try {
+    return fillIn(document, await examples());
+  } catch (error) {
+    console.warn("The examples have no ids:", error.message);
+    return document;
+  }
+}
+
 new MutationObserver(amend).observe(place, { childList: true, subtree: true });
 window.SwaggerUIBundle({
   ...settings,
+  url: undefined,
+  spec: await described(),
   domNode: place,
   requestInterceptor(request) {
     if (request.method && request.method !== "GET") {

@@ -1,14 +1,15 @@
-// On every page: times, cards, and the number of waiting cards kept true.
+// On every page: times, cards, and kept true: the number of waiting cards, and whether somebody stopped everything.
+import { announce } from "./announce.js";
 import { prepareCards } from "./cards.js";
 import { showCountInIcon } from "./icon.js";
 import { LastingSocket } from "./socket.js";
 import { countDown, localTimes } from "./times.js";
+import { visible } from "./visible.js";
 
 document.documentElement.classList.add("scripted");
 localTimes(document);
 countDown(document);
 prepareCards();
-showCurrentPlace(document.querySelector(".top nav"));
 
 // A page that answered a form has an address of its own: Back and Reload go there and send nothing again.
 const address = document.querySelector("[data-address]")?.dataset.address;
@@ -18,14 +19,6 @@ if (address && location.pathname !== address) {
 
 for (const form of document.querySelectorAll("[data-submit-on-change]")) {
   form.addEventListener("change", () => form.requestSubmit());
-}
-
-// In a narrow window the places stand in one row that scrolls: the current one is brought into it.
-function showCurrentPlace(nav) {
-  const place = nav?.querySelector("[aria-current]");
-  if (place) {
-    nav.scrollLeft += place.getBoundingClientRect().left - nav.getBoundingClientRect().left - (nav.clientWidth - place.clientWidth) / 2;
-  }
 }
 
 const bareTitle = document.title.replace(/^\(\d+\) /, "");
@@ -42,6 +35,31 @@ function showPending(pending) {
 
 showCountInIcon(Number(document.querySelector("[data-pending]")?.textContent ?? 0));
 
+// `stopped` is {by, at}, or null while everything may go on.
+const stopBanner = document.querySelector("[data-stopped]");
+
+function showStop(stopped) {
+  if (!stopBanner) {
+    return;
+  }
+  const isNews = stopBanner.hidden === Boolean(stopped);
+  if (stopped) {
+    stopBanner.querySelector("[data-stopped-by]").textContent = `${visible(stopped.by)} stopped everything`;
+    const at = Object.assign(document.createElement("time"), { dateTime: stopped.at });
+    stopBanner.querySelector("[data-stopped-at]").replaceChildren(at);
+    localTimes(stopBanner);
+  }
+  stopBanner.hidden = !stopped;
+  if (isNews) {
+    announce(stopped ? `${visible(stopped.by)} stopped everything.` : "What was stopped goes on.");
+  }
+}
+
+function showChange({ pending, stopped }) {
+  showPending(pending);
+  showStop(stopped);
+}
+
 // A run's page has a bar of its own.
 const lostBar = document.querySelector("[data-lost]") ? null : document.querySelector("[data-inbox-lost]");
 
@@ -53,7 +71,7 @@ function showLost(text) {
 }
 
 new LastingSocket(() => document.body.dataset.inbox, {
-  onMessage: (message) => message.type === "inbox_changed" && showPending(message.payload.pending),
+  onMessage: (message) => message.type === "inbox_changed" && showChange(message.payload),
   onOpen: () => showLost(""),
   onLost: () => showLost("Connection lost. Trying again…"),
   onEnd: (code) => showLost(code === 4401 ? "You are not logged in any more. Reload the page." : "This page is not kept fresh any more. Reload it."),

@@ -2,7 +2,7 @@
 import { announce } from "./announce.js";
 import { followChildren } from "./children.js";
 import { showEnd } from "./end.js";
-import { elementFrom } from "./fragments.js";
+import { elementFrom, pageFrom } from "./fragments.js";
 import { keepLengths } from "./length.js";
 import { Lines } from "./lines.js";
 import { LastingSocket } from "./socket.js";
@@ -11,7 +11,6 @@ import { countUntil } from "./times.js";
 import { visible } from "./visible.js";
 
 const DELAYED = "delayed";
-const COLLEAGUE = "colleague";
 const SAY_AFTER_MS = 300;
 const MOST_SAID = 3;
 
@@ -31,7 +30,6 @@ const STATUS_OF = {
   pass_started: "running",
   tool_start: "running",
   assistant_message: "running",
-  run_waiting: "waiting",
   run_needs_attention: "needs_attention",
   run_resumed: "queued",
 };
@@ -39,13 +37,16 @@ const NAME_OF = {
   queued: "Queued",
   "queued:delayed": "Waiting for the model",
   running: "Running",
-  waiting: "Waiting for a decision",
+  waiting: "Waiting",
+  "waiting:decision": "Waiting for a decision",
+  "waiting:answer": "Waiting for an answer",
   "waiting:colleague": "Waiting for a colleague",
   needs_attention: "Needs attention",
   succeeded: "Succeeded",
   failed: "Failed",
   cancelled: "Cancelled",
 };
+const MAY_GO_ON = new Set(["run_resumed", "run_waiting", "run_needs_attention", "run_finished", "pass_started"]);
 const ENDED = new Set(["succeeded", "failed", "cancelled"]);
 
 function showStatus(status, reason = "") {
@@ -60,6 +61,10 @@ function showStatus(status, reason = "") {
     const when = part.dataset.when.split(" ");
     part.hidden = !when.includes(status) && !when.includes(`${status}:${reason}`);
   }
+}
+
+function waitsFor({ decisions, answers, colleagues }) {
+  return decisions ? "decision" : answers ? "answer" : colleagues?.length ? "colleague" : "";
 }
 
 // Many lines at once are announced together, the newest of them.
@@ -118,16 +123,61 @@ function showEvent(message) {
     nextTry.dateTime = message.payload.retry_at;
     countNextTry();
     showStatus("queued", DELAYED);
-  } else if (message.type === "run_waiting" && !message.payload.approval_ids.length && !message.payload.reason) {
-    showStatus("waiting", COLLEAGUE);
+  } else if (message.type === "run_waiting" && message.payload.reason) {
+    showStopped(message.payload.reason);
+  } else if (message.type === "run_waiting") {
+    showStatus("waiting", waitsFor(message.payload));
   } else if (message.type in STATUS_OF) {
     showStatus(STATUS_OF[message.type]);
+  }
+  if (!stopNotice.hidden && MAY_GO_ON.has(message.type) && toldOfStop !== last) {
+    lookAtStop();
   }
   if (message.type === "run_finished") {
     showStatus(message.payload.status, message.payload.exit_reason);
     endStream();
     showEnd(panel, line);
+    showTried();
     lines.moved(panel.firstElementChild);
+  }
+}
+
+// A stop that holds this run: who is behind it comes with its event. Whether it still holds after what came next is only
+// known to the server.
+const stopNotice = run.querySelector("[data-run-stopped]");
+
+let toldOfStop = 0;
+
+function showStopped(because) {
+  toldOfStop = last;
+  stopNotice.querySelector("[data-because]").textContent = visible(because);
+  stopNotice.hidden = false;
+}
+
+async function lookAtStop() {
+  const before = toldOfStop;
+  try {
+    const fresh = (await pageFrom(location.pathname)).querySelector("[data-run-stopped]");
+    if (toldOfStop === before) {
+      stopNotice.hidden = fresh.hidden;
+    }
+  } catch (error) {
+    console.warn("The notice of a stop is not fresh:", error.message);
+  }
+}
+
+// A tool that was tried by hand: the whole of what it answered stands on the page, where its line has only the beginning.
+async function showTried() {
+  const place = run.querySelector("[data-tried]");
+  if (!place) {
+    return;
+  }
+  try {
+    const fresh = (await pageFrom(location.pathname)).querySelector("[data-tried]");
+    place.replaceChildren(...fresh.children);
+    place.hidden = fresh.hidden;
+  } catch (error) {
+    console.warn("What the tool answered could not be fetched:", error.message);
   }
 }
 

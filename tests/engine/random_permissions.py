@@ -1,39 +1,42 @@
-"""Runs under random permissions that change while cards are open; every start of a tool is judged by the documentation.
+"""Runs under random permissions that change at random moments; every start of a tool is judged by the documentation.
 
-The tools here tell the moment at which they start; what was permitted then is known without asking the product.
+They change while cards are open, while the model answers, and while tools preview or work. What was permitted when a
+call was recorded and when it started is known without asking the product, see `permission_truth`.
 """
 
 from __future__ import annotations
 
+import json
 import random
+import threading
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Literal
 
+from django.db import connection, transaction
 from pydantic import BaseModel, Field
 
 from agents import stops
 from agents.engine.toolbox import installed_toolbox
 from agents.models import ENDED, Approval, ApprovalStatus, CallStatus, Grant, Run, ToolCall, ToolRule
 from agents.refusals import Refusal
-from tests.engine.workshop import Workshop, again, asking
+from tests.engine.permission_truth import LEVELS, Era, Eras, Truth, lock
+from tests.engine.workshop import Workshop, again
+from tests.model_server import Answer, Call, ModelServer
 from tests.probes import reach
 from tests.recorder import Recorder
-from tests.toolbox.configurations import Arguments, Configuration, Expected, expected
+from tests.toolbox.configurations import Arguments
 from tools.contract import Level, Tool, ToolContext, ToolResult
 from tools.records.models import Record
-from tools.toolbox import Condition, Decision, Grants, Otherwise, Rule
+from tools.toolbox import Condition, Decision, Otherwise, Rule
 
 CALLS_PER_PASS = 6
 PASSES = 2
 _ROUNDS = 8
-_STATUS = {
-    Decision.AUTO: CallStatus.SUCCEEDED,
-    Decision.ASK: CallStatus.AWAITING_APPROVAL,
-    Decision.FORBIDDEN: CallStatus.REJECTED,
-}
-_LEVELS = ["write", "destructive"]
+_RAISED = LEVELS[2:]
+_AT_WORK, _IN_A_PREVIEW = 0.3, 0.2
+"""How likely something changes meanwhile."""
 
 
 class Watched(Tool):
@@ -54,40 +57,19 @@ class Watched(Tool):
     def hosts(self, params: Any) -> frozenset[str]:
         return frozenset({f"{params.area}.example.com"})
 
+    def preview(self, params: Any, context: ToolContext) -> None:
+        if not self.transactional:
+            self.world.disturb(_IN_A_PREVIEW, self.name)
+
     def execute(self, params: Any, context: ToolContext) -> ToolResult:
         self.world.started(self, params.model_dump(mode="json"), context)
+        if not self.transactional:
+            self.world.disturb(_AT_WORK, self.name)
         if self.transactional:
             Record.objects.create(organization_id=context.organization_id, name=context.idempotency_key)
         elif self.level.has_side_effects:
             reach(params.name, context.idempotency_key)
         return ToolResult.ok({"did": params.name}, f"Did {params.name}")
-
-
-@dataclass
-class Truth:
-    """What is permitted now, as the test knows it."""
-
-    granted: dict[str, tuple[str, tuple[Condition, ...]]] = field(default_factory=dict)
-    raised: dict[str, str] = field(default_factory=dict)
-    stopped: set[str] = field(default_factory=set)
-    capabilities: list[str] = field(default_factory=list)
-    features: list[str] = field(default_factory=list)
-    mode: str = "general"
-
-    def grants(self, stopped_by: str) -> Grants:
-        levels = {}
-        for tool, (own, _) in self.granted.items():
-            highest = max(own or "read", self.raised.get(tool, "read"), key=["read", "draft", *_LEVELS].index)
-            levels[tool] = Level(highest)
-        return Grants(
-            tools=frozenset(self.granted),
-            mode=self.mode,
-            capabilities=frozenset(self.capabilities),
-            features=frozenset(self.features),
-            raised=levels,
-            conditions={tool: conditions for tool, (_, conditions) in self.granted.items()},
-            stopped=dict.fromkeys(self.stopped & self.granted.keys(), stopped_by),
-        )
 
 
 class World:
@@ -98,42 +80,76 @@ class World:
         self.faults: list[str] = []
         self._workshop, self._recorder, self._chance = workshop, recorder, chance
         self._toolbox = installed_toolbox()
-        self._policy = self._toolbox.policy
+        self._policy, self._limits = self._toolbox.policy, self._toolbox.limits
+        self._model = ModelServer()
+        self._changing, self._is_calm = threading.Lock(), True
         self._truth = Truth()
-        self._starts: list[tuple[str, Expected]] = []
+        self._run = Run()
+        self._eras = Eras(self._era())
+        self._starts: list[tuple[int, Tool, Arguments]] = []
         self._number = 0
         self._tools = {tool.name: tool for tool in self._made()}
 
     def __enter__(self) -> World:
         for tool in self._tools.values():
             self._toolbox.register(tool)
+        self._workshop.connect(self._model.__enter__().url)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._toolbox.policy = self._policy
+        self._model.close()
+        self._toolbox.policy, self._toolbox.limits = self._policy, self._limits
         for name in self._tools:
             self._toolbox.unregister(name)
 
     def started(self, tool: Tool, params: dict[str, Any], context: ToolContext) -> None:
-        """In the tool's own thread: what should have been decided about this call, by what is permitted now."""
-        self._starts.append((context.call_id, self._expected(tool, Arguments(params, params))))
+        """In the tool's own thread."""
+        self._starts.append((int(context.call_id), tool, Arguments(params, params)))
+
+    def disturb(self, likelihood: float, name: str = "") -> None:
+        """While a drive is going, in another thread than the driver's: sometimes an admin changes something.
+
+        Args:
+            name: of the tool that is at work, which is often the one that it is about.
+        """
+        with self._changing:
+            if not self._is_calm and self._chance.random() < likelihood:
+                self._change(name if self._chance.random() < 0.5 else "")
+                self.figures["changes while driven"] += 1
+        connection.close()
 
     def live(self) -> None:
         """One configuration: a run of a dozen calls, decided and disturbed at random until it ends."""
         self._configure()
         asked = [[self._call() for _ in range(CALLS_PER_PASS)] for _ in range(PASSES)]
-        self._workshop.play(
-            *[asking(*[{"tool": name, "params": said.said} for name, said in calls]) for calls in asked]
-        )
-        run = self._workshop.work()
-        self._check_verdicts(run, asked)
+        self._run = run = self._workshop.submit()
+        self._eras = Eras(self._era())
+        self._model.answer_with(lambda body: self._answer(body, asked))
+        self._is_calm = False
+        run = self._workshop.drive(run)
         for _ in range(_ROUNDS):
-            self._change()
+            if self._chance.random() < 0.5:
+                self._change()
+                self.figures["changes between drives"] += 1
             run = self._decide(run, ["approve", "approve", "deny", "edit", "leave", "intrude"])
+        self._is_calm = True
+        if self._truth.halted:
+            self._halt_or_release()
         for _ in range(_ROUNDS):
             run = self._decide(run, ["approve"])
         self.figures["configurations"] += 1
+        self._check_verdicts(run, asked)
         self._check_end(run)
+
+    def _answer(self, body: dict[str, Any], asked: list[list[tuple[str, Arguments]]]) -> Answer:
+        """In the model's server: what the script has for this pass; sometimes something changes before it is said."""
+        self.disturb(_AT_WORK)
+        number = sum(message["role"] == "assistant" for message in body["messages"])
+        if number >= len(asked):
+            return Answer(text="Done.")
+        told = [{"name": name, "arguments": json.dumps(said.said)} for name, said in asked[number]]
+        calls = tuple(Call("", extra={"function": each}) for each in told)
+        return Answer(calls=calls, style="whole")
 
     def _made(self) -> list[Tool]:
         kinds: list[tuple[str, Level, dict[str, Any]]] = [
@@ -158,12 +174,14 @@ class World:
             features_by_tool=by_tool,
             allowed_hosts=frozenset({"eu.example.com"}),
         )
+        self._toolbox.limits = replace(self._limits, calls_at_once=chance.choice([1, 2, 10]))
         for name in sorted(self._truth.stopped):
             stops.release_tool(workshop.admin, name)
         Grant.objects.filter(employee=workshop.employee).delete()
         ToolRule.objects.filter(organization=workshop.organization).delete()
         self._truth = Truth(mode=chance.choice(["general", "general", "code"]))
         workshop.employee.mode = self._truth.mode
+        workshop.employee.save(update_fields=["mode"])
         self._set_haves()
         for name in self._tools:
             if chance.random() < 0.9:
@@ -182,11 +200,11 @@ class World:
         self._truth.capabilities, self._truth.features = self._some(0.85), self._some(0.85)
         employee, organization = self._workshop.employee, self._workshop.organization
         employee.capabilities, organization.plan_features = self._truth.capabilities, self._truth.features
-        employee.save()
-        organization.save()
+        employee.save(update_fields=["capabilities"])
+        organization.save(update_fields=["plan_features"])
 
     def _grant(self, name: str) -> None:
-        level = self._chance.choice(["", "", "", "", "", *_LEVELS])
+        level = self._chance.choice(["", "", "", "", "", *_RAISED])
         conditions = tuple(self._condition() for _ in range(self._chance.choice([0, 0, 0, 1, 2])))
         self._truth.granted[name] = (level, conditions)
         Grant.objects.update_or_create(
@@ -214,7 +232,7 @@ class World:
         Grant.objects.filter(employee=self._workshop.employee, tool=name).delete()
 
     def _raise(self, name: str) -> None:
-        level = self._chance.choice(_LEVELS)
+        level = self._chance.choice(_RAISED)
         self._truth.raised[name] = level
         ToolRule.objects.update_or_create(
             organization=self._workshop.organization, tool=name, defaults={"level": level}
@@ -232,16 +250,35 @@ class World:
         is_off = name in self._toolbox.policy.disabled
         (self._toolbox.enable if is_off else self._toolbox.disable)(name)
 
-    def _change(self) -> None:
-        """Sometimes an admin changes something while cards are open."""
-        if self._chance.random() < 0.5:
+    def _set_mode(self, _name: str) -> None:
+        """Of the employee: it holds for runs that start from now on."""
+        self._workshop.employee.mode = self._chance.choice(["general", "code", "debug"])
+        self._workshop.employee.save(update_fields=["mode"])
+
+    def _halt_or_release(self) -> None:
+        """Somebody stops the employee, whose run hears of it under its lock; or an admin lets it go on."""
+        workshop, halts = self._workshop, not self._truth.halted
+        if halts:
+            stops.stop_employee(workshop.operator, workshop.employee.pk)
+        self._truth.halted = halts
+        with transaction.atomic():
+            lock(self._run.pk)
+            self._eras.turn(self._run.pk, self._era())
+        if not halts:
+            stops.release_employee(workshop.admin, workshop.employee.pk)
+
+    def _change(self, name: str = "") -> None:
+        """An admin changes something, between two moments at which calls are recorded or started."""
+        if self._chance.random() < 0.2:
+            self._halt_or_release()
             return
-        name = self._chance.choice(list(self._tools))
+        name = name or self._chance.choice(list(self._tools))
         acts: list[Callable[[str], None]] = [self._grant, self._grant, self._revoke, self._raise]
-        acts += [self._stop_or_release, self._switch, self._set_haves]
-        act = self._chance.choice(acts)
-        act(name)
-        self.figures["changes"] += 1
+        acts += [self._stop_or_release, self._switch, self._set_haves, self._set_mode]
+        with transaction.atomic():
+            lock(self._run.pk)
+            self._chance.choice(acts)(name)
+            self._eras.turn(self._run.pk, self._era())
 
     def _call(self) -> tuple[str, Arguments]:
         """A name, and params that fit in most cases; no two calls are equal."""
@@ -256,17 +293,27 @@ class World:
             return name, Arguments(said | self._chance.choice([{"amount": 10}, {"area": "UK"}, {"more": 1}]), None)
         return name, Arguments(said, said)
 
-    def _expected(self, tool: Tool | None, arguments: Arguments) -> Expected:
+    def _era(self) -> Era:
         grants = self._truth.grants(self._workshop.operator.user.get_username())
-        return expected(Configuration(tool, arguments, grants, self._toolbox.policy))
+        return Era(grants, self._toolbox.policy, self._truth.halted)
 
     def _check_verdicts(self, run: Run, asked: list[list[tuple[str, Arguments]]]) -> None:
-        """Nothing has changed since the run began: each call has the documented verdict, and is where that leads."""
+        """Each call had the documented verdict when it was recorded, and went where that leads."""
+        first_cards = {card.tool_call_id: card for card in Approval.objects.filter(run=run, sequence=1)}
         for row in ToolCall.objects.filter(run=run):
             name, arguments = asked[row.pass_number - 1][row.index]
-            wanted = self._expected(self._tools.get(name), arguments)
+            tool, card = self._tools.get(name), first_cards.get(row.pk)
+            wanted = self._eras.at_record(row.pk).says(tool, arguments)
             self.figures[f"calls judged {wanted.decision}"] += 1
-            if (row.status, row.level) != (_STATUS[wanted.decision], wanted.level):
+            later = {era.says(tool, arguments).decision for era in self._eras.since_record(row.pk)}
+            went = {
+                Decision.ASK: card is not None,
+                Decision.FORBIDDEN: card is None and row.status == CallStatus.REJECTED,
+                Decision.AUTO: card is None and row.status == CallStatus.SUCCEEDED,
+            }
+            if later != {Decision.AUTO}:
+                went[Decision.AUTO] |= went[Decision.FORBIDDEN]
+            if not went[wanted.decision] or (card or row).level != wanted.level:
                 self.faults.append(f"call {row.pk} of {name} is {row.status} at {row.level}; documented: {wanted}")
             if not all(text in row.why for text in wanted.says):
                 self.faults.append(f"call {row.pk} says {row.why!r}; documented: {wanted.says}")
@@ -298,17 +345,23 @@ class World:
         rows = list(ToolCall.objects.filter(run=run))
         if run.status not in ENDED:
             self.faults.append(f"run {run.pk} is {run.status} {[(row.tool, row.status) for row in rows]}")
-        starts = Counter(pk for pk, _ in self._starts)
-        executed = Counter(str(row.pk) for row in rows if row.attempts)
+        starts = Counter(pk for pk, *_ in self._starts)
+        executed = Counter(row.pk for row in rows if row.attempts)
         if starts != executed:
             self.faults.append(f"run {run.pk}: started {starts - executed} unrecorded, {executed - starts} never began")
         used = Approval.objects.filter(run=run, status=ApprovalStatus.CONSUMED)
-        approved = Counter(str(pk) for pk in used.values_list("tool_call_id", flat=True))
-        for pk, wanted in self._starts:
+        approved = {card.tool_call_id: card.level for card in used}
+        for pk, tool, arguments in self._starts:
+            era = self._eras.at_start(pk)
+            wanted = era.says(tool, arguments)
+            if era.halted:
+                self.faults.append(f"call {pk} started, though its employee was stopped")
             if wanted.decision is Decision.FORBIDDEN:
                 self.faults.append(f"call {pk} started, though {wanted.says}")
-            if wanted.decision is Decision.ASK and approved[pk] != 1:
-                self.faults.append(f"call {pk} started with {approved[pk]} approvals, though {wanted.says}")
+            if wanted.decision is Decision.ASK and pk not in approved:
+                self.faults.append(f"call {pk} started without an approval, though {wanted.says}")
+            if approved.get(pk, wanted.level) != wanted.level:
+                self.faults.append(f"call {pk} was approved at {approved[pk]}, and started at {wanted.level}")
         self.faults += [f"call {row.pk} does not say why" for row in rows if not row.why]
         self._check_effects(rows)
         self.figures["executed"] += len(self._starts)

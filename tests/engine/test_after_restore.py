@@ -14,6 +14,7 @@ from tests.engine.workshop import (
     die_while_executing,
     make_due,
     statuses,
+    write_in_flight,
 )
 from tests.recorder import Recorder
 
@@ -31,16 +32,10 @@ def test_a_run_that_was_driven_is_queued_and_its_reads_run_again(workshop: Works
 
 
 def test_a_write_that_was_executing_is_unknown(workshop: Workshop, recorder: Recorder) -> None:
-    recorder.hold("a")
-    workshop.play(asking(call("probe.effect", name="a")))
-    run = workshop.work()
-    workshop.approve(workshop.card(run))
-    with workshop.driving(run):
-        recorder.await_arrival("a")
+    with write_in_flight(workshop, recorder) as run:
         assert after_restore()["unsettled"] == 1
         assert statuses(run) == [CallStatus.OUTCOME_UNKNOWN]
-        run = workshop.drive(run)
-        assert run.status == RunStatus.NEEDS_ATTENTION
+        assert workshop.drive(run).status == RunStatus.NEEDS_ATTENTION
         workshop.resolve(calls(run)[0], "not_done")
         recorder.release("a")
     assert calls(run)[0].attempts == 1

@@ -22,6 +22,7 @@ from tests.engine.workshop import (
     passes,
     payloads,
     statuses,
+    write_in_flight,
 )
 from tests.model_server import Answer, Call, ModelServer
 from tests.recorder import Recorder
@@ -166,12 +167,7 @@ class TestARunWhoseWorkerIsGone:
         assert write.status == CallStatus.CANCELLED
 
     def test_leaves_a_write_in_flight_unknown(self, workshop: Workshop, recorder: Recorder) -> None:
-        recorder.hold("a")
-        workshop.play(asking(call("probe.effect", name="a")))
-        run = workshop.work()
-        workshop.approve(workshop.card(run))
-        with workshop.driving(run):
-            recorder.await_arrival("a")
+        with write_in_flight(workshop, recorder) as run:
             workshop.cancel(run)
             lose_worker(run)
             assert is_cancelled(run)

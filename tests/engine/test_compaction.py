@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from agents.engine.compaction import FULL, Room, Sizes, context_of, cuts_for
+from agents.engine.compaction import FULL, Room, Sizes, Step, context_of, cuts_for
 from agents.models import Employee, ExitReason, Grant, ModelProvider, ProviderKind, Run, RunStatus
-from tests.engine.workshop import Workshop, calls, passes
+from tests.engine.workshop import Workshop, calls, event_types, passes, payloads
 from tests.model_answers import Answer, Call, failing
 from tests.model_server import ModelServer
 from tools.records.models import Record
@@ -102,6 +102,27 @@ def test_what_was_sent_stays_the_same_for_several_passes(many: Workshop, model: 
     assert sum(tokens_of(body) < FULL * CONTEXT * 1.1 for body in requests) == len(requests)
 
 
+def test_each_time_something_more_is_shortened_the_panel_says_what_and_how_much(
+    many: Workshop, model: ModelServer
+) -> None:
+    model.answer_with(searching(60))
+    run = worked(many)
+    changed = {}
+    for number, (first, second) in enumerate(pairwise(model.requests), start=2):
+        kept = zip(first["messages"], second["messages"], strict=False)
+        if differing := sum(before != after for before, after in kept):
+            changed[number] = (differing, tokens_of(first), tokens_of(second))
+    lines = payloads(run, "history_shortened")
+    assert [line["pass_number"] for line in lines] == list(changed)
+    for line, (differing, before, after) in zip(lines, changed.values(), strict=True):
+        assert (line["results"], line["texts"]) == (differing, 0)
+        assert before < line["tokens_before"] < 1.2 * before, "the whole of it, and the newest result"
+        assert line["tokens_after"] == pytest.approx(after, rel=0.1)
+        types = event_types(run)
+        began = [place for place, type_ in enumerate(types) if type_ == "pass_started"][line["pass_number"] - 1]
+        assert types[began : began + 3] == ["pass_started", "history_shortened", "tool_start"]
+
+
 def test_without_the_tool_the_model_is_not_sent_to_it(many: Workshop, model: ModelServer) -> None:
     many.employee.grants.filter(tool="results.read").delete()
     model.answer_with(searching(60))
@@ -133,6 +154,9 @@ def test_a_provider_that_finds_it_too_long_gets_it_shorter_once(many: Workshop, 
     refused, taken = model.requests[-2:]
     assert tokens_of(taken) < 0.7 * tokens_of(refused)
     assert [each.number for each in passes(run)] == [1, 2, 3, 4]
+    (line,) = payloads(run, "history_shortened")
+    assert (line["pass_number"], line["results"]) == (4, 3)
+    assert line["tokens_after"] < 0.7 * line["tokens_before"]
 
 
 def test_still_too_long_ends_the_run_in_plain_words(many: Workshop, model: ModelServer) -> None:
@@ -141,6 +165,7 @@ def test_still_too_long_ends_the_run_in_plain_words(many: Workshop, model: Model
     assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.PROVIDER_ERROR)
     assert "Older results were shortened, and it is still too long" in run.problem
     assert len(model.requests) == 3
+    assert payloads(run, "history_shortened") == [], "told with the pass that it belongs to, and there is none"
 
 
 def test_a_task_that_is_too_long_by_itself_is_asked_once(many: Workshop, model: ModelServer) -> None:
@@ -193,4 +218,15 @@ def test_texts_follow_where_results_are_not_enough_the_oldest_first() -> None:
 
 
 def test_nothing_is_shortened_while_there_is_room() -> None:
-    assert not cuts_for([a_pass(24_000)] * 10, 1_000, 0, Room(tokens=128_000))
+    cuts = cuts_for([a_pass(24_000)] * 10, 1_000, 0, Room(tokens=128_000))
+    assert not cuts
+    assert cuts.step is None
+
+
+def test_what_was_short_before_is_no_news() -> None:
+    recorded = [a_pass(20_000), a_pass(30_000)]
+    first = cuts_for(recorded, 1_000, 0, Room(tokens=16_000))
+    assert first.step == Step(results=1, texts=0, tokens_before=15_354, tokens_after=9_450)
+    again = cuts_for([*recorded, a_pass(100)], 1_000, 0, Room(tokens=16_000))
+    assert again == first
+    assert again.step is None

@@ -15,6 +15,7 @@ from tests.engine.workshop import (
     lose_worker,
     payloads,
     statuses,
+    write_in_flight,
 )
 from tests.recorder import Recorder
 
@@ -83,14 +84,8 @@ class TestAWorkerThatLostItsLease:
     def test_reports_what_its_write_did_though_another_drives_the_run(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
-        recorder.hold("a")
-        workshop.play(asking(call("probe.effect", name="a")))
-        run = workshop.work()
-        workshop.approve(workshop.card(run))
-        with workshop.driving(run):
-            recorder.await_arrival("a")
-            run = workshop.drive(lose_worker(run))
-            assert run.status == RunStatus.NEEDS_ATTENTION
+        with write_in_flight(workshop, recorder) as run:
+            assert workshop.drive(lose_worker(run)).status == RunStatus.NEEDS_ATTENTION
             recorder.release("a")
         assert statuses(run) == [CallStatus.SUCCEEDED]
         assert again(run).status == RunStatus.QUEUED
@@ -98,12 +93,7 @@ class TestAWorkerThatLostItsLease:
         assert list(recorder.effects.values()) == [1]
 
     def test_reports_it_also_before_the_next_one_has_looked(self, workshop: Workshop, recorder: Recorder) -> None:
-        recorder.hold("a")
-        workshop.play(asking(call("probe.effect", name="a")))
-        run = workshop.work()
-        workshop.approve(workshop.card(run))
-        with workshop.driving(run):
-            recorder.await_arrival("a")
+        with write_in_flight(workshop, recorder) as run:
             lose_worker(run)
             held = lease.claim(run.pk)
             assert held is not None

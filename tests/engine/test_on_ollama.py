@@ -1,5 +1,6 @@
 """A run on Ollama from the task to the answer: the same rules, whatever the model's server speaks."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 SEARCH = Call("data.searchRecords", {"region": "EU"})
 ADD = Call("utility.calculate", {"operation": "add", "a": 1, "b": 2})
+PER_TOKEN = 4
+"""Characters of a token, as this model counts."""
 
 
 @pytest.fixture
@@ -35,6 +38,10 @@ def rename(record: Record, name: str) -> Call:
 def said_since_the_task(body: dict[str, Any]) -> list[tuple[str, str]]:
     """Of a request: who said something, and through which tool."""
     return [(message["role"], message.get("tool_name", "")) for message in body["messages"][2:]]
+
+
+def tokens_of(body: dict[str, Any]) -> int:
+    return len(json.dumps([body["messages"], body.get("tools", [])])) // PER_TOKEN
 
 
 def test_reads_a_duplicate_and_two_cards_lead_to_an_answer(workshop: Workshop, ollama: OllamaServer) -> None:
@@ -113,6 +120,36 @@ def test_the_employees_settings_are_sent(workshop: Workshop, ollama: OllamaServe
     (body,) = ollama.requests
     assert body["options"] == {"temperature": 0.5, "num_predict": 900, "num_ctx": 16384, "top_k": 5}
     assert (body["model"], body["keep_alive"]) == ("fake", "30m")
+
+
+def test_a_history_is_shortened_before_it_outgrows_the_context_that_ollama_is_told(
+    workshop: Workshop, ollama: OllamaServer
+) -> None:
+    """Ollama would refuse nothing: it would forget the beginning."""
+    employee, most, passes_ = workshop.employee, 8_192, 20
+    employee.num_ctx, employee.max_passes = most, passes_ + 1
+    employee.save()
+
+    def answer(body: dict[str, Any]) -> Chat:
+        used = {"prompt_tokens": tokens_of(body), "completion_tokens": 20}
+        done = sum(message["role"] == "tool" for message in body["messages"])
+        if done == passes_:
+            return Chat(text="All seen.", usage=used)
+        return Chat(calls=(Call("probe.big", {"characters": 4_000 + done}),), usage=used)
+
+    ollama.answer_with(answer)
+    run = workshop.work()
+    assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "All seen.")
+    assert sum(len(call.content) for call in calls(run)) > 2 * most * PER_TOKEN
+    assert len(ollama.requests) == passes_ + 1
+    for body in ollama.requests:
+        assert body["options"]["num_ctx"] == most
+        assert tokens_of(body) < most
+        assert [message["role"] for message in body["messages"][:2]] == ["system", "user"]
+    told = [message["content"] for message in ollama.requests[-1]["messages"] if message["role"] == "tool"]
+    assert told[0].startswith("4000 characters")
+    assert "shortened" in told[0]
+    assert told[-1] == calls(run)[-1].content
 
 
 def test_a_model_that_is_not_pulled_ends_the_run_with_its_name(workshop: Workshop, ollama: OllamaServer) -> None:

@@ -1,4 +1,4 @@
-"""Whatever is configured, and however it changes while cards are open: nothing starts that is not permitted then."""
+"""Whatever is configured, and however it changes meanwhile: nothing starts that is not permitted at that moment."""
 
 from __future__ import annotations
 
@@ -30,3 +30,4 @@ def test_no_call_starts_that_is_not_permitted_at_that_moment(
     print(dict(world.figures))
     assert not world.faults, "\n".join(world.faults)
     assert world.figures["writes executed"] > 0
+    assert world.figures["changes while driven"] > 0

@@ -17,6 +17,7 @@ from tests.engine.workshop import (
     passes,
     payloads,
     statuses,
+    write_in_flight,
 )
 from tests.model_server import Answer, Call, ModelServer
 from tests.recorder import Recorder
@@ -151,21 +152,14 @@ class TestAReadInFlight:
 
 class TestAWriteInFlight:
     def test_is_never_started_again_and_needs_attention(self, workshop: Workshop, recorder: Recorder) -> None:
-        recorder.hold("a")
-        workshop.play(asking(call("probe.effect", name="a")))
-        run = workshop.work()
-        workshop.approve(workshop.card(run))
-        with workshop.driving(run):
-            recorder.await_arrival("a")
-            run = workshop.drive(lose_worker(run))
-            assert run.status == RunStatus.NEEDS_ATTENTION
+        with write_in_flight(workshop, recorder) as run:
+            assert workshop.drive(lose_worker(run)).status == RunStatus.NEEDS_ATTENTION
             (row,) = calls(run)
             assert (row.status, row.attempts) == (CallStatus.OUTCOME_UNKNOWN, 1)
             told = payloads(run, "run_resumed")[-1]["reason"]
             assert told.endswith("Perhaps done, perhaps not, and never repeated by itself: probe.effect.")
             workshop.resolve(row, "succeeded")
-            run = workshop.drive(run)
-            assert run.status == RunStatus.SUCCEEDED
+            assert workshop.drive(run).status == RunStatus.SUCCEEDED
             recorder.release("a")
         assert list(recorder.effects.values()) == [1]
 
@@ -186,20 +180,15 @@ class TestAWriteInFlight:
         assert (again(run).status, again(run).exit_reason) == (RunStatus.FAILED, ExitReason.CRASH_LOOP)
 
     def test_lets_reads_of_the_same_pass_run_again_first(self, workshop: Workshop, recorder: Recorder) -> None:
-        recorder.hold("a")
-        workshop.play(asking(call("probe.effect", name="a")))
-        run = workshop.work()
-        workshop.approve(workshop.card(run))
-        with workshop.driving(run):
-            recorder.await_arrival("a")
+        with write_in_flight(workshop, recorder) as run:
             lose_worker(run)
             (write,) = calls(run)
             write.pk, write.index, write.provider_call_id, write.idempotency_key = None, 1, "left", "left-by-a-lost-one"
             write.tool, write.level, write.params = "probe.sleep", "read", {"ms": 0, "tag": ""}
             write.save(force_insert=True)
-            run = workshop.drive(run)
+            run_status = workshop.drive(run).status
             assert statuses(run) == [CallStatus.OUTCOME_UNKNOWN, CallStatus.SUCCEEDED]
-            assert run.status == RunStatus.NEEDS_ATTENTION
+            assert run_status == RunStatus.NEEDS_ATTENTION
             ToolCall.objects.filter(pk=write.pk).delete()
             recorder.release("a")
 

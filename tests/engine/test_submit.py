@@ -94,6 +94,12 @@ class TestARefusedTask:
             workshop.submit(client_request_id=request_id)
         assert refused.value.extra["field"] == "client_request_id"
 
+    def test_has_an_id_that_only_a_schedule_may_have(self, workshop: Workshop) -> None:
+        with pytest.raises(Invalid, match="'schedule:7:tomorrow', but what begins with 'schedule:' is kept") as refused:
+            workshop.submit(client_request_id="schedule:7:tomorrow")
+        assert refused.value.extra["field"] == "client_request_id"
+        assert not Run.objects.exists()
+
     def test_names_a_mode_that_there_is_not(self, workshop: Workshop) -> None:
         with pytest.raises(Invalid) as refused:
             workshop.submit(mode="party")

@@ -1,11 +1,17 @@
 """A run with a long task gets a name from its employee's model, beside the run, which never waits for it."""
 
+from collections.abc import Callable
+
 import pytest
 
+from agents import stops
+from agents.engine.endings import Ending, end
 from agents.engine.titles import title_run
-from agents.models import ModelProvider, RunStatus
+from agents.events import recording
+from agents.models import Employee, EmployeeUse, ExitReason, ModelProvider, Run, RunStatus
 from agents.models.run import title_of
-from tests.engine.workshop import Workshop, again, all_at_once, event_types, payloads
+from tests.engine.counted import assert_use_is_true, count_all
+from tests.engine.workshop import Workshop, again, all_at_once, beside, event_types, eventually, payloads
 from tests.model_server import Answer, ModelServer
 from tools.toolbox.toolbox import Toolbox
 
@@ -21,7 +27,7 @@ def test_comes_from_the_model_and_is_told_in_a_line(workshop: Workshop, model: M
     assert title_run(run.pk)
     run = again(run)
     assert run.title == "Qualify the best companies in the EU"
-    assert payloads(run, "run_titled") == [{"title": run.title}]
+    assert payloads(run, "run_titled") == [{"title": run.title, "input_tokens": 100, "output_tokens": 10, "cost": 0}]
     (asked,) = model.requests
     assert TASK in asked["messages"][-1]["content"]
     assert not asked.get("tools")
@@ -38,20 +44,26 @@ def test_is_the_task_itself_where_that_is_short(workshop: Workshop, model: Model
 def test_is_given_once_however_often_it_is_asked_for(workshop: Workshop, model: ModelServer) -> None:
     model.script(Answer(text="Qualify companies"))
     run = workshop.submit(TASK)
-    all_at_once([lambda: title_run(run.pk)] * 3)
+    named = []
+    all_at_once([lambda: named.append(title_run(run.pk))] * 3)
     assert not title_run(run.pk)
-    assert event_types(again(run)).count("run_titled") == 1
+    assert sorted(named) == [False, False, True]
+    assert len(payloads(run, "run_titled")) == len(model.requests), "each of them has used something"
+    assert again(run).title == "Qualify companies"
 
 
-@pytest.mark.parametrize("answer", [Answer(text="  \n "), Answer(status=500), Answer(text='""')])
+@pytest.mark.parametrize(
+    ("answer", "used"), [(Answer(text="  \n "), 110), (Answer(status=500), 0), (Answer(text='""'), 110)]
+)
 def test_stays_the_beginning_of_the_task_if_the_model_gives_none(
-    workshop: Workshop, model: ModelServer, answer: Answer
+    workshop: Workshop, model: ModelServer, answer: Answer, used: int
 ) -> None:
     model.script(answer)
     run = workshop.submit(TASK)
     assert not title_run(run.pk)
-    assert again(run).title == title_of(TASK)
-    assert "run_titled" not in event_types(run)
+    run = again(run)
+    assert (run.title, run.input_tokens + run.output_tokens) == (title_of(TASK), used)
+    assert [told["title"] for told in payloads(run, "run_titled")] == ([run.title] if used else [])
 
 
 def test_is_one_short_line_whatever_the_model_writes(workshop: Workshop, model: ModelServer) -> None:
@@ -80,3 +92,70 @@ def test_asks_nobody_once_the_run_was_cancelled(workshop: Workshop, model: Model
     workshop.cancel(run)
     assert not title_run(run.pk)
     assert not model.requests
+
+
+PRICED = {"*": {"input": "2", "output": "10"}}
+COST = 300
+"""Micros of 100 tokens in and 10 out."""
+
+
+def test_what_it_used_counts_like_what_a_pass_used(workshop: Workshop, model: ModelServer) -> None:
+    ModelProvider.objects.update(prices=PRICED)
+    model.script(Answer(text="Qualify companies"))
+    run = workshop.submit(TASK)
+    count_all()
+    assert title_run(run.pk)
+    run = again(run)
+    assert (run.input_tokens, run.output_tokens, run.cost_micros) == (100, 10, COST)
+    count_all()
+    count_all()
+    use = EmployeeUse.objects.get(employee=workshop.employee)
+    assert (use.passes, use.input_tokens, use.output_tokens, use.cost_micros) == (0, 100, 10, COST)
+    assert_use_is_true()
+
+
+@pytest.mark.parametrize("limit", [{"run_tokens": 110}, {"month_tokens": 110}, {"run_cost": "0.0003"}], ids=str)
+def test_what_it_used_is_gone_from_every_budget(
+    workshop: Workshop, model: ModelServer, limit: dict[str, int | str]
+) -> None:
+    ModelProvider.objects.update(prices=PRICED)
+    Employee.objects.update(**limit)
+    model.script(Answer(text="Qualify companies"))
+    run = workshop.submit(TASK)
+    assert title_run(run.pk)
+    run = workshop.drive(run)
+    assert (run.exit_reason, len(model.requests)) == (ExitReason.BUDGET_EXHAUSTED, 1)
+
+
+def cancelled(workshop: Workshop, run: Run) -> None:
+    workshop.cancel(run)
+
+
+def everything_stopped(workshop: Workshop, _: Run) -> None:
+    stops.stop_everything(workshop.operator)
+
+
+def its_employee_stopped(workshop: Workshop, _: Run) -> None:
+    stops.stop_employee(workshop.operator, workshop.employee.pk)
+
+
+def stopped_after_its_end(workshop: Workshop, run: Run) -> None:
+    with recording(run.pk) as record:
+        end(record, Ending(ExitReason.DEADLINE))
+    stops.stop_everything(workshop.operator)
+
+
+@pytest.mark.parametrize("stop", [cancelled, everything_stopped, its_employee_stopped, stopped_after_its_end])
+def test_is_given_up_at_once_when_its_run_is_stopped(
+    workshop: Workshop, model: ModelServer, stop: Callable[[Workshop, Run], None]
+) -> None:
+    model.script(Answer(text="Too late", hold="start"))
+    run = workshop.submit(TASK)
+    with beside(lambda: title_run(run.pk)) as thread:
+        eventually(lambda: len(model.requests) == 1)
+        stop(workshop, run)
+        thread.join(5)
+        assert not thread.is_alive(), "the request is not waited for"
+    run = again(run)
+    assert (run.title, run.input_tokens) == (title_of(TASK), 0)
+    assert "run_titled" not in event_types(run)

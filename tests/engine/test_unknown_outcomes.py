@@ -89,7 +89,8 @@ class TestAnUnknownOutcome:
         assert event_types(lost)[-2:] == ["tool_result", "run_needs_attention"]
         (result,) = payloads(lost, "tool_result")
         assert result["result"]["error"]["code"] == "OUTCOME_UNKNOWN"
-        assert payloads(lost, "run_needs_attention") == [{"approval_ids": [str(workshop.card(lost).pk)]}]
+        (told,) = payloads(lost, "run_needs_attention")
+        assert told["approval_ids"] == [str(workshop.card(lost).pk)]
         assert AuditEntry.objects.filter(action="outcome_unknown").count() == 1
 
     def test_is_never_tried_again_by_the_machine(self, workshop: Workshop, lost: Run) -> None:

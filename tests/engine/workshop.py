@@ -41,6 +41,7 @@ from agents.models import (
 )
 from agents.sweeper import sweep_once
 from tests.probes import PROBES
+from tests.recorder import Recorder
 from tools.contract import Level
 from tools.records.models import Record
 
@@ -292,6 +293,18 @@ def eventually(holds: Callable[[], bool], seconds: float = 20) -> None:
     while not holds():
         assert time.monotonic() < deadline, "what was waited for did not happen"
         time.sleep(0.005)
+
+
+@contextmanager
+def write_in_flight(workshop: Workshop, recorder: Recorder) -> Iterator[Run]:
+    """A run whose approved write "a" has reached the outside, which keeps it; its driver works beside the block."""
+    recorder.hold("a")
+    workshop.play(asking(call("probe.effect", name="a")))
+    run = workshop.work()
+    workshop.approve(workshop.card(run))
+    with workshop.driving(run):
+        recorder.await_arrival("a")
+        yield run
 
 
 def status_is(call: ToolCall, status: CallStatus) -> bool:

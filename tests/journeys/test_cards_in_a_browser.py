@@ -330,7 +330,7 @@ class TestDecidedElsewhere:
             expect(visitor.card(card.pk)).to_contain_text("Denied by acme-approver")
             expect(visitor.card(card.pk)).to_contain_text("Not this one")
             expect(visitor.card(card.pk).locator(".approve-button")).to_have_count(0)
-            expect(visitor.page.locator("[data-pending]")).to_be_hidden()
+            expect(visitor.page.locator(".places [data-pending]")).to_be_hidden()
 
     def test_only_who_approved_is_offered_to_undo(self, office: Office, visit: Visit) -> None:
         run, (card,) = waiting(office, delete(office.workshop.record()))

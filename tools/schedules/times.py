@@ -16,6 +16,8 @@ from cronsim import CronSim, CronSimError
 
 from tools.contract import ErrorCode, ToolError
 
+from .faults import fault_in
+
 LONGEST_CRON = 100
 SMALLEST_MINUTES = 5
 """Between two times: a run takes longer than a minute, and each one costs what its model costs."""
@@ -90,13 +92,17 @@ def times_of(cron: str, time_zone: str) -> Times:
             attempted=False,
         )
     fields = cron.split()
-    if len(fields) != 5 or len(cron) > LONGEST_CRON or not cron.isascii():
-        raise _invalid(cron, f"it has to have {_FIELDS}, in at most {LONGEST_CRON} characters.")
+    if len(fields) != 5:
+        raise _invalid(cron, f"it has to have {_FIELDS}, and not {len(fields)}. For example: {EXAMPLE}")
+    if len(cron) > LONGEST_CRON:
+        raise _invalid(cron, f"it has {len(cron)} characters; at most {LONGEST_CRON} are allowed.")
+    if fault := fault_in(fields):
+        raise _invalid(cron, fault)
     times = Times(" ".join(fields), time_zone)
     try:
         parsed = CronSim(times.cron, _SOME_DAY)
     except CronSimError as error:
-        raise _invalid(cron, f"{error}.") from error
+        raise _invalid(cron, f"month {fields[3]} has no day {fields[2]}.") from error
     if (apart := _least_apart(parsed)) < SMALLEST_MINUTES:
         raise _invalid(cron, f"its times are {apart} min apart, but have to be at least {SMALLEST_MINUTES}.")
     if times.next_after(datetime.now(UTC)) is None:

@@ -123,8 +123,9 @@ class Toolbox:
 
     def available_tools(self, grants: Grants, policy: Policy | None = None) -> list[Tool]:
         """The tools that an employee may use in its mode, by name; one version of each."""
-        rules = policy or self.policy
-        return [tool for tool in self._by_name.values() if refusal_for(tool, grants, rules) is None]
+        rules, granted = policy or self.policy, grants.tools
+        offered = (tool for name, tool in self._by_name.items() if name in granted)  # not each of a thousand
+        return [tool for tool in offered if refusal_for(tool, grants, rules) is None]
 
     def definitions(self, grants: Grants, policy: Policy | None = None) -> list[dict[str, Any]]:
         """What the model is shown of `available_tools`, in the same order every time."""

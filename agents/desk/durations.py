@@ -1,0 +1,19 @@
+"""How long something took, in words."""
+
+SECOND = 1_000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+
+
+def in_words(milliseconds: int) -> str:
+    """`340 ms`, `1.2 s`, `3 min 5 s`, `2 h 10 min`, `3 d 4 h`."""
+    if milliseconds < SECOND:
+        return f"{milliseconds} ms"
+    if milliseconds < MINUTE:
+        return f"{milliseconds / SECOND:.1f} s"
+    if milliseconds < HOUR:
+        return f"{milliseconds // MINUTE} min {milliseconds % MINUTE // SECOND} s"
+    if milliseconds < DAY:
+        return f"{milliseconds // HOUR} h {milliseconds % HOUR // MINUTE} min"
+    return f"{milliseconds // DAY} d {milliseconds % DAY // HOUR} h"

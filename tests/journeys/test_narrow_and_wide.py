@@ -1,0 +1,117 @@
+"""In a browser: nothing is cut off without a sign, from a telephone to a wide screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from agents.members import let_into_admin
+from tests.engine.colleagues import ask, may_ask
+from tests.engine.workshop import asking
+from tests.journeys.office import Office
+from tests.journeys.visitor import Visitor
+from tools.records.models import Draft
+
+pytestmark = pytest.mark.once
+
+Visit = Callable[..., Visitor]
+
+PLACES = 13
+IN_SIGHT = """() => [...document.querySelectorAll(".places a")].filter((link) => {
+  const box = link.getBoundingClientRect();
+  const at = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+  return box.x >= 0 && box.right <= innerWidth && link.contains(at);
+}).length"""
+EDGE = 14
+"""So many pixels at the right edge of a box may carry its shadow."""
+
+
+@pytest.fixture(autouse=True)
+def who_may_configure(office: Office) -> None:
+    """The admin has every place in the menu, that of the configuration too."""
+    let_into_admin(office.member("admin").user)
+
+
+def opened(visit: Visit, path: str, width: int, scripts: bool = True, height: int = 800) -> Page:
+    page = visit("admin", scripts=scripts).page
+    page.set_viewport_size({"width": width, "height": height})
+    page.goto(path)
+    return page
+
+
+@pytest.mark.parametrize(("width", "height"), [(768, 1024), (1024, 768), (1440, 620), (1440, 900)])
+def test_every_place_is_in_sight(office: Office, visit: Visit, width: int, height: int) -> None:
+    page = opened(visit, "/users/", width, height=height)
+    assert page.evaluate(IN_SIGHT) == PLACES
+    expect(page.get_by_role("button", name="Menu")).to_be_hidden()
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
+def test_on_a_telephone_the_places_open_below_a_button(office: Office, visit: Visit, scripts: bool) -> None:
+    page = opened(visit, "/users/", 360, scripts)
+    menu, places = page.get_by_role("button", name="Menu"), page.get_by_role("navigation", name="Main")
+    expect(places).to_be_hidden()
+    menu.focus()
+    page.keyboard.press("Enter")
+    expect(places).to_be_visible()
+    expect(places.get_by_role("link")).to_have_count(PLACES)
+    if scripts:
+        assert page.evaluate(IN_SIGHT) == PLACES
+    page.keyboard.press("Escape")
+    expect(places).to_be_hidden()
+    menu.click()
+    places.get_by_role("link", name="Records").click()
+    expect(page).to_have_url(f"{office.url}/records/")
+
+
+def test_each_choice_of_a_question_is_a_button_of_its_own(office: Office, visit: Visit) -> None:
+    choices = ["Amber Castings plc", "Bluewater Market Ltd", "Leave it as it is until the audit is over"]
+    may_ask(office.workshop.employee)
+    office.workshop.play(asking(ask("Which one?", choices=choices)))
+    run = office.submit()
+    (card,) = office.await_cards(run.pk)
+    page = opened(visit, f"/approvals/{card.pk}/", 768)
+    buttons = [page.get_by_role("button", name=name) for name in choices]
+    row = page.locator(".choices").bounding_box()
+    assert row is not None
+    for button in buttons:
+        box = button.bounding_box()
+        assert box is not None
+        assert box["width"] < 0.7 * row["width"]
+        looks = button.evaluate("(one) => { const s = getComputedStyle(one); return [s.borderRadius, s.marginLeft]; }")
+        assert looks == [buttons[0].evaluate("(one) => getComputedStyle(one).borderRadius"), "0px"]
+        assert " " not in looks[0], "all four corners are alike"
+    office.workshop.cancel(run)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1440])
+def test_a_table_that_goes_on_shows_it_at_its_edge(office: Office, visit: Visit, width: int, scheme: str) -> None:
+    body = "\n".join(["| " + " | ".join(f"Column{n}" for n in range(20)) + " |", "|---" * 20 + "|", "| x " * 20 + "|"])
+    draft = Draft.objects.create(
+        organization=office.workshop.organization, kind="report", title="Wide", body=body, employee="Dana", run_id="1"
+    )
+    page = opened(visit, f"/drafts/{draft.pk}/", width)
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    box = page.locator(".table-box")
+    assert box.evaluate("(one) => one.scrollWidth > one.clientWidth + 100")
+    box.evaluate("(one) => one.querySelectorAll('th, td').forEach((cell) => (cell.style.color = 'transparent'))")
+    goes_on = edges(page)
+    box.evaluate("(one) => one.scrollTo(one.scrollWidth, 0)")
+    at_end = edges(page)
+    assert goes_on["right"] != at_end["right"], "the shadow of the right edge is gone at the end"
+    assert goes_on["left"] != at_end["left"], "and the left edge has one"
+
+
+def edges(page: Page) -> dict[str, bytes]:
+    """Pictures of both edges of the table."""
+    box = page.locator(".table-box").bounding_box()
+    assert box is not None
+    top, height = box["y"] + 4, box["height"] - 8
+
+    def strip(x: float) -> bytes:
+        return page.screenshot(clip={"x": x, "y": top, "width": EDGE, "height": height})
+
+    return {"left": strip(box["x"] + 2), "right": strip(box["x"] + box["width"] - EDGE - 2)}
