@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from django import forms
+from django.db import IntegrityError
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseBase
 
 from agents import audit
 from agents.models import ApiToken, Organization
@@ -81,6 +82,17 @@ class ConfigurationAdmin(ScopedAdmin):
 
     def get_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
         return [name for name in super().get_fields(request, obj) if name != "confirmed"]
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Somebody who saved the same in this moment may have come first: the form looks again, and then says so."""
+        view = super().changeform_view
+        try:
+            answer: HttpResponseBase = view(request, *args, **kwargs)
+        except IntegrityError:
+            if request.method != "POST":
+                raise
+            answer = view(request, *args, **kwargs)
+        return answer
 
     def save_model(self, request: HttpRequest, obj: Any, form: forms.ModelForm[Any], change: bool) -> None:
         """Writes what a form may change, and nothing that is set elsewhere, such as a stop that came meanwhile."""

@@ -178,7 +178,8 @@ def set_grants(employee: Employee, names: list[str]) -> None:
     wanted = set(names)
     granted = set(employee.grants.values_list("tool", flat=True))
     employee.grants.filter(tool__in=granted - wanted).delete()
-    Grant.objects.bulk_create(Grant(employee=employee, tool=name) for name in sorted(wanted - granted))
+    new = [Grant(employee=employee, tool=name) for name in sorted(wanted - granted)]
+    Grant.objects.bulk_create(new, ignore_conflicts=True)  # somebody else may be granting the same
 
 
 @admin.register(Employee)

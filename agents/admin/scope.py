@@ -104,6 +104,14 @@ class ScopedRelatedFilter(RelatedFieldListFilter):
         return [(str(row.pk), str(row)) for row in rows]
 
 
+def _choose_the_only_one(field: forms.ModelChoiceField[Any]) -> None:
+    """Where there is nothing to choose, it is chosen already."""
+    assert field.queryset is not None
+    offered = field.queryset.order_by("pk")[:2]
+    if len(offered) == 1:
+        field.initial, field.empty_label = offered[0].pk, None
+
+
 class ScopedAdmin(ModelAdmin):  # type: ignore[misc]
     """Base of all admin pages: rows and choices by organisation, rights by the role in it, lists without counting.
 
@@ -131,6 +139,8 @@ class ScopedAdmin(ModelAdmin):  # type: ignore[misc]
     ) -> forms.ModelChoiceField[Any] | None:
         kwargs["queryset"] = self.choices_for(db_field, request)
         field: forms.ModelChoiceField[Any] | None = super().formfield_for_foreignkey(db_field, request, **kwargs)
+        if field is not None and field.required and db_field.related_model in (Organization, Membership):
+            _choose_the_only_one(field)
         return field
 
     def formfield_for_manytomany(

@@ -20,7 +20,13 @@ DELEGATE = "employee.delegate"
 def suspended(world: World, tool: str, waits_for: Suspend, run: Run | None = None, **params: Any) -> ToolCall:
     """A call that waits, of a run that waits."""
     run = run or world.run()
-    more = {"result": None, "content": "", "finished_at": None, "deadline_at": Now() + timedelta(seconds=30)}
+    more = {
+        "result": None,
+        "content": "",
+        "finished_at": None,
+        "duration_ms": None,
+        "deadline_at": Now() + timedelta(seconds=30),
+    }
     call = world.call(run, tool, status=CallStatus.EXECUTING, exec_epoch=1, started_at=Now(), params=params, **more)
     with recording(run.pk) as record:
         suspend(record, call, Waiting(1, waits_for, 5))

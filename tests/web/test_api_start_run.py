@@ -72,6 +72,7 @@ def test_another_organisations_request_id_is_another_run(world: World) -> None:
         ("employee_id", None),
         ("client_request_id", "x" * 201),
         ("client_request_id", "a\x00"),
+        ("client_request_id", "schedule:1:2026-11-22T08:00:00+00:00"),
         ("mode", "x" * 10_000),
         ("tsak", "misspelt"),
     ],

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.db.models import Model
 from pytest_django import Settings
 
 from agents import invitations, schedules
-from agents.models import Approval, ApprovalStatus, Membership, Role, RunStatus
+from agents.models import Approval, ApprovalStatus, AuditEntry, Membership, Role, Run, RunStatus
 from agents.urls import urlpatterns
 from tests.web.world import World, make_world, nobody
 from tools.files.changing import write_file
 from tools.records.models import Draft
+from tools.schedules.models import Schedule
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]  # who may do what is no matter of the database
 
@@ -52,6 +55,9 @@ ACTS = (
     *DECISIONS,
     *RULES,
 )
+MODELS: tuple[type[Model], ...] = (Approval, AuditEntry, Membership, Run, Schedule)
+OF_ONE = ("cancel", "message", "continue", "answer", *DECISIONS)
+"""Acts on one run or one card, which has a page."""
 DAILY = ("0 9 * * *", "UTC")
 OPEN = ("login", "logout", "join-link", "join", "new-password-link", "new-password")
 LISTS_OF_THINGS = ("records", "records-import", "drafts", "files", "schedules")
@@ -142,15 +148,40 @@ def test_a_lesser_role_may_not(world: World, name: str, needed: str) -> None:
     assert Approval.objects.get().status == ApprovalStatus.PENDING
 
 
-def test_the_address_of_a_new_invitation_leads_to_the_users(world: World) -> None:
-    assert world.client("admin").get("/users/invite/")["Location"] == "/users/"
-
-
-@pytest.mark.parametrize("name", [name for name in ACTS if name != "invite"])
-def test_nothing_decides_on_get(world: World, name: str) -> None:
+@pytest.mark.parametrize("name", ACTS)
+def test_nothing_decides_on_get_which_leads_to_the_page_of_the_act(world: World, name: str) -> None:
     path = address_of(world, name)
-    assert world.client("admin").get(path).status_code == 405
-    assert world.client("admin").head(path).status_code == 405
+    before = rows()
+    admin = world.client("admin")
+    for answer in (admin.get(path), admin.head(path)):
+        assert answer.status_code == 302
+        assert answer["Location"] == page_of(path, name)
+    assert admin.get(page_of(path, name)).status_code == 200
+    assert rows() == before
+
+
+def rows() -> list[dict[str, Any]]:
+    """All that an act would change."""
+    return [row for model in MODELS for row in model._default_manager.values()]
+
+
+def page_of(path: str, name: str) -> str:
+    """Where the form of this act stands."""
+    if name in OF_ONE:
+        return path.removesuffix(path.rstrip("/").rpartition("/")[2] + "/")
+    return "/" if name == "switch-organization" else f"/{path.split('/')[1]}/"
+
+
+def test_who_opens_the_address_of_the_logout_stays_logged_in(world: World) -> None:
+    client = world.client("viewer")
+    assert client.get("/logout/")["Location"] == "/"
+    assert client.get("/").status_code == 200
+
+
+def test_a_method_that_no_form_has_is_refused_in_words(world: World) -> None:
+    answer = world.client("admin").put(address_of(world, "approve"))
+    assert (answer.status_code, answer["Allow"]) == (405, "POST")
+    assert "This address does not take what was sent to it." in answer.content.decode()
 
 
 @pytest.mark.parametrize("name", ACTS)

@@ -16,7 +16,7 @@ from pytest_django import Settings
 from agents.audit import verify
 from agents.models import AuditEntry
 from agents.views import files as views
-from agents.views.files import MOST_SHOWN, PAGE_SIZE
+from agents.views.files import MOST_NAMED, MOST_SHOWN, PAGE_SIZE
 from tests.builtin import test_files_stay_inside as hostile
 from tests.web.world import World, make_world
 from tools.files import changing
@@ -155,12 +155,14 @@ def test_a_hostile_path_is_not_there(world: World, folder: Path, group: str) -> 
 
 
 def test_an_upload_is_reported_file_by_file_and_is_in_the_audit(world: World, folder: Path) -> None:
-    answer = upload(world.client("operator"), ("one.txt", b"1"), ("nul.txt", b"2"), ("a b.txt", b"3"), folder="reports")
-    html = answer.content.decode()
-    assert answer.status_code == 200
-    assert "<b>one.txt</b> is uploaded." in html
-    assert "<b>nul.txt</b> was refused:" in html
-    assert "<b>a b.txt</b> was refused: A file of this name is there already." in html
+    client = world.client("operator")
+    answer = upload(client, ("one.txt", b"1"), ("nul.txt", b"2"), ("a b.txt", b"3"), folder="reports")
+    assert (answer.status_code, answer["Location"]) == (302, "/files/?folder=reports")
+    html = html_of(client, "?folder=reports")
+    assert "one.txt is uploaded." in html
+    assert "nul.txt was refused:" in html
+    assert "a b.txt was refused: A file of this name is there already." in html
+    assert "is uploaded" not in html_of(client, "?folder=reports"), "it is told once"
     assert (folder / "reports" / "one.txt").read_bytes() == b"1"
     assert (folder / "reports" / "a b.txt").read_text() == "Hello"
     entry = AuditEntry.objects.get()
@@ -169,8 +171,15 @@ def test_an_upload_is_reported_file_by_file_and_is_in_the_audit(world: World, fo
     assert verify(world.acme.pk) == []
 
 
+def test_of_many_uploads_the_first_are_named(world: World, folder: Path) -> None:
+    client = world.client("operator")
+    upload(client, *((f"{n:02}.txt", b"x") for n in range(MOST_NAMED + 3)))
+    assert f"{MOST_NAMED - 1:02}.txt and 3 more are uploaded." in html_of(client)
+
+
 def test_a_folder_that_is_not_there_is_made(world: World, folder: Path) -> None:
-    assert upload(world.client("operator"), ("x.bin", b"\0\xff"), folder="2026/new").status_code == 200
+    answer = upload(world.client("operator"), ("x.bin", b"\0\xff"), folder="2026/new")
+    assert answer["Location"] == "/files/?folder=2026%2Fnew"
     assert (folder / "2026" / "new" / "x.bin").read_bytes() == b"\0\xff"
 
 
@@ -188,7 +197,7 @@ def test_without_a_file_it_says_so(world: World, folder: Path) -> None:
 
 @pytest.mark.parametrize("name", ["../../evil.txt", "..\\..\\evil.txt", "/etc/evil.txt", "C:\\evil.txt"])
 def test_only_the_last_part_of_a_hostile_name_counts(world: World, folder: Path, name: str) -> None:
-    assert upload(world.client("operator"), (name, b"x")).status_code in {200, 422}
+    assert upload(world.client("operator"), (name, b"x")).status_code in {302, 422}
     found = {one.name for one in folder.parent.parent.rglob("*.txt")}
     assert found <= {"a b.txt", "evil.txt"}
     assert {one.name for one in folder.iterdir()} <= {"reports", "evil.txt"}
@@ -200,7 +209,7 @@ def test_a_file_that_is_too_large_is_refused_and_leaves_nothing(
     monkeypatch.setattr(changing, "LARGEST_FILE", 1_000_000)
     answer = upload(world.client("operator"), ("big.bin", b"x" * 1_000_001))
     assert answer.status_code == 422
-    assert "was refused: The file is larger than 1 MB." in answer.content.decode()
+    assert "<b>big.bin</b> was refused: The file is larger than 1 MB." in answer.content.decode()
     assert [one.name for one in folder.iterdir()] == ["reports"]
     assert not AuditEntry.objects.exists()
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import pytest
+from django.db.models.functions import Now
 
-from agents.engine.suspended import collect
+from agents.engine.suspended import MOST_MS, collect
 from agents.models import Approval, ApprovalStatus, CallStatus, ToolCall
 from tests.web.asking import end_child, handed_over, question, suspended
 from tests.web.test_page_transcript import download
@@ -173,3 +175,76 @@ def test_a_long_question_is_refused_instead_of_shown(world: World) -> None:
     call = suspended(world, "employee.askHuman", Question("x" * 4_001))
     assert call.status == CallStatus.FAILED
     assert not Approval.objects.filter(tool_call=call).exists()
+
+
+HOURS = timedelta(hours=1, minutes=30, seconds=20)
+
+
+def began_long_ago(call_id: int) -> None:
+    ToolCall.objects.filter(pk=call_id).update(started_at=Now() - HOURS)
+
+
+def shows_how_long_it_took(world: World, call_id: int) -> None:
+    call = ToolCall.objects.get(pk=call_id)
+    assert call.duration_ms is not None
+    assert 0 <= call.duration_ms - HOURS / timedelta(milliseconds=1) < 60_000
+    client = world.client("viewer")
+    panel = client.get(f"/runs/{call.run_id}/").content.decode()
+    line = panel.split(f'id="call-{call_id}"')[1].split("</summary>")[0]
+    assert '<span class="call-time">1 h 30 min</span>' in line
+    assert f"Result of call {call_id} after 1 h 30 min: " in download(client, call.run, "md")
+    events = json.loads(download(client, call.run, "json"))["events"]
+    assert [one["duration_ms"] for one in events if one["type"] == "tool_result"] == [call.duration_ms]
+    assert client.get(f"/api/tool_calls/{call_id}").json()["duration_ms"] == call.duration_ms
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous iterators")
+class TestACallThatWaited:
+    def test_for_an_answer_took_from_the_question_to_the_answer(self, world: World) -> None:
+        card = question(world, "North or South?")
+        assert ToolCall.objects.get(pk=card.tool_call_id).duration_ms is None, "it waits, and has taken no time yet"
+        began_long_ago(card.tool_call_id)
+        post(world.client("operator"), f"/api/approvals/{card.pk}/answer", {"text": "South"})
+        shows_how_long_it_took(world, card.tool_call_id)
+
+    def test_for_a_colleague_took_until_the_colleague_was_done(self, world: World) -> None:
+        child = handed_over(world)
+        assert child.parent_call_id is not None
+        began_long_ago(child.parent_call_id)
+        end_child(child)
+        collect(child.parent_id or 0)
+        shows_how_long_it_took(world, child.parent_call_id)
+
+    def test_longer_than_a_number_can_hold_is_not_lost_for_it(self, world: World) -> None:
+        card = question(world)
+        ToolCall.objects.filter(pk=card.tool_call_id).update(started_at=Now() - timedelta(days=40))
+        assert post(world.client("operator"), f"/api/approvals/{card.pk}/answer", {"text": "South"}).status_code == 200
+        assert ToolCall.objects.get(pk=card.tool_call_id).duration_ms == MOST_MS
+
+    def test_has_no_duration_when_nobody_answered(self, world: World) -> None:
+        card = question(world)
+        began_long_ago(card.tool_call_id)
+        post(world.client("operator"), f"/api/runs/{card.run_id}/cancel")
+        call = ToolCall.objects.get(pk=card.tool_call_id)
+        assert (call.status, call.duration_ms) == (CallStatus.CANCELLED, None)
+
+
+@pytest.mark.parametrize(("length", "is_cut"), [(250, False), (301, True)])
+def test_a_long_answer_is_cut_with_a_mark_in_the_summary_and_whole_in_the_result(
+    world: World, length: int, is_cut: bool
+) -> None:
+    said = "x" * length
+    child = handed_over(world)
+    end_child(child, said)
+    collect(child.parent_id or 0)
+    card = question(world)
+    post(world.client("operator"), f"/api/approvals/{card.pk}/answer", {"text": said})
+    for call, who in ((child.parent_call, "Kim"), (card.tool_call, "operator")):
+        assert call is not None
+        call.refresh_from_db()
+        result = call.result
+        assert result is not None
+        told = result["summary"].removeprefix(f"{who} answered: ")
+        assert told == (f"{'x' * 299}…" if is_cut else said)
+        assert result["data"]["answer"] == said

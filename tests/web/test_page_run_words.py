@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import timedelta
 
 import pytest
 from django.utils import timezone
 
+from agents import approvals, stops
 from agents.desk.panel import folded, lines_of
-from agents.models import CallStatus, EventType, ModelProvider, ProviderKind, Run, RunStatus
+from agents.engine.loop import advance
+from agents.engine.parking import park
+from agents.events import recording
+from agents.models import CallStatus, Event, EventType, ModelProvider, ProviderKind, Run, RunStatus
 from agents.providers.scripted import UNKNOWN_TASK
+from agents.runs import Submission, submit
+from tests.web.asking import handed_over, question
 from tests.web.test_page_runs import add_events, text_of
 from tests.web.world import World, make_world
 
@@ -25,7 +32,7 @@ def world() -> World:
 def test_a_task_that_no_script_knows_is_no_answer_and_offers_what_is_known(world: World) -> None:
     ended = {"status": "succeeded", "exit_reason": "final_answer", "pass_number": 1}
     run = world.run(RunStatus.SUCCEEDED)
-    (event,) = add_events(run, (EventType.RUN_FINISHED, {**ended, "answer": f"{UNKNOWN_TASK} I can play:\n- Tidy"}))
+    (event,) = add_events(run, (EventType.RUN_FINISHED, {**ended, "answer": f"{UNKNOWN_TASK}\n\n- Tidy"}))
     known = f'href="/?employee={world.employee.pk}&amp;example=0#new-task"'
     page = text_of(world.client("viewer"), f"/runs/{run.pk}/").split('id="end"')[1].split("</section>")[0]
     live = lines_of(run.pk, [event])[0].html
@@ -35,6 +42,22 @@ def test_a_task_that_no_script_knows_is_no_answer_and_offers_what_is_known(world
         assert " Answer</h2>" not in html
     ModelProvider.objects.update(kind=ProviderKind.OPENAI)
     assert "No script fits" not in lines_of(run.pk, [event])[0].html
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_task_that_no_script_knows_is_answered_with_nothing_was_done_on_top(world: World) -> None:
+    script = {"scripts": [{"task": "(?i)tidy", "title": "Tidy up", "passes": [], "answer": "Tidied."}]}
+    ModelProvider.objects.update(script=json.dumps(script))
+    run, _ = submit(world.member("operator"), Submission(world.employee.pk, "Book a flight"))
+    advance(run.pk)
+    answered = world.client("viewer").get(f"/api/runs/{run.pk}").json()
+    assert answered["status"] == "succeeded"
+    first, *others = answered["answer"].splitlines()
+    assert first == "**Nothing was done:** I follow a script, and it does not know this task."
+    assert "- Tidy up" in others
+    top = text_of(world.client("viewer"), f"/runs/{run.pk}/").split('id="end"')[1].split("</section>")[0]
+    assert "<b>Nothing was done:</b> Dana follows a script" in top
+    assert top.index("Nothing was done") < top.index("Tidy up.")
 
 
 def test_a_replaced_card_leaves_a_line_that_says_who_and_why(world: World) -> None:
@@ -104,3 +127,71 @@ def test_every_time_on_a_page_is_written_the_same_way(world: World) -> None:
         assert titles
         for title in titles:
             assert re.fullmatch(r"\d{1,2} [A-Z][a-z]{2} \d{4}, \d\d:\d\d:\d\d UTC", title)
+
+
+def headline(world: World, run: Run) -> str:
+    return text_of(world.client("viewer"), f"/runs/{run.pk}/").split("data-badge>")[1].split("<")[0]
+
+
+def shown_in_lists(world: World, run: Run) -> set[str]:
+    """What the list of runs, the start page and the employee's page call its state."""
+    row = re.compile(rf'href="/runs/{run.pk}/">.*?<span class="badge[^>]*>(?:<svg.*?</svg>)?([^<]*)<', re.DOTALL)
+    pages = [text_of(world.client("viewer"), path) for path in ("/runs/", "/", f"/employees/{world.employee.pk}/")]
+    return {found.strip() for page in pages for found in row.findall(page)}
+
+
+def parked(run: Run) -> str:
+    """The line with which the engine parks the run."""
+    Run.objects.filter(pk=run.pk).update(status=RunStatus.RUNNING, lease_owner="w", lease_expires_at=timezone.now())
+    with recording(run.pk) as record:
+        park(record, needs_attention=False)
+    return lines_of(run.pk, [Event.objects.filter(run=run, type=EventType.RUN_WAITING).latest("seq")])[0].html
+
+
+def test_a_waiting_run_says_for_what_in_its_line_and_wherever_it_is_listed(world: World) -> None:
+    decision, answer = world.card().run, question(world).run
+    child = handed_over(world, "Kim <b>")
+    assert child.parent is not None
+    for run, state, line in (
+        (decision, "Waiting for a decision", "Waits for a decision <"),
+        (answer, "Waiting for an answer", "Waits for an answer <"),
+        (child.parent, "Waiting for a colleague", "Waits for Kim &lt;b&gt; <"),
+        (world.run(), "Waiting", "Waits a moment: what was approved can still be taken back <"),
+    ):
+        assert line in parked(run)
+        assert headline(world, run) == state
+        assert shown_in_lists(world, run) == {state}
+    question(world, run=decision)
+    world.card(decision)
+    assert "Waits for 2 decisions and an answer <" in parked(decision)
+
+
+def test_a_pass_has_one_line_of_waiting_however_often_somebody_decides(world: World) -> None:
+    run = world.run()
+    cards = [world.card(run) for _ in range(3)]
+    parked(run)
+    for card in cards[:2]:
+        approvals.deny(world.member("approver"), card.pk, approvals.Decision(digest=card.digest))
+        with recording(run.pk) as record:
+            record.publish(EventType.RUN_RESUMED, by="approver", pass_number=1)
+        parked(run)
+    html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    assert html.count('data-slot="wait-1"') == 1
+    assert "Waits for a decision <" in html
+    assert "Goes on" not in html
+    with recording(run.pk) as record:
+        record.publish(EventType.RUN_RESUMED, by="approver", pass_number=1)
+    html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    assert html.count('data-slot="wait-1"') == 1
+    assert "Goes on, asked by approver <" in html
+    assert "Waits for" not in html
+
+
+def test_a_stop_and_its_end_are_lines_of_their_own(world: World) -> None:
+    run = world.run(RunStatus.QUEUED)
+    stops.stop_everything(world.member("operator"))
+    stops.release_everything(world.member("admin"))
+    html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    assert "operator stopped everything. Nothing more starts <" in html
+    assert "It may go on." in html
+    assert "wait-" not in html

@@ -16,7 +16,7 @@ from agents.desk.panel import folded, lines_of
 from agents.desk.strip import strip_of
 from agents.desk.tree import table_of, tree_html
 from agents.events import brief
-from agents.models import CallStatus, Event, EventType, Pass, Run, RunStatus
+from agents.models import CallStatus, Event, EventType, Pass, Run, RunStatus, ToolCall
 from tests.web.world import World, make_world, success
 from tools.records.models import Draft
 
@@ -94,6 +94,7 @@ def test_every_kind_of_event_renders_as_one_line(world: World) -> None:
             "tries": 1,
             "retry_at": "2030-01-01T00:00:00Z",
         },
+        EventType.HISTORY_SHORTENED: {"results": 1, "texts": 0, "tokens_before": 9, "tokens_after": 5},
         EventType.RUN_FINISHED: {"status": "succeeded", "exit_reason": "final_answer", "answer": "Done"},
     }
     assert payloads.keys() == set(EventType)
@@ -192,14 +193,17 @@ def test_parallel_calls_stand_side_by_side_and_those_that_waited_for_a_person_ar
     reads = [
         world.call(run, started_at=began + timedelta(milliseconds=50 * number), duration_ms=100) for number in range(3)
     ]
-    world.call(run, level="write", tool="data.updateRecord", started_at=began + timedelta(hours=3), attempts=1)
-    strip = strip_of(list(run.tool_calls.all()))
+    waited = world.card(run).tool_call
+    ToolCall.objects.filter(pk=waited.pk).update(started_at=began + timedelta(hours=3), attempts=1)
+    strip = strip_of(reads)
     assert strip is not None
     assert strip.took_ms == 200
     assert [(bar.x, bar.width) for bar in strip.bars] == [(0, 500), (250, 500), (500, 500)]
     assert strip_of(reads[:1]) is None
-    events = add_events(run, (EventType.PASS_STARTED, {"pass_number": 1}), *map(started, reads))
-    assert lines_of(run.pk, events)[0].html.count("<rect ") == 3
+    events = add_events(run, (EventType.PASS_STARTED, {"pass_number": 1}), *map(started, [*reads, waited]))
+    lines = lines_of(run.pk, events)
+    assert lines[0].html.count("<rect ") == 3
+    assert ["data-began" in line.html for line in lines[1:]] == [True, True, True, False]
 
 
 def test_a_draft_is_read_in_the_panel(world: World) -> None:

@@ -138,7 +138,8 @@ def test_a_look_at_the_next_times_makes_nothing_and_keeps_what_was_typed(world: 
 @pytest.mark.parametrize(
     ("wrong", "told", "status"),
     [
-        ({"cron": "0 0 31 2 *"}, "Bad day-of-month", 422),
+        ({"cron": "0 0 31 2 *"}, "month 2 has no day 31", 422),
+        ({"cron": "0 9 32 * *"}, "the day of the month is &#x27;32&#x27;. Allowed are 1 to 31", 422),
         ({"cron": ""}, "five fields", 422),
         ({"cron": "* * * * *"}, "at least 5", 422),
         ({"cron": "<b>9</b>"}, "five fields", 422),
@@ -162,6 +163,19 @@ def test_what_is_wrong_is_said_beside_what_was_typed(
     if is_about_times or not look:
         assert told in answer.content.decode()
     assert not Schedule.objects.exists()
+
+
+def test_a_task_that_is_too_long_is_refused_as_elsewhere_and_is_kept(world: World) -> None:
+    task = "x" * 20_001
+    client = world.client("operator")
+    there = client.post("/schedules/new/", form(world, task=task))
+    at_home = client.post("/", {"employee": world.employee.pk, "task": task})
+    for answer in (there, at_home):
+        assert answer.status_code == 422
+        assert "ask has 20,001 characters; at most 20,000 are allowed" in answer.content.decode()
+        assert task in answer.content.decode()
+    assert 'data-most="20000"' in there.content.decode()
+    assert not re.search(r'<textarea[^>]* name="task"[^>]* maxlength', there.content.decode()), "a browser would cut it"
 
 
 def test_an_employee_of_another_organisation_is_not_there(world: World) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.contrib.admin import site
+from django.db.models.functions import Now
 from django.test import Client, RequestFactory
 
 from agents import stops
 from agents.admin.employees import EmployeeAdmin, EmployeeForm
+from agents.engine.toolbox import installed_toolbox
 from agents.models import AuditEntry, Employee, RunStatus, ToolRule
 from tests.web.admin_rows import make_admin_world
 from tests.web.world import World, make_world
@@ -78,6 +82,25 @@ def test_one_tool_is_stopped_in_the_catalog_and_over_rest(world: World) -> None:
     assert by_name["data.searchRecords"]["is_enabled"]
     theirs = {one["name"]: one for one in world.client("outsider").get("/api/tools").json()["items"]}
     assert theirs["data.getStats"]["is_enabled"]
+
+
+def test_tools_are_named_with_their_ids_and_levels(world: World) -> None:
+    ToolRule.objects.create(organization=world.acme, tool="data.getStats", level="write")
+    press(world.client("operator"), "stop", "tool", "data.searchRecords")
+    ToolRule.objects.create(organization=world.acme, tool="old.gone", stopped_at=Now(), stopped_by="operator")
+    page = text_of(world.client("admin"), "/stop/")
+    counting = installed_toolbox().get_tool("data.getStats")
+    assert counting is not None
+    assert f'<option value="data.getStats">{counting.title} · data.getStats · write</option>' in page
+    stopped = page.partition('id="tools-head"')[2].partition('class="stop-tool"')[0]
+    lines = [re.sub(r"<[^>]+>|\s+", " ", line) for line in stopped.split("<li>")[1:]]
+    assert [" ".join(line.split())[:50] for line in lines] == [
+        "old.gone not installed any more stopped by operato",
+        "read Search records data.searchRecords stopped by ",
+    ]
+    assert 'value="data.searchRecords">Search' not in page
+    assert press(world.client("admin"), "release", "tool", "old.gone") == 302
+    assert not ToolRule.objects.filter(tool="old.gone").exists()
 
 
 def test_a_level_raised_for_all_is_shown_in_the_catalog_and_over_rest(world: World) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
 
+from agents.desk.panel import lines_of
 from agents.desk.transcript import fenced, inline
-from agents.models import EventType, Pass, Run, RunStatus
+from agents.models import EventType, ModelProvider, Pass, Run, RunStatus
 from tests.web.test_page_runs import add_events, ended, started
 from tests.web.world import World, make_world, success
 
@@ -113,6 +116,57 @@ def test_a_lost_worker_is_told(world: World, form: str) -> None:
     run = world.run(RunStatus.SUCCEEDED)
     add_events(run, (EventType.RUN_RESUMED, {"by": "gadget", "reason": "The worker was lost; another one goes on."}))
     assert "The worker was lost; another one goes on." in download(world.client("viewer"), run, form)
+
+
+@pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous iterators")
+def test_every_time_is_iso_8601_with_its_offset(world: World, run: Run) -> None:
+    for unended in (False, True):
+        if unended:
+            run = world.run()
+        transcript = json.loads(download(world.client("viewer"), run, "json"))
+        times = [transcript["run"]["created_at"], *(event["at"] for event in transcript["events"])]
+        assert (transcript["run"]["finished_at"] is None) == unended
+        times += [] if unended else [transcript["run"]["finished_at"]]
+        for time in times:
+            assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", time)
+            assert datetime.fromisoformat(time).utcoffset() == timedelta(0)
+        assert abs(datetime.fromisoformat(times[0]) - run.created_at) < timedelta(milliseconds=1)
+        text = download(world.client("viewer"), run, "md")
+        assert f"- created at: ` {transcript['run']['created_at']} `" in text
+        assert ("- finished at: —" in text) == unended
+
+
+@pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous iterators")
+@pytest.mark.parametrize(
+    ("used", "prices", "cost"),
+    [
+        ({}, {}, None),
+        ({"input_tokens": 1200, "output_tokens": 80}, {}, None),
+        ({"input_tokens": 1200, "output_tokens": 80}, {"*": {"input": "0", "output": "0"}}, "0.00 USD"),
+        ({"input_tokens": 1200, "output_tokens": 80, "cost_micros": 12_400_000}, {}, "12.40 USD"),
+    ],
+    ids=["no model", "no price", "free", "paid"],
+)
+def test_a_cost_that_is_not_known_is_null_or_a_dash(
+    world: World, used: dict[str, int], prices: dict[str, Any], cost: str | None
+) -> None:
+    ModelProvider.objects.update(prices=prices)
+    run = world.run(RunStatus.SUCCEEDED, **used)
+    assert json.loads(download(world.client("viewer"), run, "json"))["run"]["cost"] == cost
+    line = f"- cost: ` {cost} `" if cost else "- cost: —"
+    assert line in download(world.client("viewer"), run, "md").splitlines()
+
+
+@pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous iterators")
+def test_what_was_shortened_for_the_model_is_told(world: World) -> None:
+    run = world.run(RunStatus.SUCCEEDED)
+    told = {"pass_number": 3, "results": 2, "texts": 1, "tokens_before": 21_000, "tokens_after": 14_500}
+    (event,) = add_events(run, (EventType.HISTORY_SHORTENED, told))
+    line = "shortened to fit the model's context: 2 results and 1 text, about 21,000 → 14,500 tokens."
+    assert f"{line}<" in html.unescape(lines_of(run.pk, [event])[0].html)
+    assert f"{line}*\n" in download(world.client("viewer"), run, "md")
+    (entry,) = json.loads(download(world.client("viewer"), run, "json"))["events"]
+    assert told.items() <= entry.items()
 
 
 @pytest.mark.parametrize("form", ["md", "json"])

@@ -10,11 +10,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from agents.engine.toolbox import installed_toolbox
-from agents.models import Employee, Grant, Origin, Run, ToolCall
+from agents.models import CallStatus, Employee, Event, EventType, Grant, Origin, Run, RunStatus, ToolCall
 from tests.hostile import packed
 from tests.web.hostile_pages import Reading, strange, tells
 from tests.web.test_page_tools import entry, text_of
-from tests.web.world import DELETE, SEARCH, UPDATE, World, make_world
+from tests.web.world import DELETE, SEARCH, UPDATE, World, make_world, success
 
 pytestmark = pytest.mark.django_db
 
@@ -142,3 +142,51 @@ class TestTrying:
             page = Reading(world.client("viewer").get(where).content.decode()) if where else None
             assert page is None or not page.faults
         assert tells(Reading(sent(world, limit="<b>x</b>").content.decode()).text, "<b>x</b>")
+
+
+class TestWhatItAnswered:
+    def test_stands_on_its_page_as_a_table(self, world: World) -> None:
+        rows = [{"id": str(one.pk), "name": one.name, "note": "<b>bold</b>"} for one in world.records]
+        html = part_of(world, tried(world, {"total": len(rows), "records": rows}))
+        for one in world.records:
+            assert one.name in html
+        assert html.count("<tr>") == 1 + len(world.records)
+        assert "&lt;b&gt;bold&lt;/b&gt;" in html
+        assert not html.startswith(" hidden>")
+
+    def test_is_not_there_where_there_is_only_a_summary(self, world: World) -> None:
+        assert part_of(world, tried(world, {})).startswith(" hidden>")
+
+    def test_is_not_there_before_it_has_answered(self, world: World) -> None:
+        run = world.run(RunStatus.QUEUED, origin=Origin.MANUAL)
+        world.call(run, status=CallStatus.READY, result=None, finished_at=None)
+        assert part_of(world, run).startswith(" hidden>")
+
+    def test_is_not_on_the_page_of_a_task(self, world: World) -> None:
+        run = tried(world, {"total": 3}, origin=Origin.TASK)
+        assert "data-tried" not in world.client("viewer").get(f"/runs/{run.pk}/").content.decode()
+
+
+def tried(world: World, data: Any, origin: Origin = Origin.MANUAL) -> Run:
+    """An ended run of one call that answered this."""
+    run = world.run(RunStatus.SUCCEEDED, origin=origin)
+    world.call(run, result=success(data))
+    Event.objects.create(run=run, seq=1, type=EventType.RUN_FINISHED, payload=ENDED_WELL)
+    return run
+
+
+ENDED_WELL = {
+    "status": "succeeded",
+    "exit_reason": "final_answer",
+    "answer": "Found 3 records",
+    "pass_number": 1,
+    "input_tokens": 0,
+    "output_tokens": 0,
+    "cost": None,
+    "currency": "",
+}
+
+
+def part_of(world: World, run: Run) -> str:
+    html: str = world.client("viewer").get(f"/runs/{run.pk}/").content.decode()
+    return html.partition("data-tried")[2].partition("</section>")[0]

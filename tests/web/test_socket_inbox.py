@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from agents import approvals
+from agents import approvals, stops
+from agents.desk import feeds
 from agents.desk.feeds import in_thread
 from agents.models import Approval
 from tests.web.socket_client import SocketClient, in_loop
@@ -41,6 +43,39 @@ def test_it_counts_the_organisations_own_waiting_cards(world: World) -> None:
 
     assert in_loop(watch()) == [2, 0, 1]
     assert Approval.objects.filter(status="pending").count() == 1
+
+
+def test_it_tells_who_stopped_everything_and_when_it_goes_on(world: World) -> None:
+    clients = world.client("viewer"), world.client("outsider")
+
+    async def watch() -> list[Any]:
+        async with SocketClient("/ws/inbox/", clients[0]) as ours, SocketClient("/ws/inbox/", clients[1]) as theirs:
+            seen = [(await ours.message())["payload"], (await theirs.message())["payload"]]
+            await in_thread(lambda: stops.stop_everything(world.member("operator")))()
+            seen.append((await ours.message())["payload"])
+            await in_thread(lambda: stops.release_everything(world.member("admin")))()
+            seen.append((await ours.message())["payload"])
+            with pytest.raises(TimeoutError):
+                await theirs.message(patience_s=0.3)
+            return seen
+
+    ours, theirs, stopped, released = in_loop(watch())
+    assert ours == theirs == released == {"pending": 0, "stopped": None}
+    assert (stopped["pending"], stopped["stopped"]["by"]) == (0, "operator")
+    assert abs((datetime.now(UTC) - datetime.fromisoformat(stopped["stopped"]["at"])).total_seconds()) < 60
+
+
+def test_a_stop_is_told_by_a_bell_and_not_by_the_clock(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds, "POLL_S", 3600.0)
+    client = world.client("viewer")
+
+    async def watch() -> Any:
+        async with SocketClient("/ws/inbox/", client) as ours:
+            await ours.message()
+            await in_thread(lambda: stops.stop_everything(world.member("operator")))()
+            return (await ours.message())["payload"]["stopped"]["by"]
+
+    assert in_loop(watch()) == "operator"
 
 
 def test_nobody_is_refused(world: World) -> None:
