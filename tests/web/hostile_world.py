@@ -34,6 +34,7 @@ from agents.models import (
 from tests.hostile import HOSTILE, LONG, packed
 from tests.web.world import SEARCH, UPDATE, World, make_world, success
 from tools.records.models import Draft, ListEntry, Record, RecordChange, RecordList
+from tools.schedules.models import Schedule
 
 OF_LINES = 200
 """Characters of one text in the lines of a run."""
@@ -76,6 +77,8 @@ class HostileWorld:
     cards: list[Approval] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)
     drafts: list[Draft] = field(default_factory=list)
+    schedules: list[Schedule] = field(default_factory=list)
+    children: list[Run] = field(default_factory=list)
 
 
 def make_hostile_world(*, is_hostile: bool = True) -> HostileWorld:
@@ -204,7 +207,7 @@ def _fill_run(made: HostileWorld, run: Run, text: str, number: int) -> None:
             {"reason": text, "code": text[:40], "tries": 2, "retry_at": "2030-01-01T00:00:00Z"},
         ),
         (EventType.RUN_RESUMED, {"by": by, "reason": text}),
-        (EventType.RUN_WAITING, {"approval_ids": [1]}),
+        (EventType.RUN_WAITING, {"approval_ids": [1], "colleagues": [by, text]}),
         (EventType.RUN_NEEDS_ATTENTION, {"call_ids": [1]}),
         (EventType.CANCEL_REQUESTED, {"by": by}),
         *called,

@@ -1,4 +1,4 @@
-"""The admin shows hostile text as text too: nothing runs in it, and what hides is a token, but in inputs."""
+"""The admin's lists show hostile text as text too: nothing runs in it, and what hides is a token, but in inputs."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 SECONDS = 5
 BREAKS = {"<br >"}
-OF_ROWS = ("change", "delete", "history")
-SOME_ROWS = 2
 MOST_PAGES = 60
 PARTS = 3
 LONGEST = {
@@ -92,12 +90,12 @@ def found_organizations(made: HostileWorld) -> None:
 
 
 def read(made: HostileWorld, models: list[type[Model]], most: int = 0) -> Iterator[tuple[str, Reading]]:
-    """Every page of the models' lists, or at most so many of each; and the pages of some rows."""
+    """Every page of the models' lists, or at most so many of each."""
     client = made.world.client("root")
 
     def page(where: str) -> tuple[Any, Reading]:
         answer = client.get(where, follow=True)
-        assert answer.status_code in (200, 403), (where, answer.status_code)
+        assert answer.status_code == 200, (where, answer.status_code)
         return answer, Reading(answer.content.decode())
 
     client.get(address(made.world.acme, "change"))  # the first form of Unfold's changes the labels of all others
@@ -108,9 +106,6 @@ def read(made: HostileWorld, models: list[type[Model]], most: int = 0) -> Iterat
             yield f"{model.__name__} list", reading
             if len(answer.context["cl"].result_list) < answer.context["cl"].list_per_page:
                 break
-        for row in model._default_manager.order_by("-pk")[:SOME_ROWS]:
-            for kind in OF_ROWS:
-                yield f"{model.__name__} {kind}", page(address(row, kind))[1]
 
 
 def world_for(models: list[type[Model]], *, is_hostile: bool) -> HostileWorld:
@@ -121,8 +116,7 @@ def world_for(models: list[type[Model]], *, is_hostile: bool) -> HostileWorld:
 
 
 @pytest.mark.parametrize("part", range(PARTS + 1))
-def test_no_page_of_the_admin_becomes_what_somebody_wrote_and_each_list_tells_all_of_it(part: int) -> None:
-    """A page of a row is made of the same cells whatever is in them; each single string is looked at below."""
+def test_no_list_of_the_admin_becomes_what_somebody_wrote_and_each_tells_all_of_it(part: int) -> None:
     others = [model for model in admin.site._registry if model is not Organization]
     models: list[type[Model]] = others[part::PARTS] if part < PARTS else [Organization]
     known: dict[str, set[Shape]] = {}

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 import pytest
 from django.db import transaction
 from django.test import Client
+from django.urls import resolve
 
+from agents.urls import urlpatterns
 from tests.hostile import FAMILIES, HOSTILE
+from tests.test_architecture import ROOT
 from tests.web.hostile_pages import Reading, Shape, strange, tells
+from tests.web.hostile_work import add_work
 from tests.web.hostile_world import IN_ALL, OF_LINES, HostileWorld, Words, make_hostile_world
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
@@ -38,6 +42,71 @@ def test_the_reading_notices_what_is_not_escaped() -> None:
         assert Reading(f'<a href="{address}">x</a>').faults, address
 
 
+INPUT, ACTS = "tests/web/test_hostile_input.py", "tests/web/test_hostile_acts.py"
+READ_ELSEWHERE = {
+    "login": f"{INPUT}::test_what_strangers_type_comes_back_as_text",
+    "join": f"{INPUT}::test_what_strangers_type_comes_back_as_text",
+    "join-link": f"{INPUT}::test_what_strangers_type_comes_back_as_text",
+    "invite": f"{INPUT}::test_what_strangers_type_comes_back_as_text",
+    "new-password": f"{INPUT}::test_the_page_of_a_new_password_names_the_account_in_text",
+    "new-password-link": f"{INPUT}::test_the_page_of_a_new_password_names_the_account_in_text",
+    "nothing": f"{INPUT}::test_an_address_that_is_not_there_says_so_in_text",
+    "records-import": f"{INPUT}::test_the_report_of_bad_rows_is_text",
+    "records-export": f"{INPUT}::test_a_file_of_records_holds_every_string_and_no_cell_is_a_formula",
+    "transcript-markdown": f"{INPUT}::test_transcripts_and_exports_hide_nothing",
+    "transcript-json": f"{INPUT}::test_transcripts_and_exports_hide_nothing",
+    "draft-download": f"{INPUT}::test_transcripts_and_exports_hide_nothing",
+    "audit-export": f"{INPUT}::test_transcripts_and_exports_hide_nothing",
+    "edit": f"{INPUT}::test_a_form_that_is_refused_comes_back_as_it_was_typed",
+    "approve": f"{INPUT}::test_reasons_and_proofs_that_are_refused_come_back_as_text",
+    "deny": f"{INPUT}::test_reasons_and_proofs_that_are_refused_come_back_as_text",
+    "resolve": f"{INPUT}::test_reasons_and_proofs_that_are_refused_come_back_as_text",
+    "continue": f"{INPUT}::test_a_task_that_cannot_start_stays_in_its_form",
+    "message": f"{ACTS}::test_words_that_reach_no_employee_come_back_as_text",
+    "answer": f"{ACTS}::test_words_that_reach_no_employee_come_back_as_text",
+    "undo": f"{ACTS}::test_words_that_reach_no_employee_come_back_as_text",
+    "switch-organization": f"{ACTS}::test_words_that_reach_no_employee_come_back_as_text",
+    "audit-verify": f"{ACTS}::test_words_that_reach_no_employee_come_back_as_text",
+    "change-role": f"{ACTS}::test_what_is_asked_and_shown_about_a_member_names_them_in_text",
+    "password-link": f"{ACTS}::test_what_is_asked_and_shown_about_a_member_names_them_in_text",
+    "remove-member": f"{ACTS}::test_who_was_removed_or_not_invited_after_all_is_named_in_text",
+    "revoke-invitation": f"{ACTS}::test_who_was_removed_or_not_invited_after_all_is_named_in_text",
+    "files": f"{ACTS}::test_the_name_of_a_file_is_text_whether_it_is_refused_listed_or_asked_about",
+    "files-upload": f"{ACTS}::test_the_name_of_a_file_is_text_whether_it_is_refused_listed_or_asked_about",
+    "file-delete": f"{ACTS}::test_the_name_of_a_file_is_text_whether_it_is_refused_listed_or_asked_about",
+    "schedule-create": f"{ACTS}::test_a_schedule_that_is_not_made_stays_in_its_form_and_the_question_tells_its_task",
+    "schedule-cancel": f"{ACTS}::test_a_schedule_that_is_not_made_stays_in_its_form_and_the_question_tells_its_task",
+    "try-tool": "tests/web/test_page_trials.py::test_hostile_params_are_text",
+    "file-download": "tests/web/test_page_files.py::test_a_hostile_path_is_not_there",
+}
+"""By the name of an address, the test that fills what is answered there."""
+TELLS_NO_TEXT = {
+    "logout": "leads on to the login, which is empty",
+    "cancel": "leads on to the run",
+    "schedule-pause": "says the number of the schedule",
+    "schedule-resume": "says the number of the schedule",
+}
+
+
+def assert_each_address_is_judged(here: set[str]) -> None:
+    """A new page has to be added to `every_page`, or to one of the lists above; `here` are the names of those read."""
+    names = [str(pattern.name) for pattern in urlpatterns]
+    assert {*here, *READ_ELSEWHERE, *TELLS_NO_TEXT} == set(names)
+    assert len(here) + len(READ_ELSEWHERE) + len(TELLS_NO_TEXT) == len(names)
+
+
+def test_what_is_read_elsewhere_has_a_test_there() -> None:
+    for place in set(READ_ELSEWHERE.values()):
+        path, _, name = place.partition("::")
+        assert f"def {name}(" in (ROOT / path).read_text(), place
+
+
+def world_at_work(*, is_hostile: bool) -> HostileWorld:
+    made = make_hostile_world(is_hostile=is_hostile)
+    add_work(made)
+    return made
+
+
 def every_page(made: HostileWorld) -> dict[str, list[str]]:
     """By kind, the addresses of pages that together show every row."""
     runs, cards = [run.pk for run in made.runs], [card.pk for card in made.cards]
@@ -59,6 +128,11 @@ def every_page(made: HostileWorld) -> dict[str, list[str]]:
         "draft": [f"/drafts/{draft.pk}/" for draft in made.drafts],
         "audit": ["/audit/"],
         "users": ["/users/"],
+        "schedules": ["/schedules/"],
+        "cancelled schedules": ["/schedules/?cancelled=1"],
+        "stop": ["/stop/"],
+        "nested": [f"/runs/{child.pk}/nested/" for child in made.children],
+        "password": ["/account/password/"],
     }
 
 
@@ -105,26 +179,34 @@ def whole(words: Words) -> dict[str, list[str]]:
         "draft": lines,
         "audit": lines,
         "users": of(120, 150),
+        "schedules": [*lines, *boxes, *of(80, 150)],
+        "cancelled schedules": [*lines, *boxes, *of(80, 150)],
+        "stop": of(80, 120, 150),
+        "nested": [*lines, *of(80)],
     }
 
 
+@pytest.mark.timeout(240)
 def test_no_page_becomes_what_somebody_wrote_and_each_tells_all_of_it() -> None:
     known: dict[str, set[Shape]] = {}
     with transaction.atomic():
-        harmless = make_hostile_world(is_hostile=False)
+        harmless = world_at_work(is_hostile=False)
         kinds = list(every_page(harmless))
         for kind, _, reading in read(harmless, kinds, HARMLESS_PAGES):
             assert not reading.faults, (kind, reading.faults)
             known.setdefault(kind, set()).update(reading.shapes)
         transaction.set_rollback(True)
 
-    made = make_hostile_world()
+    made = world_at_work(is_hostile=True)
     told: dict[str, str] = dict.fromkeys(kinds, "")
     found: dict[str, list[str]] = {}
+    here: set[str] = set()
     for kind, where, reading in read(made, kinds, len(HOSTILE)):
+        here.add(str(resolve(urlsplit(where).path).url_name))
         if wrong := [*strange(reading, known[kind]), *reading.faults]:
             found[where] = wrong[:3]
         told[kind] += reading.text
     assert not found
+    assert_each_address_is_judged(here)
     for kind, texts in whole(made.words).items():
         assert [text[:80] for text in texts if not tells(told[kind], text)] == [], kind

@@ -70,7 +70,7 @@ def test_every_kind_of_refusal_is_strict(world: World) -> None:
         302: nobody().get("/"),
         403: world.client("viewer").post(f"/approvals/{card.pk}/approve/", {"digest": card.digest}),
         404: admin.get("/no/such/page/"),
-        405: admin.get(f"/approvals/{card.pk}/approve/"),
+        405: admin.put(f"/approvals/{card.pk}/approve/"),
         422: admin.post("/", {"employee": "none", "task": "x"}),
     }
     for status, answer in answers.items():
