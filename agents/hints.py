@@ -24,6 +24,7 @@ logger = logging.getLogger(__name__)
 
 ADVANCE_JOB = "agents.jobs.advance_run"
 TITLE_JOB = "agents.jobs.title_run"
+REFRESH_JOB = "agents.jobs.refresh_source"
 _MOST_DELTAS = 2000
 _REST_AFTER_FAILURE_S = 0.5
 
@@ -42,13 +43,12 @@ def inbox_group(organization_id: int) -> str:
 class _Waiting:
     """What is to be sent; equal hints collapse into one."""
 
-    runs: dict[int, None] = field(default_factory=dict)
-    titles: dict[int, None] = field(default_factory=dict)
+    jobs: dict[tuple[str, int], None] = field(default_factory=dict)
     bells: dict[str, None] = field(default_factory=dict)
     deltas: deque[tuple[int, int, str]] = field(default_factory=lambda: deque(maxlen=_MOST_DELTAS))
 
     def __bool__(self) -> bool:
-        return bool(self.runs or self.titles or self.bells or self.deltas)
+        return bool(self.jobs or self.bells or self.deltas)
 
 
 class _Publisher(threading.Thread):
@@ -60,14 +60,9 @@ class _Publisher(threading.Thread):
         self._changed = threading.Condition()
         self._reachable = True
 
-    def put_run(self, run_id: int) -> None:
+    def put_job(self, job: str, pk: int) -> None:
         with self._changed:
-            self._waiting.runs[run_id] = None
-            self._changed.notify()
-
-    def put_title(self, run_id: int) -> None:
-        with self._changed:
-            self._waiting.titles[run_id] = None
+            self._waiting.jobs[job, pk] = None
             self._changed.notify()
 
     def put_bell(self, group: str) -> None:
@@ -100,10 +95,8 @@ class _Publisher(threading.Thread):
             time.sleep(_REST_AFTER_FAILURE_S)
 
     def _send(self, loop: asyncio.AbstractEventLoop, batch: _Waiting) -> None:
-        for run_id in batch.runs:
-            current_app.send_task(ADVANCE_JOB, args=[run_id], ignore_result=True, retry=False)
-        for run_id in batch.titles:
-            current_app.send_task(TITLE_JOB, args=[run_id], ignore_result=True, retry=False)
+        for job, pk in batch.jobs:
+            current_app.send_task(job, args=[pk], ignore_result=True, retry=False)
         if batch.bells or batch.deltas:
             loop.run_until_complete(asyncio.wait_for(_ring(batch), timeout=2))
 
@@ -136,12 +129,17 @@ def _running() -> _Publisher:
 
 def wake(run_id: int) -> None:
     """Ask a worker to drive this run; sent twice or never, the run is driven once."""
-    _running().put_run(run_id)
+    _running().put_job(ADVANCE_JOB, run_id)
 
 
 def name_run(run_id: int) -> None:
     """Ask a worker to give this run a name; if that is lost, it keeps the beginning of its task."""
-    _running().put_title(run_id)
+    _running().put_job(TITLE_JOB, run_id)
+
+
+def refresh_source(source_id: int) -> None:
+    """Ask a worker to read this source's description anew; if that is lost, the sweeper asks again later."""
+    _running().put_job(REFRESH_JOB, source_id)
 
 
 def ring_run(run_id: int) -> None:

@@ -1,4 +1,4 @@
-"""The only doorway from the queue: a message is a run's id, nothing else."""
+"""The only doorway from the queue: a message is the id of a run or of a source of tools, nothing else."""
 
 import logging
 import os
@@ -8,7 +8,7 @@ from celery import shared_task
 from celery.signals import worker_shutdown, worker_shutting_down
 from django.db import InterfaceError, OperationalError, close_old_connections, connection
 
-from agents import hints
+from agents import hints, sources
 from agents.boundaries import surviving
 from agents.engine import lease
 from agents.engine.loop import advance
@@ -46,6 +46,15 @@ def name_run(run_id: int) -> None:
     close_old_connections()
     with surviving(f"naming run {run_id}"):
         title_run(run_id)
+    connection.close()
+
+
+@shared_task(name=hints.REFRESH_JOB, ignore_result=True)  # type: ignore[untyped-decorator]
+def refresh_source(source_id: int) -> None:
+    """Read a source's description anew; what goes wrong stands on the source."""
+    close_old_connections()
+    with surviving(f"refreshing source {source_id}"):
+        sources.refresh_one(source_id)
     connection.close()
 
 

@@ -11,7 +11,7 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
-from agents import counting, hints, schedules, stops
+from agents import counting, hints, schedules, sources, stops
 from agents.approvals import expire
 from agents.boundaries import surviving
 from agents.engine import endings, losses, turns
@@ -23,6 +23,7 @@ from agents.engine.timing import CRASHES, timing
 from agents.events import recording
 from agents.models import PARKED, Approval, ApprovalKind, ApprovalStatus, ExitReason, Run, RunStatus, ToolCall
 from agents.statements import Prepared
+from tools.connections.models import Source
 from tools.schedules.models import Schedule
 
 logger = logging.getLogger(__name__)
@@ -172,6 +173,10 @@ def _due_schedules() -> QuerySet[Schedule, Any]:
     return schedules.due().order_by().values_list("pk")[:_AT_ONCE]
 
 
+def _due_sources() -> QuerySet[Source, Any]:
+    return sources.due().order_by().values_list("pk")[:_AT_ONCE]
+
+
 def _unhinted() -> QuerySet[Run, Any]:
     due = Run.objects.filter(
         Q(next_wake_at=None) | Q(next_wake_at__lte=Now()),
@@ -209,4 +214,5 @@ _STEPS: tuple[tuple[Prepared, Callable[[int], bool]], ...] = (
     (Prepared(_unsettled, slots=()), stops.apply),
     (Prepared(_unstarted_cards, slots=()), _ask_again),
     (Prepared(_due_schedules, slots=()), schedules.fire),
+    (Prepared(_due_sources, slots=()), sources.refresh_later),
 )

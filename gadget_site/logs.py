@@ -101,7 +101,19 @@ def _secrets(site: SiteSettings) -> list[str]:
 
 def _quiet_loggers(level: str) -> dict[str, Any]:
     """Libraries that tell every step are heard from WARNING on, unless everything was asked for."""
-    chatty = ("daphne", "twisted", "asyncio", "httpx2", "httpcore2", "openai", "celery", "kombu", "axes", "markdown_it")
+    chatty = (
+        "daphne",
+        "twisted",
+        "asyncio",
+        "httpx2",
+        "httpcore2",
+        "openai",
+        "celery",
+        "kombu",
+        "axes",
+        "markdown_it",
+        "mcp",
+    )
     quiet = {name: {"level": "WARNING"} for name in chatty} if level != "DEBUG" else {}
     # It tells at every second without Redis, with a traceback, what the feeds say once.
     quiet["channels_redis.pubsub"] = {"level": "CRITICAL"}

@@ -60,6 +60,7 @@ INSTALLED_APPS = [
     "agents",
     "tools.records",
     "tools.schedules",
+    "tools.connections",
 ]
 
 MIDDLEWARE = [

@@ -22,7 +22,7 @@ LAYERS = {
         ("desk", "metrics"),
         ("jobs", "sweeper"),
         (
-            *("runs", "trials", "schedules", "stops", "questions", "approvals", "resolutions"),
+            *("runs", "trials", "schedules", "stops", "questions", "approvals", "resolutions", "sources"),
             *("standing_grants", "invitations", "members", "counting", "figures"),
         ),
         ("engine",),
@@ -36,12 +36,12 @@ LAYERS = {
         ("known_secrets",),
     ),
     "tools": (
-        ("testing",),
+        ("testing", "connections"),
         ("sources",),
         ("builtin",),
         ("records", "files", "schedules"),
         ("toolbox",),
-        ("config",),
+        ("config", "network"),
         ("contract",),
     ),
 }
@@ -59,6 +59,7 @@ MOST_ARGUMENTS = 4
 
 MANY_ARGUMENTS = {  # besides what overrides a library's method
     "tools/contract/errors.py ToolError.__init__": "one for each line of the error's text",
+    "tools/network/door.py request": "what every HTTP client takes, named at each call",
     "tools/toolbox/permissions.py verdict_for": "the last one only quotes the name of a tool that does not exist",
 }
 

@@ -35,6 +35,7 @@ class ToolSettings(BaseModel):
         allow_dynamic_registration: whether tools may be registered while Gadget runs.
         strict_capabilities: an employee needs all of a tool's capabilities; if false, any one of them.
         features_by_tool: by a tool's name or id, features that the organisation's plan must have.
+        plugins: names of entry points of the group `gadget.tools`, whose tools are taken in.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel, validate_by_name=True)
@@ -47,6 +48,7 @@ class ToolSettings(BaseModel):
     allow_dynamic_registration: bool = True
     strict_capabilities: bool = True
     features_by_tool: dict[str, frozenset[str]] = {}
+    plugins: tuple[str, ...] = ()
 
 
 class Config(BaseModel):

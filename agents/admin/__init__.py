@@ -1,5 +1,16 @@
 """The admin site: configuration, and what happened, for the organisations in which a person is admin."""
 
-from . import credentials, employees, history, organizations, people, providers, records, rules, tokens
+from . import credentials, employees, history, organizations, people, providers, records, rules, sources, tokens
 
-__all__ = ["credentials", "employees", "history", "organizations", "people", "providers", "records", "rules", "tokens"]
+__all__ = [
+    "credentials",
+    "employees",
+    "history",
+    "organizations",
+    "people",
+    "providers",
+    "records",
+    "rules",
+    "sources",
+    "tokens",
+]

@@ -31,6 +31,7 @@ from agents.models import (
     ToolCall,
     ToolRule,
 )
+from tools.connections.models import AllowedHost, Source
 from tools.records.models import Draft, ListEntry, Record, RecordChange, RecordList
 
 PATH_TO_ORGANIZATION: dict[type[Model], str] = {
@@ -54,6 +55,8 @@ PATH_TO_ORGANIZATION: dict[type[Model], str] = {
     RecordList: "organization",
     ListEntry: "list__organization",
     Draft: "organization",
+    Source: "organization",
+    AllowedHost: "organization",
     User: "memberships__organization",
 }
 """The lookup that leads from a row to its organisation; a model that is missing here cannot be shown."""

@@ -84,6 +84,8 @@ CATEGORY_ICONS = {
     "report": "scroll-text",
     "utility": "calculator",
     "employee": "users",
+    "web": "globe",
+    "search_google": "search",
 }
 
 FIGURES = ("input_tokens", "output_tokens", "duration_ms", "cost_micros", "run__organization__currency")

@@ -1,5 +1,6 @@
-"""The toolbox of this installation: every tool of the sources that the settings name."""
+"""The toolbox of this installation: what every organisation has, from the sources that the settings name."""
 
+import logging
 from functools import lru_cache
 
 from django.conf import settings
@@ -7,13 +8,18 @@ from django.utils.module_loading import import_string
 
 from agents.engine.shared_limits import shared_guards
 from tools.config import Config
-from tools.sources import BuiltinSource, fill
+from tools.sources import Broken, BuiltinSource, PluginSource, fill, plugin_sources
 from tools.toolbox import Limits, Policy, Toolbox
+
+logger = logging.getLogger(__name__)
 
 
 @lru_cache(maxsize=1)
 def installed_toolbox() -> Toolbox:
-    """One per process. `settings.GADGET_TOOLS` lists dotted names of sequences of tools; `gadget.yaml` limits them."""
+    """What every organisation has; one per process.
+
+    `settings.GADGET_TOOLS` lists dotted names of sequences of tools; `gadget.yaml` names plugins and limits them all.
+    """
     config: Config = settings.GADGET_CONFIG
     toolbox = Toolbox(
         Policy(
@@ -26,6 +32,30 @@ def installed_toolbox() -> Toolbox:
         config.tools.allow_dynamic_registration,
     )
     toolbox.guards = shared_guards()
-    fill(toolbox, [BuiltinSource(import_string(dotted)) for dotted in settings.GADGET_TOOLS])
+    fill(toolbox, [*_shipped(), *installed_plugins()[0]])
     toolbox.start()
     return toolbox
+
+
+@lru_cache(maxsize=1)
+def installed_plugins() -> tuple[list[PluginSource], list[Broken]]:
+    """The plugins that `gadget.yaml` names and that work beside all others, and those that do not, with the reason."""
+    sources, broken = plugin_sources(settings.GADGET_CONFIG.tools.plugins)
+    taken = {tool.id for source in _shipped() for tool in source.tools()}
+    working = []
+    for source in sources:
+        ids = {tool.id for tool in source.tools()}
+        if twice := sorted(ids & taken):
+            logger.error("the plugin %s was left out: %s exists already", source.name, ", ".join(twice))
+            broken.append(Broken(source.name, f"{', '.join(twice)} exists already"))
+        else:
+            working.append(source)
+            taken |= ids
+    return working, broken
+
+
+def _shipped() -> list[BuiltinSource]:
+    sources = [BuiltinSource(import_string(dotted)) for dotted in settings.GADGET_TOOLS]
+    for source in sources:
+        source.start()
+    return sources

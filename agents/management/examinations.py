@@ -15,10 +15,12 @@ from django.db.migrations.executor import MigrationExecutor
 
 from agents.encryption import Place, survey
 from agents.engine.passes import check_provider
-from agents.engine.toolbox import installed_toolbox
+from agents.engine.toolbox import installed_plugins, installed_toolbox
 from agents.liveness import SWEEPER, WORKER, living
 from agents.models import ModelProvider
 from agents.providers.base import ProviderError
+from agents.sources import ask
+from tools.connections.changes import sources_to_look_at
 
 KEY_FILES = ("secret_key", "encryption_key")
 SQLITE_FULL = 2
@@ -54,6 +56,8 @@ def examine() -> Iterator[Finding]:
         yield from examine_encryption()
         yield from examine_providers()
     yield examine_sources()
+    yield from examine_plugins()
+    yield from examine_connections()
 
 
 def examine_settings() -> Iterator[Finding]:
@@ -177,3 +181,22 @@ def examine_sources() -> Finding:
     except (ImportError, ValueError, RuntimeError) as error:
         return Finding("sources", f"the tools cannot be loaded: {error}", "see the named tool or plugin")
     return Finding("sources", f"{count} tools are loaded")
+
+
+def examine_plugins() -> Iterator[Finding]:
+    """Every plugin that `gadget.yaml` names works; one that does not is left out."""
+    working, broken = installed_plugins()
+    for source in working:
+        yield Finding("plugins", f"{source.name}: {len(source.tools())} tools")
+    for each in broken:
+        yield Finding("plugins", f"{each.name} is left out: {each.problem}", "mend it, or take it off the list")
+
+
+def examine_connections() -> Iterator[Finding]:
+    """Every active source that an organisation has connected answers."""
+    for source in sources_to_look_at():
+        name, asked = f"{source.organization.slug}/{source.name}", ask(source)
+        if asked.problem:
+            yield Finding("connections", f"{name}: {asked.problem}", "see its address and credentials at /admin/")
+        else:
+            yield Finding("connections", f"{name} answers: {asked.told}")

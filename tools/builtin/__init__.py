@@ -9,11 +9,13 @@ from .data_read import GetRecordDetail, GetStats, SearchRecords
 from .data_write import AddToList, CreateRecord, QualifyRecord, UpdateRecord
 from .employee import AskHuman, Delegate
 from .files import DeleteFile, ListFiles, ReadFile, SearchFiles, WriteFile
+from .google_search import SearchGoogle
 from .report import BuildPreview
 from .results import ReadResult
 from .schedule import CancelSchedule, CreateSchedule, ListSchedules
 from .system import TitleRun
 from .utility import Calculate, Now
+from .web import FetchPage, SearchCompany, ValidateDomain
 
 BUILTIN_TOOLS: tuple[type[Tool], ...] = (
     SearchRecords,
@@ -43,6 +45,10 @@ BUILTIN_TOOLS: tuple[type[Tool], ...] = (
     CreateSchedule,
     CancelSchedule,
     ReadResult,
+    SearchCompany,
+    ValidateDomain,
+    FetchPage,
+    SearchGoogle,
     Calculate,
     Now,
     TitleRun,

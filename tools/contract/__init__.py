@@ -16,6 +16,7 @@ from .function import FunctionTool, tool
 from .level import Level
 from .limits import RateLimit
 from .preview import Preview, Target
+from .reach import Reach
 from .recipe import Recipe, Step
 from .result import ResultError, ToolResult
 from .schema import NoParams
@@ -37,6 +38,7 @@ __all__ = [
     "Preview",
     "Question",
     "RateLimit",
+    "Reach",
     "Recipe",
     "ResultError",
     "Step",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from .preview import Preview
+from .reach import Reach
 from .result import ToolResult
 
 
@@ -45,6 +46,7 @@ class ToolContext:
         call_id, idempotency_key: of this call; the same call always has the same key.
         session: data kept per run.
         credentials: by service, e.g. credentials["github"]["token"]; what a call says is cleaned of their values.
+        reach: which hosts it may reach; given to `tools.network`, the only way out.
         preview: of an approved call, the sealed effect that the person approved.
         progress: `progress(fraction, text)`, fraction from 0 to 1.
         earlier_result: the whole result of an earlier call of the run, by the handle that the model was told.
@@ -64,6 +66,7 @@ class ToolContext:
     mode: str = "general"
     session: dict[str, Any] = field(default_factory=dict)
     credentials: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    reach: Reach = field(default_factory=Reach)
     preview: Preview | None = None
     logger: logging.Logger = field(default_factory=lambda: logging.getLogger("gadget.tools"))
     progress: Callable[[float, str], None] = _no_progress

@@ -47,6 +47,7 @@ class Tool(ABC):
         cacheable_s: seconds for which an equal call of the same organisation gets the same result; 0 = never.
         rate_limit: how often each organisation may call it.
         timeout_s: seconds that one call may take; None means the toolbox's default.
+        source: where it comes from, for people: "built in", a plugin, or what an organisation has connected.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Tool(ABC):
     cacheable_s: float = 0
     rate_limit: RateLimit | None = None
     timeout_s: float | None = None
+    source: str = "built in"
 
     @abstractmethod
     def execute(

@@ -2,5 +2,7 @@
 
 from .base import ToolSource, fill
 from .builtin import BuiltinSource
+from .combined import CombinedSource
+from .plugins import Broken, PluginSource, plugin_sources
 
-__all__ = ["BuiltinSource", "ToolSource", "fill"]
+__all__ = ["Broken", "BuiltinSource", "CombinedSource", "PluginSource", "ToolSource", "fill", "plugin_sources"]

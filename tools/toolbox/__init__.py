@@ -6,7 +6,7 @@ from .isolation import isolated
 from .limits import LARGEST_KEPT, Guards, RateLimiter, ResultCache
 from .permissions import Decision, Grants, Policy, Verdict, level_of, refusal_for, verdict_for
 from .threads import abandoned_threads
-from .toolbox import Limits, Toolbox
+from .toolbox import Limits, Toolbox, comes_from_the_run
 
 __all__ = [
     "LARGEST_KEPT",
@@ -27,6 +27,7 @@ __all__ = [
     "Toolbox",
     "Verdict",
     "abandoned_threads",
+    "comes_from_the_run",
     "isolated",
     "level_of",
     "refusal_for",

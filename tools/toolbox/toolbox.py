@@ -4,7 +4,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -63,6 +63,28 @@ class Toolbox:
         self._by_name: dict[str, Tool] = {}
         self._started = False
 
+    def extended(self, tools: Iterable[Tool], allowed_hosts: frozenset[str]) -> "Toolbox":
+        """Another one with these tools besides its own, whose open-world tools may reach these hosts unasked.
+
+        The tools are not started. What is switched off here later is not switched off there. A tool that is not
+        acceptable, or whose name and version are taken, is logged and left out: the others work.
+        """
+        twin = Toolbox(
+            replace(self.policy, allowed_hosts=self.policy.allowed_hosts | allowed_hosts),
+            self.environment,
+            self.limits,
+        )
+        twin.guards = self.guards
+        by_id = dict(self._by_id)
+        for tool in tools:
+            try:
+                _refuse_unfit(tool)
+                by_id[tool.id] = _first_of_its_id(tool, by_id)
+            except ValueError:
+                logger.exception("%s is left out", tool.id)
+        twin._replace(by_id)
+        return twin
+
     def register(self, tool: Tool, modes: Collection[str] | None = None) -> None:
         """Add a tool; `modes` replaces its own modes.
 
@@ -76,13 +98,10 @@ class Toolbox:
                 raise RuntimeError(
                     f"{tool.id} comes too late: tools.allow_dynamic_registration is off, so register it before start()"
                 )
-            if taken := self._by_id.get(tool.id):
-                raise ValueError(
-                    f"{tool.id} exists twice: {_class_name(taken)} and {_class_name(tool)}; rename one of them"
-                )
+            added = {tool.id: _first_of_its_id(tool, self._by_id)}
             if modes is not None:
                 tool.modes = frozenset(modes)
-            self._replace({**self._by_id, tool.id: tool})
+            self._replace({**self._by_id, **added})
             started = self._started
         if started:
             self._start(tool)
@@ -191,6 +210,12 @@ class Toolbox:
         self._by_name = {tool.name: tool for tool in enabled_last}
 
 
+def _first_of_its_id(tool: Tool, taken: Mapping[str, Tool]) -> Tool:
+    if other := taken.get(tool.id):
+        raise ValueError(f"{tool.id} exists twice: {_class_name(other)} and {_class_name(tool)}; rename one of them")
+    return tool
+
+
 def _needs_a_person(name: str) -> ToolError:
     return ToolError(
         ErrorCode.OPERATION_NOT_ALLOWED, f"{name!r} needs a person's approval: ask for it directly.", attempted=False
@@ -230,6 +255,11 @@ def _refuse_unfit(tool: Tool) -> None:
     refuse_unfit_limits(tool, where)
 
 
+def comes_from_the_run(parameter: str) -> bool:
+    """Whether a parameter of this name is refused, because it would say for whom a tool works."""
+    return re.sub(r"_?(id|Id|ID)$", "", parameter).lower() in _FROM_THE_RUN
+
+
 def _refuse_params(node: Any, where: str) -> None:
     if isinstance(node, list):
         for child in node:
@@ -238,7 +268,7 @@ def _refuse_params(node: Any, where: str) -> None:
         return
     properties = node.get("properties")
     for parameter in properties if isinstance(properties, dict) else ():
-        if re.sub(r"_?(id|Id|ID)$", "", parameter).lower() in _FROM_THE_RUN:
+        if comes_from_the_run(parameter):
             raise ValueError(f"{where}: the parameter {parameter!r} comes from the run (context), never from the model")
     if node.get("uniqueItems") is True:
         raise ValueError(f"{where}: a set has no stable order; use a list")

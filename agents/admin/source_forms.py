@@ -1,0 +1,230 @@
+"""The forms of sources: one for each kind, with what that kind needs and nothing else."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+from django import forms
+from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget, UnfoldBooleanWidget
+
+from agents.engine.toolbox import installed_toolbox
+from tools.connections.models import Authentication, Source, SourceKind
+from tools.contract import ToolError
+from tools.network import host_of, read_url
+
+from .confirming import ConfirmingForm
+from .fields import LinesField
+
+LARGEST_DOCUMENT = 20_000_000
+ADDRESSES = ("address", "base_url", "token_url")
+AUTHENTICATION = ("authentication", "service", "key_place", "key_name", "token_url", "scopes")
+NEEDED: dict[str, tuple[str, ...]] = {Authentication.API_KEY: ("key_name",), Authentication.OAUTH2: ("token_url",)}
+"""What a kind of authentication cannot do without."""
+SERVICE_HELP = (
+    "The organisation's credentials that its requests get, by their service. Empty: those named like the source. "
+    "They have the field api_key, token, username and password, or client_id and client_secret."
+)
+
+
+def private_network(host: str) -> str:
+    """What it means to let tools into a network that is not public."""
+    return f"Tools may reach {host} even where it lies in a private network, or on this machine itself."
+
+
+class SourceForm(ConfirmingForm):
+    """What all kinds have. `kind` is set by the page, `told` says what the kind is for."""
+
+    kind = SourceKind.OPENAPI
+    told = ""
+
+    service = forms.CharField(
+        label="Credentials", required=False, widget=UnfoldAdminTextInputWidget, help_text=SERVICE_HELP
+    )
+    may_be_private = forms.BooleanField(
+        label="It may be in a private network",
+        required=False,
+        widget=UnfoldBooleanWidget,
+        help_text="Tick this for a server of your own, e.g. at 10.0.0.5 or on this machine.",
+    )
+
+    class Meta:
+        model = Source
+        fields: tuple[str, ...] = ("organization", "name", "timeout_s", "is_active")
+        labels = {"timeout_s": "Timeout in seconds", "base_url": "Address of its operations"}
+        help_texts = {"name": "What its tools' names begin with, e.g. crm for crm.listContacts. It cannot be changed."}
+
+    def clean_name(self) -> str:
+        name: str = self.cleaned_data["name"]
+        if name in {tool.category for tool in installed_toolbox().tools()}:
+            raise forms.ValidationError(f"Tools that ship begin with {name!r} already; choose another name.")
+        return name
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        self.instance.kind = self.kind
+        for field in ADDRESSES:
+            if cleaned.get(field):
+                self._check_address(field, cleaned[field])
+        for field in NEEDED.get(cleaned.get("authentication", ""), ()):
+            if field in self.fields and not cleaned.get(field):
+                self.add_error(field, "This authentication needs it.")
+        return cleaned
+
+    def _check_address(self, field: str, address: str) -> None:
+        try:
+            read_url(address)
+        except ToolError as error:
+            self.add_error(field, error.message)
+
+    def consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
+        """A network that is not public, and credentials that go to another place."""
+        places = sorted({host_of(read_url(cleaned[name])) for name in ADDRESSES if cleaned.get(name)})
+        if cleaned.get("may_be_private"):
+            yield from map(private_network, places)
+        moved = set(ADDRESSES) & set(self.changed_data)
+        if self.instance.pk and moved and self.instance.authentication != Authentication.NONE:
+            yield f"The credentials of {self.instance.credentials_service} go to {', '.join(places)} from now on."
+
+
+class OpenAPIForm(SourceForm):
+    """An HTTP API: its description, where its operations go, and how requests are signed."""
+
+    kind = SourceKind.OPENAPI
+    told = "Each operation of its description that you choose becomes a tool."
+
+    address = forms.CharField(
+        label="Address of the description",
+        required=False,
+        max_length=1_000,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="OpenAPI 3.1, 3.0 or Swagger 2.0, as JSON or YAML, e.g. https://api.example.com/openapi.json.",
+    )
+    file = forms.FileField(label="or its file", required=False, help_text="It takes the place of the address.")
+
+    class Meta(SourceForm.Meta):
+        fields = (*SourceForm.Meta.fields, "address", "base_url", *AUTHENTICATION)
+        help_texts = {
+            **SourceForm.Meta.help_texts,
+            "base_url": "e.g. https://api.example.com/v2. Empty: what the description names first.",
+            "key_name": "Of the header, the parameter or the cookie, e.g. X-API-Key.",
+            "token_url": "Where a token is asked for, for OAuth 2.",
+            "scopes": "For OAuth 2, separated by spaces.",
+        }
+
+    def clean_file(self) -> Any:
+        file = self.cleaned_data["file"]
+        if file is not None and file.size > LARGEST_DOCUMENT:
+            raise forms.ValidationError(f"It has {file.size:,} bytes; at most {LARGEST_DOCUMENT:,} are read.")
+        return file
+
+    def clean(self) -> dict[str, Any]:
+        """There is one description, at an address or in a file."""
+        cleaned = super().clean() or {}
+        if cleaned.get("file") is not None and cleaned.get("address"):
+            self.add_error("file", "Give an address or a file, not both.")
+        elif cleaned.get("file") is not None:
+            try:
+                self.instance.document = cleaned["file"].read().decode()
+            except UnicodeDecodeError:
+                self.add_error("file", "This is not a text in UTF-8.")
+        elif not cleaned.get("address") and not self.instance.document and "address" not in self.errors:
+            self.add_error("address", "Give the address of the description, or its file.")
+        return cleaned
+
+
+class McpHttpForm(SourceForm):
+    """An MCP server that is reached over HTTP."""
+
+    kind = SourceKind.MCP_HTTP
+    told = "Each of its tools waits in quarantine until you give it a level."
+
+    address = forms.CharField(
+        max_length=1_000, widget=UnfoldAdminTextInputWidget, help_text="e.g. https://mcp.example.com/mcp"
+    )
+    authentication = forms.ChoiceField(
+        choices=[
+            (kind.value, kind.label)
+            for kind in (Authentication.NONE, Authentication.BEARER, Authentication.API_KEY, Authentication.BASIC)
+        ],
+    )
+
+    class Meta(SourceForm.Meta):
+        fields = (*SourceForm.Meta.fields, "address", "authentication", "service", "key_name")
+        help_texts = {**SourceForm.Meta.help_texts, "key_name": "Of the header that has the API key, e.g. X-API-Key."}
+
+
+class McpStdioForm(SourceForm):
+    """An MCP server that is a program on this machine, started by each worker when it needs it."""
+
+    kind = SourceKind.MCP_STDIO
+    told = "Gadget starts the program itself. Each of its tools waits in quarantine until you give it a level."
+
+    command_line = forms.CharField(
+        label="Command",
+        max_length=1_000,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="As in a shell, but without its signs for pipes and variables, e.g. "
+        "uvx mcp-server-time --local-timezone Europe/Berlin.",
+    )
+    variables = LinesField(
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 3, "spellcheck": "false"}),
+        help_text="Environment variables from the credentials, one per line: VARIABLE=field, e.g. GITHUB_TOKEN=token. "
+        "It gets HOME and PATH, and nothing else of Gadget's own.",
+    )
+
+    class Meta(SourceForm.Meta):
+        fields = (*SourceForm.Meta.fields, "service")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields.pop("may_be_private")
+        self.initial["command_line"] = shlex.join(self.instance.command)
+        self.initial["variables"] = [f"{name}={field}" for name, field in self.instance.environment.items()]
+
+    def clean_command_line(self) -> str:
+        line: str = self.cleaned_data["command_line"]
+        try:
+            words = shlex.split(line)
+        except ValueError as error:
+            raise forms.ValidationError(f"This cannot be read as a command: {error}.") from error
+        self.instance.command = words
+        return line
+
+    def clean_variables(self) -> list[str]:
+        lines: list[str] = self.cleaned_data["variables"]
+        pairs = [line.partition("=") for line in lines]
+        if bad := [name for name, sign, field in pairs if not (name.isidentifier() and sign and field.isidentifier())]:
+            raise forms.ValidationError(f"Write VARIABLE=field; {bad[0]!r} is not so.")
+        self.instance.environment = {name: field for name, _, field in pairs}
+        return lines
+
+    def consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
+        """It has the rights of the user that Gadget runs as."""
+        if "command_line" in self.changed_data:
+            yield f"Gadget's workers run this program with their own rights: {cleaned['command_line']}"
+
+
+FORMS: dict[SourceKind, type[SourceForm]] = {
+    SourceKind.OPENAPI: OpenAPIForm,
+    SourceKind.MCP_HTTP: McpHttpForm,
+    SourceKind.MCP_STDIO: McpStdioForm,
+}
+
+
+def fieldsets_of(kind: SourceKind, *, is_new: bool) -> list[tuple[str | None, dict[str, Any]]]:
+    """The sections of a kind's form; what the source says of itself stands first once it is there."""
+    told = () if is_new else ("kind", "state", "title", "described_version", "checked_at", "refreshed_at")
+    head = (None, {"fields": ("organization", "name", *told, "is_active")})
+    where: dict[SourceKind, tuple[str, ...]] = {
+        SourceKind.OPENAPI: ("address", "file", "base_url", "may_be_private", "timeout_s"),
+        SourceKind.MCP_HTTP: ("address", "may_be_private", "timeout_s"),
+        SourceKind.MCP_STDIO: ("command_line", "variables", "timeout_s"),
+    }
+    signed: dict[SourceKind, tuple[str, ...]] = {
+        SourceKind.OPENAPI: AUTHENTICATION,
+        SourceKind.MCP_HTTP: ("authentication", "service", "key_name"),
+        SourceKind.MCP_STDIO: ("service",),
+    }
+    return [head, ("Where it is", {"fields": where[kind]}), ("Authentication", {"fields": signed[kind]})]

@@ -1,0 +1,106 @@
+"""A server that speaks an older revision over streamable HTTP, in a thread, and misbehaves at paths of its own."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+TOOL = {"name": "save", "inputSchema": {"type": "object"}}
+
+
+class OlderServer(ThreadingHTTPServer):
+    """Answers `tools/call` as the last part of the address says; keeps what it was asked."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.asked: list[tuple[str, dict[str, str], dict[str, Any]]] = []
+
+    def url(self, behaviour: str) -> str:
+        return f"http://127.0.0.1:{self.server_port}/{behaviour}"
+
+    def calls(self) -> int:
+        return sum(message.get("method") == "tools/call" for _, _, message in self.asked)
+
+
+@contextmanager
+def older_server() -> Iterator[OlderServer]:
+    """One that ends with the block."""
+    server = OlderServer()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: OlderServer
+
+    def do_POST(self) -> None:
+        message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.asked.append((self.path, {key.lower(): value for key, value in self.headers.items()}, message))
+        method, behaviour = message.get("method"), self.path.strip("/")
+        if behaviour.isdigit() or behaviour == "away":
+            self._send(int(behaviour) if behaviour.isdigit() else 307, {"Location": "http://127.0.0.1:1/mcp"})
+        elif method == "initialize":
+            known = {"protocolVersion": "2025-03-26", "capabilities": {"tools": {}}}
+            self._say(message, {**known, "serverInfo": {"name": "older", "version": "1"}}, {"Mcp-Session-Id": "s-1"})
+        elif method == "tools/list":
+            self._say(message, {"tools": [TOOL]})
+        elif method == "tools/call":
+            self._call(message, behaviour)
+        elif "id" in message:
+            self._send(400, {})
+        else:
+            self._send(202, {})
+
+    def do_GET(self) -> None:
+        self._send(405, {})
+
+    def do_DELETE(self) -> None:
+        self._send(200, {})
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
+        """Silent."""
+
+    def _call(self, message: dict[str, Any], behaviour: str) -> None:
+        if behaviour == "breaks":
+            self.close_connection = True
+        elif behaviour == "hangs":
+            time.sleep(30)
+        elif behaviour == "fails":
+            self._send(502, {})
+        elif behaviour == "huge":
+            self._say(message, {"content": [{"type": "text", "text": "x" * 50_000_000}]})
+        elif behaviour == "nonsense":
+            self._send(200, {"Content-Type": "application/json"}, b"<html>")
+        elif behaviour == "accepts":
+            self._send(202, {})
+        elif behaviour == "moves":
+            self._send(307, {"Location": "http://127.0.0.1:1/mcp"})
+        else:
+            told = self.headers.get("Authorization", "")
+            self._say(message, {"content": [{"type": "text", "text": f"saved for {told}"}]})
+
+    def _say(self, message: dict[str, Any], result: dict[str, Any], headers: dict[str, str] | None = None) -> None:
+        body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
+        self._send(200, {"Content-Type": "application/json", **(headers or {})}, body)
+
+    def _send(self, status: int, headers: dict[str, str], body: bytes = b"") -> None:
+        try:
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": str(len(body))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+        except OSError:
+            self.close_connection = True

@@ -1,0 +1,57 @@
+"""Kinto, a published HTTP API with a description of its own, as a real process on loopback with an empty store."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+PATIENCE_S = 40.0
+
+
+@contextmanager
+def running_kinto(folder: Path) -> Iterator[str]:
+    """Its base address, while the block runs."""
+    settings, log = folder / "kinto.ini", folder / "kinto.log"
+    program = str(Path(sys.executable).with_name("kinto"))
+    environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
+    backends = ["--backend=memory", "--cache-backend=memory"]
+    subprocess.run(
+        [program, "init", "--ini", str(settings), *backends], check=True, capture_output=True, env=environment
+    )
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [program, "start", "--ini", str(settings), "--port", str(port)],
+            stdout=output,
+            stderr=output,
+            env=environment,
+        )
+    try:
+        _await(f"http://127.0.0.1:{port}/v1/__api__", process, log)
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_S)
+
+
+def _await(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            with urlopen(url, timeout=5):
+                return
+        except (URLError, OSError):
+            told = log.read_text(errors="replace")
+            assert process.poll() is None, f"Kinto ended:\n{told}"
+            assert time.monotonic() < deadline, f"Kinto did not answer:\n{told}"
+            time.sleep(0.05)

@@ -1,0 +1,42 @@
+"""The method of an operation is the floor of its level, and words only raise it."""
+
+import pytest
+
+from tools.contract import Level
+from tools.sources.openapi.levels import FLOORS, RAISING_VERBS, RAISING_WORDS, inferred_level
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "operation_id", "level"),
+    [
+        ("GET", "/pets", "listPets", Level.READ),
+        ("GET", "/importErrors", "get_import_errors", Level.READ),
+        ("GET", "/updates", "", Level.READ),
+        ("GET", "/address/{id}", "getAddress", Level.READ),
+        ("GET", "/workflow/runs", "actions/list-workflow-runs", Level.READ),
+        ("GET", "/servers/{id}/restart", "", Level.WRITE),
+        ("GET", "/jobs/{id}/run", "runJob", Level.WRITE),
+        ("GET", "/instances", "createInstance", Level.WRITE),
+        ("GET", "/users/{id}/delete", "", Level.DESTRUCTIVE),
+        ("GET", "/pets", "pets.removeAll", Level.DESTRUCTIVE),
+        ("HEAD", "/pets", "", Level.READ),
+        ("POST", "/pets/search", "searchPets", Level.WRITE),
+        ("POST", "/cache:clear", "", Level.DESTRUCTIVE),
+        ("PUT", "/pets/{id}", "getPet", Level.WRITE),
+        ("PATCH", "/tokens/{id}", "revoke_token", Level.DESTRUCTIVE),
+        ("DELETE", "/pets/{id}", "getPet", Level.DESTRUCTIVE),
+    ],
+)
+def test_levels(method: str, path: str, operation_id: str, level: Level) -> None:
+    assert inferred_level(method, path, operation_id).level is level
+
+
+def test_no_word_lowers_a_level() -> None:
+    words = [word for known in (RAISING_WORDS, RAISING_VERBS) for listed in known.values() for word in listed]
+    for method, floor in FLOORS.items():
+        for word in [*words, "get", "list", "read", "search", "dryRun"]:
+            assert inferred_level(method, f"/{word}", word).level.rank >= floor.rank
+
+
+def test_the_reason_quotes_the_word() -> None:
+    assert inferred_level("GET", "/a", "deleteAll").reason == "GET is read level, but its id says 'delete'"

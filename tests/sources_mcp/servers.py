@@ -1,0 +1,38 @@
+"""Servers for the tests, as real processes, and their tools."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from tools.contract import Level, ToolResult
+from tools.sources.mcp import McpTool, Server, StdioServer, list_tools
+from tools.testing import run_tool
+
+FOLDER = Path(__file__).parent.parent / "mcp_servers"
+PUBLISHED = StdioServer((sys.executable, "-m", "mcp_server_time", "--local-timezone", "UTC"))
+SECRET = "s3cret-of-the-server"
+
+
+def misbehaving(owner: str = "", **options: object) -> StdioServer:
+    """A process of its own for each owner, normally the test's name."""
+    told = [f"{name}={value}" for name, value in options.items()]
+    command = (sys.executable, str(FOLDER / "misbehaving.py"), *told)
+    return StdioServer(command, {"TOKEN": SECRET}, owner=owner)
+
+
+def tool_of(server: Server, name: str, level: Level = Level.READ) -> McpTool:
+    definition = next(each for each in list_tools(server).tools if each.name == name)
+    return McpTool(definition, server, "there", level)
+
+
+def called(tool: McpTool, timeout_s: float = 20.0, **params: Any) -> ToolResult:
+    tool.timeout_s = timeout_s
+    return run_tool(tool, params)
+
+
+def failure_of(result: ToolResult) -> tuple[str, bool, str]:
+    """Its code, whether it is definite, and its message."""
+    assert result.error is not None, result
+    return result.error.code.value, result.error.is_definite, result.error.message

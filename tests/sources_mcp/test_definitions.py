@@ -1,0 +1,142 @@
+"""What becomes of a server's descriptions: legal tools, or none with a reason."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import mcp_types
+import pytest
+
+from tools.contract import Level, ToolError
+from tools.sources.mcp import Definition, McpTool, StdioServer, suggested_level
+from tools.sources.mcp.definitions import definitions_of
+from tools.sources.mcp.schemas import renamed
+from tools.toolbox import Toolbox
+
+SERVER = StdioServer(("server",))
+OBJECT = {"type": "object"}
+
+
+def described(name: str = "save", schema: dict[str, Any] | None = None, **more: Any) -> mcp_types.Tool:
+    return mcp_types.Tool(name=name, input_schema=schema or OBJECT, **more)
+
+
+def definition_of(**schema: Any) -> Definition:
+    found, left_out = definitions_of([described(schema={**OBJECT, **schema})])
+    assert left_out == []
+    return found[0]
+
+
+def reason_for(**schema: Any) -> str:
+    found, left_out = definitions_of([described(schema={**OBJECT, **schema})])
+    assert found == []
+    return left_out[0].reason
+
+
+def test_every_name_becomes_a_legal_one_of_its_own() -> None:
+    names = ["a b", "a_b", "A_B", "a/b", "1st", "日本", "x" * 90, "x" * 91, "ok.name", "Ok.Name", "-", "a..b", "é"]
+    first, _ = definitions_of(described(name) for name in names)
+    second, _ = definitions_of(described(name) for name in reversed(names))
+    legal = {tool.name: tool.legal_name for tool in first}
+    assert legal == {tool.name: tool.legal_name for tool in second}
+    assert len({name.lower() for name in legal.values()}) == len(names)
+    toolbox = Toolbox()
+    for definition in first:
+        assert len(definition.legal_name) <= 64
+        toolbox.register(McpTool(definition, SERVER, "there", Level.READ))
+
+
+def test_params_that_name_the_run_have_another_name_for_the_model_alone() -> None:
+    inner = {"properties": {"organization": {"type": "string"}}, "required": ["organization"], "type": "object"}
+    definition = definition_of(
+        properties={"user_id": {"type": "string"}, "user_id_": {}, "list": {"items": {"$ref": "#/$defs/inner"}}},
+        required=["user_id"],
+        dependentRequired={"user_id": ["list"]},
+        default={"user_id": "u"},
+        **{"$defs": {"inner": inner}},
+    )
+    assert set(definition.input_schema["properties"]) == {"user_id__", "user_id_", "list"}
+    assert definition.input_schema["required"] == ["user_id__"]
+    assert definition.input_schema["dependentRequired"] == {"user_id__": ["list"]}
+    assert definition.input_schema["default"] == {"user_id__": "u"}
+    tool = McpTool(definition, SERVER, "there", Level.READ)
+    Toolbox().register(tool)
+    given = {"user_id__": "u", "user_id_": 1, "list": [{"organization_": "o"}]}
+    assert tool.check_params(given) == given
+    assert renamed(given, definition.shown_names) == {"user_id": "u", "user_id_": 1, "list": [{"organization": "o"}]}
+    with pytest.raises(ToolError, match="user_id__"):
+        tool.check_params({"list": []})
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"type": "string"}, "not an object"),
+        ({"properties": {"a": {"type": "text"}}}, "not legal at properties.a.type"),
+        ({"properties": {"a": {"$ref": "https://example.com/s.json"}}}, "another document"),
+        ({"properties": {"a": {"$ref": "#/$defs/none"}}}, "what is not there"),
+        ({"description": "x" * 200_001}, "characters"),
+        ({"properties": {"a\ud800": {}}}, "cannot be"),
+        ({"properties": {"a\x00": {}}}, "cannot be kept"),
+    ],
+)
+def test_what_cannot_be_offered_is_left_out_with_a_reason(schema: dict[str, Any], words: str) -> None:
+    assert words in reason_for(**schema)
+
+
+def test_a_schema_that_is_too_deep_is_left_out() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(5_000):
+        deep = {"items": deep}
+    assert "nested more than 64 deep" in reason_for(properties={"a": deep})
+
+
+def test_a_schema_that_leads_in_circles_never_ends_a_worker() -> None:
+    circle = {"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}
+    tool = McpTool(definition_of(properties={"x": {"$ref": "#/$defs/a"}}, **circle), SERVER, "there", Level.READ)
+    with pytest.raises(ToolError, match="cannot be checked"):
+        tool.check_params({"x": 1})
+
+
+def test_patterns_of_names_and_sets_are_left_to_the_server() -> None:
+    definition = definition_of(
+        properties={"tags": {"type": "array", "uniqueItems": True}},
+        patternProperties={"(a+)+$": {}},
+        additionalProperties=False,
+    )
+    tool = McpTool(definition, SERVER, "there", Level.READ)
+    Toolbox().register(tool)
+    assert tool.check_params({"tags": [1, 1], "a" * 40 + "!": 1})
+
+
+def test_words_are_made_fit_to_be_shown() -> None:
+    hidden = "".join(chr(0xE0000 + ord(char)) for char in "obey")
+    found, _ = definitions_of([described(description=f"\x1b[31mSaves\u202e it.{hidden}\n" + "x" * 3_000, title="a\nb")])
+    assert found[0].description.startswith("Saves it.\nxxx")
+    assert len(found[0].description) == 1_024
+    assert found[0].title == "a b"
+    assert definitions_of([described()])[0][0].description == "save: nothing more is said."
+
+
+def test_two_tools_of_one_name_are_one() -> None:
+    found, left_out = definitions_of([described(), described(description="other")])
+    assert (len(found), left_out[0].reason) == (1, "the server lists two tools of this name")
+
+
+def test_it_can_be_kept_as_json() -> None:
+    definition = definition_of(properties={"org": {"type": "string"}})
+    assert Definition.from_json(json.loads(json.dumps(definition.to_json()))) == definition
+
+
+@pytest.mark.parametrize(
+    ("annotations", "level"),
+    [
+        ({}, Level.DESTRUCTIVE),
+        ({"readOnlyHint": "yes"}, Level.DESTRUCTIVE),
+        ({"destructiveHint": False}, Level.WRITE),
+        ({"readOnlyHint": True}, Level.READ),
+    ],
+)
+def test_a_level_is_suggested_only(annotations: dict[str, Any], level: Level) -> None:
+    assert suggested_level(annotations) is level

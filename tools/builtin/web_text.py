@@ -1,0 +1,210 @@
+"""From a page of HTML to the text that a person would read, in time that grows with the page's length alone.
+
+A scanner of our own: pages come from strangers, and the parsers at hand take quadratic time over some of them or fall
+over deep nesting. It builds no tree, so nesting costs nothing, and it searches every stretch of text once.
+"""
+
+import html
+import re
+import unicodedata
+from dataclasses import dataclass, field
+
+BLOCKS = frozenset(
+    {
+        *(
+            "address",
+            "article",
+            "aside",
+            "blockquote",
+            "body",
+            "dd",
+            "details",
+            "dialog",
+            "div",
+            "dl",
+            "dt",
+            "fieldset",
+        ),
+        *("figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "li", "main"),
+        *("ol", "option", "p", "pre", "section", "summary", "table", "tbody", "tfoot", "thead", "tr", "ul", "br"),
+    }
+)
+UNREAD = frozenset(
+    {"script", "style", "template", "svg", "math", "iframe", "object", "canvas", "noscript", "select", "nav"}
+)
+"""Whose content nobody reads as text."""
+RAW = frozenset({"script", "style", "iframe", "noscript", "textarea", "title", "xmp"})
+"""Whose content holds no tags."""
+VOID = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"})
+LONGEST_TAG = 8_000
+LONGEST_WORDS = 300
+"""Characters of a title or of a link's words."""
+KEPT_FORMATS = frozenset("\u200c\u200d")
+"""Joiners, without which some scripts cannot be written."""
+
+_MARKUP = re.compile(r"<(?=[a-zA-Z!?]|/[a-zA-Z])")
+_NAME = re.compile(r"</?([a-zA-Z][a-zA-Z0-9:-]*)")
+_TAG_END = re.compile(r"""[^>"']*+(?:"[^"]*+"[^>"']*+|'[^']*+'[^>"']*+)*+>""")
+_ATTRIBUTE = re.compile(r"""([a-zA-Z-]++)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s"'>]++))?+""")
+_HIDING = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+
+
+@dataclass
+class PageText:
+    """What there is to read.
+
+    Attributes:
+        links: (words, address as it stands in the page), each address once.
+    """
+
+    title: str = ""
+    text: str = ""
+    links: list[tuple[str, str]] = field(default_factory=list)
+
+
+def plain(text: str) -> str:
+    """The text without what is not seen: control characters, and formatting ones in which words can be hidden."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(char for char in text if char in "\n\t" or char in KEPT_FORMATS or _is_seen(char))
+
+
+def one_line(text: str, most: int = LONGEST_WORDS) -> str:
+    """The text as one line of at most so many characters, so that it can imitate no other line."""
+    line = " ".join(plain(text).split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def _is_seen(char: str) -> bool:
+    return unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Co", "Cn")
+
+
+def text_of_page(page: str) -> PageText:
+    """The readable text of HTML: headings with `#`, entries of lists with `-`, cells divided by `|`."""
+    return _Reader(page).read()
+
+
+class _Reader:
+    def __init__(self, page: str) -> None:
+        self._page = page
+        self._at = 0
+        self._parts: list[str] = []
+        self._title = ""
+        self._links: dict[str, list[str]] = {}
+        self._link: list[str] | None = None
+        self._skipped = ""
+        self._depth = 0
+
+    def read(self) -> PageText:
+        page = self._page
+        while (found := _MARKUP.search(page, self._at)) is not None:
+            self._write(page[self._at : found.start()])
+            self._at = found.start()
+            self._markup()
+        self._write(page[self._at :])
+        links = [(one_line("".join(words)), address) for address, words in self._links.items()]
+        return PageText(one_line(self._title), _tidy("".join(self._parts)), links)
+
+    def _markup(self) -> None:
+        page, at = self._page, self._at
+        if page.startswith("<!--", at):
+            self._at = self._after("-->", at + 4)
+        elif page.startswith(("<!", "<?"), at):
+            self._at = self._after(">", at)
+        elif (name := _NAME.match(page, at)) is not None:
+            ends = _TAG_END.match(page, name.end(), name.end() + LONGEST_TAG)
+            end = ends.end() if ends else self._after(">", at)
+            self._at = end
+            word = name[1].lower()
+            if page[at + 1] == "/":
+                self._close(word)
+            else:
+                self._open(word, page[name.end() : min(end, name.end() + LONGEST_TAG)])
+
+    def _after(self, mark: str, at: int) -> int:
+        found = self._page.find(mark, at)
+        return len(self._page) if found < 0 else found + len(mark)
+
+    def _open(self, name: str, attributes: str) -> None:
+        if name in RAW:
+            self._raw(name)
+        elif self._skipped:
+            self._depth += name == self._skipped
+        elif name not in VOID and (name in UNREAD or _is_hidden(attributes)):
+            self._skipped, self._depth = name, 1
+        else:
+            self._begin(name, attributes)
+
+    def _close(self, name: str) -> None:
+        if self._skipped:
+            self._depth -= name == self._skipped
+            self._skipped = self._skipped if self._depth else ""
+        elif name == "a":
+            self._link = None
+        elif name in BLOCKS:
+            self._parts.append("\n")
+
+    def _raw(self, name: str) -> None:
+        closing = re.compile(rf"</{name}[\s/>]", re.IGNORECASE).search(self._page, self._at)
+        end = closing.start() if closing else len(self._page)
+        content = self._page[self._at : end]
+        self._at = self._after(">", end)
+        if self._skipped:
+            return
+        if name == "title":
+            self._title = self._title or _unescaped(content[: LONGEST_WORDS * 10])
+        elif name not in UNREAD:
+            self._write(content)
+
+    def _begin(self, name: str, attributes: str) -> None:
+        if name in BLOCKS:
+            self._parts.append("\n")
+        if len(name) == 2 and name[0] == "h" and name[1] in "123456":
+            self._parts.append("#" * int(name[1]) + " ")
+        elif name == "li":
+            self._parts.append("- ")
+        elif name in ("td", "th"):
+            self._parts.append(" | ")
+        elif name == "img" and (words := _value(attributes, "alt")):
+            self._write(words)
+        elif name == "a":
+            address = _value(attributes, "href").strip()
+            self._link = self._links.setdefault(address, []) if address and address not in self._links else None
+
+    def _write(self, raw: str) -> None:
+        if self._skipped or not raw:
+            return
+        text = _unescaped(raw)
+        # Line breaks of the source mean nothing: those of the text come from its blocks.
+        self._parts.append(re.sub(r"\s+", " ", text))
+        if self._link is not None and len(self._link) < LONGEST_WORDS:
+            self._link.append(text[:LONGEST_WORDS])
+
+
+def _unescaped(text: str) -> str:
+    try:
+        return html.unescape(text)
+    except ValueError:  # a number of more digits than Python reads
+        return text
+
+
+def _is_hidden(attributes: str) -> bool:
+    """Whether a person would not see it: what is hidden so is often meant for machines alone."""
+    lowered = attributes.lower()
+    if "hidden" not in lowered and "display" not in lowered:
+        return False
+    given = {found[1].lower(): (found[2] or "").strip("\"'") for found in _ATTRIBUTE.finditer(attributes)}
+    return "hidden" in given or given.get("aria-hidden") == "true" or bool(_HIDING.search(given.get("style", "")))
+
+
+def _value(attributes: str, name: str) -> str:
+    for found in _ATTRIBUTE.finditer(attributes):
+        if found[1].lower() == name:
+            return _unescaped((found[2] or "").strip("\"'"))
+    return ""
+
+
+def _tidy(text: str) -> str:
+    lines = (" ".join(line.split()).strip("| ") for line in plain(text).split("\n"))
+    kept = [line for line in lines if line and line != "-" and line.strip("#")]
+    return "\n".join(kept)

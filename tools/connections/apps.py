@@ -1,0 +1,10 @@
+"""The Django app of what reaches outside."""
+
+from django.apps import AppConfig
+
+
+class ConnectionsConfig(AppConfig):
+    name = "tools.connections"
+    label = "connections"
+    verbose_name = "Connections"
+    default_auto_field = "django.db.models.BigAutoField"

@@ -1,0 +1,64 @@
+"""How a source is reached, made from its row and the organisation's credentials."""
+
+from base64 import b64encode
+from collections.abc import Mapping
+
+from tools.contract import ErrorCode, Reach, ToolError
+from tools.sources import openapi
+from tools.sources.mcp import HttpServer, Server, StdioServer
+
+from .models import Authentication, Source, SourceKind
+
+Fields = Mapping[str, str]
+
+
+def server_of(source: Source, fields: Fields, reach: Reach) -> Server:
+    """The MCP server; `fields` are the credentials of the source's service.
+
+    Raises:
+        ToolError: UNAUTHORIZED, a field is missing.
+    """
+    if source.kind == SourceKind.MCP_STDIO:
+        environment = {name: _field(source, fields, field) for name, field in source.environment.items()}
+        return StdioServer(tuple(source.command), environment, owner=str(source.organization_id))
+    return HttpServer(source.address, _headers(source, fields), reach)
+
+
+def connection_of(source: Source) -> openapi.Connection:
+    """The settings of an API; its credentials come with each call."""
+    return openapi.Connection(
+        source=source.name,
+        base_url=source.base_url,
+        title=source.title or source.name,
+        authentication=openapi.Authentication(
+            kind=openapi.Kind(source.authentication),
+            service=source.credentials_service,
+            place=source.key_place,
+            name=source.key_name or "X-API-Key",
+            token_url=source.token_url,
+            scopes=tuple(source.scopes.split()),
+        ),
+        timeout_s=source.timeout_s,
+    )
+
+
+def _headers(source: Source, fields: Fields) -> dict[str, str]:
+    if source.authentication == Authentication.API_KEY:
+        return {source.key_name: _field(source, fields, "api_key")}
+    if source.authentication == Authentication.BEARER:
+        return {"Authorization": f"Bearer {_field(source, fields, 'token')}"}
+    if source.authentication == Authentication.BASIC:
+        pair = f"{_field(source, fields, 'username')}:{_field(source, fields, 'password')}"
+        return {"Authorization": f"Basic {b64encode(pair.encode()).decode()}"}
+    return {}
+
+
+def _field(source: Source, fields: Fields, name: str) -> str:
+    if not (value := fields.get(name, "")):
+        raise ToolError(
+            ErrorCode.UNAUTHORIZED,
+            f"The credentials for {source.credentials_service!r} lack {name!r}.",
+            recovery_hint="An admin of the organisation has to set them.",
+            attempted=False,
+        )
+    return value

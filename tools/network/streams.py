@@ -1,0 +1,125 @@
+"""The connection itself: made to a checked address, timed as a whole, counted."""
+
+import ssl
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import httpcore2
+from typing_extensions import override
+
+from .addresses import Address
+from .failures import too_large
+
+
+class Timer:
+    """Counts down the seconds of one request with all of its redirects."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._ends_at = time.monotonic() + seconds
+
+    def left(self, at_most: float | None = None) -> float:
+        """Seconds that a step may take.
+
+        Raises:
+            httpcore2.ReadTimeout: none are left.
+        """
+        left = self._ends_at - time.monotonic()
+        if left <= 0:
+            raise httpcore2.ReadTimeout
+        return left if at_most is None else min(left, at_most)
+
+
+class Traffic:
+    """What went over one connection.
+
+    Attributes:
+        sent: whether a byte of the request may have left.
+        received: bytes.
+        most: bytes after which nothing more is read; grows once the head of the answer is there.
+        reading: what is being read, in words.
+    """
+
+    def __init__(self, host: str, most: int) -> None:
+        self.host = host
+        self.most = most
+        self.reading = "head of the answer"
+        self.sent = False
+        self.received = 0
+
+
+class CountedStream(httpcore2.NetworkStream):
+    """A stream whose every read and write ends in time, and which stops where too much has come."""
+
+    def __init__(self, inner: httpcore2.NetworkStream, timer: Timer, traffic: Traffic) -> None:
+        self._inner = inner
+        self._timer = timer
+        self._traffic = traffic
+
+    @override
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        traffic = self._traffic
+        if traffic.received >= traffic.most:
+            raise too_large(traffic.host, traffic.reading, traffic.most)
+        data = self._inner.read(max_bytes, self._timer.left(timeout))
+        traffic.received += len(data)
+        return data
+
+    @override
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        left = self._timer.left(timeout)
+        self._traffic.sent = True
+        self._inner.write(buffer, left)
+
+    @override
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore2.NetworkStream:
+        inner = self._inner.start_tls(ssl_context, server_hostname, self._timer.left(timeout))
+        return CountedStream(inner, self._timer, self._traffic)
+
+    @override
+    def close(self) -> None:
+        self._inner.close()
+
+    @override
+    def get_extra_info(self, info: str) -> Any:
+        return self._inner.get_extra_info(info)
+
+
+class PinnedBackend(httpcore2.NetworkBackend):
+    """Connects to the addresses that were checked, whatever the name leads to by now; TLS still checks the name.
+
+    Args:
+        dial: makes the connections.
+        addresses: in the order in which they are tried; each gets its share of the time that is left.
+    """
+
+    def __init__(
+        self, dial: httpcore2.NetworkBackend, addresses: list[Address], timer: Timer, traffic: Traffic
+    ) -> None:
+        self._dial = dial
+        self._addresses = addresses
+        self._timer = timer
+        self._traffic = traffic
+
+    @override
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+    ) -> httpcore2.NetworkStream:
+        for number, address in enumerate(self._addresses, 1):
+            share = self._timer.left(timeout) / (len(self._addresses) - number + 1)
+            try:
+                stream = self._dial.connect_tcp(str(address), port, share)
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout):
+                if number == len(self._addresses):
+                    raise
+            else:
+                return CountedStream(stream, self._timer, self._traffic)
+        raise httpcore2.ConnectError

@@ -1,0 +1,97 @@
+"""How a server of the Model Context Protocol is reached: a program on this machine, or an address."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import PurePath
+from typing import TypeAlias
+
+import httpx2
+
+from tools.contract import SHORTEST_SECRET, Reach, fingerprint
+
+
+@dataclass(frozen=True)
+class StdioServer:
+    """A program that speaks over its standard input and output.
+
+    Attributes:
+        command: the program and its arguments; no shell reads them.
+        environment: what the program gets besides HOME, PATH, LANG and TMPDIR.
+        folder: where it is started; Gadget's own unless given.
+        owner: whose it is, e.g. an organisation's id; servers of different owners never share a process.
+        plain: names of the environment whose values are no secrets; all others are hidden wherever they appear.
+    """
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    folder: str | None = None
+    owner: str = ""
+    plain: frozenset[str] = frozenset()
+
+    @property
+    def title(self) -> str:
+        """What messages call it: the program, and what it runs; options and all else may be secret."""
+        program, *rest = self.command or ("The server",)
+        runs = rest[1:2] if rest[:1] == ["-m"] else [part for part in rest[:1] if not part.startswith("-")]
+        return " ".join(PurePath(part).name for part in (program, *runs))
+
+    @cached_property
+    def key(self) -> str:
+        """Equal for those that may share a process."""
+        return fingerprint([self.owner, *self._place, dict(self.environment)])
+
+    @cached_property
+    def where(self) -> str:
+        """A hash of where its tools come from; another password is not another place."""
+        return fingerprint([*self._place, sorted(self.environment)])
+
+    @property
+    def _place(self) -> tuple[list[str], str | None]:
+        return list(self.command), self.folder
+
+    @cached_property
+    def secrets(self) -> frozenset[str]:
+        """Values that must appear nowhere."""
+        values = (value for name, value in self.environment.items() if name not in self.plain)
+        return frozenset(value for value in values if len(value) >= SHORTEST_SECRET)
+
+
+@dataclass(frozen=True)
+class HttpServer:
+    """A server behind an address, spoken to by streamable HTTP.
+
+    Attributes:
+        headers: sent with every request, to this server alone; their values are secrets.
+        reach: which private addresses are allowed.
+    """
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    reach: Reach = field(default_factory=Reach)
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return httpx2.URL(self.url).host
+
+    @cached_property
+    def key(self) -> str:
+        """Equal for those that are the same server, asked in the same name."""
+        return fingerprint([self.url, dict(self.headers)])
+
+    @cached_property
+    def where(self) -> str:
+        """A hash of where its tools come from, without the query, which may hold a key."""
+        url = httpx2.URL(self.url)
+        return fingerprint([url.scheme, url.host, url.port, url.path])
+
+    @cached_property
+    def secrets(self) -> frozenset[str]:
+        """Values that must appear nowhere, with and without `Bearer` before them."""
+        values = [*self.headers.values(), *httpx2.URL(self.url).params.values()]
+        parts = (part for value in values for part in (value, value.rpartition(" ")[2]))
+        return frozenset(part for part in parts if len(part) >= SHORTEST_SECRET)
+
+
+Server: TypeAlias = StdioServer | HttpServer

@@ -1,0 +1,58 @@
+"""What a description says about who may call: its security schemes, and which of them an operation asks for."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .operations import SecurityScheme
+from .references import References, RefusedError
+
+
+def schemes_of(document: Mapping[str, Any], references: References) -> tuple[SecurityScheme, ...]:
+    """All of them, in the order of the description."""
+    components = document.get("components")
+    newer = components.get("securitySchemes") if isinstance(components, Mapping) else None
+    given = document.get("securityDefinitions") if "swagger" in document else newer
+    found = []
+    for name, node in given.items() if isinstance(given, Mapping) else ():
+        try:
+            found.append(_scheme(str(name), references.found(node)))
+        except RefusedError:
+            found.append(SecurityScheme(str(name), "unknown"))
+    return tuple(found)
+
+
+def api_keys(schemes: Iterable[SecurityScheme]) -> frozenset[tuple[str, str]]:
+    """Place and name, in lower case, of every parameter that is an API key."""
+    return frozenset((scheme.place, scheme.parameter.lower()) for scheme in schemes if scheme.kind == "api_key")
+
+
+def security_of(node: Mapping[str, Any], document: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
+    """The alternatives that an operation asks for; its own, else those of the whole description."""
+    given = node.get("security", document.get("security"))
+    alternatives = given if isinstance(given, list) else []
+    return tuple(tuple(map(str, each)) for each in alternatives if isinstance(each, Mapping))
+
+
+def _scheme(name: str, node: Mapping[str, Any]) -> SecurityScheme:
+    kind, scheme = str(node.get("type", "")), str(node.get("scheme", "")).lower()
+    if kind == "apiKey":
+        return SecurityScheme(name, "api_key", str(node.get("in", "")), str(node.get("name", "")))
+    if kind == "basic" or (kind == "http" and scheme == "basic"):
+        return SecurityScheme(name, "basic")
+    if kind == "http" and scheme == "bearer":
+        return SecurityScheme(name, "bearer")
+    if kind == "oauth2":
+        return _oauth2(name, node)
+    return SecurityScheme(name, kind[:40] or "unknown")
+
+
+def _oauth2(name: str, node: Mapping[str, Any]) -> SecurityScheme:
+    """Only where it can be had without a person; else a token that a person brought is the way."""
+    flows = node.get("flows")
+    newer = flows.get("clientCredentials") if isinstance(flows, Mapping) else None
+    flow = newer if isinstance(newer, Mapping) else node if node.get("flow") == "application" else None
+    if flow is None:
+        return SecurityScheme(name, "bearer")
+    scopes = flow.get("scopes")
+    named = tuple(map(str, scopes)) if isinstance(scopes, Mapping) else ()
+    return SecurityScheme(name, "oauth2", token_url=str(flow.get("tokenUrl", "")), scopes=named)

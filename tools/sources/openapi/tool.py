@@ -1,0 +1,149 @@
+"""A tool made of one operation of an outside API and of the connection's settings."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from tools.contract import Level, Preview, Tool, ToolContext, ToolError, ToolResult, fingerprint
+from tools.network import Answer, NetworkLimits, host_of, read_url, request
+from tools.sources.given_schema import checked_params, validator_of
+from tools.toolbox.secrecy import error_without_secrets, without_secrets
+
+from .answers import refuse_failure, result_of
+from .authentication import TOKENS, Authentication, Proof, Tokens, forget, prove
+from .operations import Operation
+from .requests import Request, made_request
+
+_LARGEST_ANSWER = 4_000_000
+_VERBS = {"GET": "Read", "HEAD": "Look at", "OPTIONS": "Ask about", "DELETE": "Delete", "PUT": "Put", "PATCH": "Change"}
+
+
+@dataclass(frozen=True)
+class Connection:
+    """An admin's settings for one API.
+
+    Attributes:
+        source: the part of all tools' names before the dot.
+        base_url: scheme, host and the path before every operation's own; params can change none of it.
+        title: the connection's name for people.
+    """
+
+    source: str
+    base_url: str
+    title: str = ""
+    authentication: Authentication = field(default_factory=Authentication)
+    timeout_s: float = 30.0
+
+    @property
+    def host(self) -> str:
+        """In lower case, as `tools.network` writes it; ToolError if the base address cannot be read."""
+        return host_of(read_url(self.base_url))
+
+
+class OpenAPITool(Tool):
+    """Sends one request for each call.
+
+    It is not open world: every call goes to the host of the base address, which an admin chose, and to no other one,
+    redirects included.
+
+    Args:
+        level: what an admin set in the place of the inferred level; None keeps that.
+        tokens: where OAuth2's access tokens are kept.
+    """
+
+    def __init__(
+        self, operation: Operation, connection: Connection, level: Level | None = None, tokens: Tokens = TOKENS
+    ) -> None:
+        self.operation = operation
+        self.connection = connection
+        self.name = f"{connection.source}.{operation.name}"
+        self.display_name = operation.summary
+        self.description = operation.description
+        self.level = level or operation.level
+        self.author = self.source = connection.title or connection.source
+        self.timeout_s = connection.timeout_s
+        self._tokens = tokens
+
+    @cached_property
+    def schema(self) -> dict[str, Any]:
+        return self.operation.params
+
+    @cached_property
+    def definition_hash(self) -> str:
+        """Also over the request that is made: another address or another place for a param is another promise."""
+        told = self.operation.as_json()
+        kept = {key: told[key] for key in ("key", "placements", "body")}
+        base = {**kept, "base_url": self.connection.base_url, "level": self.level.value}
+        return fingerprint({**base, **self.definition["function"]})
+
+    @cached_property
+    def _validator(self) -> Any:
+        return validator_of(self.schema)
+
+    def check_params(self, raw: dict[str, Any]) -> dict[str, Any]:
+        """The canonical params; nothing is added, because a default is the API's own business.
+
+        Raises:
+            ToolError: MISSING_PARAM or INVALID_PARAMETER, also for what cannot be written in a request.
+        """
+        params = checked_params(self._validator, raw)
+        made_request(self.operation, params)
+        return params
+
+    def load_params(self, canonical: dict[str, Any]) -> dict[str, Any]:
+        return canonical
+
+    def hosts(self, params: Mapping[str, Any]) -> frozenset[str]:
+        """The host of the base address, whatever the params are."""
+        return frozenset({self.connection.host})
+
+    def sentence(self, params: Mapping[str, Any], preview: Preview) -> str:
+        """E.g. `Delete: DELETE /pets/7 at api.example.com`."""
+        verb = _VERBS.get(self.operation.method, "Send")
+        return f"{verb}: {self._line(made_request(self.operation, params))} at {self.connection.host}"
+
+    def running_summary(self, params: Mapping[str, Any]) -> str:
+        return f"{self._line(made_request(self.operation, params))}…"
+
+    def execute(self, params: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        made = made_request(self.operation, params)
+        proof = prove(self.connection.authentication, context, self._tokens)
+        try:
+            answer = self._answer(made, proof, context)
+            if answer.status == 401 and self._may_ask_again(context):
+                proof = prove(self.connection.authentication, context, self._tokens)
+                answer = self._answer(made, proof, context)
+            refuse_failure(answer, self._line(made), has_side_effects=self.has_side_effects)
+        except ToolError as error:
+            raise error_without_secrets(error, proof.secrets) from error
+        return without_secrets(result_of(answer, self._line(made)), proof.secrets)
+
+    def _may_ask_again(self, context: ToolContext) -> bool:
+        """A write is never repeated, but the next one gets a fresh token."""
+        return forget(self.connection.authentication, context, self._tokens) and not self.has_side_effects
+
+    def _answer(self, made: Request, proof: Proof, context: ToolContext) -> Answer:
+        base = self.connection.base_url.rstrip("/")
+        query = "&".join(filter(None, [made.query, proof.query]))
+        return request(
+            made.method,
+            f"{base}{made.path}{'?' if query else ''}{query}",
+            reach=replace(context.reach, allowed=frozenset()),
+            headers=_joined(made.headers, proof.headers),
+            body=made.body,
+            limits=NetworkLimits(total_s=self.connection.timeout_s, answer_bytes=_LARGEST_ANSWER),
+        )
+
+    def _line(self, made: Request) -> str:
+        return f"{made.method} {made.path}"
+
+
+def _joined(headers: Mapping[str, str], proof: Mapping[str, str]) -> dict[str, str]:
+    """The credentials win over a param of the same name, except that cookies stand side by side."""
+    lower = {name.lower() for name in proof}
+    kept = {name: value for name, value in headers.items() if name.lower() not in lower}
+    joined = {"Accept": "application/json, text/*;q=0.8, */*;q=0.5", **kept, **proof}
+    if "Cookie" in headers and "Cookie" in proof:
+        joined["Cookie"] = f"{headers['Cookie']}; {proof['Cookie']}"
+    return joined
