@@ -10,11 +10,11 @@ from django.db.models.functions import Now
 
 from agents.engine import turns
 from agents.engine.cards import Effect, effect_of, publish_decision, reopen, seal
+from agents.engine.connected import toolbox_of
 from agents.engine.gate import workplace
 from agents.engine.outcomes import end_unexecuted
 from agents.engine.recovery import current_effect
 from agents.engine.timing import timing
-from agents.engine.toolbox import installed_toolbox
 from agents.events import Recording, recording
 from agents.models import (
     Approval,
@@ -243,7 +243,7 @@ def confirm_phrase(card: Approval) -> str:
         return name
     if targets:
         return str(len(targets))
-    tool = installed_toolbox().get_tool(card.tool_call.tool)
+    tool = toolbox_of(card.organization_id).get_tool(card.tool_call.tool)
     return tool.title if tool else card.tool_call.tool
 
 

@@ -77,7 +77,7 @@ def _described(source: Source) -> Description | str:
         return describe(source, fields, reach_for(organization.pk))
     except ToolError as error:
         problem = error.message
-    except Exception:
+    except (ValueError, TypeError, KeyError, RecursionError):
         logger.exception("source %s of organisation %s", source.name, organization.pk)
         problem = "it could not be read; the log says why"
     note_problem(source, problem)

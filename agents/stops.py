@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 
 from agents import audit, hints
 from agents.engine import parking, turns
-from agents.engine.toolbox import installed_toolbox
+from agents.engine.connected import toolbox_of
 from agents.events import Recording, recording
 from agents.models import ENDED, PARKED, Employee, EventType, Membership, Organization, Role, Run, RunStatus, ToolRule
 from agents.refusals import Conflict, Forbidden, NotFound
@@ -108,7 +108,7 @@ def stop_tool(member: Membership, tool: str) -> None:
         Forbidden, NotFound, Conflict: it is stopped already.
     """
     _demand(member, _STOP)
-    found = installed_toolbox().get_tool(tool)
+    found = toolbox_of(member.organization_id).get_tool(tool)
     if found is None:
         raise NotFound(f"There is no tool {tool}.")
     tool = found.name

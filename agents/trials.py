@@ -9,12 +9,13 @@ from django.db.models.functions import Now
 
 from agents import stops
 from agents.engine.cards import seal
-from agents.engine.gate import Workplace, grants_of
-from agents.engine.toolbox import installed_toolbox
+from agents.engine.connected import toolbox_of
+from agents.engine.gate import place_of
 from agents.events import starting
 from agents.models import Employee, EventType, Membership, Message, Origin, Pass, Role, Run, ToolCall
 from agents.refusals import Conflict, Forbidden, Invalid, NotFound
 from tools.contract import Level, Tool, ToolError, canonical_json
+from tools.toolbox import Toolbox
 from tools.toolbox.permissions import Decision, Verdict
 
 _CALL_ID = "call_1"
@@ -34,9 +35,9 @@ class Trial:
     params: Mapping[str, Any]
 
 
-def can_be_tried(tool: Tool, level: str) -> bool:
+def can_be_tried(toolbox: Toolbox, tool: Tool, level: str) -> bool:
     """Whether people may try it, at the level that it has here: it only reads, and is what answers to its name."""
-    return level == Level.READ.value and not tool.is_system and installed_toolbox().get_tool(tool.name) is tool
+    return level == Level.READ.value and not tool.is_system and toolbox.get_tool(tool.name) is tool
 
 
 def submit(member: Membership, trial: Trial) -> Run:
@@ -48,10 +49,11 @@ def submit(member: Membership, trial: Trial) -> Run:
     """
     if not member.may(Role.OPERATOR):
         raise Forbidden(f"{member.as_noun} may not try tools")
-    tool = installed_toolbox().get_tool(trial.tool)
+    toolbox = toolbox_of(member.organization_id)
+    tool = toolbox.get_tool(trial.tool)
     if tool is None or tool.is_system:
         raise NotFound(f"there is no tool {trial.tool!r}")
-    if not can_be_tried(tool, tool.level.value):
+    if not can_be_tried(toolbox, tool, tool.level.value):
         raise Conflict(f"{tool.title} is not for trying: it is of {tool.level} level")
     run = _new_run(member, _employee(member, trial.employee_id), tool)
     verdict = _verdict(run, trial)
@@ -95,8 +97,7 @@ def _new_run(member: Membership, employee: Employee, tool: Tool) -> Run:
 
 def _verdict(run: Run, trial: Trial) -> Verdict:
     """What the gate says about it, if that is auto at read level; the worker asks it again before the start."""
-    place = Workplace(run, grants_of(run.employee_id, run.mode), installed_toolbox().policy)
-    _, verdict = place.judge(trial.tool, dict(trial.params))
+    _, verdict = place_of(run).judge(trial.tool, dict(trial.params))
     if verdict.error is not None:
         raise _refusal(verdict.error)
     if verdict.decision is not Decision.AUTO or verdict.level is not Level.READ:

@@ -10,6 +10,8 @@ from django.conf import settings
 from pytest_django import DjangoDbBlocker
 from xdist.scheduler import LoadScopeScheduling
 
+from agents.engine import connected
+from agents.models import versions
 from tests import services
 from tests.frozen_rows import freeze_ended_rows
 from tests.processes import Installation
@@ -65,6 +67,13 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
     """In the tests' database, rows that have ended cannot be changed."""
     with django_db_blocker.unblock():
         freeze_ended_rows()
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_remembered_of_organizations() -> None:
+    """The next test's organisations may have the ids of the last one's."""
+    versions.forget()
+    connected.forget()
 
 
 @pytest.fixture(scope="session")

@@ -67,6 +67,7 @@ BROAD_HANDLERS = {
     "tools/toolbox/isolation.py isolated": "a tool may fail in any way",
     "agents/jobs.py advance_run": "nothing that happens in a job may end the worker",
     "agents/boundaries.py surviving": "a background thread or a sweep goes on after one failure",
+    "tools/sources/plugins.py plugin_sources": "a package of somebody else may raise anything when it is imported",
 }
 
 OUTSIDE = ("/home/", "/root/", "/Users/", "/tmp/", "/etc/", "/opt/", "/usr/", "/mnt/", "../", "~/")

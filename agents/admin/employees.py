@@ -11,11 +11,11 @@ from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminSelectWidget
 
-from agents.engine.toolbox import installed_toolbox
-from agents.models import Employee, Grant, ModelProvider, ProviderKind
+from agents.models import Employee, Grant, ModelProvider, Organization, ProviderKind
 from tools.contract import Level
 from tools.toolbox.toolbox import MODES
 
+from .catalog import not_of, offered_in
 from .configuration import ConfigurationAdmin
 from .confirming import ConfirmingForm
 from .delegates import check_delegates, delegates_field, names_of, set_delegates
@@ -95,13 +95,14 @@ class EmployeeForm(ConfirmingForm):
         super().__init__(*args, **kwargs)
         granted = list(self.instance.grants.values_list("tool", flat=True)) if self.instance.pk else []
         self.initial["allowed_tools"] = granted
+        self.catalog = catalog = offered_in(self)
         field = self.fields.get("allowed_tools")
         if isinstance(field, AllowedToolsField):
-            field.offer(installed_toolbox().tools(), granted)
+            field.offer(catalog, granted)
         kept = lines_of(self.instance.grants.all()) if self.instance.pk else []
         limits = self.fields.get("limits")
         if isinstance(limits, LimitsField):
-            limits.catalog = {tool.name: tool for tool in installed_toolbox().tools()}
+            limits.catalog = {tool.name: tool for tool in catalog}
             limits.known = frozenset(kept)
         self.initial["limits"] = kept
         self.initial["delegates"] = names_of(self.instance)
@@ -113,6 +114,8 @@ class EmployeeForm(ConfirmingForm):
         self._check_delegates(cleaned)
         provider = cleaned.get("provider")
         organization = cleaned.get("organization") or getattr(self.instance, "organization", None)
+        if organization is not None:
+            self._check_owner(organization, cleaned.get("allowed_tools", ()))
         if isinstance(provider, ModelProvider) and organization is not None:
             if provider.organization_id != organization.pk:
                 self.add_error("provider", f"The provider {provider.name!r} belongs to another organisation.")
@@ -122,6 +125,11 @@ class EmployeeForm(ConfirmingForm):
             else:
                 self._check_price(provider, cleaned)
         return cleaned
+
+    def _check_owner(self, organization: Organization, allowed: Sequence[str]) -> None:
+        """What is granted anew is the organisation's own; what is gone meanwhile may stay until it is unticked."""
+        if strangers := not_of(organization, set(allowed) - set(self.initial["allowed_tools"])):
+            self.add_error("allowed_tools", f"{organization} has no tool {', '.join(strangers)}.")
 
     def _check_price(self, provider: ModelProvider, cleaned: dict[str, Any]) -> None:
         """A budget of money needs a price, or it would never be used up."""
@@ -156,7 +164,7 @@ class EmployeeForm(ConfirmingForm):
         name = cleaned["name"]
         yield from self._loosened(name, cleaned["limits"])
         added = set(cleaned["allowed_tools"]) - set(self.initial["allowed_tools"])
-        chosen = [tool for tool in installed_toolbox().tools() if tool.name in added]
+        chosen = [tool for tool in self.catalog if tool.name in added]
         tools = [tool.title for tool in chosen if tool.level == Level.DESTRUCTIVE]
         if tools:
             yield f"{name} may ask to do what cannot be taken back: {', '.join(sorted(tools))}."

@@ -11,10 +11,11 @@ from django.db.models import Model
 from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminSelectWidget
 
-from agents.engine.toolbox import installed_toolbox
+from agents.engine.connected import toolbox_of
 from agents.models import ToolRule
 from tools.contract import Level
 
+from .catalog import offered_in
 from .configuration import ConfigurationAdmin
 from .confirming import ConfirmingForm
 from .scope import ScopedRelatedFilter
@@ -37,7 +38,7 @@ class RuleForm(ConfirmingForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        offered = {tool.name: f"{tool.name} ({tool.level.value})" for tool in installed_toolbox().tools()}
+        offered = {tool.name: f"{tool.name} ({tool.level.value})" for tool in offered_in(self)}
         field = self.fields.get("tool")
         if isinstance(field, forms.ChoiceField):
             field.choices = sorted(offered.items())
@@ -45,7 +46,12 @@ class RuleForm(ConfirmingForm):
     def clean(self) -> dict[str, Any]:
         """The level is higher than the tool's own."""
         cleaned = super().clean() or {}
-        tool = installed_toolbox().get_tool(cleaned.get("tool") or self.instance.tool)
+        organization = cleaned.get("organization") or getattr(self.instance, "organization", None)
+        if organization is None:
+            return cleaned
+        tool = toolbox_of(organization.pk).get_tool(cleaned.get("tool") or self.instance.tool)
+        if tool is None and "tool" in cleaned:
+            self.add_error("tool", f"{organization} has no such tool.")
         level = cleaned.get("level", "")
         if tool is not None and level and Level(level).rank <= tool.level.rank:
             self.add_error("level", f"{tool.name} is {tool.level.value} by itself; choose a higher level.")

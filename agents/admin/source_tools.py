@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import forms
 from django.contrib import messages
@@ -21,9 +21,7 @@ from tools.connections.models import Source, SourceTool
 from tools.contract import Level
 
 from .configuration import record_change
-
-if TYPE_CHECKING:
-    from .sources import SourceAdmin
+from .scope import ScopedAdmin
 
 A_PAGE = 50
 STATES = ("offered", "quarantined", "not chosen", "gone")
@@ -69,7 +67,7 @@ class Line:
         return str(self.row.definition.get("description", ""))
 
 
-def choose_tools(page: SourceAdmin, request: HttpRequest, source: Source) -> HttpResponse:
+def choose_tools(page: ScopedAdmin, request: HttpRequest, source: Source) -> HttpResponse:
     """Shows them, and on POST saves the choices of the page that was shown."""
     rows = list(SourceTool.objects.filter(source=source).defer("definition"))
     filters = Filters(request.GET)

@@ -4,8 +4,8 @@ from django.http import HttpRequest
 from ninja import Query, Router
 
 from agents import figures
+from agents.engine.connected import toolbox_of
 from agents.engine.gate import rules_for_all
-from agents.engine.toolbox import installed_toolbox
 from agents.schemas import Page, Paging
 from tools.contract import Tool
 from tools.toolbox import Grants, Toolbox, level_of
@@ -16,8 +16,6 @@ from .paging import cursor_of, key_in
 
 router = Router(tags=["Tools"])
 
-SOURCE = "built in"
-
 
 class ToolPage(Page[ToolShape]):
     """A part of the catalog."""
@@ -26,11 +24,11 @@ class ToolPage(Page[ToolShape]):
 @router.get("", response=ToolPage, summary="List tools")
 def list_tools(request: HttpRequest, filters: Query[Paging]) -> ToolPage:
     """Every version of every tool of this installation, by id; an employee may use what it was granted."""
-    toolbox = installed_toolbox()
+    member = member_of(request)
+    toolbox = toolbox_of(member.organization_id)
     behind = key_in(filters.cursor) if filters.cursor else ""
     rest = sorted((tool for tool in toolbox.tools() if tool.id > behind), key=lambda tool: tool.id)
     page = rest[: filters.limit]
-    member = member_of(request)
     found, rules = figures.by_tool(member.organization_id), rules_for_all(member.organization_id)
     next_cursor = cursor_of(page[-1].id) if len(rest) > len(page) else None
     return ToolPage(items=[_shape_of(tool, toolbox, found, rules) for tool in page], next_cursor=next_cursor)
@@ -44,7 +42,7 @@ def _shape_of(tool: Tool, toolbox: Toolbox, found: dict[str, figures.Figures], r
         category=tool.category,
         level=level_of(tool, rules).value,
         version=tool.version,
-        source=SOURCE,
+        source=tool.source,
         is_enabled=tool.name not in rules.stopped and not {tool.name, tool.id} & toolbox.policy.disabled,
         parameters=tool.schema,
         figures=shape_of(found.get(tool.name, figures.Figures())),

@@ -11,7 +11,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from agents.approvals import confirm_phrase
-from agents.engine.toolbox import installed_toolbox
+from agents.engine.connected import toolbox_of
 from agents.models import Approval, ApprovalKind, ApprovalStatus, Pass, Run, ToolCall
 from agents.models.tool_call import CARDED_LEVELS
 from tools.contract import Level, Tool
@@ -225,7 +225,7 @@ def cards_of(approvals: Iterable[Approval], *, all_targets: bool = False, with_e
             approval=one,
             call=one.tool_call,
             run=one.run,
-            tool=tool_of(one.tool_call.tool),
+            tool=tool_of(one.tool_call),
             words=own_words(passes.get((one.run_id, one.tool_call.pass_number), "")),
             earlier=earlier.get(_shape_of(one), []) if one.status == ApprovalStatus.PENDING else [],
             previous=_before(one, by_call[one.tool_call_id]),
@@ -239,7 +239,7 @@ def cards_of(approvals: Iterable[Approval], *, all_targets: bool = False, with_e
 
 def brief_cards(approvals: Iterable[Approval]) -> list[Card]:
     """What a list of decided cards shows of each; asks the database nothing."""
-    return [Card(one, one.tool_call, one.run, tool_of(one.tool_call.tool)) for one in approvals]
+    return [Card(one, one.tool_call, one.run, tool_of(one.tool_call)) for one in approvals]
 
 
 def _by_call(wanted: list[Approval]) -> dict[int, list[Approval]]:
@@ -251,9 +251,9 @@ def _by_call(wanted: list[Approval]) -> dict[int, list[Approval]]:
     return {call_id: sorted(cards, key=lambda card: card.sequence) for call_id, cards in of_calls.items()}
 
 
-def tool_of(name: str) -> Tool | None:
-    """The installed tool of that name, or None if it is gone."""
-    return installed_toolbox().get_tool(name)
+def tool_of(call: ToolCall) -> Tool | None:
+    """The tool of that name that the organisation has, or None if it is gone."""
+    return toolbox_of(call.organization_id).get_tool(call.tool)
 
 
 def _shape_of(card: Approval) -> tuple[str, int]:

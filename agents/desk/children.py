@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from django.db.models import Count, Q, QuerySet
 from django.db.models.fields.json import KT
 
-from agents.engine.toolbox import installed_toolbox
+from agents.engine.connected import toolbox_of
 from agents.models import Run, ToolCall
 
 from .run_pages import with_waits
@@ -82,12 +82,14 @@ def _lines_of(run_ids: list[int]) -> dict[int, list[ChildLine]]:
     calls = ToolCall.objects.filter(run_id__in=run_ids).annotate(failure=KT("result__error__message"))
     rows = calls.annotate(said=KT("result__summary")).order_by("-pass_number", "-index")
     lines: dict[int, list[ChildLine]] = {pk: [] for pk in run_ids}
-    for pk, tool, status, failure, said in rows.values_list("run_id", "tool", "status", "failure", "said"):
+    for pk, owner, tool, status, failure, said in rows.values_list(
+        "run_id", "organization_id", "tool", "status", "failure", "said"
+    ):
         if len(lines[pk]) < MOST_LINES:
-            lines[pk].append(ChildLine(_title_of(tool), status, str(failure or said or "")[:LONGEST]))
+            lines[pk].append(ChildLine(_title_of(owner, tool), status, str(failure or said or "")[:LONGEST]))
     return {pk: found[::-1] for pk, found in lines.items()}
 
 
-def _title_of(name: str) -> str:
-    tool = installed_toolbox().get_tool(name)
+def _title_of(organization_id: int, name: str) -> str:
+    tool = toolbox_of(organization_id).get_tool(name)
     return tool.title if tool else name

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agents import figures
-from agents.engine.toolbox import installed_toolbox
+from agents.engine.connected import toolbox_of
 from agents.models import Employee
 
 from .charts import Chart, chart_of_calls, chart_of_cost
@@ -44,7 +44,7 @@ def did_of(employee: Employee, currency: str) -> Did:
     """What the employee, of an organisation with this currency, did."""
     by_tool, used = figures.of_employee(employee.pk), figures.use_of(employee.pk)
     whole = figures.together(by_tool.values())
-    tools = [ToolRow(name, _title_of(name), one) for name, one in by_tool.items()]
+    tools = [ToolRow(name, _title_of(employee.organization_id, name), one) for name, one in by_tool.items()]
     use = figures.Use(*map(sum, zip(*used.values(), strict=True))) if used else figures.Use()
     charts = [chart_of_calls("calls-made", whole.days)]
     if use.cost_micros:
@@ -53,6 +53,6 @@ def did_of(employee: Employee, currency: str) -> Did:
     return Did(tools, whole, use, charts, currency, figures.counted_at())
 
 
-def _title_of(name: str) -> str:
-    tool = installed_toolbox().get_tool(name)
+def _title_of(organization_id: int, name: str) -> str:
+    tool = toolbox_of(organization_id).get_tool(name)
     return tool.title if tool else name

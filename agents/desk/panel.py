@@ -333,7 +333,7 @@ def _about_call(event: Event, facts: _Facts) -> dict[str, Any]:
     card = facts.cards.get(call.pk)
     if card is not None:
         call = card.call
-    tool = tool_of(call.tool)
+    tool = tool_of(call)
     about: dict[str, Any] = {
         "call": call,
         "title": tool.title if tool else call.tool,
@@ -367,5 +367,5 @@ def icon_of(tool_name: str) -> str:
 
 
 def _suspends(call: ToolCall) -> bool:
-    tool = tool_of(call.tool)
+    tool = tool_of(call)
     return tool is None or tool.suspends

@@ -2,9 +2,10 @@
 
 from functools import lru_cache
 
-from agents.engine.credentials import credentials_of
+from agents.engine.credentials import credentials_in
 from agents.engine.toolbox import installed_toolbox
 from agents.models import Organization
+from agents.models.versions import Versions, newest_seen
 from tools.connections.offered import offered_tools, reach_of
 from tools.contract import Reach
 from tools.toolbox import Toolbox
@@ -12,45 +13,40 @@ from tools.toolbox import Toolbox
 MOST_ORGANIZATIONS = 500
 """Whose tools one process remembers."""
 
-_seen: dict[int, Organization] = {}
-"""By id, the rows with the versions that this process saw last."""
-
 
 def toolbox_of(organization_id: int) -> Toolbox:
-    """What this organisation has, in the generation that this process saw last.
+    """What this organisation has, in the newest version that this process has seen; every read of its row is seen.
 
-    Costs a few queries when that is new to the process. Whoever has read the organisation's row says so with `seen`.
+    Costs a few queries when that version is new to the process, and nothing where nothing is connected.
     """
-    organization = _known(organization_id)
-    generation = organization.tools_version
-    if not generation:
-        return installed_toolbox()
-    return _connected(organization_id, generation, organization.credentials_version)
+    versions = _versions_of(organization_id)
+    return _connected(organization_id, versions) if versions.tools else installed_toolbox()
 
 
 def reach_for(organization_id: int) -> Reach:
     """The hosts that the organisation's tools may reach; likewise."""
-    generation = _known(organization_id).tools_version
-    return _reach(organization_id, generation) if generation else Reach()
+    versions = _versions_of(organization_id)
+    return _reach(organization_id, versions.tools) if versions.tools else Reach()
 
 
-def seen(organization: Organization) -> None:
-    """Take note of the generation that stands in the organisation's row."""
-    _seen[organization.pk] = organization
+def forget() -> None:
+    """Make everything anew when it is asked for; for tests, whose organisations share their ids."""
+    _connected.cache_clear()
+    _reach.cache_clear()
 
 
-def _known(organization_id: int) -> Organization:
-    if organization_id not in _seen:
-        seen(Organization.objects.get(pk=organization_id))
-    return _seen[organization_id]
-
-
-@lru_cache(maxsize=MOST_ORGANIZATIONS)
-def _connected(organization_id: int, generation: int, _credentials_version: int) -> Toolbox:
-    tools = offered_tools(organization_id, credentials_of(_known(organization_id)))
-    return installed_toolbox().extended(tools, _reach(organization_id, generation).allowed)
+def _versions_of(organization_id: int) -> Versions:
+    if newest_seen(organization_id) is None:
+        Organization.objects.get(pk=organization_id)
+    return newest_seen(organization_id) or Versions()
 
 
 @lru_cache(maxsize=MOST_ORGANIZATIONS)
-def _reach(organization_id: int, _generation: int) -> Reach:
+def _connected(organization_id: int, versions: Versions) -> Toolbox:
+    tools = offered_tools(organization_id, credentials_in(organization_id, versions.credentials))
+    return installed_toolbox().extended(tools, _reach(organization_id, versions.tools).allowed)
+
+
+@lru_cache(maxsize=MOST_ORGANIZATIONS)
+def _reach(organization_id: int, _tools_version: int) -> Reach:
     return reach_of(organization_id)

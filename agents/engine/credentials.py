@@ -60,10 +60,15 @@ def credentials_of(organization: Organization) -> Mapping[str, Fields]:
 
     Costs a query when the process has not read this version of them yet.
     """
+    return credentials_in(organization.pk, organization.credentials_version)
+
+
+def credentials_in(organization_id: int, version: int) -> Mapping[str, Fields]:
+    """The same, of an organisation's id and the version of its credentials."""
     shared = installed_toolbox().environment.credentials
-    if not organization.credentials_version:
+    if not version:
         return shared
-    own = _own(organization.pk, organization.credentials_version)
+    own = _own(organization_id, version)
     replaced = own.readable.keys() | own.unreadable
     kept = {service: fields for service, fields in shared.items() if service not in replaced}
     return Credentials({**kept, **own.readable}, own.unreadable)

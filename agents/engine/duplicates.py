@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from django.db.models import Q
 
-from agents.engine.toolbox import installed_toolbox
+from agents.engine.connected import toolbox_of
 from agents.models import CallStatus, Event, EventType, ToolCall
 from tools.contract import REPEATABLE_CODES, ErrorCode, Level
 
@@ -21,7 +21,7 @@ def earlier_calls(run_id: int, calls: Iterable[ToolCall]) -> dict[str, ToolCall]
     Args:
         calls: those whose signature the run has seen before.
     """
-    wanted = {call.signature for call in calls if call.signature and not is_volatile(call.tool)}
+    wanted = {call.signature for call in calls if call.signature and not is_volatile(call)}
     if not wanted:
         return {}
     seen: dict[str, list[ToolCall]] = {}
@@ -32,9 +32,9 @@ def earlier_calls(run_id: int, calls: Iterable[ToolCall]) -> dict[str, ToolCall]
     return {signature: found[-1] for signature, found in seen.items() if _still_counts(found)}
 
 
-def is_volatile(tool_name: str) -> bool:
-    """True for a tool whose equal calls never count as duplicates."""
-    tool = installed_toolbox().get_tool(tool_name)
+def is_volatile(call: ToolCall) -> bool:
+    """True for a call of a tool whose equal calls never count as duplicates."""
+    tool = toolbox_of(call.organization_id).get_tool(call.tool)
     return tool is not None and tool.volatile
 
 

@@ -13,12 +13,14 @@ from django.contrib.auth.models import User
 from django.db.models import Model, OuterRef, Subquery, TextField
 from django.db.models.functions import Cast
 
+from agents.engine.connected import reach_for, toolbox_of
 from agents.engine.credentials import credentials_of
-from agents.engine.toolbox import installed_toolbox
 from agents.models import Employee, Grant, ModelProvider, Organization, Run, ToolCall, ToolRule
+from agents.models.versions import take_note
 from agents.statements import Prepared, Row, columns_of, row_of
 from tools.contract import Level, Person, Tool, ToolContext, ToolResult, storable_json
 from tools.contract.portions import call_of
+from tools.toolbox import Toolbox
 from tools.toolbox.conditions import Condition
 from tools.toolbox.permissions import Grants, Policy, Verdict, verdict_for
 
@@ -39,14 +41,16 @@ class Workplace:
 
     run: Run
     grants: Grants
+    toolbox: Toolbox
+    """What the organisation has."""
     policy: Policy
-    """What holds for every employee of this installation."""
+    """What held for all its employees then."""
     _sessions: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The session data that each call got, by its idempotency key."""
 
     def judge(self, tool_name: str, arguments: str | dict[str, object]) -> tuple[Tool | None, Verdict]:
         """The tool of that name, and the verdict about calling it so."""
-        tool = installed_toolbox().get_tool(tool_name)
+        tool = self.toolbox.get_tool(tool_name)
         return tool, verdict_for(tool, arguments, self.grants, self.policy, name=tool_name)
 
     def judging_anew(self) -> "Workplace":
@@ -55,11 +59,12 @@ class Workplace:
         Somebody may have changed them while a model was asked, a preview was made or a tool was at work.
         """
         grants = grants_of(self.run.employee_id, self.run.mode)
-        return replace(self, grants=grants, policy=installed_toolbox().policy)
+        toolbox = toolbox_of(self.run.organization_id)
+        return replace(self, grants=grants, toolbox=toolbox, policy=toolbox.policy)
 
     def judges_like(self, other: "Workplace") -> bool:
         """Whether both come to the same verdict about every call."""
-        return (self.grants, self.policy) == (other.grants, other.policy)
+        return self.toolbox is other.toolbox and (self.grants, self.policy) == (other.grants, other.policy)
 
     def platform_context(self, ask_model: Callable[[str], str]) -> ToolContext:
         """What a system tool is told, for which no call is recorded; it gets no credentials."""
@@ -94,7 +99,7 @@ class Workplace:
 
     def tools(self) -> list[Tool]:
         """What this employee may use."""
-        return installed_toolbox().available_tools(self.grants, self.policy)
+        return self.toolbox.available_tools(self.grants, self.policy)
 
     def context(self, call: ToolCall) -> ToolContext:
         """What the tool is told; it comes from the run, never from params."""
@@ -114,6 +119,7 @@ class Workplace:
             mode=run.mode,
             session=self._sessions.setdefault(call.idempotency_key, deepcopy(run.session)),
             credentials=credentials_of(run.organization),
+            reach=reach_for(run.organization_id),
             earlier_result=partial(_earlier_result, run.pk),
         )
 
@@ -153,7 +159,8 @@ _GRANTED = Prepared(
         )
         .order_by()
         .values_list(
-            "tool", "level", "conditions", "level_for_all", "delegates", "stopped_by", "capabilities", "features"
+            *("tool", "level", "conditions", "level_for_all", "delegates", "stopped_by"),
+            *("employee__organization_id", "employee__organization__tools_version", "capabilities", "features"),
         )
     )
 )
@@ -185,12 +192,21 @@ def _next_row(model: type[Row], values: Iterator[Any]) -> Row:
 def workplace(run_id: int) -> Workplace:
     """Load a run with its employee's grants, in two queries."""
     run = _with_its_people(run_id)
-    return Workplace(run, grants_of(run.employee_id, run.mode), installed_toolbox().policy)
+    return place_of(run)
+
+
+def place_of(run: Run) -> Workplace:
+    """The same of a run that is loaded already, or that is still to be."""
+    grants = grants_of(run.employee_id, run.mode)
+    toolbox = toolbox_of(run.organization_id)
+    return Workplace(run, grants, toolbox, toolbox.policy)
 
 
 def grants_of(employee_id: int, mode: str) -> Grants:
     """What the employee may use now, in one query; whoever is granted nothing has no use for capabilities either."""
     rows = _GRANTED.rows(employee_id)
+    if rows:
+        take_note(*rows[0][6:8])
     capabilities, features = rows[0][-2:] if rows else ("[]", "[]")
     return Grants(
         tools=frozenset(tool for tool, *_ in rows),
@@ -199,8 +215,8 @@ def grants_of(employee_id: int, mode: str) -> Grants:
         features=frozenset(json.loads(features)),
         raised={tool: _highest(own, for_all) for tool, own, _, for_all, *_ in rows if own or for_all},
         conditions={tool: tuple(map(Condition.from_json, kept)) for tool, _, kept, *_ in rows if kept},
-        stopped={tool: stopped_by for tool, *_, stopped_by, _, _ in rows if stopped_by is not None},
-        delegates=frozenset(pk for tool, *_, ids, _, _, _ in rows if tool == DELEGATE for pk in ids),
+        stopped={tool: stopped_by for tool, _, _, _, _, stopped_by, *_ in rows if stopped_by is not None},
+        delegates=frozenset(pk for tool, _, _, _, ids, *_ in rows if tool == DELEGATE for pk in ids),
     )
 
 

@@ -6,7 +6,6 @@ from typing import Any
 from agents.engine.compaction import Cuts, Room, Sizes, cuts_for, sizes_of_message
 from agents.engine.gate import Workplace, colleagues_of
 from agents.engine.shortening import Recorded, Source, shorten
-from agents.engine.toolbox import installed_toolbox
 from agents.models import Approval, CallStatus, Message, Pass, Run, ToolCall
 from agents.providers.base import CallOutcome
 from agents.statements import Prepared
@@ -102,7 +101,7 @@ def _system_text(place: Workplace) -> str:
     employee = run.employee
     title = f", {employee.job_title}" if employee.job_title else ""
     rules = _RULES.format(name=employee.name, title=title, organization=run.organization.name)
-    menu = installed_toolbox().menu(place.grants, place.policy)
+    menu = place.toolbox.menu(place.grants, place.policy)
     return "\n\n".join(part for part in (rules, employee.instructions.strip(), menu, _colleagues(place)) if part)
 
 

@@ -1,9 +1,9 @@
 """What is done when a worker was lost: another one goes on, reads run again, nobody knows about writes."""
 
+from agents.engine.connected import toolbox_of
 from agents.engine.outcomes import end_unexecuted, lose_outcome, publish_result
 from agents.engine.parking import MACHINE, requeue
 from agents.engine.timing import ATTEMPTS
-from agents.engine.toolbox import installed_toolbox
 from agents.events import Recording
 from agents.models import Approval, CallStatus, EventType, ToolCall
 from tools.contract import ErrorCode, Level, ToolError, ToolResult
@@ -28,7 +28,7 @@ def take_over(record: Recording) -> None:
 
 
 def _title_of(call: ToolCall) -> str:
-    tool = installed_toolbox().get_tool(call.tool)
+    tool = toolbox_of(call.organization_id).get_tool(call.tool)
     return tool.title if tool else call.tool
 
 

@@ -200,7 +200,7 @@ def _preview_all(held: lease.Claim, place: Workplace, planned: list[Planned], se
     cards = 0
     for plan in planned:
         row = plan.row
-        if plan.decision != Decision.ASK or (row.signature in shown and not is_volatile(row.tool)):
+        if plan.decision != Decision.ASK or (row.signature in shown and not is_volatile(row)):
             continue
         if cards >= OPEN_CARDS:
             plan.decision, plan.error = Decision.FORBIDDEN, too_many(CARDS_ARE_FULL)
@@ -304,7 +304,7 @@ def _record_calls(recording: Recording, answer: Answer) -> list[ToolCall]:
 
 def _find_duplicates(run_id: int, planned: list[Planned], seen: frozenset[str]) -> None:
     earlier = earlier_calls(run_id, [plan.row for plan in planned if plan.row.signature in seen])
-    volatile_free = {plan.row.signature: plan.row for plan in reversed(planned) if not is_volatile(plan.row.tool)}
+    volatile_free = {plan.row.signature: plan.row for plan in reversed(planned) if not is_volatile(plan.row)}
     for plan in planned:
         if plan.row.signature in earlier:
             plan.row.duplicate_of = earlier[plan.row.signature]

@@ -5,7 +5,7 @@ from agents.engine.gate import Workplace, workplace
 from agents.engine.inner_calls import MOST_DEPTH, next_place
 from agents.engine.inserting import insert_calls
 from agents.engine.planning import Planned, Wanted, called_by, judged, preview
-from agents.engine.toolbox import installed_toolbox
+from agents.engine.starting import tool_of
 from agents.engine.turns import Turn
 from agents.models import ToolCall
 from tools.contract import ErrorCode, Recipe, ToolError, ToolResult
@@ -43,7 +43,7 @@ def _next(place: Workplace, parent: ToolCall) -> Planned | ToolResult:
     Raises:
         ToolError: a step did not succeed, or the recipe itself fails.
     """
-    recipe = installed_toolbox().get_tool(f"{parent.tool}@{parent.version}")
+    recipe = tool_of(parent)
     if not isinstance(recipe, Recipe):
         raise ToolError(ErrorCode.TOOL_NOT_FOUND, f"{parent.tool} is not installed any more.", attempted=False)
     done = list(ToolCall.objects.filter(parent_call=parent).order_by("index"))
@@ -54,7 +54,7 @@ def _next(place: Workplace, parent: ToolCall) -> Planned | ToolResult:
     if len(done) >= len(recipe.steps):
         return isolated(recipe, "result", lambda: checked_result(recipe, recipe.result(params, results), 0))
     step = recipe.steps[len(done)]
-    if _depth(parent) >= MOST_DEPTH and isinstance(installed_toolbox().get_tool(step.tool), Recipe):
+    if _depth(parent) >= MOST_DEPTH and isinstance(place.toolbox.get_tool(step.tool), Recipe):
         raise ToolError(ErrorCode.LIMIT_EXCEEDED, f"Recipes hold recipes at most {MOST_DEPTH} deep.", attempted=False)
     act = f"step {len(done) + 1}"
     return isolated(recipe, act, lambda: judged(place, 0, Wanted(step.tool, step.params(params, results))))

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from agents.engine.toolbox import installed_toolbox
+from agents.engine.connected import toolbox_of
 from agents.events import Recording, brief_params
 from agents.models import CallStatus, EventType, ToolCall
 from tools.contract import Tool, ToolError
@@ -53,10 +53,10 @@ def publish_progress(record: Recording, call: ToolCall, report: Progress) -> Non
 
 def tool_of(call: ToolCall) -> Tool | None:
     """The tool in the version that was judged; None if it is not installed any more."""
-    return installed_toolbox().get_tool(f"{call.tool}@{call.version}")
+    return toolbox_of(call.organization_id).get_tool(f"{call.tool}@{call.version}")
 
 
 def timeout_of(call: ToolCall) -> float:
     """Seconds that the call may take."""
     tool = tool_of(call)
-    return installed_toolbox().timeout_of(tool) if tool else 0.0
+    return toolbox_of(call.organization_id).timeout_of(tool) if tool else 0.0

@@ -1,9 +1,13 @@
 """The tenant, its members and their keys to the API."""
 
+from typing import Any, Self
+
 from django.conf import settings
 from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models.functions import Now
+
+from .versions import take_note
 
 
 class Organization(models.Model):
@@ -45,6 +49,14 @@ class Organization(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @classmethod
+    def from_db(cls, *args: Any, **options: Any) -> Self:
+        """Whoever reads the row sees which versions are the newest."""
+        row = super().from_db(*args, **options)
+        if {"tools_version", "credentials_version"} <= row.__dict__.keys():
+            take_note(row.pk, row.tools_version, row.credentials_version)
+        return row
 
 
 class Role(models.TextChoices):

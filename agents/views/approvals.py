@@ -15,7 +15,7 @@ from agents.desk.cards import Card, brief_cards, cards_of
 from agents.desk.decided_pages import Wanted, page_of_decided, place_in
 from agents.desk.fates import reported_by
 from agents.desk.run_pages import MOST_LOOKED_THROUGH
-from agents.engine.toolbox import installed_toolbox
+from agents.engine.connected import toolbox_of
 from agents.models import Approval, ApprovalStatus, Employee, Membership
 from agents.refusals import NotFound
 from agents.schemas import row_id
@@ -74,6 +74,7 @@ def _history(request: HttpRequest, member: Membership) -> HttpResponseBase:
     query = chosen.copy()
     query["after"] = str(found.after or "")
     people = Membership.objects.filter(organization_id=member.organization_id).select_related("user")
+    every = toolbox_of(member.organization_id).tools()
     context = {
         "decided": brief_cards(found.cards),
         "looked_back_to": found.looked_back_to,
@@ -81,7 +82,7 @@ def _history(request: HttpRequest, member: Membership) -> HttpResponseBase:
         "next_query": query.urlencode() if found.after else "",
         "employees": Employee.objects.filter(organization_id=member.organization_id),
         "people": people.order_by("user__username"),
-        "tools": sorted({tool.name for tool in installed_toolbox().tools() if tool.has_side_effects or tool.suspends}),
+        "tools": sorted({tool.name for tool in every if tool.has_side_effects or tool.suspends}),
         "outcomes": [(name, statuses[0].label) for name, statuses in OUTCOMES.items()],
         "is_filtered": any(chosen.get(name) for name in FILTERS_OF_HISTORY),
         "chosen": chosen,

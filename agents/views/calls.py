@@ -24,7 +24,7 @@ def one_call(request: HttpRequest, member: Membership, run_id: int, call_id: int
     call = rows.select_related("run").first()
     if call is None:
         raise NotFound(f"There is no call {call_id} in run {run_id}.")
-    tool = tool_of(call.tool)
+    tool = tool_of(call)
     result: dict[str, Any] = call.result or {}
     text, data = str(result.get("markdown") or ""), result.get("data")
     context = {

@@ -16,12 +16,13 @@ from agents.desk.employee_figures import did_of
 from agents.desk.people import initials
 from agents.desk.run_pages import with_waits
 from agents.engine.budgets import of_employee, this_month
+from agents.engine.connected import toolbox_of
 from agents.engine.gate import grants_of
 from agents.engine.prices import price_of
-from agents.engine.toolbox import installed_toolbox
 from agents.models import ENDED, Approval, ApprovalStatus, Employee, Membership, Run, RunStatus
 from agents.refusals import NotFound
 from tools.contract import Level, Tool
+from tools.toolbox import Toolbox
 from tools.toolbox.permissions import Grants, level_of, refusal_for
 
 from .pages import framed, page
@@ -174,8 +175,8 @@ def _figures_of(runs: QuerySet[Run]) -> Figures:
 
 
 def _toolset_of(employee: Employee) -> Toolset:
-    grants = grants_of(employee.pk, employee.mode)
-    allowed = sorted((_allowed(name, grants) for name in grants.tools), key=_place)
+    grants, toolbox = grants_of(employee.pk, employee.mode), toolbox_of(employee.organization_id)
+    allowed = sorted((_allowed(toolbox, name, grants) for name in grants.tools), key=_place)
     counted = [one.level for one in allowed]
     return Toolset(
         categories=[(category, list(tools)) for category, tools in groupby(allowed, key=lambda one: one.category)],
@@ -183,8 +184,7 @@ def _toolset_of(employee: Employee) -> Toolset:
     )
 
 
-def _allowed(name: str, grants: Grants) -> AllowedTool:
-    toolbox = installed_toolbox()
+def _allowed(toolbox: Toolbox, name: str, grants: Grants) -> AllowedTool:
     tool = toolbox.get_tool(name)
     if tool is None:
         return AllowedTool(name, "", None, "")

@@ -11,8 +11,8 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 
 from agents import stops
+from agents.engine.connected import toolbox_of
 from agents.engine.gate import rules_for_all
-from agents.engine.toolbox import installed_toolbox
 from agents.models import ENDED, Employee, Membership, Role, Run, ToolRule
 from agents.refusals import Conflict, Invalid
 from agents.schemas import row_id
@@ -80,7 +80,7 @@ def _tools_of(organization_id: int) -> list[ToolLine]:
     """Every tool by its title, and what is stopped though it is not installed any more."""
     rules = ToolRule.objects.filter(organization_id=organization_id, stopped_at__isnull=False)
     stopped, raised = {rule.tool: rule for rule in rules}, rules_for_all(organization_id)
-    installed = {tool.name: tool for tool in installed_toolbox().tools()}
+    installed = {tool.name: tool for tool in toolbox_of(organization_id).tools()}
     lines = [
         ToolLine(tool.name, tool.title, level_of(tool, raised).value, stopped.get(tool.name))
         for tool in installed.values()

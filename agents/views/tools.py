@@ -16,8 +16,8 @@ from agents.desk.edit_form import blamed, fields_of, plainly
 from agents.desk.fields import PREFIX, Field, Typed
 from agents.desk.schema_table import ParamRow, params_of
 from agents.desk.typed import Unreadable, read_typed
+from agents.engine.connected import toolbox_of
 from agents.engine.gate import rules_for_all
-from agents.engine.toolbox import installed_toolbox
 from agents.models import Grant, Membership, Role
 from agents.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.schemas import row_id
@@ -115,7 +115,7 @@ def try_tool(request: HttpRequest, member: Membership, name: str) -> HttpRespons
     """Starts a run of this one call and goes to it; what is wrong is said in the form."""
     if not member.may(Role.OPERATOR):
         raise Forbidden("Only operators try tools.")
-    tool = installed_toolbox().get_tool(name)
+    tool = toolbox_of(member.organization_id).get_tool(name)
     if tool is None or tool.is_system:
         raise NotFound(f"There is no tool {name!r}.")
     typed = {key.removeprefix(PREFIX): str(text) for key, text in request.POST.items() if key.startswith(PREFIX)}
@@ -150,10 +150,11 @@ def _problems(fields: list[Field], problem: Unreadable | Invalid | Conflict) -> 
 
 def _shown(request: HttpRequest, member: Membership, attempt: Attempt) -> HttpResponse:
     """The tools that were asked for, or the one that somebody has tried in vain."""
-    every = installed_toolbox().tools()
+    toolbox = toolbox_of(member.organization_id)
+    every = toolbox.tools()
     rules = rules_for_all(member.organization_id)
     if attempt.tool:
-        fitting = [tool for tool in every if installed_toolbox().get_tool(attempt.tool) is tool]
+        fitting = [tool for tool in every if toolbox.get_tool(attempt.tool) is tool]
     else:
         fitting = sorted(_matching(every, request, rules), key=lambda tool: (tool.category, tool.id))
     shown = fitting[:PAGE_SIZE]
@@ -190,7 +191,7 @@ def _matching(every: Iterable[Tool], request: HttpRequest, rules: Grants) -> lis
 
 
 def _views_of(shown: list[Tool], member: Membership, rules: Grants) -> list[ToolView]:
-    disabled = installed_toolbox().policy.disabled
+    disabled = toolbox_of(member.organization_id).policy.disabled
     users, counted = _users_of(shown, member), figures.by_tool(member.organization_id)
     return [
         ToolView(
@@ -210,7 +211,12 @@ def _views_of(shown: list[Tool], member: Membership, rules: Grants) -> list[Tool
 def _with_trial(view: ToolView, member: Membership, attempt: Attempt) -> ToolView:
     employees = [(pk, name) for pk, name, is_active in view.users if is_active]
     is_off = not view.is_enabled or view.stopped_by
-    if is_off or not employees or not member.may(Role.OPERATOR) or not trials.can_be_tried(view.tool, view.level):
+    if (
+        is_off
+        or not employees
+        or not member.may(Role.OPERATOR)
+        or not trials.can_be_tried(toolbox_of(member.organization_id), view.tool, view.level)
+    ):
         return view
     is_tried = attempt.tool == view.tool.name
     typed = attempt.typed if is_tried else Typed()

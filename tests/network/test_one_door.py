@@ -22,6 +22,9 @@ CALLS_OUT = frozenset(
 """Names of functions of other modules that do."""
 MAY_GO_OUT = {
     "tools/network": "the one door of tools",
+    "tools/sources/mcp/child.py": "starts the programs that an admin names as MCP servers",
+    "tools/sources/mcp/lines.py": "gives MCP's client the door's own transport",
+    "tools/sources/mcp/failures.py": "knows that client's failures by name",
     "agents/providers": "models are reached at the address that an admin sets",
     "agents/management": "starts the parts of Gadget and looks whether they answer",
 }

@@ -109,7 +109,11 @@ def test_a_refusal_has_its_code_and_nothing_was_done(older: OlderServer, status:
 def test_what_cannot_be_reached_was_not_asked(older: OlderServer) -> None:
     tool = tool_behind(older, "works")
     urls = {"http://127.0.0.1:1/mcp": "NETWORK_ERROR", "http://[::1]:9/mcp": "SECURITY_VIOLATION"}
-    urls |= {"http://169.254.169.254/mcp": "SECURITY_VIOLATION", "ftp://127.0.0.1/": "SECURITY_VIOLATION"}
+    urls |= {
+        "http://169.254.169.254/mcp": "SECURITY_VIOLATION",
+        "ftp://127.0.0.1/": "SECURITY_VIOLATION",
+        "http://[::": "INVALID_PARAMETER",
+    }
     for url, code in urls.items():
         tool._server = HttpServer(url, reach=HERE)
         assert failure_of(called(tool))[:2] == (code, True), url

@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ("agents", "0013_tools_version"),
+        ("agents", "0014_tools_version"),
     ]
 
     operations = [

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePath
 from typing import TypeAlias
-
-import httpx2
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from tools.contract import SHORTEST_SECRET, Reach, fingerprint
 
@@ -73,7 +72,7 @@ class HttpServer:
     @property
     def title(self) -> str:
         """What messages call it."""
-        return httpx2.URL(self.url).host
+        return self._parts.netloc.rpartition("@")[2] or "The server"
 
     @cached_property
     def key(self) -> str:
@@ -83,15 +82,23 @@ class HttpServer:
     @cached_property
     def where(self) -> str:
         """A hash of where its tools come from, without the query, which may hold a key."""
-        url = httpx2.URL(self.url)
-        return fingerprint([url.scheme, url.host, url.port, url.path])
+        parts = self._parts
+        return fingerprint([parts.scheme.lower(), parts.netloc.lower(), parts.path])
 
     @cached_property
     def secrets(self) -> frozenset[str]:
         """Values that must appear nowhere, with and without `Bearer` before them."""
-        values = [*self.headers.values(), *httpx2.URL(self.url).params.values()]
+        values = [*self.headers.values(), *(value for _, value in parse_qsl(self._parts.query))]
         parts = (part for value in values for part in (value, value.rpartition(" ")[2]))
         return frozenset(part for part in parts if len(part) >= SHORTEST_SECRET)
+
+    @property
+    def _parts(self) -> SplitResult:
+        """Nothing but the path of what cannot be read; the door refuses that."""
+        try:
+            return urlsplit(self.url)
+        except ValueError:
+            return SplitResult("", "", self.url, "", "")
 
 
 Server: TypeAlias = StdioServer | HttpServer
