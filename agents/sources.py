@@ -4,22 +4,31 @@ import logging
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from agents import hints
 from agents.engine.connected import reach_for
+from agents.engine.connections import let_go
 from agents.engine.credentials import credentials_of
-from tools.connections.asking import describe
-from tools.connections.changes import Description, Refreshed, keep_description, note_problem
+from agents.models import Organization
+from tools.connections.asking import Patience, describe
+from tools.connections.changes import Description, Refreshed, keep_description, note_problem, note_told
 from tools.connections.models import Source, SourceKind
-from tools.contract import ToolError
+from tools.contract import ErrorCode, ToolError
 
 logger = logging.getLogger(__name__)
 
 MOST_NAMED = 5
+PATIENT = Patience()
+IN_A_REQUEST = Patience(seconds=3.0, document_bytes=1_000_000)
+"""So long may somebody who looks at a page have to wait; what takes longer is a worker's."""
+MORE_PATIENCE = frozenset({ErrorCode.TIMEOUT, ErrorCode.LIMIT_EXCEEDED})
+PRIVATE_HINT = " If it is a server of yours, tick “It may be in a private network” in the settings."
 REFRESH_AFTER = timedelta(hours=1)
-"""A server that changes what its tools do is found out after so long, or at its next notice."""
+"""A server that changes what its tools do is found out after so long."""
+ASK_AGAIN_AFTER = timedelta(minutes=2)
+"""A worker that was told to read a source, and has not done so by then, is lost."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +39,9 @@ class Asked:
     told: str = ""
 
 
-def ask(source: Source) -> Asked:
+def ask(source: Source, patience: Patience = PATIENT) -> Asked:
     """Whether it answers; only its state is written."""
-    found = _described(source)
+    found = _described(source, patience)
     if isinstance(found, str):
         return Asked(found)
     note_problem(source, "")
@@ -41,11 +50,23 @@ def ask(source: Source) -> Asked:
 
 def refresh(source: Source) -> Asked:
     """Read the description anew and keep it; when that fails, what was read before stays."""
-    found = _described(source)
-    if isinstance(found, str):
-        return Asked(found)
-    told = _told(len(found.tools), keep_description(source, found))
-    return Asked(told=f"{told} {found.note}".strip())
+    found = _described(source, PATIENT)
+    Source.objects.filter(pk=source.pk).update(due_at=Now() + REFRESH_AFTER)
+    return Asked(found) if isinstance(found, str) else _kept(source, found)
+
+
+def refresh_soon(source: Source) -> Asked | None:
+    """`refresh`, if that takes a moment; else None, and a worker does it. Programs are always a worker's."""
+    if source.kind != SourceKind.MCP_STDIO:
+        try:
+            found = _asked(source, IN_A_REQUEST)
+        except ToolError as error:
+            if error.code not in MORE_PATIENCE:
+                return Asked(_failed(source, error))
+        else:
+            return Asked(found) if isinstance(found, str) else _kept(source, found)
+    hints.refresh_source(source.pk)
+    return None
 
 
 def refresh_one(source_id: int) -> None:
@@ -56,27 +77,35 @@ def refresh_one(source_id: int) -> None:
 
 
 def due() -> QuerySet[Source]:
-    """MCP servers that were not asked for a while; an API's description is read when an admin says so."""
+    """MCP servers that were not read for a while; an API's description is read when an admin says so."""
     servers = Source.objects.filter(is_active=True, kind__in=(SourceKind.MCP_HTTP, SourceKind.MCP_STDIO))
-    return servers.filter(Q(checked_at=None) | Q(checked_at__lt=Now() - REFRESH_AFTER))
+    return servers.filter(due_at__lte=Now())
 
 
 def refresh_later(source_id: int) -> bool:
-    """Let a worker read it; of several sweepers one asks."""
-    mine = due().filter(pk=source_id).update(checked_at=Now())
+    """Let a worker read it; of several sweepers one asks, and asks again if nothing came of it."""
+    mine = due().filter(pk=source_id).update(due_at=Now() + ASK_AGAIN_AFTER)
     if mine:
         hints.refresh_source(source_id)
     return bool(mine)
 
 
-def _described(source: Source) -> Description | str:
+def _described(source: Source, patience: Patience) -> Description | str:
     """What it describes, or why that cannot be told."""
-    organization = source.organization
+    try:
+        return _asked(source, patience)
+    except ToolError as error:
+        return _failed(source, error)
+
+
+def _asked(source: Source, patience: Patience) -> Description | str:
+    """The same; a ToolError is the caller's."""
+    organization = Organization.objects.get(pk=source.organization_id)  # with its newest versions
     try:
         fields = credentials_of(organization).get(source.credentials_service, {})
-        return describe(source, fields, reach_for(organization.pk))
-    except ToolError as error:
-        problem = error.message
+        reach = reach_for(organization.pk)
+        let_go()
+        return describe(source, fields, reach, patience)
     except (ValueError, TypeError, KeyError, RecursionError):
         logger.exception("source %s of organisation %s", source.name, organization.pk)
         problem = "it could not be read; the log says why"
@@ -84,9 +113,32 @@ def _described(source: Source) -> Description | str:
     return problem
 
 
+def _failed(source: Source, error: ToolError) -> str:
+    """Its words for an admin, written down."""
+    is_private = error.code == ErrorCode.SECURITY_VIOLATION and error.message.endswith("a private address.")
+    problem = " ".join((error.message, *getattr(error, "__notes__", ()))) + (PRIVATE_HINT if is_private else "")
+    note_problem(source, problem)
+    return problem
+
+
+def _kept(source: Source, found: Description) -> Asked:
+    try:
+        refreshed = keep_description(source, found)
+    except ToolError as error:
+        return Asked(error.message)
+    told = f"{_told(len(found.tools), refreshed)} {found.note}".strip()
+    note_told(source, told)
+    return Asked(told=told)
+
+
 def _told(count: int, refreshed: Refreshed) -> str:
     parts = [f"It describes {_count(count, 'tool')}."]
-    for label, names in (("New", refreshed.new), ("Changed", refreshed.changed), ("Gone", refreshed.gone)):
+    for label, names in (
+        ("New", refreshed.new),
+        ("Changed", refreshed.changed),
+        ("Gone", refreshed.gone),
+        ("Back", refreshed.back),
+    ):
         if names:
             more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
             parts.append(f"{label}: {', '.join(names[:MOST_NAMED])}{more}.")

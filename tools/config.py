@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -16,6 +16,7 @@ from pydantic.alias_generators import to_camel, to_snake
 from tools.contract import Environment
 
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
+_NO_LIST = {"tuple_type", "frozen_set_type"}
 _Path = tuple[str, ...]
 
 
@@ -48,7 +49,7 @@ class ToolSettings(BaseModel):
     allow_dynamic_registration: bool = True
     strict_capabilities: bool = True
     features_by_tool: dict[str, frozenset[str]] = {}
-    plugins: tuple[str, ...] = ()
+    plugins: tuple[Annotated[str, Field(min_length=1)], ...] = ()
 
 
 class Config(BaseModel):
@@ -161,8 +162,9 @@ def _explained(error: ValidationError, lines: Mapping[_Path, int]) -> ConfigErro
     if first["type"] == "extra_forbidden":
         known = ToolSettings.model_fields if path[0] == "tools" else Config.model_fields
         return ConfigError(f"line {line}: there is no key {'.'.join(path)!r}; there are: {', '.join(known)}")
+    fault = "expected a list, like [a, b]" if first["type"] in _NO_LIST else first["msg"][:1].lower() + first["msg"][1:]
     given = f" (given: {first['input']!r})" if path[0] == "tools" else ""
-    return ConfigError(f"line {line}: {'.'.join(path)}: {first['msg'][:1].lower()}{first['msg'][1:]}{given}")
+    return ConfigError(f"line {line}: {'.'.join(path)}: {fault}{given}")
 
 
 def _spellings(path: _Path) -> Iterator[_Path]:

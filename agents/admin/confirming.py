@@ -62,5 +62,5 @@ class ConfirmingForm(forms.ModelForm):  # type: ignore[type-arg]
             field.ask(asked)
             self.add_error("confirmed", ASKED)
             for name in self.never_shown:
-                if self.data.get(self.add_prefix(name)):
+                if self.data.get(self.add_prefix(name)) or self.files.get(self.add_prefix(name)):
                     self.add_error(name, GIVE_AGAIN)

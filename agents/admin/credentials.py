@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 from django import forms
@@ -19,24 +18,26 @@ from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 from agents.engine.credentials import fields_in, have_changed
 from agents.known_secrets import KNOWN_SECRETS
 from agents.models import Credential
+from tools.connections.models import Source
+from tools.connections.servers import needed_fields
 from tools.contract import SHORTEST_SECRET, secrets_of
 
 from .configuration import ConfigurationAdmin, record_change
 from .confirming import GIVE_AGAIN
-from .scope import ScopedRelatedFilter, person
+from .fields import FIELD_NAME
+from .scope import ScopedRelatedFilter, person, visible
 
 SERVICES = {
     "google.cse": ("Google search", ("api_key", "engine_id")),
     "github": ("GitHub", ("token",)),
     "slack": ("Slack", ("token", "signing_secret")),
 }
-"""Those that tools that ship may ask for, with the fields that they read."""
+"""Those that tools that ship may ask for, with the fields that they read; see `_services_for`."""
 OTHER = "other"
 ROWS = range(1, 5)
 MOST_FIELDS = 20
 MOST_SERVICES = 50
 LONGEST_VALUE = 8_000
-FIELD_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 SERVICE_NAME = RegexValidator(
     r"\A[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*\Z", "Write it as tools name it, e.g. github or google.cse."
 )
@@ -120,10 +121,11 @@ def _exists(organization_id: int, service: str | None) -> bool:
     return Credential.objects.filter(organization_id=organization_id, service=service).exists()
 
 
-def _form_of(base: type[forms.ModelForm[Any]], chosen: str, row: Credential | None) -> type[forms.ModelForm[Any]]:
-    """The form with an input for each field that the service has, and where it is none of ours, for some more."""
+def _form_of(
+    base: type[forms.ModelForm[Any]], chosen: str, row: Credential | None, known: tuple[str, ...]
+) -> type[forms.ModelForm[Any]]:
+    """The form with an input for each field that the service has, and where none is known of it, for some more."""
     stored = fields_in(row.fields) if row is not None else None
-    known = SERVICES[chosen][1] if chosen in SERVICES else ()
     names = tuple(dict.fromkeys((*known, *(stored or ()))))
     inputs: dict[str, Any] = {"chosen": chosen, "names": names, "kept": frozenset(stored or ())}
     for name in names:
@@ -134,7 +136,7 @@ def _form_of(base: type[forms.ModelForm[Any]], chosen: str, row: Credential | No
             inputs[f"forget_{name}"] = forms.BooleanField(
                 label=f"Forget {name}", required=False, widget=UnfoldBooleanWidget
             )
-    for number in ROWS if chosen not in SERVICES else ():
+    for number in () if known else ROWS:
         inputs[f"name_{number}"] = forms.CharField(
             label=f"Name of a field ({number})",
             required=False,
@@ -188,7 +190,9 @@ class CredentialAdmin(ConfigurationAdmin):
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "title": "Credentials for which service?",
-            "services": [(key, label, ", ".join(names)) for key, (label, names) in SERVICES.items()],
+            "services": [
+                (key, label, ", ".join(names)) for key, (label, names) in _services_for(request, None).items()
+            ],
             "other": OTHER,
         }
         return TemplateResponse(request, "admin/choose_service.html", context)
@@ -216,8 +220,9 @@ class CredentialAdmin(ConfigurationAdmin):
         return (*super().get_readonly_fields(request, obj), *told)
 
     def _own_form(self, request: HttpRequest, obj: Model | None) -> Any:
-        row = obj if isinstance(obj, Credential) else None
-        return _form_of(CredentialForm, _chosen(request, obj), row)
+        row, chosen = obj if isinstance(obj, Credential) else None, _chosen(request, obj)
+        known = _services_for(request, row).get(chosen, ("", ()))[1]
+        return _form_of(CredentialForm, chosen, row, known)
 
     def save_model(self, request: HttpRequest, obj: Credential, form: forms.ModelForm[Any], change: bool) -> None:
         """What is there now is kept beside what was given, even if somebody else has changed it meanwhile."""
@@ -262,4 +267,20 @@ def _chosen(request: HttpRequest, obj: Model | None) -> str:
     if isinstance(obj, Credential):
         return obj.service
     asked = request.GET.get("for", "")
-    return asked if asked in SERVICES else ""
+    return asked if asked in _services_for(request, None) else ""
+
+
+def _services_for(request: HttpRequest, row: Credential | None) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Those that tools that ship ask for, and those of the sources that this person, or the row's organisation, has."""
+    sources = visible(Source.objects.defer("document"), request)
+    if row is not None:
+        sources = sources.filter(organization_id=row.organization_id)
+    found: dict[str, tuple[str, tuple[str, ...]]] = {}
+    for source in sources.order_by("name"):
+        service, needed = source.credentials_service, needed_fields(source)
+        if needed:
+            _, known = found.get(service, ("", ()))
+            found[service] = (source.title or source.name, tuple(dict.fromkeys((*known, *needed))))
+    for service, (label, names) in SERVICES.items():
+        found[service] = (label, tuple(dict.fromkeys((*names, *found.get(service, ("", ()))[1]))))
+    return found

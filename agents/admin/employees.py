@@ -12,6 +12,7 @@ from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminSelectWidget
 
 from agents.models import Employee, Grant, ModelProvider, Organization, ProviderKind
+from tools.connections.unusable import why_unusable
 from tools.contract import Level
 from tools.toolbox.toolbox import MODES
 
@@ -98,7 +99,8 @@ class EmployeeForm(ConfirmingForm):
         self.catalog = catalog = offered_in(self)
         field = self.fields.get("allowed_tools")
         if isinstance(field, AllowedToolsField):
-            field.offer(catalog, granted)
+            absent = set(granted) - {tool.name for tool in catalog}
+            field.offer(catalog, granted, why_unusable(self.instance.organization_id, absent) if absent else {})
         kept = lines_of(self.instance.grants.all()) if self.instance.pk else []
         limits = self.fields.get("limits")
         if isinstance(limits, LimitsField):

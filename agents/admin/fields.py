@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Any
 
@@ -12,7 +13,10 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminT
 from tools.contract import Tool
 
 SHORT = 60
-NOT_INSTALLED = "Granted, but not installed"
+FIELD_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+"""Of a field of credentials."""
+NOT_USABLE = "Granted, but not usable now"
+NOT_INSTALLED = "it is not installed"
 
 
 class LinesField(forms.CharField):
@@ -80,8 +84,12 @@ class AllowedToolsField(forms.MultipleChoiceField):
         options.setdefault("widget", UnfoldAdminCheckboxSelectMultipleWidget())
         super().__init__(**options)
 
-    def offer(self, catalog: Iterable[Tool], granted: Iterable[str]) -> None:
-        """Offers every tool of the catalog, and what is granted already though it is not there any more."""
+    def offer(self, catalog: Iterable[Tool], granted: Iterable[str], reasons: Mapping[str, str]) -> None:
+        """Offers every tool of the catalog, and what is granted already though it is not there now.
+
+        Args:
+            reasons: why not, by name, where more is known than that it is not installed.
+        """
         latest = {tool.name: tool for tool in catalog if not tool.is_system}
         ordered = sorted(latest.values(), key=lambda tool: (tool.category, tool.level.rank, tool.name))
         groups: list[tuple[str, list[tuple[str, str]]]] = [
@@ -89,7 +97,8 @@ class AllowedToolsField(forms.MultipleChoiceField):
             for category, tools in groupby(ordered, key=lambda tool: tool.category)
         ]
         if absent := sorted(set(granted) - set(latest)):
-            groups.append((NOT_INSTALLED, [(name, name) for name in absent]))
+            told = [(name, f"{name} · {reasons.get(name, NOT_INSTALLED)}") for name in absent]
+            groups.append((NOT_USABLE, told))
         self.choices = groups
 
     def has_changed(self, initial: Any, data: Any) -> bool:

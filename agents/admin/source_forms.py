@@ -7,30 +7,43 @@ from collections.abc import Iterator
 from typing import Any
 
 from django import forms
-from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget, UnfoldBooleanWidget
+from unfold.widgets import (
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldAdminTextInputWidget,
+    UnfoldBooleanWidget,
+)
 
 from agents.engine.toolbox import installed_toolbox
+from tools.connections.changes import is_private
 from tools.connections.models import Authentication, Source, SourceKind
 from tools.contract import ToolError
 from tools.network import host_of, read_url
 
 from .confirming import ConfirmingForm
-from .fields import LinesField
+from .fields import FIELD_NAME, LinesField
+from .hosts import private_network
 
 LARGEST_DOCUMENT = 20_000_000
 ADDRESSES = ("address", "base_url", "token_url")
-AUTHENTICATION = ("authentication", "service", "key_place", "key_name", "token_url", "scopes")
+AUTHENTICATION = ("authentication", "key_place", "key_name", "token_url", "scopes", "service")
+SHOWN_IF = {
+    name: f"typeof authentication === 'undefined' || {condition}"
+    for name, condition in {
+        "key_place": "authentication === 'api_key'",
+        "key_name": "authentication === 'api_key'",
+        "token_url": "authentication === 'oauth2'",
+        "scopes": "authentication === 'oauth2'",
+        "service": "authentication !== 'none'",
+    }.items()
+}
+"""When a field is of use, for the page's script; without scripts all are shown, and say so themselves."""
 NEEDED: dict[str, tuple[str, ...]] = {Authentication.API_KEY: ("key_name",), Authentication.OAUTH2: ("token_url",)}
 """What a kind of authentication cannot do without."""
 SERVICE_HELP = (
-    "The organisation's credentials that its requests get, by their service. Empty: those named like the source. "
-    "They have the field api_key, token, username and password, or client_id and client_secret."
+    "The service under which the organisation keeps them. Empty: the name of the source. "
+    "Once this is saved, you are told which fields are missing, with a link to their form."
 )
-
-
-def private_network(host: str) -> str:
-    """What it means to let tools into a network that is not public."""
-    return f"Tools may reach {host} even where it lies in a private network, or on this machine itself."
 
 
 class SourceForm(ConfirmingForm):
@@ -40,20 +53,33 @@ class SourceForm(ConfirmingForm):
     told = ""
 
     service = forms.CharField(
-        label="Credentials", required=False, widget=UnfoldAdminTextInputWidget, help_text=SERVICE_HELP
+        label="Service of its credentials", required=False, widget=UnfoldAdminTextInputWidget, help_text=SERVICE_HELP
     )
     may_be_private = forms.BooleanField(
         label="It may be in a private network",
         required=False,
         widget=UnfoldBooleanWidget,
-        help_text="Tick this for a server of your own, e.g. at 10.0.0.5 or on this machine.",
+        help_text="Tick this for a server of your own, e.g. at 10.0.0.5 or on this machine. "
+        "It goes for all tools of the organisation, see Allowed hosts.",
     )
 
     class Meta:
         model = Source
         fields: tuple[str, ...] = ("organization", "name", "timeout_s", "is_active")
-        labels = {"timeout_s": "Timeout in seconds", "base_url": "Address of its operations"}
+        labels = {
+            "timeout_s": "Timeout in seconds",
+            "base_url": "Address of its operations",
+            "is_active": "Switched on",
+            "key_place": "Where the key goes",
+            "key_name": "Name of the key",
+            "token_url": "Address that gives tokens",
+        }
         help_texts = {"name": "What its tools' names begin with, e.g. crm for crm.listContacts. It cannot be changed."}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.pk:
+            self.initial["may_be_private"] = is_private(self.instance)
 
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"]
@@ -81,9 +107,11 @@ class SourceForm(ConfirmingForm):
     def consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
         """A network that is not public, and credentials that go to another place."""
         places = sorted({host_of(read_url(cleaned[name])) for name in ADDRESSES if cleaned.get(name)})
-        if cleaned.get("may_be_private"):
-            yield from map(private_network, places)
         moved = set(ADDRESSES) & set(self.changed_data)
+        if cleaned.get("may_be_private"):
+            owner = cleaned.get("organization") or self.instance.organization
+            known = owner.allowed_hosts.filter(host__in=places, may_be_private=True).values_list("host", flat=True)
+            yield from map(private_network, sorted(set(places) - set(known)))
         if self.instance.pk and moved and self.instance.authentication != Authentication.NONE:
             yield f"The credentials of {self.instance.credentials_service} go to {', '.join(places)} from now on."
 
@@ -91,6 +119,7 @@ class SourceForm(ConfirmingForm):
 class OpenAPIForm(SourceForm):
     """An HTTP API: its description, where its operations go, and how requests are signed."""
 
+    never_shown = ("file",)
     kind = SourceKind.OPENAPI
     told = "Each operation of its description that you choose becomes a tool."
 
@@ -108,9 +137,10 @@ class OpenAPIForm(SourceForm):
         help_texts = {
             **SourceForm.Meta.help_texts,
             "base_url": "e.g. https://api.example.com/v2. Empty: what the description names first.",
-            "key_name": "Of the header, the parameter or the cookie, e.g. X-API-Key.",
-            "token_url": "Where a token is asked for, for OAuth 2.",
-            "scopes": "For OAuth 2, separated by spaces.",
+            "key_place": "Only for an API key.",
+            "key_name": "Only for an API key: the name of the header, the parameter or the cookie, e.g. X-API-Key.",
+            "token_url": "Only for OAuth 2, e.g. https://login.example.com/oauth/token.",
+            "scopes": "Only for OAuth 2, separated by spaces; empty: none.",
         }
 
     def clean_file(self) -> Any:
@@ -148,11 +178,12 @@ class McpHttpForm(SourceForm):
             (kind.value, kind.label)
             for kind in (Authentication.NONE, Authentication.BEARER, Authentication.API_KEY, Authentication.BASIC)
         ],
+        widget=UnfoldAdminSelectWidget,
     )
 
     class Meta(SourceForm.Meta):
         fields = (*SourceForm.Meta.fields, "address", "authentication", "service", "key_name")
-        help_texts = {**SourceForm.Meta.help_texts, "key_name": "Of the header that has the API key, e.g. X-API-Key."}
+        help_texts = {**SourceForm.Meta.help_texts, "key_name": "Only for an API key: its header, e.g. X-API-Key."}
 
 
 class McpStdioForm(SourceForm):
@@ -195,8 +226,10 @@ class McpStdioForm(SourceForm):
     def clean_variables(self) -> list[str]:
         lines: list[str] = self.cleaned_data["variables"]
         pairs = [line.partition("=") for line in lines]
-        if bad := [name for name, sign, field in pairs if not (name.isidentifier() and sign and field.isidentifier())]:
-            raise forms.ValidationError(f"Write VARIABLE=field; {bad[0]!r} is not so.")
+        if bad := [name for name, _, field in pairs if not (name.isidentifier() and FIELD_NAME.fullmatch(field))]:
+            raise forms.ValidationError(
+                f"Write VARIABLE=field, the field in small letters, digits and _; {bad[0]!r} is not so."
+            )
         self.instance.environment = {name: field for name, _, field in pairs}
         return lines
 
@@ -213,10 +246,17 @@ FORMS: dict[SourceKind, type[SourceForm]] = {
 }
 
 
-def fieldsets_of(kind: SourceKind, *, is_new: bool) -> list[tuple[str | None, dict[str, Any]]]:
-    """The sections of a kind's form; what the source says of itself stands first once it is there."""
-    told = () if is_new else ("kind", "state", "title", "described_version", "checked_at", "refreshed_at")
-    head = (None, {"fields": ("organization", "name", *told, "is_active")})
+def fieldsets_of(kind: SourceKind, *, is_new: bool, may_save: bool) -> list[tuple[str | None, dict[str, Any]]]:
+    """The sections of a kind's form; what the source says of itself stands first once it is there.
+
+    Whoever may not save it is shown no more than that.
+    """
+    told = (
+        () if is_new else ("kind", "state", "title", "described_version", "checked_at", "refreshed_at", "reading_told")
+    )
+    head: tuple[str | None, dict[str, Any]] = (None, {"fields": ("organization", "name", *told, "is_active")})
+    if not may_save:
+        return [head]
     where: dict[SourceKind, tuple[str, ...]] = {
         SourceKind.OPENAPI: ("address", "file", "base_url", "may_be_private", "timeout_s"),
         SourceKind.MCP_HTTP: ("address", "may_be_private", "timeout_s"),
@@ -224,7 +264,7 @@ def fieldsets_of(kind: SourceKind, *, is_new: bool) -> list[tuple[str | None, di
     }
     signed: dict[SourceKind, tuple[str, ...]] = {
         SourceKind.OPENAPI: AUTHENTICATION,
-        SourceKind.MCP_HTTP: ("authentication", "service", "key_name"),
+        SourceKind.MCP_HTTP: ("authentication", "key_name", "service"),
         SourceKind.MCP_STDIO: ("service",),
     }
     return [head, ("Where it is", {"fields": where[kind]}), ("Authentication", {"fields": signed[kind]})]

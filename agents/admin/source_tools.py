@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.core.paginator import Page, Paginator
+from django.core.paginator import Paginator
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
-from django.http.request import QueryDict
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
-from tools.connections.changes import Choice, choose
+from tools.connections.changes import choose
 from tools.connections.models import Source, SourceTool
-from tools.contract import Level
 
 from .configuration import record_change
+from .credential_links import lacking
 from .scope import ScopedAdmin
+from .source_choices import Sent, lines_of
 
 A_PAGE = 50
 STATES = ("offered", "quarantined", "not chosen", "gone")
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
+READING = "reading"
+"""The address says since when the page waits: as long as the source has this stamp, it is still being read."""
+LOOKS_AGAIN_S = 2
 
 
 class Filters(forms.Form):
@@ -40,116 +42,86 @@ class Filters(forms.Form):
         """Those of the rows that are wanted, in the same order."""
         self.is_valid()
         wanted = {name: value for name, value in self.cleaned_data.items() if value}
-        text = wanted.get("text", "").casefold()
+        words = wanted.get("text", "").casefold().split()
         return [
             row
             for row in rows
-            if text in f"{row.key} {row.tool} {row.title}".casefold()
+            if all(word in f"{row.key} {row.tool} {row.title}".casefold() for word in words)
             and ("tag" not in wanted or wanted["tag"] in row.tags)
             and ("method" not in wanted or row.key.startswith(f"{wanted['method']} "))
             and ("state" not in wanted or row.state == wanted["state"])
         ]
 
 
-@dataclass(frozen=True)
-class Line:
-    """One tool on the page.
-
-    Attributes:
-        levels: that it may be given, each with whether it has it now; the first is what was inferred.
-    """
-
-    row: SourceTool
-    levels: tuple[tuple[str, str, bool], ...]
-
-    @property
-    def description(self) -> str:
-        return str(self.row.definition.get("description", ""))
+def stamp_of(source: Source) -> str:
+    """Another one once the source was asked again."""
+    return source.checked_at.isoformat() if source.checked_at else "never"
 
 
 def choose_tools(page: ScopedAdmin, request: HttpRequest, source: Source) -> HttpResponse:
     """Shows them, and on POST saves the choices of the page that was shown."""
+    if request.method != "POST":
+        return _shown(page, request, source, None)
+    sent = Sent(source, request.POST)
+    if sent.problem:
+        messages.error(request, sent.problem)
+        return _shown(page, request, source, sent)
+    if sent.questions:
+        return _shown(page, request, source, sent)
+    _save(request, source, sent)
+    return redirect(request.get_full_path())
+
+
+def _shown(page: ScopedAdmin, request: HttpRequest, source: Source, sent: Sent | None) -> HttpResponse:
+    """The tools as they are, or with what somebody has sent in vain."""
     rows = list(SourceTool.objects.filter(source=source).defer("definition"))
     filters = Filters(request.GET)
     fitting = filters.fitting(rows)
     shown = Paginator(fitting, A_PAGE).get_page(request.GET.get("p"))
-    if request.method == "POST":
-        _save(request, source, request.POST)
-        return redirect(request.get_full_path())
+    is_read = source.is_active and request.GET.get(READING) == stamp_of(source)
     context = {
         **page.admin_site.each_context(request),
         "opts": page.opts,
         "original": source,
         "title": f"Tools of {source.name}",
+        "is_read": is_read,
+        "lacking": lacking(source),
         "filters": filters,
         "tags": sorted({tag for row in rows for tag in row.tags}),
         "total": len(rows),
         "found": len(fitting),
         "page": shown,
         "query": _query_of(request),
-        "lines": _lines(source, shown),
+        "lines": lines_of(source, shown, sent),
+        "questions": sent.questions if sent and not sent.problem else {},
         "change_url": reverse("admin:connections_source_change", args=(source.pk,)),
     }
-    return TemplateResponse(request, "admin/source_tools.html", context)
+    headers = {"Refresh": str(LOOKS_AGAIN_S)} if is_read and sent is None else {}
+    return TemplateResponse(request, "admin/source_tools.html", context, headers=headers)
 
 
-def _lines(source: Source, shown: Page[SourceTool]) -> list[Line]:
-    """With the definitions, which only the tools of one page need."""
-    whole = SourceTool.objects.in_bulk([row.pk for row in shown])
-    return [Line(whole[row.pk], _levels(source, whole[row.pk])) for row in shown]
-
-
-def _levels(source: Source, row: SourceTool) -> tuple[tuple[str, str, bool], ...]:
-    """An MCP server's own hints bind nobody, so that a level has to be chosen; an API's method says enough."""
-    first = "choose one" if source.is_mcp else f"{row.inferred_level} (inferred)"
-    return (("", first, not row.level), *((each.value, each.value, row.level == each.value) for each in Level))
-
-
-def _save(request: HttpRequest, source: Source, sent: QueryDict) -> None:
-    choices = {
-        int(key): Choice(f"chosen-{key}" in sent, sent.get(f"level-{key}", ""))
-        for key in sent.getlist("shown")
-        if key.isdecimal()
-    }
-    known = {"", *(each.value for each in Level)}
-    if any(choice.level not in known for choice in choices.values()):
-        messages.error(request, "There is no such level.")
-        return
-    before = {row.pk: row for row in SourceTool.objects.filter(source=source, pk__in=choices)}
-    if problem := _problem(source, choices, before, sent):
-        messages.error(request, problem)
-        return
+def _save(request: HttpRequest, source: Source, sent: Sent) -> None:
     with transaction.atomic():
-        changed = choose(source, choices)
+        changed = choose(source, sent.choices)
         if changed:
-            record_change(request, source, "changed", {"tools": _told(before, changed)})
-    if lowered := [row.tool for row in changed if row.effective_level.rank < Level(row.inferred_level).rank]:
-        messages.warning(request, f"Lower than what was inferred: {', '.join(lowered)}.")
+            record_change(request, source, "changed", {"tools": _told(sent, changed)})
+    late = [row.tool for row in SourceTool.objects.filter(pk__in=sent.meant) if row.state != "offered"]
+    if late:
+        messages.error(request, f"Changed meanwhile, and not accepted: {', '.join(late)}. Look at them again.")
     messages.success(request, f"{len(changed)} changed." if changed else "Nothing was changed.")
 
 
-def _problem(
-    source: Source, choices: Mapping[int, Choice], rows: Mapping[int, SourceTool], sent: Mapping[str, Any]
-) -> str:
-    """Why the choices cannot be saved; empty if they can. Nothing is accepted that was not on the screen."""
-    for key, row in rows.items():
-        choice = choices[key]
-        if choice.is_chosen and sent.get(f"seen-{key}") != row.hash:
-            return f"{row.tool} has changed meanwhile: look at it again."
-        if choice.is_chosen and source.is_mcp and not choice.level:
-            return f"Say which level {row.tool} has: what its server says of it binds nobody."
-    return ""
-
-
-def _told(before: Mapping[int, SourceTool], changed: Iterable[SourceTool]) -> dict[str, Any]:
-    return {row.tool: {"before": _words(before[row.pk]), "after": _words(row)} for row in changed}
+def _told(sent: Sent, changed: Iterable[SourceTool]) -> dict[str, Any]:
+    return {row.tool: {"before": _words(sent.rows[row.pk]), "after": _words(row)} for row in changed}
 
 
 def _words(row: SourceTool) -> dict[str, Any]:
-    return {"state": row.state, "level": row.effective_level.value, "definition": row.accepted_hash[:12]}
+    told = {"state": row.state, "level": row.effective_level.value, "definition": row.accepted_hash[:12]}
+    return {**told, "inferred": row.inferred_level} if row.level not in ("", row.inferred_level) else told
 
 
 def _query_of(request: HttpRequest) -> str:
     kept = request.GET.copy()
-    kept.pop("p", None)
+    for name in ("p", READING):
+        kept.pop(name, None)
     return kept.urlencode()

@@ -1,11 +1,10 @@
-"""Sources of tools from outside, and the hosts that may be reached: connected here, tested here."""
+"""Sources of tools from outside: connected here, tested here, and their tools chosen."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlencode
 
-from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
@@ -13,20 +12,21 @@ from django.db.models import Count, F, Model, Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, reverse
 from django.views.decorators.http import require_POST
 
-from agents.sources import Asked, ask, refresh
-from tools.connections.changes import allow_private, new_generation
-from tools.connections.models import AllowedHost, Source, SourceKind
-from tools.contract import ToolError
-from tools.network import host_in
+from agents.sources import Asked, ask, refresh_soon
+from tools.connections.asking import Patience
+from tools.connections.changes import allow_private, forbid_private, new_generation
+from tools.connections.models import Source, SourceKind
 
 from .configuration import ConfigurationAdmin
-from .confirming import ConfirmingForm
+from .credential_links import lacking
 from .scope import ScopedRelatedFilter, person
-from .source_forms import FORMS, fieldsets_of, private_network
-from .source_tools import choose_tools
+from .source_forms import FORMS, SHOWN_IF, fieldsets_of
+from .source_tools import READING, choose_tools, stamp_of
+
+WHILE_TESTING = Patience(seconds=10.0)
 
 
 @admin.register(Source)
@@ -40,6 +40,7 @@ class SourceAdmin(ConfigurationAdmin):
     search_fields = ("name", "title")
     ordering = ("name", "id")
     change_form_outer_after_template = "admin/source_actions.html"
+    conditional_fields = SHOWN_IF
 
     def get_queryset(self, request: HttpRequest) -> Any:
         waiting = Q(tools__is_chosen=True, tools__gone_at=None) & ~Q(tools__hash=F("tools__accepted_hash"))
@@ -66,7 +67,17 @@ class SourceAdmin(ConfigurationAdmin):
         """First the choice of the kind, then its form."""
         if _kind(request, None) is None:
             return self._choice(request)
-        answer: HttpResponse = super().add_view(request, form_url, extra_context)
+        no_more = {"show_save_and_add_another": False, "show_save_and_continue": False}
+        answer: HttpResponse = super().add_view(request, form_url, {**no_more, **(extra_context or {})})
+        return answer
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        """Says which credentials it lacks."""
+        source = self.get_object(request, object_id)
+        told = {"lacking": lacking(source)} if isinstance(source, Source) else {}
+        answer: HttpResponse = super().change_view(request, object_id, form_url, {**told, **(extra_context or {})})
         return answer
 
     def _choice(self, request: HttpRequest) -> HttpResponse:
@@ -91,24 +102,28 @@ class SourceAdmin(ConfigurationAdmin):
 
     def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
         kind = _kind(request, obj)
-        fieldsets = fieldsets_of(kind, is_new=obj is None) if kind else []
-        if request.method == "POST":
+        may_save = obj is None or self.has_change_permission(request, obj)
+        fieldsets = fieldsets_of(kind, is_new=obj is None, may_save=may_save) if kind else []
+        if request.method == "POST" and may_save:
             fieldsets.insert(0, (None, {"fields": ("confirmed",)}))
         return fieldsets
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
-        told = ("state", "title", "described_version", "checked_at", "refreshed_at")
+        told = ("state", "title", "described_version", "checked_at", "refreshed_at", "reading_told")
         return super().get_readonly_fields(request, obj) if obj is None else (*self.fixed, *told)
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """A program that runs on this machine belongs to those who run the installation."""
-        is_program = isinstance(obj, Source) and obj.kind == SourceKind.MCP_STDIO
-        return super().has_change_permission(request, obj) and (not is_program or person(request).is_superuser)
+        return super().has_change_permission(request, obj) and _may_touch(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return super().has_delete_permission(request, obj) and _may_touch(request, obj)
 
     def save_model(self, request: HttpRequest, obj: Source, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
         if form.cleaned_data.get("may_be_private"):
             allow_private(obj)
+        elif "may_be_private" in form.changed_data:
+            forbid_private(obj)
         new_generation(obj.organization_id)
 
     def delete_model(self, request: HttpRequest, obj: Model) -> None:
@@ -118,20 +133,26 @@ class SourceAdmin(ConfigurationAdmin):
 
     def response_add(self, request: HttpRequest, obj: Any, post_url_continue: str | None = None) -> HttpResponse:
         """The description is read at once, and its tools can be chosen."""
-        transaction.on_commit(lambda: self._tell(request, obj, refresh(obj)))
-        return redirect("admin:source-tools", obj.pk)
+        transaction.on_commit(lambda: self._read(request, obj))
+        return redirect(_tools_url(obj))
 
     def test(self, request: HttpRequest, source_id: int) -> HttpResponse:
         """Asks the source as it was saved last, and changes nothing but its state."""
         source = self._one(request, source_id)
-        self._tell(request, source, ask(source))
+        if source.kind == SourceKind.MCP_STDIO:
+            raise Http404  # its program is run by workers alone
+        self._tell(request, source, ask(source, WHILE_TESTING))
         return redirect("admin:connections_source_change", source.pk)
 
     def read_again(self, request: HttpRequest, source_id: int) -> HttpResponse:
         """Reads the description anew: what has changed is told."""
         source = self._one(request, source_id)
-        self._tell(request, source, refresh(source))
-        return redirect("admin:source-tools", source.pk)
+        if not source.is_active:
+            messages.error(request, f"{source.name} is switched off: nobody asks it.")
+            return redirect("admin:connections_source_change", source.pk)
+        answer = redirect(_tools_url(source))
+        self._read(request, source)
+        return answer
 
     def choose(self, request: HttpRequest, source_id: int) -> HttpResponse:
         """The page of a source's tools: which are offered, and at which level."""
@@ -142,6 +163,12 @@ class SourceAdmin(ConfigurationAdmin):
         if not isinstance(source, Source) or not self.has_change_permission(request, source):
             raise Http404
         return source
+
+    def _read(self, request: HttpRequest, source: Source) -> None:
+        """Now, or by a worker if it takes long: the page waits for that, see READING."""
+        asked = refresh_soon(source) if source.is_active else None
+        if asked is not None and not asked.problem:  # a problem stands on the page
+            self._tell(request, source, asked)
 
     def _tell(self, request: HttpRequest, source: Source, asked: Asked) -> None:
         if asked.problem:
@@ -157,11 +184,21 @@ class SourceAdmin(ConfigurationAdmin):
             return "never asked"
         return source.problem or "works"
 
+    @admin.display(description="What reading it told")
+    def reading_told(self, source: Source) -> str:
+        return source.told or "nothing yet"
+
     @admin.display(description="Tools")
     def tools_offered(self, source: Source) -> str:
         told = f"{source.offered} of {source.described}"  # type: ignore[attr-defined]  # by get_queryset
         waiting = source.quarantined  # type: ignore[attr-defined]
         return f"{told}, {waiting} quarantined" if waiting else told
+
+
+def _tools_url(source: Source) -> str:
+    """Of the page of its tools, which waits for what is read now."""
+    where = reverse("admin:source-tools", args=(source.pk,))
+    return f"{where}?{urlencode({READING: stamp_of(source)})}"
 
 
 def _kind(request: HttpRequest, obj: Model | None) -> SourceKind | None:
@@ -175,42 +212,6 @@ def _kinds_for(request: HttpRequest) -> list[SourceKind]:
     return [kind for kind in SourceKind if kind != SourceKind.MCP_STDIO or person(request).is_superuser]
 
 
-class HostForm(ConfirmingForm):
-    """One host; letting tools into a network that is not public is confirmed."""
-
-    class Meta:
-        model = AllowedHost
-        fields = ("organization", "host", "may_be_private")
-        help_texts = {"host": "Its name or address, e.g. api.example.com, without https:// and without a port."}
-
-    def clean_host(self) -> str:
-        try:
-            return host_in(self.cleaned_data["host"])
-        except ToolError as error:
-            raise forms.ValidationError(error.message) from error
-
-    def consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        if cleaned["may_be_private"] and not self.initial.get("may_be_private"):
-            yield private_network(cleaned.get("host", self.instance.host))
-
-
-@admin.register(AllowedHost)
-class AllowedHostAdmin(ConfigurationAdmin):
-    """Where tools may go without a card."""
-
-    form = HostForm
-    fixed = ("organization", "host")
-    list_display = ("host", "may_be_private", "organization", "created_at")
-    list_filter = ("may_be_private", ("organization", ScopedRelatedFilter))
-    list_select_related = ("organization",)
-    search_fields = ("host",)
-    ordering = ("host", "id")
-
-    def save_model(self, request: HttpRequest, obj: AllowedHost, form: forms.ModelForm[Any], change: bool) -> None:
-        super().save_model(request, obj, form, change)
-        new_generation(obj.organization_id)
-
-    def delete_model(self, request: HttpRequest, obj: Model) -> None:
-        assert isinstance(obj, AllowedHost)
-        new_generation(obj.organization_id)
-        super().delete_model(request, obj)
+def _may_touch(request: HttpRequest, obj: Model | None) -> bool:
+    """A program that runs on this machine belongs to those who run the installation."""
+    return not isinstance(obj, Source) or obj.kind in _kinds_for(request)

@@ -1,12 +1,15 @@
 """What an organisation has: the tools of this installation, and those that it has connected."""
 
-from functools import lru_cache
+import threading
+from dataclasses import dataclass
+
+from django.db import connection
 
 from agents.engine.credentials import credentials_in
 from agents.engine.toolbox import installed_toolbox
 from agents.models import Organization
-from agents.models.versions import Versions, newest_seen
-from tools.connections.offered import offered_tools, reach_of
+from agents.models.versions import Versions, correct, newest_seen
+from tools.connections.offered import offered_tools
 from tools.contract import Reach
 from tools.toolbox import Toolbox
 
@@ -14,39 +17,82 @@ MOST_ORGANIZATIONS = 500
 """Whose tools one process remembers."""
 
 
+@dataclass(frozen=True)
+class _Connected:
+    """What an organisation has in one version."""
+
+    versions: Versions
+    toolbox: Toolbox
+    reach: Reach
+
+
+_kept: dict[int, _Connected] = {}
+_lock = threading.Lock()
+
+
 def toolbox_of(organization_id: int) -> Toolbox:
     """What this organisation has, in the newest version that this process has seen; every read of its row is seen.
 
-    Costs a few queries when that version is new to the process, and nothing where nothing is connected.
+    Costs at most three queries when that version is new to the process, and nothing where nothing is connected.
     """
-    versions = _versions_of(organization_id)
-    return _connected(organization_id, versions) if versions.tools else installed_toolbox()
+    return _of(organization_id).toolbox
 
 
 def reach_for(organization_id: int) -> Reach:
     """The hosts that the organisation's tools may reach; likewise."""
-    versions = _versions_of(organization_id)
-    return _reach(organization_id, versions.tools) if versions.tools else Reach()
+    return _of(organization_id).reach
 
 
 def forget() -> None:
     """Make everything anew when it is asked for; for tests, whose organisations share their ids."""
-    _connected.cache_clear()
-    _reach.cache_clear()
+    with _lock:
+        _kept.clear()
 
 
-def _versions_of(organization_id: int) -> Versions:
-    if newest_seen(organization_id) is None:
-        Organization.objects.get(pk=organization_id)
-    return newest_seen(organization_id) or Versions()
+def _of(organization_id: int) -> _Connected:
+    seen = newest_seen(organization_id)
+    kept = _kept.get(organization_id)
+    if kept is not None and kept.versions == seen:
+        return kept
+    if seen is not None and not seen.tools:
+        return _nothing(seen)
+    made = _made(organization_id)
+    if made.versions != seen:
+        correct(organization_id, seen, made.versions)
+    if made.versions.tools and not connection.in_atomic_block:
+        _keep(organization_id, made)
+    return made
 
 
-@lru_cache(maxsize=MOST_ORGANIZATIONS)
-def _connected(organization_id: int, versions: Versions) -> Toolbox:
-    tools = offered_tools(organization_id, credentials_in(organization_id, versions.credentials))
-    return installed_toolbox().extended(tools, _reach(organization_id, versions.tools).allowed)
+def _nothing(versions: Versions) -> _Connected:
+    return _Connected(versions, installed_toolbox(), Reach())
 
 
-@lru_cache(maxsize=MOST_ORGANIZATIONS)
-def _reach(organization_id: int, _tools_version: int) -> Reach:
-    return reach_of(organization_id)
+def _made(organization_id: int) -> _Connected:
+    """From what this connection reads, the version first: what another thread saw may never be committed."""
+    rows = Organization.objects.filter(pk=organization_id).order_by()
+    found = list(
+        rows.values_list(
+            *("tools_version", "credentials_version"),
+            *("allowed_hosts__host", "allowed_hosts__without_card", "allowed_hosts__may_be_private"),
+        )
+    )
+    versions = Versions(*found[0][:2]) if found else Versions()
+    if not versions.tools:
+        return _nothing(versions)
+    reach = Reach(
+        allowed=frozenset(host for _, _, host, without_card, _ in found if without_card),
+        private=frozenset(host for _, _, host, _, may_be_private in found if may_be_private),
+    )
+    offered = offered_tools(organization_id, credentials_in(organization_id, versions.credentials), reach)
+    toolbox = installed_toolbox().extended(offered.tools, reach.allowed, offered.withheld)
+    return _Connected(versions, toolbox, reach)
+
+
+def _keep(organization_id: int, made: _Connected) -> None:
+    """Only what was committed is kept: what a transaction sees of its own may come to nothing."""
+    with _lock:
+        _kept.pop(organization_id, None)
+        while len(_kept) >= MOST_ORGANIZATIONS:
+            _kept.pop(next(iter(_kept)))
+        _kept[organization_id] = made

@@ -1,6 +1,5 @@
 """The toolbox of this installation: what every organisation has, from the sources that the settings name."""
 
-import logging
 from functools import lru_cache
 
 from django.conf import settings
@@ -10,8 +9,6 @@ from agents.engine.shared_limits import shared_guards
 from tools.config import Config
 from tools.sources import Broken, BuiltinSource, PluginSource, fill, plugin_sources
 from tools.toolbox import Limits, Policy, Toolbox
-
-logger = logging.getLogger(__name__)
 
 
 @lru_cache(maxsize=1)
@@ -40,20 +37,11 @@ def installed_toolbox() -> Toolbox:
 @lru_cache(maxsize=1)
 def installed_plugins() -> tuple[list[PluginSource], list[Broken]]:
     """The plugins that `gadget.yaml` names and that work beside all others, and those that do not, with the reason."""
-    sources, broken = plugin_sources(settings.GADGET_CONFIG.tools.plugins)
-    taken = {tool.id for source in _shipped() for tool in source.tools()}
-    working = []
-    for source in sources:
-        ids = {tool.id for tool in source.tools()}
-        if twice := sorted(ids & taken):
-            logger.error("the plugin %s was left out: %s exists already", source.name, ", ".join(twice))
-            broken.append(Broken(source.name, f"{', '.join(twice)} exists already"))
-        else:
-            working.append(source)
-            taken |= ids
-    return working, broken
+    taken = {tool.name for source in _shipped() for tool in source.tools()}
+    return plugin_sources(settings.GADGET_CONFIG.tools.plugins, taken)
 
 
+@lru_cache(maxsize=1)
 def _shipped() -> list[BuiltinSource]:
     sources = [BuiltinSource(import_string(dotted)) for dotted in settings.GADGET_TOOLS]
     for source in sources:

@@ -55,9 +55,12 @@ def examine() -> Iterator[Finding]:
     if all(finding.is_well for finding in database):
         yield from examine_encryption()
         yield from examine_providers()
-    yield examine_sources()
-    yield from examine_plugins()
-    yield from examine_connections()
+    sources = examine_sources()
+    yield sources
+    if sources.is_well:
+        yield from examine_plugins()
+        if all(finding.is_well for finding in database):
+            yield from examine_connections()
 
 
 def examine_settings() -> Iterator[Finding]:
@@ -189,7 +192,11 @@ def examine_plugins() -> Iterator[Finding]:
     for source in working:
         yield Finding("plugins", f"{source.name}: {len(source.tools())} tools")
     for each in broken:
-        yield Finding("plugins", f"{each.name} is left out: {each.problem}", "mend it, or take it off the list")
+        yield Finding(
+            "plugins",
+            f"{each.name} is left out: {each.problem}",
+            "mend it, or take it out of tools.plugins in gadget.yaml",
+        )
 
 
 def examine_connections() -> Iterator[Finding]:

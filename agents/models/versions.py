@@ -1,6 +1,7 @@
 """Which versions of an organisation's tools and credentials this process has seen."""
 
-from dataclasses import dataclass, replace
+import threading
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -12,13 +13,24 @@ class Versions:
 
 
 _seen: dict[int, Versions] = {}
+_lock = threading.Lock()
 
 
-def take_note(organization_id: int, tools: int, credentials: int | None = None) -> None:
+def take_note(organization_id: int, tools: int, credentials: int = 0) -> None:
     """What stands in the organisation's row. A transaction that began earlier may still read what is old."""
-    known = _seen.get(organization_id, Versions())
-    newest = replace(known, tools=max(known.tools, tools))
-    _seen[organization_id] = replace(newest, credentials=max(known.credentials, credentials or 0))
+    known = _seen.get(organization_id)
+    if known is not None and known.tools >= tools and known.credentials >= credentials:
+        return
+    with _lock:
+        known = _seen.get(organization_id, Versions())
+        _seen[organization_id] = Versions(max(known.tools, tools), max(known.credentials, credentials))
+
+
+def correct(organization_id: int, seen: Versions | None, found: Versions) -> None:
+    """What was seen was never committed, or is not yet; unless something else has been seen meanwhile."""
+    with _lock:
+        if _seen.get(organization_id) == seen:
+            _seen[organization_id] = found
 
 
 def newest_seen(organization_id: int) -> Versions | None:

@@ -34,11 +34,12 @@ class WireNames:
 
     def _free_name(self, name: str) -> str:
         if LEGAL_NAME.fullmatch(name) and "__" not in name:
-            wire = name
+            plain = name
         else:
-            wire = _ILLEGAL_RUN.sub("_", name.replace(".", "__"))
-        if len(wire) > MAX_NAME or not wire or wire in self._to_internal:
-            wire = f"{wire[:55]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+            plain = _ILLEGAL_RUN.sub("_", name.replace(".", "__"))
+        wire, tries = plain, 0
+        while not wire or len(wire) > MAX_NAME or wire in self._to_internal:
+            wire, tries = f"{plain[:55]}_{_digest(name, tries)}", tries + 1
         return wire
 
     def wire(self, name: str) -> str:
@@ -78,6 +79,11 @@ class WireNames:
     def _legal(self, call: Mapping[str, Any]) -> str:
         name: str = call["function"]["name"]
         return name if LEGAL_NAME.fullmatch(name) else self.wire(name)
+
+
+def _digest(name: str, tries: int) -> str:
+    """Eight characters; others at each try, because names can be made so that their first ones are equal."""
+    return hashlib.sha256(f"{name}{' ' * tries}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
 @functools.lru_cache(maxsize=256)

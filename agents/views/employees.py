@@ -21,6 +21,7 @@ from agents.engine.gate import grants_of
 from agents.engine.prices import price_of
 from agents.models import ENDED, Approval, ApprovalStatus, Employee, Membership, Run, RunStatus
 from agents.refusals import NotFound
+from tools.connections.unusable import why_unusable
 from tools.contract import Level, Tool
 from tools.toolbox import Toolbox
 from tools.toolbox.permissions import Grants, level_of, refusal_for
@@ -31,7 +32,7 @@ PAGE_SIZE = 60
 RECENT_RUNS = 10
 MOST_COUNTED = 1_000
 COUNTED_FOR = timedelta(days=30)
-NOT_INSTALLED = "not installed"
+NOT_USABLE = "not usable now"
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class AllowedTool:
     """One tool that an employee was granted.
 
     Attributes:
-        tool: None if it is not installed any more.
+        tool: None if it is not there now.
         obstacle: why a call would be refused all the same; empty if it would not.
         limits: the conditions on its params, in words.
     """
@@ -52,7 +53,7 @@ class AllowedTool:
 
     @property
     def category(self) -> str:
-        return self.tool.category if self.tool else NOT_INSTALLED
+        return self.tool.category if self.tool else NOT_USABLE
 
 
 @dataclass(frozen=True)
@@ -176,7 +177,8 @@ def _figures_of(runs: QuerySet[Run]) -> Figures:
 
 def _toolset_of(employee: Employee) -> Toolset:
     grants, toolbox = grants_of(employee.pk, employee.mode), toolbox_of(employee.organization_id)
-    allowed = sorted((_allowed(toolbox, name, grants) for name in grants.tools), key=_place)
+    reasons = why_unusable(employee.organization_id, [name for name in grants.tools if toolbox.get_tool(name) is None])
+    allowed = sorted((_allowed(toolbox, name, grants, reasons.get(name, "")) for name in grants.tools), key=_place)
     counted = [one.level for one in allowed]
     return Toolset(
         categories=[(category, list(tools)) for category, tools in groupby(allowed, key=lambda one: one.category)],
@@ -184,10 +186,10 @@ def _toolset_of(employee: Employee) -> Toolset:
     )
 
 
-def _allowed(toolbox: Toolbox, name: str, grants: Grants) -> AllowedTool:
+def _allowed(toolbox: Toolbox, name: str, grants: Grants, reason: str) -> AllowedTool:
     tool = toolbox.get_tool(name)
     if tool is None:
-        return AllowedTool(name, "", None, "")
+        return AllowedTool(name, "", None, reason)
     refusal = refusal_for(tool, grants, toolbox.policy)
     limits = tuple(condition.as_words() for condition in grants.conditions.get(name, ()))
     level = level_of(tool, grants).value

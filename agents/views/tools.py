@@ -106,7 +106,7 @@ class ToolView:
 
 @page("GET")
 def catalog(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Tools by name, filtered by category, level and text; the cursor `?after=` is the id of the last one shown."""
+    """Tools by name, filtered by category, level, source and text; the cursor `?after=` is the last one's id."""
     return _shown(request, member, Attempt())
 
 
@@ -166,6 +166,7 @@ def _shown(request: HttpRequest, member: Membership, attempt: Attempt) -> HttpRe
         "is_single": len(shown) == 1,
         "all_categories": sorted({tool.category for tool in every}),
         "levels": [level.value for level in Level],
+        "sources": sorted({tool.source for tool in every}),
         "chosen": request.GET,
         "next_query": query.urlencode() if query["after"] else "",
         "days": figures.DAYS,
@@ -176,7 +177,7 @@ def _shown(request: HttpRequest, member: Membership, attempt: Attempt) -> HttpRe
 
 
 def _matching(every: Iterable[Tool], request: HttpRequest, rules: Grants) -> list[Tool]:
-    category, level = request.GET.get("category", ""), request.GET.get("level", "")
+    category, level, source = (request.GET.get(name, "") for name in ("category", "level", "source"))
     wanted = request.GET.get("q", "").casefold().split()
     after = request.GET.get("after", "")
     behind = (after.partition(".")[0].partition("@")[0], after)
@@ -185,6 +186,7 @@ def _matching(every: Iterable[Tool], request: HttpRequest, rules: Grants) -> lis
         for tool in every
         if category in ("", tool.category)
         and level in ("", level_of(tool, rules).value)
+        and source in ("", tool.source)
         and all(word in f"{tool.name} {tool.title} {tool.description}".casefold() for word in wanted)
         and (not after or (tool.category, tool.id) > behind)
     ]

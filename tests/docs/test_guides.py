@@ -11,7 +11,13 @@ import pytest
 from tools.config import ToolSettings, read_config
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
-GUIDES = ["write-a-tool.md", "test-a-tool.md", "permissions.md"]
+GUIDES = [
+    "write-a-tool.md",
+    "test-a-tool.md",
+    "permissions.md",
+    "connect-an-api.md",
+    "connect-an-mcp-server.md",
+]
 
 
 def blocks(page: str, language: str) -> list[str]:

@@ -20,7 +20,7 @@ from tests.probes import RECORDER_VARIABLE
 from tests.recorder import Recorder
 from tools.toolbox.toolbox import Toolbox
 
-_CLEARED_APPS = ("auth", "agents", "records", "schedules")
+_CLEARED_APPS = ("auth", "agents", "records", "schedules", "connections")
 _KEPT_TABLES = ("auth_permission", "auth_group", "auth_group_permissions")
 _IMPATIENT = {"sqlite": "PRAGMA synchronous=OFF", "postgresql": "SET synchronous_commit=off"}
 

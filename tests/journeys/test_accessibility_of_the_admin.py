@@ -17,6 +17,7 @@ from tests.journeys.awaiting import await_that
 from tests.journeys.office import Office
 from tests.journeys.test_accessibility import faults_of
 from tests.journeys.visitor import Visitor
+from tools.connections.models import AllowedHost, Source
 from tools.records.models import Draft, ListEntry, RecordChange, RecordList
 
 pytestmark = pytest.mark.once
@@ -43,6 +44,8 @@ def rows(office: Office) -> None:
     issue_token(shop.admin, "robot")
     ToolRule.objects.create(organization=shop.organization, tool="data.getStats", level="write")
     Credential.objects.create(organization=shop.organization, service="github", fields='{"token": "of-acme"}')
+    Source.objects.create(organization=shop.organization, kind="openapi", name="crm", address="https://crm.example")
+    AllowedHost.objects.create(organization=shop.organization, host="crm.example")
 
 
 def pages_of(model: type[Model], shown: ScopedAdmin) -> Iterator[str]:
@@ -56,6 +59,7 @@ def pages_of(model: type[Model], shown: ScopedAdmin) -> Iterator[str]:
         yield f"{base}add/"
 
 
+@pytest.mark.timeout(240)
 def test_no_page_of_the_admin_keeps_anybody_out(office: Office, visit: Callable[..., Visitor], rows: None) -> None:
     ours = {model: shown for model, shown in admin.site._registry.items() if isinstance(shown, ScopedAdmin)}
     places = ["/admin/", *(page for model, shown in ours.items() for page in pages_of(model, shown))]

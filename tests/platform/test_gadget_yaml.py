@@ -22,6 +22,7 @@ tools:
   strict_capabilities: false
   featuresByTool:
     search_google: [web]
+  plugins: [iban, other.tools]
 services:
   google:
     cse: {apiKey: "${SEARCH_KEY}", engine_id: 017:abc}
@@ -36,6 +37,9 @@ WRONG = [
     ("tools:\n\n  disabled:\n    - a\n    - [b]\n", "line 5: tools.disabled.1: input should be a valid string"),
     ("tools:\n  disabled: [a]\n  disabled: [b]\n", "line 3: tools.disabled stands here twice, first in line 2"),
     ("tools:\n  log_calls: perhaps\n", "line 2: tools.log_calls: input should be a valid boolean"),
+    ("tools:\n  plugins: iban\n", "line 2: tools.plugins: expected a list, like [a, b] (given: 'iban')"),
+    ("tools:\n  plugins: [1]\n", "line 2: tools.plugins.0: input should be a valid string (given: 1)"),
+    ("tools:\n  plugins: ['']\n", "line 2: tools.plugins.0: string should have at least 1"),
     ("tools: 3\n", "line 1: tools: input should be a valid dictionary"),
     ("tool:\n  disabled: []\n", "line 1: there is no key 'tool'; there are: tools, services"),
     ("tools\n", "line 1: expected the keys 'tools:' and 'services:'"),
@@ -56,6 +60,7 @@ def test_both_spellings_are_read_and_variables_filled() -> None:
     assert (tools.log_calls, tools.allow_dynamic_registration, tools.strict_capabilities) == (False, False, False)
     assert tools.disabled == {"data.archiveAll", "web.fetchPage@1.0"}
     assert tools.features_by_tool == {"search_google": {"web"}}
+    assert tools.plugins == ("iban", "other.tools")
     assert config.environment.credentials == {
         "google.cse": {"api_key": "k-1", "engine_id": "017:abc"},
         "github": {"token": "gh-77"},

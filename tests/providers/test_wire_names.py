@@ -4,10 +4,12 @@ import re
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
 
 from agents.providers.base import ProviderError
 from agents.providers.wire_names import WireNames
 from tests.providers.conftest import definition
+from tests.providers.random_names import EQUAL_DIGESTS, SETS_OF_NAMES, assert_reversible, taken_from
 
 LEGAL = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 HARD_NAMES = [
@@ -32,6 +34,19 @@ def test_every_name_is_legal_on_the_wire_and_comes_back() -> None:
     assert all(LEGAL.fullmatch(wire) for wire in wires)
     assert len(set(wires)) == len(HARD_NAMES)
     assert [names.internal(wire) for wire in wires] == HARD_NAMES
+
+
+@settings(max_examples=150, deadline=None, database=None)
+@given(SETS_OF_NAMES)
+def test_any_names_are_legal_there_differ_and_come_back(names: list[str]) -> None:
+    assert_reversible(names)
+
+
+def test_names_that_are_made_to_look_alike_are_told_apart() -> None:
+    first, second = EQUAL_DIGESTS
+    assert taken_from(first) == taken_from(second)
+    assert_reversible([first, second])
+    assert_reversible([taken_from(first), second, first, taken_from(taken_from(first))])
 
 
 def test_legal_names_stay_and_dots_become_two_underscores() -> None:

@@ -1,6 +1,6 @@
-"""`make soak`: random permissions, and random kills under a mixed workload, on SQLite and on PostgreSQL.
+"""`make soak`: random names of tools; random permissions, and random kills under a mixed workload, on both databases.
 
-Nothing may start that is not permitted; nothing may be lost or done twice.
+No two tools may look the same to a model; nothing may start that is not permitted; nothing may be lost or done twice.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 
 from tests import services
 
+PARTS = ("names", "permissions", "on_database")
 KILLS = 200
 MINUTES = 40
 
@@ -24,23 +25,26 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=MINUTES, help="the most that each database may take")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6), help="repeats the choices, not the times")
     parser.add_argument("--database", choices=("sqlite", "postgresql"), help="only this one")
-    parser.add_argument("--part", choices=("permissions", "on_database"), help="only this one; the latter is the kills")
+    parser.add_argument("--part", choices=PARTS, help="only this one; on_database is the kills")
     options = parser.parse_args()
     arguments = [f"--kills={options.kills}", f"--minutes={options.minutes}", f"--seed={options.seed}"]
-    failed = []
-    for kind in [options.database] if options.database else ["sqlite", "postgresql"]:
-        environment = {**os.environ, services.DATABASE_VARIABLE: kind, "DJANGO_SETTINGS_MODULE": "tests.settings"}
-        parts = {"permissions": arguments[-1:], "on_database": arguments}
-        failed += [
-            f"{part} on {kind}"
-            for part, given in parts.items()
-            if options.part in (None, part)
-            and subprocess.run(
-                [sys.executable, "-m", f"tests.soak.{part}", *given], env=environment, check=False
-            ).returncode
-        ]
+    kinds = [options.database] if options.database else ["sqlite", "postgresql"]
+    given = {"names": arguments[-1:], "permissions": arguments[-1:], "on_database": arguments}
+    failed = [
+        f"{part} on {kind}"
+        for kind in kinds
+        for part in PARTS
+        if options.part in (None, part) and (part != "names" or kind == kinds[0])  # names know no database
+        if not _held(part, kind, given[part])
+    ]
     print(f"soak: {'failed: ' + ', '.join(failed) if failed else 'every promise held'}", flush=True)
     return 1 if failed else 0
+
+
+def _held(part: str, kind: str, arguments: list[str]) -> bool:
+    environment = {**os.environ, services.DATABASE_VARIABLE: kind, "DJANGO_SETTINGS_MODULE": "tests.settings"}
+    command = [sys.executable, "-m", f"tests.soak.{part}", *arguments]
+    return subprocess.run(command, env=environment, check=False).returncode == 0
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from agents.members import let_into_admin
 from agents.membership import issue_token
 from agents.models import AuditEntry, Credential, Event, EventType, Message, Pass, Run, ToolRule
 from tests.web.world import World, make_world
+from tools.connections.models import AllowedHost, Source
 from tools.records.models import Draft, ListEntry, RecordList
 
 
@@ -52,6 +53,10 @@ def one_of_each(world: World) -> list[Model]:
         Draft.objects.create(organization=world.acme, kind="summary", title="Acme's draft", body="Text"),
         ToolRule.objects.create(organization=world.acme, tool="data.getStats", level="write", stopped_by="of-acme"),
         Credential.objects.create(organization=world.acme, service="acme", fields='{"token": "of-acme"}'),
+        Source.objects.create(
+            organization=world.acme, kind="openapi", name="of_acme", address="https://of-acme.example"
+        ),
+        AllowedHost.objects.create(organization=world.acme, host="of-acme.example"),
     ]
 
 

@@ -20,7 +20,7 @@ def world() -> World:
 
 
 def test_every_model_of_ours_is_scoped() -> None:
-    ours = [model for model in admin.site._registry if model._meta.app_label in {"agents", "records"}]
+    ours = [model for model in admin.site._registry if model._meta.app_label in {"agents", "connections", "records"}]
     assert set(ours) == set(SCOPED)
     assert set(SCOPED) <= set(PATH_TO_ORGANIZATION)
 

@@ -14,6 +14,7 @@ from django.contrib.auth.models import User
 from django.contrib.contenttypes.models import ContentType
 from django.db import transaction
 from django.db.models import Model
+from django.utils import timezone
 from django.utils.html import escape
 
 from agents.models import Credential, Organization, Pass, ToolRule
@@ -22,6 +23,7 @@ from tests.hostile import HOSTILE, squeezed
 from tests.web.admin_rows import address
 from tests.web.hostile_pages import Reading, Shape, strange, untold
 from tests.web.hostile_world import HostileWorld, make_hostile_world
+from tools.connections.models import AllowedHost, Source
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
@@ -30,6 +32,7 @@ BREAKS = {"<br >"}
 MOST_PAGES = 60
 PARTS = 3
 LONGEST = {
+    "AllowedHost": 250,
     "AccessAttempt": 250,
     "AccessFailureLog": 250,
     "AccessLog": 250,
@@ -49,6 +52,7 @@ LONGEST = {
     "Record": 200,
     "RecordList": 100,
     "Run": 200,
+    "Source": 200,
     "ToolCall": 200,
     "ToolRule": 120,
     "User": 150,
@@ -73,6 +77,11 @@ def prepared(*, is_hostile: bool) -> HostileWorld:
     services = made.words.of(80)
     Credential.objects.bulk_create(
         Credential(organization=world.acme, service=service, fields="{}", changed_by=service) for service in services
+    )
+    AllowedHost.objects.bulk_create(AllowedHost(organization=world.acme, host=text) for text in ends)
+    Source.objects.bulk_create(
+        Source(organization=world.acme, kind="openapi", name=f"s{number}", problem=text, checked_at=timezone.now())
+        for number, text in enumerate(texts)
     )
     for model in (AccessAttempt, AccessLog, AccessFailureLog):
         more = {"failures_since_start": 1, "get_data": "x", "post_data": "x"} if model is AccessAttempt else {}

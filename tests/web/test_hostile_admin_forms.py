@@ -14,6 +14,7 @@ from django.db import transaction
 from django.db.models import CharField, ForeignKey, JSONField, Model, TextField
 from django.test import Client
 
+from agents.admin.confirming import Consequences
 from agents.admin.credentials import NAME_HELP
 from agents.models import Approval, Message
 from tests.hostile import HOSTILE, packed
@@ -86,9 +87,9 @@ def untold_by_form(row: Model, filled: FilledRows, answer: Any, reading: FormRea
 def refused(row: Model, filled: FilledRows, client: Client, page: str) -> tuple[FormReading, list[str]]:
     """The form of the page once all strings were typed into each of its fields; and what of it does not come back."""
     where = address(row, page)
-    fields = client.get(f"{where}?for=other").context["adminform"].form.fields
+    fields = client.get(f"{where}?for=other&kind=openapi").context["adminform"].form.fields
     typed = {name: filled.whole(f"{name} typed") for name, field in fields.items() if not is_tick(field)}
-    answer = client.post(f"{where}?for=other", typed)
+    answer = client.post(f"{where}?for=other&kind=openapi", typed)
     assert answer.status_code == 200, (where, answer.status_code)
     reading, form = FormReading(answer.content.decode()), answer.context["adminform"].form
     assert form.errors, where
@@ -98,12 +99,13 @@ def refused(row: Model, filled: FilledRows, client: Client, page: str) -> tuple[
 
 
 def is_tick(field: forms.Field) -> bool:
-    return isinstance(field, forms.BooleanField)
+    return isinstance(field, forms.BooleanField | Consequences)
 
 
 def is_kept_back(field: forms.Field) -> bool:
-    """Passwords and the like never come back; nor does what cannot be the name of a credential's field."""
-    return field.disabled or isinstance(field.widget, forms.PasswordInput) or field.help_text == NAME_HELP
+    """Passwords, files and the like never come back; nor does what cannot be the name of a credential's field."""
+    is_never_shown = isinstance(field, forms.FileField) or isinstance(field.widget, forms.PasswordInput)
+    return field.disabled or is_never_shown or field.help_text == NAME_HELP
 
 
 def pages(filled: FilledRows) -> Iterator[tuple[str, FormReading, list[str]]]:

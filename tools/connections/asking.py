@@ -1,6 +1,7 @@
 """Asks a source what it describes now."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from urllib.parse import urljoin
 
 from tools.contract import ErrorCode, Reach, ToolError, fingerprint
@@ -11,24 +12,32 @@ from .changes import Described, Description
 from .models import Authentication, Source
 from .servers import server_of
 
-LARGEST_DOCUMENT = 20_000_000
-PATIENCE_S = 30.0
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a source may take to say what it describes, and how large an API's description may be."""
+
+    seconds: float = 30.0
+    document_bytes: int = 20_000_000
 
 
-def describe(source: Source, fields: Mapping[str, str], reach: Reach) -> Description:
+def describe(source: Source, fields: Mapping[str, str], reach: Reach, patience: Patience) -> Description:
     """What the source describes; an API's description is fetched anew where it has an address.
 
     Args:
         fields: the credentials of the source's service.
 
     Raises:
-        ToolError: it cannot be reached, or what it says cannot be read; the message is for the admin.
+        ToolError: it cannot be reached, or what it says cannot be read; the message is for the admin. TIMEOUT and
+            LIMIT_EXCEEDED: more patience may help.
     """
-    return _mcp(source, fields, reach) if source.is_mcp else _openapi(source, reach)
+    if source.is_mcp:
+        return _mcp(source, server_of(source, fields, reach), patience)
+    return _openapi(source, reach, patience)
 
 
-def _mcp(source: Source, fields: Mapping[str, str], reach: Reach) -> Description:
-    listing = mcp.list_tools(server_of(source, fields, reach), timeout_s=PATIENCE_S)
+def _mcp(source: Source, server: mcp.Server, patience: Patience) -> Description:
+    listing = mcp.list_tools(server, timeout_s=patience.seconds)
     return Description(
         title=listing.name,
         version=listing.version,
@@ -49,8 +58,10 @@ def _mcp(source: Source, fields: Mapping[str, str], reach: Reach) -> Description
     )
 
 
-def _openapi(source: Source, reach: Reach) -> Description:
-    text = _fetched(source, reach) if source.address else source.document
+def _openapi(source: Source, reach: Reach, patience: Patience) -> Description:
+    text = _fetched(source, reach, patience) if source.address else source.document
+    if len(text) > patience.document_bytes:
+        raise ToolError(ErrorCode.LIMIT_EXCEEDED, f"The description has {len(text):,} characters.", attempted=False)
     try:
         found = openapi.read_description(text)
     except openapi.DocumentError as error:
@@ -77,8 +88,8 @@ def _openapi(source: Source, reach: Reach) -> Description:
     )
 
 
-def _fetched(source: Source, reach: Reach) -> str:
-    limits = NetworkLimits(total_s=PATIENCE_S, answer_bytes=LARGEST_DOCUMENT)
+def _fetched(source: Source, reach: Reach, patience: Patience) -> str:
+    limits = NetworkLimits(total_s=patience.seconds, answer_bytes=patience.document_bytes)
     answer = request("GET", source.address, reach=reach, limits=limits)
     if answer.status != 200:
         raise ToolError(ErrorCode.OPERATION_FAILED, f"The address of the description answers with {answer.status}.")

@@ -2,12 +2,13 @@
 
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from tools.contract import Level
 
 LONGEST_NAME = 30
+LONGEST_KEY = 500
 
 
 class SourceKind(models.TextChoices):
@@ -50,6 +51,8 @@ class Source(models.Model):
         title, described_version: what the source says of itself.
         checked_at, problem: when it was last asked, and what was wrong then; empty: nothing.
         refreshed_at: when its description was last read.
+        due_at: when a worker should read it again, if it is of a kind that is read by itself.
+        told: what came of that, in words: what is new, what was left out and why, what an admin has to do.
     """
 
     organization = models.ForeignKey("agents.Organization", models.CASCADE, related_name="sources", db_index=False)
@@ -78,8 +81,10 @@ class Source(models.Model):
     title = models.CharField(max_length=200, blank=True, default="", editable=False)
     described_version = models.CharField(max_length=60, blank=True, default="", editable=False)
     problem = models.CharField(max_length=500, blank=True, default="", editable=False)
+    told = models.CharField(max_length=2_000, blank=True, default="", editable=False)
     checked_at = models.DateTimeField(null=True, editable=False)
     refreshed_at = models.DateTimeField(null=True, editable=False)
+    due_at = models.DateTimeField(db_default=Now(), editable=False)
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -122,7 +127,7 @@ class SourceTool(models.Model):
     """
 
     source = models.ForeignKey(Source, models.CASCADE, related_name="tools", db_index=False)
-    key = models.CharField(max_length=500)
+    key = models.CharField(max_length=LONGEST_KEY)
     tool = models.CharField(max_length=120)
     title = models.CharField(max_length=200, blank=True, default="")
     tags = models.JSONField(default=list, blank=True)
@@ -168,15 +173,12 @@ class SourceTool(models.Model):
         return "quarantined" if self.is_quarantined else "offered"
 
 
-OFFERED = Q(is_chosen=True, gone_at=None, hash=F("accepted_hash"), source__is_active=True)
-"""The tools of active sources that employees may be granted."""
-
-
 class AllowedHost(models.Model):
-    """A host that tools may reach without a card, because an admin says so.
+    """What an admin says of a host that tools may want to reach.
 
     Attributes:
         host: in lower case, IDNA form, without a port.
+        without_card: whether reading tools may go there without asking a person, wherever their params lead them.
         may_be_private: whether it may lie in a network that is not public, such as this machine's own.
     """
 
@@ -184,6 +186,12 @@ class AllowedHost(models.Model):
         "agents.Organization", models.CASCADE, related_name="allowed_hosts", db_index=False
     )
     host = models.CharField(max_length=253)
+    without_card = models.BooleanField(
+        "without a card",
+        default=True,
+        help_text="Reading tools may go there without asking. What you have connected asks by its tools' levels alone, "
+        "and needs no tick here.",
+    )
     may_be_private = models.BooleanField(
         "may be in a private network",
         default=False,

@@ -2,11 +2,12 @@
 
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from tools.contract import Level, Reach, Tool, ToolError
 from tools.sources import mcp, openapi
 
-from .models import OFFERED, AllowedHost, Source, SourceTool
+from .models import Source, SourceTool
 from .servers import connection_of, server_of
 
 logger = logging.getLogger("gadget.tools")
@@ -14,28 +15,51 @@ logger = logging.getLogger("gadget.tools")
 Credentials = Mapping[str, Mapping[str, str]]
 
 
-def offered_tools(organization_id: int, credentials: Credentials) -> list[Tool]:
-    """Every chosen and accepted tool of the organisation's active sources, in two queries; one that fails is left out.
+@dataclass(frozen=True)
+class Offered:
+    """What an organisation's employees may be granted of its sources.
+
+    Attributes:
+        withheld: what was chosen and cannot be used now, by name, and why, as a sentence for those who were granted it.
+    """
+
+    tools: list[Tool]
+    withheld: Mapping[str, str]
+
+
+def offered_tools(organization_id: int, credentials: Credentials, reach: Reach) -> Offered:
+    """Every chosen tool of the organisation's sources, in one query; one that fails holds up no other.
 
     Args:
         credentials: of the organisation, by service.
+        reach: the hosts that its admins allow.
     """
-    rows = SourceTool.objects.filter(OFFERED, source__organization_id=organization_id).select_related("source")
-    reach = reach_of(organization_id)
-    tools = []
+    rows = SourceTool.objects.filter(is_chosen=True, source__organization_id=organization_id).select_related("source")
+    tools, withheld = [], {}
     for row in rows.defer("source__document").order_by("source_id", "key"):
+        if why := _why_withheld(row):
+            withheld[row.tool] = why
+            continue
         try:
             tools.append(_made(row, credentials, reach))
-        except (ToolError, KeyError, TypeError, ValueError) as error:
-            logger.warning("organisation %s: %s is left out: %s", organization_id, row.tool, error)
-    return tools
+        except ToolError as error:
+            withheld[row.tool] = f"{row.tool} cannot be used: {error.message}"
+        except (KeyError, TypeError, ValueError):
+            logger.exception("organisation %s: %s is left out", organization_id, row.tool)
+            withheld[row.tool] = f"{row.tool} cannot be used: the log says why."
+    return Offered(tools, withheld)
 
 
-def reach_of(organization_id: int) -> Reach:
-    """The hosts that the organisation's admins allow, in one query."""
-    rows = AllowedHost.objects.filter(organization_id=organization_id).values_list("host", "may_be_private")
-    hosts = dict(rows)
-    return Reach(frozenset(hosts), frozenset(host for host, may_be_private in hosts.items() if may_be_private))
+def _why_withheld(row: SourceTool) -> str:
+    if not row.source.is_active:
+        return f"{row.tool} cannot be used: an admin has switched {row.source} off."
+    if row.gone_at is not None:
+        return f"{row.tool} is not there any more: {row.source} does not describe it."
+    if row.is_quarantined:
+        return (
+            f"{row.tool} cannot be used until an admin has looked at it: {row.source} describes it in another way now."
+        )
+    return ""
 
 
 def _made(row: SourceTool, credentials: Credentials, reach: Reach) -> Tool:

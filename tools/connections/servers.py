@@ -11,6 +11,8 @@ from .models import Authentication, Source, SourceKind
 
 Fields = Mapping[str, str]
 
+USUAL_KEY_NAME = "X-API-Key"
+
 
 def server_of(source: Source, fields: Fields, reach: Reach) -> Server:
     """The MCP server; `fields` are the credentials of the source's service.
@@ -24,6 +26,13 @@ def server_of(source: Source, fields: Fields, reach: Reach) -> Server:
     return HttpServer(source.address, _headers(source, fields), reach)
 
 
+def needed_fields(source: Source) -> tuple[str, ...]:
+    """Those that the credentials of the source's service have to have."""
+    if source.kind == SourceKind.MCP_STDIO:
+        return tuple(dict.fromkeys(source.environment.values()))
+    return openapi.Kind(source.authentication).fields
+
+
 def connection_of(source: Source) -> openapi.Connection:
     """The settings of an API; its credentials come with each call."""
     return openapi.Connection(
@@ -34,7 +43,7 @@ def connection_of(source: Source) -> openapi.Connection:
             kind=openapi.Kind(source.authentication),
             service=source.credentials_service,
             place=source.key_place,
-            name=source.key_name or "X-API-Key",
+            name=source.key_name or USUAL_KEY_NAME,
             token_url=source.token_url,
             scopes=tuple(source.scopes.split()),
         ),
@@ -44,7 +53,7 @@ def connection_of(source: Source) -> openapi.Connection:
 
 def _headers(source: Source, fields: Fields) -> dict[str, str]:
     if source.authentication == Authentication.API_KEY:
-        return {source.key_name: _field(source, fields, "api_key")}
+        return {source.key_name or USUAL_KEY_NAME: _field(source, fields, "api_key")}
     if source.authentication == Authentication.BEARER:
         return {"Authorization": f"Bearer {_field(source, fields, 'token')}"}
     if source.authentication == Authentication.BASIC:

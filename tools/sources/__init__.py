@@ -1,8 +1,8 @@
 """Where tools come from."""
 
-from .base import ToolSource, fill
+from .base import ToolSource
 from .builtin import BuiltinSource
-from .combined import CombinedSource
+from .combined import CombinedSource, fill
 from .plugins import Broken, PluginSource, plugin_sources
 
 __all__ = ["Broken", "BuiltinSource", "CombinedSource", "PluginSource", "ToolSource", "fill", "plugin_sources"]

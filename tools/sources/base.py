@@ -1,39 +1,28 @@
-"""Where tools come from: what every source can do, and how a toolbox is filled from several."""
+"""Where tools come from: what every source can do."""
 
-from collections.abc import Iterable
 from typing import Protocol
 
 from tools.contract import Tool
-from tools.toolbox import Toolbox
 
 
 class ToolSource(Protocol):
-    """Supplies tools: built in, from a plugin, from a description, or from a server."""
+    """Supplies tools: those that ship, those of a plugin, or those of several sources.
 
-    @property
-    def name(self) -> str:
-        """What the catalog calls it, e.g. "built in"."""
+    Attributes:
+        name: what people call it, e.g. "built in".
+    """
+
+    name: str
 
     def start(self) -> None:
-        """Make the tools known; may be slow, because it may fetch and parse."""
+        """Make the tools known; may be slow. What is started already stays as it is."""
 
     def tools(self) -> list[Tool]:
         """All of them, once started."""
 
     def tool(self, name: str) -> Tool | None:
-        """The one of that name."""
+        """The first one of that name."""
+        return next((tool for tool in self.tools() if tool.name == name), None)
 
     def shutdown(self) -> None:
-        """Let go of connections and processes."""
-
-
-def fill(toolbox: Toolbox, sources: Iterable[ToolSource]) -> None:
-    """Start each source and register its tools, in the order given.
-
-    Raises:
-        ValueError: two sources bring the same name and version.
-    """
-    for source in sources:
-        source.start()
-        for tool in source.tools():
-            toolbox.register(tool)
+        """Let go of the tools, and of whatever they are made from."""

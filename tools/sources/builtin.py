@@ -5,24 +5,22 @@ from collections.abc import Sequence
 from tools.builtin import BUILTIN_TOOLS
 from tools.contract import Tool
 
+from .base import ToolSource
 
-class BuiltinSource:
+
+class BuiltinSource(ToolSource):
     """One instance of each class, made at the start, and what `@tool` made, as it is."""
 
-    name = "built in"
-
-    def __init__(self, listed: Sequence[type[Tool] | Tool] = BUILTIN_TOOLS) -> None:
+    def __init__(self, listed: Sequence[type[Tool] | Tool] = BUILTIN_TOOLS, name: str = "built in") -> None:
+        self.name = name
         self._listed = listed
         self._tools: list[Tool] = []
 
     def start(self) -> None:
-        self._tools = [each() if isinstance(each, type) else each for each in self._listed]
+        self._tools = self._tools or [each() if isinstance(each, type) else each for each in self._listed]
 
     def tools(self) -> list[Tool]:
         return list(self._tools)
-
-    def tool(self, name: str) -> Tool | None:
-        return next((tool for tool in self._tools if tool.name == name), None)
 
     def shutdown(self) -> None:
         self._tools = []

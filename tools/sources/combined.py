@@ -1,56 +1,78 @@
-"""Several sources as one."""
+"""Several sources as one: the one rule about equal names, and how a toolbox is filled."""
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 
 from tools.contract import Tool
+from tools.toolbox import Toolbox
 
 from .base import ToolSource
 
 
-class CombinedSource:
-    """All tools of some sources. Equal ids are an error, unless it is said whose comes first.
+class CombinedSource(ToolSource):
+    """All tools of some sources, in their order. Equal names are an error, unless it is said whose come first.
+
+    Names are compared, not ids: the highest version answers to a name, so that another source's `mail.send@2.0` would
+    silently take the place of `mail.send@1.0`. One source may bring several versions.
 
     Args:
-        precedence: names of sources; of equal ids the tool of the earliest named is kept.
+        precedence: names of sources; of an equal name the tools of the earliest named are kept.
     """
 
-    name = "combined"
-
-    def __init__(self, sources: Sequence[ToolSource], precedence: Sequence[str] = ()) -> None:
+    def __init__(self, sources: Sequence[ToolSource], precedence: Sequence[str] = (), name: str = "combined") -> None:
+        self.name = name
         self._sources = tuple(sources)
-        self._order = {name: place for place, name in enumerate(precedence)}
-        self._tools: dict[str, Tool] = {}
+        self._order = {each: place for place, each in enumerate(precedence)}
+        self._started = ExitStack()
+        self._tools: list[Tool] | None = None
 
     def start(self) -> None:
-        """Start each.
+        """Start each, in order; if that fails, those that were started are shut down.
 
         Raises:
-            ValueError: two bring the same id, and not both are named in the precedence.
+            ValueError: two bring the same name, and not both are named in the precedence.
         """
-        owners: dict[str, ToolSource] = {}
-        kept: dict[str, Tool] = {}
-        for source in self._sources:
-            source.start()
-            for tool in source.tools():
-                other = owners.get(tool.id)
-                if other is None or self._comes_first(source, other, tool.id):
-                    owners[tool.id], kept[tool.id] = source, tool
-        self._tools = kept
+        if self._tools is not None:
+            return
+        with ExitStack() as started:
+            for source in self._sources:
+                started.callback(source.shutdown)
+                source.start()
+            self._tools = self._joined()
+            self._started = started.pop_all()
 
     def tools(self) -> list[Tool]:
-        return list(self._tools.values())
-
-    def tool(self, name: str) -> Tool | None:
-        return next((tool for tool in self._tools.values() if tool.name == name), None)
+        return list(self._tools or ())
 
     def shutdown(self) -> None:
-        for source in self._sources:
-            source.shutdown()
-        self._tools = {}
+        """Shut each down, the last one first, whatever the others do."""
+        self._tools = None
+        self._started.close()
 
-    def _comes_first(self, source: ToolSource, other: ToolSource, tool_id: str) -> bool:
+    def _joined(self) -> list[Tool]:
+        owners: dict[str, ToolSource] = {}
+        for source in self._sources:
+            for name in {tool.name: None for tool in source.tools()}:
+                other = owners.setdefault(name, source)
+                if other is not source and self._comes_first(source, other, name):
+                    owners[name] = source
+        return [tool for source in self._sources for tool in source.tools() if owners[tool.name] is source]
+
+    def _comes_first(self, source: ToolSource, other: ToolSource, name: str) -> bool:
         if source.name not in self._order or other.name not in self._order:
             raise ValueError(
-                f"{tool_id} comes from {other.name!r} and from {source.name!r}: say whose comes first, or leave one out"
+                f"{name} comes from {other.name!r} and from {source.name!r}: say whose comes first, or leave one out"
             )
         return self._order[source.name] < self._order[other.name]
+
+
+def fill(toolbox: Toolbox, sources: Sequence[ToolSource]) -> None:
+    """Start the sources and register their tools, in the order given.
+
+    Raises:
+        ValueError: two sources bring the same name, or a tool is not acceptable.
+    """
+    combined = CombinedSource(sources)
+    combined.start()
+    for tool in combined.tools():
+        toolbox.register(tool)

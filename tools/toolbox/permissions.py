@@ -45,12 +45,14 @@ class Policy:
         strict_capabilities: True demands all of a tool's capabilities, False any one of them.
         features_by_tool: by name or id, demanded on top of the tool's own.
         allowed_hosts: where open-world tools may go unasked, in lower case.
+        withheld: tools that were there and cannot be used now, by name, and why, as a sentence.
     """
 
     disabled: frozenset[str] = frozenset()
     strict_capabilities: bool = True
     features_by_tool: Mapping[str, frozenset[str]] = field(default_factory=dict)
     allowed_hosts: frozenset[str] = frozenset()
+    withheld: Mapping[str, str] = field(default_factory=dict)
 
 
 class Decision(StrEnum):
@@ -99,7 +101,7 @@ def verdict_for(
     refusal = refusal_for(tool, grants, policy, name)
     if tool is None or refusal is not None:
         level = level_of(tool, grants) if tool else Level.DESTRUCTIVE
-        return _forbidden(level, refusal or _not_found(name))
+        return _forbidden(level, refusal or _not_found(name, grants, policy))
     level = level_of(tool, grants)
     try:
         raw = parse_arguments(arguments) if isinstance(arguments, str) else arguments
@@ -118,7 +120,7 @@ def verdict_for(
 def refusal_for(tool: Tool | None, grants: Grants, policy: Policy, name: str = "") -> ToolError | None:
     """Why this employee cannot use the tool at all, whatever the params; None if it can."""
     if tool is None:
-        return _not_found(name)
+        return _not_found(name, grants, policy)
     if (off := _switched_off(tool, grants, policy)) is not None:
         return off
     if tool.name not in grants.tools:
@@ -203,7 +205,9 @@ def _forbidden(level: Level, error: ToolError) -> Verdict:
     return Verdict(Decision.FORBIDDEN, level, error.message, {}, error)
 
 
-def _not_found(name: str) -> ToolError:
+def _not_found(name: str, grants: Grants, policy: Policy) -> ToolError:
+    if name in policy.withheld and name in grants.tools:
+        return _refused(ErrorCode.TOOL_NOT_FOUND, policy.withheld[name])
     return _refused(ErrorCode.TOOL_NOT_FOUND, f"There is no tool {name!r}." if name else "There is no such tool.")
 
 

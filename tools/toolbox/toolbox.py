@@ -63,14 +63,17 @@ class Toolbox:
         self._by_name: dict[str, Tool] = {}
         self._started = False
 
-    def extended(self, tools: Iterable[Tool], allowed_hosts: frozenset[str]) -> "Toolbox":
+    def extended(
+        self, tools: Iterable[Tool], allowed_hosts: frozenset[str], withheld: Mapping[str, str] | None = None
+    ) -> "Toolbox":
         """Another one with these tools besides its own, whose open-world tools may reach these hosts unasked.
 
-        The tools are not started. What is switched off here later is not switched off there. A tool that is not
-        acceptable, or whose name and version are taken, is logged and left out: the others work.
+        `withheld` says, by name, why others are not among them (see `Policy`). The tools are not started. What is
+        switched off here later is not switched off there. A tool that is not acceptable, or whose name one of its own
+        has in any version, is logged and left out: the others work.
         """
         twin = Toolbox(
-            replace(self.policy, allowed_hosts=self.policy.allowed_hosts | allowed_hosts),
+            replace(self.policy, allowed_hosts=self.policy.allowed_hosts | allowed_hosts, withheld=withheld or {}),
             self.environment,
             self.limits,
         )
@@ -79,7 +82,7 @@ class Toolbox:
         for tool in tools:
             try:
                 _refuse_unfit(tool)
-                by_id[tool.id] = _first_of_its_id(tool, by_id)
+                by_id[tool.id] = _first_of_its_id(tool, self._by_name | by_id)
             except ValueError:
                 logger.exception("%s is left out", tool.id)
         twin._replace(by_id)
@@ -211,7 +214,7 @@ class Toolbox:
 
 
 def _first_of_its_id(tool: Tool, taken: Mapping[str, Tool]) -> Tool:
-    if other := taken.get(tool.id):
+    if other := taken.get(tool.id) or taken.get(tool.name):
         raise ValueError(f"{tool.id} exists twice: {_class_name(other)} and {_class_name(tool)}; rename one of them")
     return tool
 

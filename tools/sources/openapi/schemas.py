@@ -217,7 +217,8 @@ def _type_of(node: Mapping[str, Any]) -> dict[str, Any]:
     given = node.get("type")
     if given == "file":
         return {"type": "string"}
-    kinds = [kind for kind in (given if isinstance(given, list) else [given]) if kind in _TYPES]
+    named = [kind for kind in (given if isinstance(given, list) else [given]) if isinstance(kind, str)]
+    kinds = [kind for kind in named if kind in _TYPES]
     if not kinds:
         return {"type": "object"} if isinstance(node.get("properties"), Mapping) and "type" not in node else {}
     return {"type": kinds[0] if len(kinds) == 1 else list(dict.fromkeys(kinds))}

@@ -1,0 +1,132 @@
+"""What an admin chooses on the page of a source's tools: read from the form, judged, and shown again if it fails."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from django.http.request import QueryDict
+
+from tools.connections.changes import Choice
+from tools.connections.models import Source, SourceTool
+from tools.contract import Level, fingerprint
+
+LEVELS = frozenset({"", *(each.value for each in Level)})
+ALL, NONE = "all", "none"
+"""Values of the buttons that tick, and untick, everything on the page before it is saved."""
+
+
+class Sent:
+    """The form as it came in.
+
+    Attributes:
+        rows: the tools that were on the page, as they are now, by id.
+    """
+
+    def __init__(self, source: Source, data: QueryDict) -> None:
+        self.source = source
+        self._data = data
+        ids = [int(key) for key in data.getlist("shown") if key.isdecimal() and len(key) < 19]
+        self.rows = {row.pk: row for row in SourceTool.objects.filter(source=source, pk__in=ids).defer("definition")}
+
+    def is_ticked(self, row: SourceTool) -> bool:
+        every = self._data.get("every")
+        return f"chosen-{row.pk}" in self._data if every not in (ALL, NONE) else every == ALL
+
+    def level_of(self, row: SourceTool) -> str:
+        return self._data.get(f"level-{row.pk}", "")
+
+    def is_accepted(self, row: SourceTool) -> bool:
+        """What is in use and has changed is accepted by a tick of its own, so that nobody does it by the way."""
+        return row.state != "quarantined" or f"accept-{row.pk}" in self._data
+
+    @cached_property
+    def choices(self) -> dict[int, Choice]:
+        """Those that are to be written."""
+        return {
+            pk: Choice(self.is_ticked(row), self.level_of(row), self._data.get(f"seen-{pk}", ""))
+            for pk, row in self.rows.items()
+            if not self.is_ticked(row) or self.is_accepted(row)
+        }
+
+    @property
+    def meant(self) -> list[int]:
+        """The ids of those that shall be offered from now on."""
+        return [pk for pk, choice in self.choices.items() if choice.is_chosen]
+
+    @cached_property
+    def problem(self) -> str:
+        """Why the choices cannot be saved; empty if they can. Nothing is accepted that was not on the screen."""
+        for pk, choice in self.choices.items():
+            row = self.rows[pk]
+            if choice.level not in LEVELS:
+                return "There is no such level."
+            if choice.is_chosen and choice.seen != row.hash:
+                return f"{row.tool} has changed meanwhile: look at it again."
+            if choice.is_chosen and row.gone_at is not None:
+                return f"{row.tool} is gone: its source describes it no more."
+            if choice.is_chosen and self.source.is_mcp and not choice.level:
+                return f"Say which level {row.tool} has: what its server says of it binds nobody."
+        return ""
+
+    @cached_property
+    def questions(self) -> dict[str, str]:
+        """A sentence for each level to which tools fall below what was inferred, by what is sent to confirm it.
+
+        None if all are ticked. A tick is bound to its sentence, as in `ConfirmingForm`.
+        """
+        fallen: dict[str, list[str]] = defaultdict(list)
+        for pk, choice in self.choices.items():
+            row = self.rows[pk]
+            if choice.is_chosen and choice.level and choice.level != row.level and _is_low(row, choice.level):
+                fallen[choice.level].append(f"{row.tool} (inferred: {row.inferred_level})")
+        sentences = [
+            f"From now on these count as {level}, which is less than their source suggests: {', '.join(names)}."
+            for level, names in fallen.items()
+        ]
+        asked = {fingerprint(sentence)[:16]: sentence for sentence in sentences}
+        return asked if asked.keys() - set(self._data.getlist("confirmed")) else {}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One tool on the page.
+
+    Attributes:
+        is_ticked: in the form, which is not yet what is saved if it came back.
+        levels: that it may be given, each with whether it has it now; the first is what was inferred.
+    """
+
+    row: SourceTool
+    is_ticked: bool
+    is_accepted: bool
+    levels: tuple[tuple[str, str, bool], ...]
+
+    @property
+    def description(self) -> str:
+        return str(self.row.definition.get("description", ""))
+
+
+def lines_of(source: Source, shown: Iterable[SourceTool], sent: Sent | None) -> list[Line]:
+    """With the definitions, which only the tools of one page need."""
+    whole = SourceTool.objects.in_bulk([row.pk for row in shown])
+    return [_line(source, whole[row.pk], sent) for row in shown if row.pk in whole]
+
+
+def _line(source: Source, row: SourceTool, sent: Sent | None) -> Line:
+    if sent is None or row.pk not in sent.rows:
+        return Line(row, row.is_chosen, is_accepted=False, levels=_levels(source, row, row.level))
+    is_accepted = row.state == "quarantined" and sent.is_accepted(row)
+    return Line(row, sent.is_ticked(row), is_accepted, _levels(source, row, sent.level_of(row)))
+
+
+def _levels(source: Source, row: SourceTool, chosen: str) -> tuple[tuple[str, str, bool], ...]:
+    """An MCP server's own hints bind nobody, so that a level has to be chosen; an API's method says enough."""
+    first = "choose one" if source.is_mcp else f"{row.inferred_level} (inferred)"
+    return (("", first, not chosen), *((each.value, each.value, chosen == each.value) for each in Level))
+
+
+def _is_low(row: SourceTool, level: str) -> bool:
+    return Level(level).rank < Level(row.inferred_level).rank

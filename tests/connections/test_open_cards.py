@@ -1,0 +1,224 @@
+"""A source that describes its tool in another way while a card is open: nothing runs that was not shown."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus
+from tests.connections.api import Api, operation
+from tests.connections.connecting import (
+    MISBEHAVING,
+    connect_api,
+    connect_program,
+    grant,
+    leave,
+    offer,
+    read,
+    row_of,
+    take,
+)
+from tests.engine.workshop import Workshop, asking, call, calls, error_code, payloads, statuses
+from tools.connections.changes import new_generation
+from tools.connections.models import Source
+from tools.contract import Level
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ADD = "crm.addContact"
+NAME = {"type": "string", "description": "Of the contact"}
+
+REASONS = {
+    "gone": "is not there any more: crm does not describe it",
+    "left": "There is no tool 'crm.addContact'",
+    "off": "an admin has switched crm off",
+    "deleted": "There is no tool 'crm.addContact'",
+}
+
+
+@pytest.fixture
+def source(workshop: Workshop, api: Api) -> Source:
+    source = connect_api(workshop, api)
+    offer(workshop, source, ADD)
+    return source
+
+
+@pytest.fixture
+def run(workshop: Workshop, source: Source) -> Run:
+    """It waits on the card of an outside write."""
+    workshop.play(asking(call(ADD, name="Ada")))
+    return workshop.work()
+
+
+def describe_otherwise(api: Api, summary: str = "Add a contact and greet it", **fields: Any) -> None:
+    api.paths["/contacts"]["post"] = operation("addContact", summary, **(fields or {"name": NAME}))
+
+
+class TestOfAnApi:
+    def test_the_card_is_asked_again_and_one_request_is_sent_once_that_is_approved(
+        self, workshop: Workshop, api: Api, source: Source, run: Run
+    ) -> None:
+        first = workshop.card(run)
+        assert first.sentence == "Send: POST /contacts at 127.0.0.1"
+        describe_otherwise(api)
+        read(source)
+        workshop.approve(first)
+        run = workshop.drive(run)
+        assert (run.status, statuses(run)) == (RunStatus.WAITING, [CallStatus.AWAITING_APPROVAL])
+        first.refresh_from_db()
+        fresh = workshop.card(run)
+        assert (first.status, fresh.sequence) == (ApprovalStatus.SUPERSEDED, 2)
+        assert fresh.digest != first.digest
+        assert "definition" in fresh.why or "changed" in fresh.why
+        assert payloads(run, "approval_decided")[-1]["next_approval_id"] == str(fresh.pk)
+        assert api.received == []
+        workshop.approve(fresh)
+        run = workshop.drive(run)
+        assert (run.status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.SUCCEEDED])
+        (request,) = api.received
+        (row,) = calls(run)
+        assert (request.method, request.path, request.json()) == ("POST", "/contacts", {"name": "Ada"})
+        assert request.json() == row.params
+        assert row.attempts == 1
+
+    def test_a_param_that_is_needed_by_now_refuses_the_call(
+        self, workshop: Workshop, api: Api, source: Source, run: Run
+    ) -> None:
+        describe_otherwise(api, name=NAME, email={"type": "string"})
+        read(source)
+        workshop.approve(workshop.card(run))
+        run = workshop.drive(run)
+        (row,) = calls(run)
+        assert (row.status, error_code(row), row.attempts) == (CallStatus.REJECTED, "MISSING_PARAM", 0)
+        assert "email" in str(row.result)
+        assert Approval.objects.get(run=run).status == ApprovalStatus.CANCELLED
+        assert api.received == []
+
+    def test_another_title_alone_asks_nobody_again(
+        self, workshop: Workshop, api: Api, source: Source, run: Run
+    ) -> None:
+        api.title = "Contacts of ours"
+        read(source)
+        workshop.approve(workshop.card(run))
+        assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
+        assert len(api.received) == 1
+
+    def test_another_base_address_asks_again(self, workshop: Workshop, api: Api, source: Source, run: Run) -> None:
+        Source.objects.filter(pk=source.pk).update(base_url=f"{api.url}/v2")
+        new_generation(source.organization_id)
+        workshop.approve(workshop.card(run))
+        run = workshop.drive(run)
+        assert statuses(run) == [CallStatus.AWAITING_APPROVAL]
+        assert api.received == []
+        workshop.approve(workshop.card(run))
+        workshop.drive(run)
+        assert [request.path for request in api.received] == ["/v2/contacts"]
+
+    @pytest.mark.parametrize("how", ["gone", "left", "off", "deleted"])
+    def test_what_is_not_offered_any_more_is_rejected_and_never_sent(
+        self, workshop: Workshop, api: Api, source: Source, run: Run, how: str
+    ) -> None:
+        take_away(api, source, how)
+        workshop.approve(workshop.card(run))
+        run = workshop.drive(run)
+        (row,) = calls(run)
+        assert (row.status, error_code(row), row.attempts) == (CallStatus.REJECTED, "TOOL_NOT_FOUND", 0)
+        assert Approval.objects.get(run=run).status == ApprovalStatus.CANCELLED
+        assert run.status == RunStatus.SUCCEEDED
+        assert api.received == []
+
+
+class TestOfAServer:
+    @pytest.fixture
+    def definitions(self, tmp_path: Path) -> Path:
+        """What the server says of its tools whenever it is asked."""
+        file = tmp_path / "definitions.json"
+        say(file, "Keeps a note.")
+        return file
+
+    @pytest.fixture
+    def server(self, workshop: Workshop, definitions: Path, tmp_path: Path) -> Source:
+        command = [sys.executable, str(MISBEHAVING), f"definitions={definitions}", f"calls={tmp_path / 'calls'}"]
+        source = connect_program(workshop, command, "notes")
+        offer(workshop, source, "notes.keep", level=Level.WRITE)
+        return source
+
+    def test_the_call_is_rejected_until_an_admin_has_looked(
+        self, workshop: Workshop, server: Source, definitions: Path, tmp_path: Path
+    ) -> None:
+        workshop.play(asking(call("notes.keep", text="a")))
+        run = workshop.work()
+        say(definitions, "Keeps a note, and tells the world.")
+        read(server)
+        assert row_of(server, "notes.keep").state == "quarantined"
+        workshop.approve(workshop.card(run))
+        run = workshop.drive(run)
+        (row,) = calls(run)
+        assert (row.status, error_code(row), row.attempts) == (CallStatus.REJECTED, "TOOL_NOT_FOUND", 0)
+        assert "until an admin has looked at it" in row.content
+        assert not (tmp_path / "calls").exists()
+
+    def test_an_accepted_change_is_asked_again_and_done_once(
+        self, workshop: Workshop, server: Source, definitions: Path, tmp_path: Path
+    ) -> None:
+        workshop.play(asking(call("notes.keep", text="a")))
+        run = workshop.work()
+        say(definitions, "Keeps a note, and tells the world.")
+        read(server)
+        take(server, "notes.keep", level=Level.WRITE)
+        first = workshop.card(run)
+        workshop.approve(first)
+        run = workshop.drive(run)
+        fresh = workshop.card(run)
+        assert (fresh.sequence, statuses(run)) == (2, [CallStatus.AWAITING_APPROVAL])
+        assert not (tmp_path / "calls").exists()
+        workshop.approve(fresh)
+        assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
+        assert (tmp_path / "calls").read_text() == "keep\n"
+
+
+class TestWhatIsNotOffered:
+    @pytest.mark.parametrize("how", ["gone", "left", "off", "deleted"])
+    def test_cannot_be_called_though_it_is_granted(
+        self, workshop: Workshop, api: Api, source: Source, how: str
+    ) -> None:
+        take_away(api, source, how)
+        workshop.play(asking(call(ADD, name="Ada")))
+        run = workshop.work()
+        (row,) = calls(run)
+        assert (row.status, error_code(row)) == (CallStatus.REJECTED, "TOOL_NOT_FOUND")
+        assert REASONS[how] in row.content
+        assert api.received == []
+
+    def test_and_what_is_offered_cannot_without_a_grant(self, workshop: Workshop, api: Api, source: Source) -> None:
+        take(source, "crm.listContacts")
+        workshop.play(asking(call("crm.listContacts")))
+        run = workshop.work()
+        assert (statuses(run), error_code(calls(run)[0])) == ([CallStatus.REJECTED], "NOT_PERMITTED")
+        grant(workshop, "crm.listContacts")
+        assert statuses(workshop.work()) == [CallStatus.SUCCEEDED]
+        assert [request.path for request in api.received] == ["/contacts"]
+
+
+def say(definitions: Path, text: str) -> None:
+    schema = {"type": "object", "properties": {"text": {"type": "string"}}}
+    definitions.write_text(json.dumps([{"name": "keep", "description": text, "inputSchema": schema}]))
+
+
+def take_away(api: Api, source: Source, how: str) -> None:
+    """As each of the admin's ways does it."""
+    if how == "gone":
+        del api.paths["/contacts"]["post"]
+        read(source)
+    elif how == "left":
+        leave(source, ADD)
+    elif how == "off":
+        Source.objects.filter(pk=source.pk).update(is_active=False)
+        new_generation(source.organization_id)
+    else:
+        new_generation(source.organization_id)
+        source.delete()

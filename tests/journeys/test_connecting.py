@@ -1,0 +1,180 @@
+"""In a browser: an admin connects a program and an API, chooses tools and grants them; a run uses one of each."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from agents.members import let_into_admin
+from agents.models import CallStatus, RunStatus, ToolCall
+from tests.journeys.conftest import UNSAFE
+from tests.journeys.office import Office, run_of, story
+from tests.journeys.test_accessibility import faults_of
+from tests.journeys.visitor import Visitor
+from tests.model_server import Answer, Call, ModelServer
+from tests.probes import RECORDER_VARIABLE
+from tests.processes import Installation
+from tests.recorder import Recorder
+from tests.sources.outside import Outside, Reply, described, running
+
+pytestmark = pytest.mark.once
+
+PROGRAM = f"{sys.executable} -m mcp_server_time --local-timezone UTC"
+PET = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+PATHS = {
+    "/pets": {
+        "get": {"operationId": "listPets", "responses": {}},
+        "post": {
+            "operationId": "addPet",
+            "requestBody": {"required": True, "content": {"application/json": {"schema": PET}}},
+            "responses": {},
+        },
+    },
+}
+SCHEMES = {"k": {"type": "apiKey", "in": "header", "name": "X-Pet-Key"}}
+KEY = "key-of-acme-for-pets"
+WIDTHS = (360, 768, 1440)
+
+
+@pytest.fixture(scope="module")
+def installation(django_db_setup: None, recorder: Recorder) -> Iterator[Installation]:
+    """A Gadget of its own: one that served other journeys remembers tools of organisations that are gone."""
+    with Installation(variables={RECORDER_VARIABLE: recorder.url, UNSAFE: ""}) as running_one:
+        running_one.start_all()
+        yield running_one
+
+
+@pytest.fixture
+def pets() -> Iterator[Outside]:
+    with running() as api:
+        api.replies.append(Reply(content=described(PATHS, components={"securitySchemes": SCHEMES}).encode()))
+        yield api
+
+
+def save(page: Page) -> None:
+    page.get_by_role("button", name="Save", exact=True).click()
+
+
+def confirm(page: Page) -> None:
+    """Ticks everything that is asked, and saves again."""
+    expect(page.locator("[name=confirmed]").first).to_be_visible()
+    for box in page.locator("[name=confirmed]").all():
+        box.check()
+    save(page)
+
+
+def look(page: Page, where: str) -> list[str]:
+    """What keeps somebody out of this page, and what makes it wider than a screen."""
+    faults = list(faults_of(page, where))
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        faults += [f"{where} is {wide} px wide at {width}"] if wide > width else []
+    return faults
+
+
+def look_at_all(page: Page) -> list[str]:
+    """The pages that an admin has come by, and the question that a lower level asks."""
+    faults = []
+    for kind in ("", "?kind=openapi", "?kind=mcp_http", "?kind=mcp_stdio"):
+        page.goto(f"/admin/connections/source/add/{kind}")
+        faults += look(page, f"add {kind}")
+    page.goto("/admin/connections/source/")
+    faults += look(page, "list")
+    page.locator("#result_list").get_by_role("link", name="pets", exact=True).first.click()
+    faults += look(page, "settings")
+    page.get_by_role("link", name="Choose its tools").click()
+    faults += look(page, "tools")
+    page.get_by_label("Level of pets.addPet").select_option("read")
+    save(page)
+    expect(page.get_by_text("Not saved yet")).to_be_visible()
+    return faults + look(page, "question")
+
+
+def connect_program(page: Page) -> None:
+    page.goto("/admin/connections/source/add/")
+    page.get_by_role("link", name="MCP server, a program on this machine").click()
+    page.locator("[name=name]").fill("clock")
+    page.locator("[name=command_line]").fill(PROGRAM)
+    save(page)
+    confirm(page)
+    expect(page.get_by_text("2 of 2 tools")).to_be_visible()  # the page looks again until a worker has read it
+    page.get_by_label("Use clock.get_current_time").check()
+    save(page)
+    expect(page.get_by_text("Say which level clock.get_current_time has")).to_be_visible()
+    page.get_by_label("Level of clock.get_current_time").select_option("read")
+    save(page)
+
+
+def connect_api(page: Page, api: Outside) -> None:
+    page.goto("/admin/connections/source/add/")
+    page.get_by_role("link", name="HTTP API with an OpenAPI description").click()
+    expect(page.locator("[name=key_name]")).to_be_hidden()
+    page.locator("[name=authentication]").select_option("api_key")
+    expect(page.locator("[name=token_url]")).to_be_hidden()
+    page.locator("[name=key_name]").fill("X-Pet-Key")
+    page.locator("[name=name]").fill("pets")
+    page.locator("[name=address]").fill(f"{api.url}/openapi.json")
+    page.locator("[name=may_be_private]").check()
+    save(page)
+    confirm(page)
+    expect(page.get_by_text("2 of 2 tools")).to_be_visible()
+    page.get_by_role("button", name="Use all 2 shown").click()
+    expect(page.get_by_text("2 changed.")).to_be_visible()
+    page.get_by_role("link", name="Give it").click()
+    page.locator("[name=value_api_key]").fill(KEY)
+    save(page)
+    expect(page.locator("#result_list")).to_contain_text("pets")
+
+
+def grant(page: Page, employee_id: int) -> None:
+    page.goto(f"/admin/agents/employee/{employee_id}/change/")
+    for tool in ("clock.get_current_time", "pets.addPet"):
+        page.locator(f"[name=allowed_tools][value='{tool}']").check()
+    save(page)
+    expect(page.locator("#result_list")).to_be_visible()
+
+
+@pytest.mark.timeout(180)
+def test_from_nothing_to_an_approved_request(
+    office: Office, visit: Callable[..., Visitor], model: ModelServer, pets: Outside
+) -> None:
+    shop = office.workshop
+    shop.admin.user.is_superuser = True
+    shop.admin.user.save()
+    let_into_admin(shop.admin.user)
+    shop.connect(model.url)
+    page = visit("admin").page
+    connect_program(page)
+    expect(page.get_by_text("1 changed.")).to_be_visible()
+    connect_api(page, pets)
+    grant(page, shop.employee.pk)
+    asked = len(pets.received)
+
+    model.enqueue(
+        Answer(calls=(Call("clock.get_current_time", {"timezone": "UTC"}), Call("pets.addPet", {"name": "Rex"}))),
+        Answer(text="Rex is there."),
+    )
+    operator = visit("operator")
+    run_id = operator.start(shop.employee.name, "Say the time, and add Rex")
+    (card,) = office.await_cards(run_id)
+    assert len(pets.received) == asked, "nothing is sent before somebody approves it"
+    approver = visit("approver")
+    approver.open_run(run_id)
+    expect(approver.card(card.pk)).to_contain_text("POST /pets")
+    approver.approve(approver.card(card.pk))
+    expect(operator.answer).to_contain_text("Rex is there.")
+    assert run_of(run_id).status == RunStatus.SUCCEEDED, story(run_id)
+    calls = {call.tool: call for call in ToolCall.objects.filter(run_id=run_id)}
+    assert {call.status for call in calls.values()} == {CallStatus.SUCCEEDED}
+    assert "UTC" in calls["clock.get_current_time"].content
+    (sent,) = pets.received[asked:]
+    assert (sent.method, sent.target, json.loads(sent.body)) == ("POST", "/pets", {"name": "Rex"})
+    assert sent.headers["x-pet-key"] == KEY
+    assert KEY not in json.dumps(model.requests)
+    faults = look_at_all(page)
+    assert not faults, "\n".join(faults)

@@ -1,0 +1,156 @@
+"""Several sources as one: their order, whose tool counts, and that none is left running."""
+
+from __future__ import annotations
+
+import pytest
+
+from tools.contract import Level, Tool, ToolContext, ToolResult
+from tools.sources import BuiltinSource, CombinedSource, ToolSource, fill
+from tools.toolbox import Toolbox
+
+
+def made(name: str, version: str = "1.0", description: str = "Say hello.") -> Tool:
+    """A tool of this name."""
+
+    class Hello(Tool):
+        level = Level.READ
+
+        def execute(self, params: object, context: ToolContext) -> ToolResult:
+            return ToolResult.ok()
+
+    tool = Hello()
+    tool.name, tool.version, tool.description = name, version, description
+    return tool
+
+
+class Noted(BuiltinSource):
+    """A source that notes in `diary` what is asked of it, and fails where it is told to."""
+
+    def __init__(self, name: str, *tools: Tool, diary: list[str], fails_to: str = "") -> None:
+        super().__init__(tools, name)
+        self.diary = diary
+        self.fails_to = fails_to
+
+    def start(self) -> None:
+        self._note("start")
+        super().start()
+
+    def shutdown(self) -> None:
+        self._note("shutdown")
+        super().shutdown()
+
+    def _note(self, what: str) -> None:
+        self.diary.append(f"{what} {self.name}")
+        if self.fails_to == what:
+            raise OSError(f"{self.name} cannot {what}")
+
+
+def ids(source: ToolSource) -> list[str]:
+    return [tool.id for tool in source.tools()]
+
+
+def test_all_tools_come_in_the_order_of_their_sources() -> None:
+    source = CombinedSource(
+        [BuiltinSource([made("mail.send"), made("mail.send", "2.0")]), BuiltinSource([made("crm.find")])]
+    )
+    assert source.tools() == []
+    source.start()
+    assert ids(source) == ["mail.send@1.0", "mail.send@2.0", "crm.find@1.0"]
+    found = source.tool("crm.find")
+    assert found is not None
+    assert found.id == "crm.find@1.0"
+    assert source.tool("crm.delete") is None
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_an_equal_name_is_refused_whatever_the_versions(version: str) -> None:
+    source = CombinedSource(
+        [BuiltinSource([made("mail.send")], "first"), BuiltinSource([made("mail.send", version)], "second")]
+    )
+    with pytest.raises(ValueError, match=r"mail\.send comes from 'first' and from 'second': say whose comes first"):
+        source.start()
+    assert source.tools() == []
+
+
+@pytest.mark.parametrize(
+    ("precedence", "kept"),
+    [
+        (("a", "b", "c"), ["mail.send@1.0", "mail.send@1.1", "only.b@1.0", "only.c@1.0"]),
+        (("b", "a", "c"), ["mail.send@2.0", "only.b@1.0", "only.c@1.0"]),
+        (("c", "b", "a"), ["only.b@1.0", "mail.send@3.0", "only.c@1.0"]),
+    ],
+)
+def test_of_an_equal_name_the_tools_of_the_earliest_named_are_kept(
+    precedence: tuple[str, ...], kept: list[str]
+) -> None:
+    sources = [
+        BuiltinSource([made("mail.send"), made("mail.send", "1.1")], "a"),
+        BuiltinSource([made("mail.send", "2.0"), made("only.b")], "b"),
+        BuiltinSource([made("mail.send", "3.0"), made("only.c")], "c"),
+    ]
+    source = CombinedSource(sources, precedence)
+    source.start()
+    assert ids(source) == kept
+
+
+def test_a_precedence_that_leaves_one_of_the_two_out_decides_nothing() -> None:
+    sources = [BuiltinSource([made("mail.send")], "a"), BuiltinSource([made("mail.send")], "b")]
+    with pytest.raises(ValueError, match="from 'a' and from 'b'"):
+        CombinedSource(sources, ["b", "somebody else"]).start()
+
+
+def test_a_combined_source_is_a_source_like_any_other() -> None:
+    inner = CombinedSource([BuiltinSource([made("mail.send")])], name="inner")
+    outer = CombinedSource([inner, BuiltinSource([made("mail.send")], "beside")], ["beside", "inner"])
+    outer.start()
+    assert len(outer.tools()) == 1
+
+
+def test_it_starts_once_and_shutdown_reaches_all_the_last_one_first() -> None:
+    diary: list[str] = []
+    sources = [Noted(name, made(f"{name}.hello"), diary=diary) for name in ("a", "b", "c")]
+    source = CombinedSource(sources)
+    source.start()
+    source.start()
+    assert diary == ["start a", "start b", "start c"]
+    source.shutdown()
+    source.shutdown()
+    assert diary[3:] == ["shutdown c", "shutdown b", "shutdown a"]
+    assert source.tools() == []
+    source.start()
+    assert ids(source) == ["a.hello@1.0", "b.hello@1.0", "c.hello@1.0"]
+
+
+def test_one_that_cannot_shut_down_keeps_no_other_from_it() -> None:
+    diary: list[str] = []
+    sources = [
+        Noted(name, made(f"{name}.hello"), diary=diary, fails_to="shutdown" if name == "b" else "") for name in "abc"
+    ]
+    source = CombinedSource(sources)
+    source.start()
+    with pytest.raises(OSError, match="b cannot shutdown"):
+        source.shutdown()
+    assert diary[3:] == ["shutdown c", "shutdown b", "shutdown a"]
+    assert source.tools() == []
+
+
+def test_one_that_cannot_start_leaves_none_running() -> None:
+    diary: list[str] = []
+    sources = [
+        Noted(name, made(f"{name}.hello"), diary=diary, fails_to="start" if name == "b" else "") for name in "abc"
+    ]
+    source = CombinedSource(sources)
+    with pytest.raises(OSError, match="b cannot start"):
+        source.start()
+    assert diary == ["start a", "start b", "shutdown b", "shutdown a"]
+    assert source.tools() == []
+
+
+def test_a_toolbox_is_filled_by_the_same_rule() -> None:
+    toolbox = Toolbox()
+    fill(toolbox, [BuiltinSource([made("mail.send"), made("mail.send", "2.0")]), BuiltinSource([made("crm.find")])])
+    assert [tool.id for tool in toolbox.tools()] == ["crm.find@1.0", "mail.send@1.0", "mail.send@2.0"]
+    with pytest.raises(ValueError, match=r"mail\.send comes from 'ours' and from 'theirs'"):
+        fill(
+            Toolbox(), [BuiltinSource([made("mail.send")], "ours"), BuiltinSource([made("mail.send", "9.0")], "theirs")]
+        )

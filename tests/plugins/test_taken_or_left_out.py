@@ -1,0 +1,109 @@
+"""A plugin is taken whole, or left out with a reason; the others work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tools.builtin import BUILTIN_TOOLS
+from tools.sources import BuiltinSource, fill, plugin_sources
+from tools.testing import run_tool
+from tools.toolbox import Toolbox
+
+LEFT_OUT = {
+    "raises": "RuntimeError: the licence is missing",
+    "silent": "promises_silent.E: <exception str() failed>",
+    "exits": "SystemExit: goodbye",
+    "unwritten": "SyntaxError: ",
+    "needy": "ModuleNotFoundError: No module named 'a_package_that_nobody_has'",
+    "empty": "it names no tools",
+    "nameless": "AttributeError: module 'promises_nameless' has no attribute 'TOOLS'",
+    "module": "expected a list of tools, not module",
+    "word": "expected a list of tools, not str",
+    "half": "3 is not a tool",
+    "abstract": "TypeError: Can't instantiate abstract class Idea",
+    "spaced": "the name 'say hello' is not like 'category.toolName'",
+    "speechless": "mute.hello has no description for the model",
+    "curious": "the parameter 'organization_id' comes from the run (context), never from the model",
+    "failing": "OSError: no table",
+    "maker": "maker.hello@1.0 exists twice",
+    "twofold": "several packages have an entry point of this name: gadget-double, gadget-other",
+    "absent": "no installed package has an entry point of this name; there are: abstract, again,",
+}
+
+pytestmark = pytest.mark.usefixtures("installed")
+
+
+def test_the_example_brings_its_tools_and_says_whose_they_are() -> None:
+    (source,), broken = plugin_sources(["iban"])
+    assert broken == []
+    check, country = source.tools()
+    assert {(tool.source, tool.author) for tool in source.tools()} == {("iban", "Ledger & Daughters")}
+    right = run_tool(check, {"number": "DE89 3704 0044 0532 0130 00"})
+    assert right.data == {"number": "DE89370400440532013000", "fits": True}
+    assert run_tool(check, {"number": "DE98 3704 0044 0532 0130 00"}).data["fits"] is False
+    country.start()
+    assert run_tool(country, {"number": "nl"}).data == {"country": "Netherlands", "length": 18}
+    assert source.tool("iban.findCountry") is country
+
+
+@pytest.mark.parametrize(("name", "problem"), LEFT_OUT.items())
+def test_one_that_is_broken_is_left_out_with_its_reason_on_one_line(name: str, problem: str) -> None:
+    sources, broken = plugin_sources(["iban", name, "versions"])
+    assert [source.name for source in sources] == ["iban", "versions"]
+    assert [each.name for each in broken] == [name]
+    assert problem in broken[0].problem
+    assert broken[0].problem.isprintable()
+    assert len(broken[0].problem) <= 500
+
+
+def test_several_versions_keep_the_author_that_they_name() -> None:
+    (source,), _ = plugin_sources(["versions"])
+    assert [(tool.id, tool.author) for tool in source.tools()] == [
+        ("versions.hello@1.0", "gadget-promises"),
+        ("versions.hello@2.0", "A person"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["shipped", "newer", "borrowed"])
+def test_the_name_of_a_tool_that_ships_is_reserved_in_every_version(name: str) -> None:
+    shipped = BuiltinSource()
+    shipped.start()
+    sources, broken = plugin_sources([name, "iban"], {tool.name for tool in shipped.tools()})
+    assert [source.name for source in sources] == ["iban"]
+    assert broken[0].problem.startswith("there are tools of these names already: ")
+    assert "data.searchRecords" in broken[0].problem
+    assert {tool.source for tool in shipped.tools()} == {"built in"}
+    toolbox = Toolbox()
+    fill(toolbox, [shipped, *sources])
+    assert len(toolbox.tools()) == len(BUILTIN_TOOLS) + 2
+
+
+def test_of_two_plugins_with_the_same_name_the_first_is_taken() -> None:
+    for names in (["fine", "again"], ["again", "fine"]):
+        sources, broken = plugin_sources(names)
+        assert [source.name for source in sources] == names[:1]
+        assert broken[0].problem == "there are tools of these names already: fine.hello"
+
+
+def test_one_that_is_named_twice_is_taken_once() -> None:
+    sources, broken = plugin_sources(["iban", "fine", "iban"])
+    assert [source.name for source in sources] == ["iban", "fine"]
+    assert broken == []
+
+
+def test_a_started_source_stays_as_it_is_until_its_shutdown() -> None:
+    (source,), _ = plugin_sources(["versions"])
+    before = source.tools()
+    source.start()
+    assert source.tools() == before
+    source.shutdown()
+    assert source.tools() == []
+    source.start()
+    assert [tool.id for tool in source.tools()] == [tool.id for tool in before]
+
+
+def test_nothing_is_imported_that_the_settings_do_not_name(installed: Path) -> None:
+    sources, broken = plugin_sources([])
+    assert (sources, broken) == ([], [])

@@ -1,0 +1,47 @@
+"""The pages on which sources are connected, and what a browser sends from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.web.admin_rows import address
+from tests.web.world import World
+from tools.connections.models import Source
+
+OPERATION = {"responses": {}, "tags": ["pets"], "summary": "A pet"}
+PATHS = {
+    "/pets": {"get": {**OPERATION, "operationId": "listPets"}, "post": {**OPERATION, "operationId": "addPet"}},
+    "/toys/{id}": {"delete": {"responses": {}, "operationId": "dropToy"}},
+}
+
+
+def add(kind: str = "openapi") -> str:
+    return f"{address(Source, 'add')}?kind={kind}"
+
+
+def tools_page(source: Source) -> str:
+    return f"/admin/connections/source/{source.pk}/tools/"
+
+
+def values(world: World, **more: Any) -> dict[str, Any]:
+    common = {"organization": world.acme.pk, "name": "pets", "timeout_s": 5, "is_active": "on"}
+    return {**common, "authentication": "none", "key_place": "header", **more}
+
+
+def text_of(answer: Any) -> str:
+    return " ".join(answer.content.decode().split())
+
+
+def chosen(source: Source, *tools: str, **levels: str) -> dict[str, Any]:
+    """What a browser sends from the page of the tools when these are ticked."""
+    sent: dict[str, Any] = {"shown": []}
+    for row in source.tools.all():
+        sent["shown"].append(row.pk)
+        sent |= {f"seen-{row.pk}": row.hash, f"level-{row.pk}": levels.get(row.tool.partition(".")[2], row.level)}
+        if row.tool.partition(".")[2] in tools:
+            sent[f"chosen-{row.pk}"] = "on"
+    return sent
+
+
+def offered(source: Source) -> set[str]:
+    return {row.tool for row in source.tools.all() if row.state == "offered"}
