@@ -204,6 +204,12 @@ def grants_of(employee_id: int, mode: str) -> Grants:
     )
 
 
+def same(one: Verdict, other: Verdict) -> bool:
+    """Whether both say the same about a call; the reason of a refusal is its error's message."""
+    told, told_by_other = ((each.decision, each.level, each.reason, each.params) for each in (one, other))
+    return told == told_by_other
+
+
 def colleagues_of(employee: Employee, ids: Iterable[int]) -> list[Employee]:
     """Those other employees of the same organisation, by name, whether they are active or not."""
     same = Employee.objects.filter(organization_id=employee.organization_id, pk__in=ids).exclude(pk=employee.pk)
