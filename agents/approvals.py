@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from agents.engine import turns
 from agents.engine.cards import Effect, effect_of, publish_decision, reopen, seal
 from agents.engine.connected import toolbox_of
-from agents.engine.gate import workplace
+from agents.engine.gate import same, workplace
 from agents.engine.outcomes import end_unexecuted
 from agents.engine.recovery import current_effect
 from agents.engine.timing import timing
@@ -142,6 +142,8 @@ def edit(member: Membership, approval_id: int, decision: Decision, params: dict[
         _refuse_undecidable(card, decision.digest)
         if record.run.cancel_requested_at is not None:
             raise Conflict("the run was cancelled meanwhile", approval_status=card.status)
+        if not (now := place.judging_anew()).judges_like(place) and not same(now.judge(tool.name, params)[1], verdict):
+            raise Conflict("what is permitted changed meanwhile; edit the card again", approval_status=card.status)
         call = card.tool_call
         if verdict.params == call.params:
             raise Invalid("params", "nothing was changed")

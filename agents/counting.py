@@ -83,7 +83,7 @@ class _Line(NamedTuple):
     organization_id: int
     employee_id: int
     currency: str
-    call_id: str | None
+    call_id: object
     status: str | None
     cost: Any
 
@@ -230,16 +230,22 @@ def _count_events(head: FiguresHead, most: int, sums: _Sums) -> int:
         elif line.type == EventType.RUN_FINISHED:
             if (column := _RUN_ENDS.get(line.status or "")) is not None:
                 sums.use(line.employee_id, line.day, line.currency, **{column: 1})
-        elif (call := calls.get(line.call_id)) is not None:
+        elif (call := calls.get(_row_id(line.call_id))) is not None:
             _count_line(line, call, sums)
     return lines[-1].pk if len(lines) == most else head.event_bound
 
 
-def _calls_of(lines: Iterable[_Line]) -> dict[str | None, _Call]:
-    wanted = {int(line.call_id) for line in lines if line.call_id and line.call_id.isdigit()}
+def _row_id(told: object) -> int | None:
+    """The call that an event names; None if it names none, whatever stands there: counting never stops at one event."""
+    text = str(told)
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
+
+
+def _calls_of(lines: Iterable[_Line]) -> dict[int | None, _Call]:
+    wanted = {row for line in lines if (row := _row_id(line.call_id)) is not None}
     rows = ToolCall.objects.filter(pk__in=wanted).order_by()
     found = rows.values_list("pk", "finished_seq", "status", "tool", "duration_ms")
-    return {str(pk): _Call(seq, status, tool, took) for pk, seq, status, tool, took in found}
+    return {pk: _Call(seq, status, tool, took) for pk, seq, status, tool, took in found}
 
 
 def _titles_of(lines: Iterable[_Line]) -> dict[int, dict[str, int]]:

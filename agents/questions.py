@@ -63,8 +63,12 @@ def _refuse_unanswerable(card: Approval) -> None:
 
 def _checked(text: str, decision_id: str) -> str:
     said = text.strip()
-    if not said or len(text) > MOST_ANSWER or "\0" in text:
-        raise Invalid("text", f"an answer of 1 to {MOST_ANSWER:,} characters is needed, without NUL")
+    if not said:
+        raise Invalid("text", "the answer is empty")
+    if len(text) > MOST_ANSWER:
+        raise Invalid("text", f"the answer has {len(text):,} characters; at most {MOST_ANSWER:,} are allowed")
+    if "\0" in text:
+        raise Invalid("text", "the answer contains a NUL character")
     if len(decision_id) > 200 or "\0" in decision_id:
         raise Invalid("decision_id", "decision_id may have at most 200 characters, and no NUL")
     return said

@@ -170,13 +170,14 @@ def _publish(record: Recording, why: str) -> None:
     run = record.run
     if why:
         record.publish(EventType.RUN_WAITING, approval_ids=[], reason=why)
-    elif run.status in PARKED:
-        if not turns.wake_if_possible(record):
-            parking.park(record, needs_attention=run.status == RunStatus.NEEDS_ATTENTION)
-    elif not run.has_ended:
-        record.publish(EventType.RUN_RESUMED, by=parking.MACHINE, reason="It may go on.")
-        if run.status == RunStatus.QUEUED:
-            parking.requeue(record)
+        return
+    if run.has_ended:
+        return
+    record.publish(EventType.RUN_RESUMED, by=parking.MACHINE, reason="It may go on.")
+    if run.status == RunStatus.QUEUED:
+        parking.requeue(record)
+    elif run.status in PARKED and not turns.wake_if_possible(record):
+        parking.park(record, needs_attention=run.status == RunStatus.NEEDS_ATTENTION)
 
 
 def _ring(member: Membership) -> None:

@@ -2,7 +2,8 @@
 
 A line that belongs to something that moves on (a tool call, a pass' text) has a slot. A later line of the same slot
 takes the earlier one's place, so the panel shows everything as it is now, and an old event never brings back a live
-card.
+card. What a run waits for is told anew once something without a slot stands below it: the newest of the two is where
+the run stands (js/lines.js does the same).
 """
 
 from __future__ import annotations
@@ -53,12 +54,14 @@ OF_CALLS = frozenset(
         EventType.QUESTION_ANSWERED,
     }
 )
+WAIT = "wait"
 # What a pass has one line for, however often it is told.
 SLOTS: dict[str, str] = {
     EventType.ASSISTANT_MESSAGE: "text",
     EventType.PASS_STARTED: "pass",
-    EventType.RUN_WAITING: "wait",
-    EventType.RUN_RESUMED: "wait",
+    EventType.RUN_WAITING: WAIT,
+    EventType.RUN_NEEDS_ATTENTION: WAIT,
+    EventType.RUN_RESUMED: WAIT,
 }
 # What is told by its payload alone.
 IN_WORDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
@@ -286,13 +289,17 @@ def folded(events: Iterable[Event]) -> list[Event]:
     """The events whose lines are still to be seen, each at the place of the first of its slot."""
     places: dict[str, int] = {}
     kept: list[Event] = []
+    newest_told = -1
     for event in events:
         slot = slot_of(event)
-        if slot and slot in places:
-            kept[places[slot]] = event
+        place = places.get(slot, -1)
+        if place > (newest_told if slot.startswith(WAIT) else -1):
+            kept[place] = event
             continue
         if slot:
             places[slot] = len(kept)
+        else:
+            newest_told = len(kept)
         kept.append(event)
     return kept
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agents.models import Approval, ApprovalKind, ApprovalStatus
+from agents.questions import MOST_ANSWER
 
 
 @dataclass(frozen=True)
 class Question:
-    """A question as it was asked; nothing in it was verified."""
+    """A question as it was asked; nothing in it was verified. An answer may have `most` characters."""
 
     text: str
     choices: list[str]
     is_open: bool
+    most: int = MOST_ANSWER
 
 
 def question_of(approval: Approval) -> Question | None:

@@ -1,8 +1,9 @@
 """What of a long history is shortened, so that a request fits the model's context.
 
 Decided anew for every request, from rows alone: the requests before it are gone through again, each with what the model
-said it took. So the same things are short from pass to pass, a provider's cache finds the beginning that it knows, and
-no process remembers anything. It happens in steps: beyond 70 % of the context, until half of it is used.
+said it took, and whether the provider had found it too long at first. So the same things are short from pass to pass, a
+provider's cache finds the beginning that it knows, and no process remembers anything. It happens in steps: beyond 70 %
+of the context, until half of it is used.
 
 In this order: results of earlier passes, the largest first, to their summaries; texts of earlier passes, the oldest
 first; and where the newest results alone are too large, the largest of them to what there is room for.
@@ -21,9 +22,9 @@ from tools.contract import Tool, canonical_json
 FULL = 0.70
 """Of the context, beyond which something is shortened; the rest is for the answer, and for errors of the estimate."""
 GOAL = 0.50
-HARDER = 0.50
-"""Of what was sent, where the provider says that it was too long all the same."""
 USUAL_CONTEXT = 128_000
+OLLAMA_CONTEXT = 16_384
+"""What Ollama is told where nobody has said more: its own is too small for tools, and it never says that it forgets."""
 READS_ON = "results.read"
 
 SUMMARY = 320
@@ -61,7 +62,7 @@ class Room:
         tokens: of the model's context.
         tools: characters of their definitions.
         reads_on: the employee may read the whole of a shortened result.
-        harder: the provider has refused this request as too long.
+        harder: the provider has refused this request as too long: it sees less than was believed.
     """
 
     tokens: int
@@ -79,6 +80,7 @@ class Sizes:
         response: the model's message; `text` is what of it is no call.
         results: the tool messages.
         input_tokens: what the provider said that its request took; 0 if it said nothing.
+        harder: the provider had refused its request as too long before it took a shorter one.
     """
 
     asked: int
@@ -86,6 +88,7 @@ class Sizes:
     text: int
     results: Sequence[int]
     input_tokens: int
+    harder: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,11 +114,13 @@ class Cuts:
         results: by (pass, result), how many characters stay; 0 for the summary.
         texts: of these passes.
         step: what of it the request before had whole; None if nothing.
+        harder: the room was.
     """
 
     results: dict[tuple[int, int], int] = field(default_factory=dict)
     texts: frozenset[int] = frozenset()
     step: Step | None = field(default=None, compare=False)
+    harder: bool = field(default=False, compare=False)
 
     def __bool__(self) -> bool:
         return bool(self.results or self.texts)
@@ -130,13 +135,19 @@ def room_for(employee: Employee, provider: ModelProvider, tools: Iterable[Tool])
 
 def context_of(employee: Employee, provider: ModelProvider) -> int:
     """How many tokens the employee's model sees at once: as its form says, as Ollama is told, or as is known of it."""
+    if provider.kind == ProviderKind.OLLAMA:
+        told = num_ctx_of(employee)
+        return min(told, employee.context_tokens or told)
     if employee.context_tokens:
         return employee.context_tokens
-    if provider.kind == ProviderKind.OLLAMA and (told := employee.num_ctx or _in_options(employee.extra_body)):
-        return told
     name = employee.model.rpartition("/")[2].lower()
     known = max((beginning for beginning in _KNOWN if name.startswith(beginning)), key=len, default="")
     return _KNOWN.get(known, USUAL_CONTEXT)
+
+
+def num_ctx_of(employee: Employee) -> int:
+    """How many tokens Ollama is told to see: never left to Ollama, which forgets the oldest part and says nothing."""
+    return employee.num_ctx or _in_options(employee.extra_body) or employee.context_tokens or OLLAMA_CONTEXT
 
 
 def _in_options(body: dict[str, Any]) -> int | None:
@@ -176,12 +187,10 @@ def cuts_for(passes: Sequence[Sizes], fixed: int, asked: int, room: Room) -> Cut
     replay.go_through()
     replay.shown += asked
     shown, results, texts = replay.shown, dict(replay.cuts), frozenset(replay.texts)
-    replay.fit(len(passes))
-    if room.harder:
-        replay.shrink(len(passes), HARDER * replay.shown, HARDER * replay.shown)
+    replay.fit(len(passes), room.harder)
     cut = sum(results.get(place) != kept for place, kept in replay.cuts.items())
     step = Step(cut, len(replay.texts - texts), round(shown * replay.rate), round(replay.shown * replay.rate))
-    return Cuts(replay.cuts, frozenset(replay.texts), step if step.results or step.texts else None)
+    return Cuts(replay.cuts, frozenset(replay.texts), step if step.results or step.texts else None, room.harder)
 
 
 class _Replay:
@@ -190,7 +199,7 @@ class _Replay:
     def __init__(self, passes: Sequence[Sizes], fixed: int, context: int) -> None:
         self.passes = passes
         self.shown: float = fixed
-        self.context = context
+        self.context: float = context
         self.rate = _USUAL_RATE
         self.cuts: dict[tuple[int, int], int] = {}
         self.texts: set[int] = set()
@@ -200,7 +209,7 @@ class _Replay:
     def go_through(self) -> None:
         for number, sizes in enumerate(self.passes):
             self.shown += sizes.asked
-            self.fit(number)
+            self.fit(number, sizes.harder)
             if sizes.input_tokens:
                 self.rate = min(max(sizes.input_tokens / self.shown, _LEAST_RATE), _MOST_RATE)
             self.shown += sizes.response + sum(sizes.results) + OF_A_MESSAGE * len(sizes.results)
@@ -208,11 +217,14 @@ class _Replay:
                 if size > 2 * SUMMARY:
                     self.large[number, index] = size
 
-    def fit(self, count: int) -> None:
-        """Shorten what has to be for the request after `count` passes."""
-        most = FULL * self.context / self.rate
+    def fit(self, count: int, harder: bool) -> None:
+        """Shorten what has to be for the request after `count` passes; `harder`: to half, because that was refused."""
+        most, goal = (part * self.context / self.rate for part in (FULL, GOAL))
         if self.shown > most:
-            self.shrink(count, most, GOAL * self.context / self.rate)
+            self.shrink(count, most, goal)
+        if harder:
+            self.context = min(self.context, self.shown * self.rate)
+            self.shrink(count, self.shown * GOAL, self.shown * GOAL)
 
     def shrink(self, count: int, most: float, goal: float) -> None:
         """Bring what is shown to `goal` characters, or at least below `most`."""

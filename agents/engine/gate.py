@@ -64,7 +64,8 @@ class Workplace:
 
     def judges_like(self, other: "Workplace") -> bool:
         """Whether both come to the same verdict about every call."""
-        return self.toolbox is other.toolbox and (self.grants, self.policy) == (other.grants, other.policy)
+        same_rules = (self.grants, self.policy) == (other.grants, other.policy)
+        return same_rules and self.toolbox.promises_like(other.toolbox)
 
     def platform_context(self, ask_model: Callable[[str], str]) -> ToolContext:
         """What a system tool is told, for which no call is recorded; it gets no credentials."""
@@ -218,6 +219,12 @@ def grants_of(employee_id: int, mode: str) -> Grants:
         stopped={tool: stopped_by for tool, _, _, _, _, stopped_by, *_ in rows if stopped_by is not None},
         delegates=frozenset(pk for tool, _, _, _, ids, *_ in rows if tool == DELEGATE for pk in ids),
     )
+
+
+def same(one: Verdict, other: Verdict) -> bool:
+    """Whether both say the same about a call; the reason of a refusal is its error's message."""
+    told, told_by_other = ((each.decision, each.level, each.reason, each.params) for each in (one, other))
+    return told == told_by_other
 
 
 def colleagues_of(employee: Employee, ids: Iterable[int]) -> list[Employee]:

@@ -33,6 +33,8 @@ _ANSWERED = Prepared(
         .values_list("number", "response", "messages_upto", "input_tokens")
     )
 )
+_SENT_HARDER = "gadget_sent_harder"
+"""Beside the model's message of a pass whose request was refused as too long before a shorter one was taken."""
 _CLOSING = "Answer now with what you have. Do not call any more tools."
 
 
@@ -72,22 +74,25 @@ def history_of(place: Workplace, closing: bool, room: Room) -> History:
         messages += [{"role": "user", "content": text} for text in asked]
         heard = upto
         told = results.get(number, [])
-        recorded.append(Recorded(number, len(messages), _sizes(asked, response, told, input_tokens)))
+        harder = response.pop(_SENT_HARDER, False)
+        whole, text = sizes_of_message(response)
+        lengths = [len(each["content"]) for each in told]
+        sizes = Sizes(sum(map(len, asked)), whole, text, lengths, input_tokens, harder)
+        recorded.append(Recorded(number, len(messages), sizes))
         messages.append(response)
         messages += told
     messages += [{"role": "user", "content": text} for text in said[heard:]]
     if closing:
         messages.append({"role": "user", "content": _CLOSING})
-    sizes = [each.sizes for each in recorded]
-    cuts = cuts_for(sizes, len(messages[0]["content"]), sum(map(len, said[heard:])), room)
+    cuts = cuts_for([each.sizes for each in recorded], len(messages[0]["content"]), sum(map(len, said[heard:])), room)
     if cuts:
         shorten(messages, recorded, cuts, Source(run.pk, room.reads_on))
     return History(messages, len(said), frozenset(signatures), cuts)
 
 
-def _sizes(asked: list[str], response: dict[str, Any], told: list[dict[str, Any]], input_tokens: int) -> Sizes:
-    whole, text = sizes_of_message(response)
-    return Sizes(sum(map(len, asked)), whole, text, [len(each["content"]) for each in told], input_tokens)
+def kept(message: dict[str, Any], cuts: Cuts) -> dict[str, Any]:
+    """A model's message as its pass keeps it: verbatim, and marked if the request before it had been too long."""
+    return {**message, _SENT_HARDER: True} if cuts.harder else message
 
 
 def _said(run: Run) -> list[str]:

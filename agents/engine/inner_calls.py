@@ -12,10 +12,10 @@ from agents.engine.gate import Workplace
 from agents.engine.inserting import insert_calls
 from agents.engine.one_call import run_one
 from agents.engine.outcomes import Execution, record_result
-from agents.engine.planning import Wanted, called_by, judged
+from agents.engine.planning import ROUNDS, Planned, Wanted, called_by, judged
 from agents.engine.starting import timeout_of, tool_of
 from agents.engine.toolbox import installed_toolbox
-from agents.events import recording
+from agents.events import Recording, recording
 from agents.models import CallStatus, RunStatus, ToolCall
 from tools.contract import ErrorCode, ToolError, ToolResult
 from tools.toolbox.executor import PreparedCall
@@ -72,23 +72,7 @@ def _called(asking: _Asking, requested: Wanted) -> ToolResult:
     place, parent = asking.place, asking.parent
     if asking.depth > MOST_DEPTH:
         raise _refused(ErrorCode.LIMIT_EXCEEDED, f"Tools call each other at most {MOST_DEPTH} levels deep.")
-    with recording(parent.run_id) as record:
-        still = ToolCall.objects.filter(pk=parent.pk, status=CallStatus.EXECUTING, exec_epoch=record.run.lease_epoch)
-        if record.run.status != RunStatus.RUNNING or not still.exists():
-            raise _refused(ErrorCode.WORKER_LOST, "This call was given up: nobody waits for its result any more.")
-        if not record.run.may_start:
-            raise _refused(ErrorCode.OPERATION_NOT_ALLOWED, "The run was cancelled or stopped.")
-        planned = judged(place.judging_anew(), 0, requested)
-        if planned.error is not None:
-            raise planned.error
-        if planned.decision is not Decision.AUTO:
-            raise _refused(
-                ErrorCode.OPERATION_NOT_ALLOWED, f"{requested.tool!r} needs a person's approval: ask for it directly."
-            )
-        if ToolCall.objects.filter(parent_call=parent.pk).count() >= MOST_INNER_CALLS:
-            raise _refused(ErrorCode.LIMIT_EXCEEDED, f"One call may make at most {MOST_INNER_CALLS} calls.")
-        row = called_by(parent, next_place(parent), planned)
-        insert_calls(record, [planned], slots=1)
+    row = _started(asking, requested)
     inner = replace(prepared(place, row, asking.depth, asking.key), may_suspend=False)
     done = run_one(row, inner)
     with recording(parent.run_id) as record:
@@ -96,6 +80,42 @@ def _called(asking: _Asking, requested: Wanted) -> ToolResult:
         place.keep_session(record.run, row)
     let_go()
     return done.result
+
+
+def _started(asking: _Asking, requested: Wanted) -> ToolCall:
+    """Record the call and start it, judged by what is permitted then; if that has changed, it is judged anew before."""
+    place, parent = asking.place, asking.parent
+    for _ in range(ROUNDS):
+        planned = judged(place, 0, requested)
+        with recording(parent.run_id) as record:
+            _refuse_unawaited(record, parent)
+            now = place.judging_anew()
+            if now.judges_like(place):
+                _refuse_unpermitted(planned, parent)
+                row = called_by(parent, next_place(parent), planned)
+                insert_calls(record, [planned], slots=1)
+                return row
+        place = now
+    raise _refused(ErrorCode.OPERATION_NOT_ALLOWED, "What is permitted kept changing while this call was prepared.")
+
+
+def _refuse_unawaited(record: Recording, parent: ToolCall) -> None:
+    run = record.run
+    still = ToolCall.objects.filter(pk=parent.pk, status=CallStatus.EXECUTING, exec_epoch=run.lease_epoch)
+    if run.status != RunStatus.RUNNING or not still.exists():
+        raise _refused(ErrorCode.WORKER_LOST, "This call was given up: nobody waits for its result any more.")
+    if not run.may_start:
+        raise _refused(ErrorCode.OPERATION_NOT_ALLOWED, "The run was cancelled or stopped.")
+
+
+def _refuse_unpermitted(planned: Planned, parent: ToolCall) -> None:
+    if planned.error is not None:
+        raise planned.error
+    if planned.decision is not Decision.AUTO:
+        message = f"{planned.row.tool!r} needs a person's approval: ask for it directly."
+        raise _refused(ErrorCode.OPERATION_NOT_ALLOWED, message)
+    if ToolCall.objects.filter(parent_call=parent.pk).count() >= MOST_INNER_CALLS:
+        raise _refused(ErrorCode.LIMIT_EXCEEDED, f"One call may make at most {MOST_INNER_CALLS} calls.")
 
 
 def next_place(parent: ToolCall) -> int:

@@ -19,7 +19,7 @@ from agents.boundaries import surviving
 from agents.engine.connections import is_lost
 from agents.engine.timing import timing
 from agents.events import Recording, recording
-from agents.models import Employee, Organization, Run, RunStatus
+from agents.models import Employee, Organization, Run, RunStatus, ToolRule
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +41,13 @@ class Watch:
 
     run_id: int
     stopped: threading.Event = field(default_factory=threading.Event, kw_only=True)
+
+
+@dataclass(eq=False)
+class Beside(Watch):
+    """Something that a tool does beside a run, whoever drives it."""
+
+    tool: str
 
 
 @dataclass(eq=False)
@@ -135,7 +142,7 @@ class _Heartbeat(threading.Thread):
     def __init__(self) -> None:
         super().__init__(name="gadget-heartbeat", daemon=True)
         self._held: set[Claim] = set()
-        self._beside: set[Watch] = set()
+        self._beside: set[Beside] = set()
         self._lock = threading.Lock()
         self._left = threading.Event()
 
@@ -151,12 +158,12 @@ class _Heartbeat(threading.Thread):
         with self._lock:
             return list(self._held)
 
-    def beside(self) -> list[Watch]:
+    def beside(self) -> list[Beside]:
         with self._lock:
             return list(self._beside)
 
     @contextmanager
-    def watching(self, watch: Watch) -> Iterator[None]:
+    def watching(self, watch: Beside) -> Iterator[None]:
         with self._lock:
             self._beside.add(watch)
         try:
@@ -176,7 +183,8 @@ class _Heartbeat(threading.Thread):
                     renewed = time.monotonic()
                     self._renew(held)
                 _stop_those_told(held, _TOLD)
-                _stop_those_told(beside, _TOLD | _IS_STOPPED)
+                for tool in {each.tool for each in beside}:
+                    _stop_those_told([each for each in beside if each.tool == tool], _TOLD | _is_over_for(tool))
             for lost in [each for each in held if each.gives_up]:
                 with surviving("giving back a run after the database was lost"):
                     give_back(lost)
@@ -198,6 +206,14 @@ class _Heartbeat(threading.Thread):
 _TOLD = Q(cancel_requested_at__isnull=False) | ~Q(stopped_because="")
 _IS_STOPPED = Q(organization__stopped_at__isnull=False) | Q(employee__stopped_at__isnull=False)
 """True also of a run that has ended, which nobody tells."""
+UNSUCCESSFUL = (RunStatus.FAILED, RunStatus.CANCELLED)
+"""Of a run with one of these, nothing that is done beside it is wanted any more."""
+
+
+def _is_over_for(tool: str) -> Q:
+    """Whether this tool has nothing more to do beside a run."""
+    stopped = ToolRule.objects.filter(organization_id=OuterRef("organization_id"), tool=tool, stopped_at__isnull=False)
+    return _IS_STOPPED | Q(status__in=UNSUCCESSFUL) | Q(Exists(stopped))
 
 
 def _stop_those_told(watched: Sequence[Watch], to_stop: Q) -> None:
@@ -251,9 +267,12 @@ def _given_back(held: Claim, crashed: bool) -> bool:
 
 
 @contextmanager
-def watched(run_id: int) -> Iterator[threading.Event]:
-    """For work beside a run, which holds no lease: an event that is set once the run is cancelled or stopped."""
-    watch = Watch(run_id)
+def watched(run_id: int, tool: str) -> Iterator[threading.Event]:
+    """For a tool's work beside a run, which holds no lease: an event that is set once nobody wants it any more.
+
+    That is when the run is cancelled or fails, or when it, its employee, everything or the tool is stopped.
+    """
+    watch = Beside(run_id, tool)
     with _beating().watching(watch):
         if is_going_down():
             watch.stopped.set()

@@ -7,15 +7,15 @@ from django.conf import settings
 
 from agents import hints
 from agents.engine import budgets, endings, lease, prices, turns
-from agents.engine.compaction import room_for
+from agents.engine.compaction import num_ctx_of, room_for
 from agents.engine.connections import let_go
 from agents.engine.duplicates import earlier_calls, is_volatile
 from agents.engine.endings import Ending
 from agents.engine.execution import most_at_once
 from agents.engine.gate import Workplace, workplace
-from agents.engine.history import History, history_of, outcomes_of
+from agents.engine.history import History, history_of, kept, outcomes_of
 from agents.engine.inserting import CARDS_ARE_FULL, insert_calls
-from agents.engine.planning import Planned, judged, preview, too_many
+from agents.engine.planning import ROUNDS, Planned, judged, preview, too_many
 from agents.engine.timing import OPEN_CARDS
 from agents.engine.turns import LEAVE, Move, Turn
 from agents.events import Recording
@@ -68,13 +68,21 @@ def ask(held: lease.Claim, turn: Turn) -> Answer:
     place = workplace(held.run_id)
     budgets.check(place.run)
     answer = _answered(held, turn, place)
-    has_previews = any(plan.decision == Decision.ASK for plan in _judged_in(place, answer))
-    return _planned(held, answer, place.judging_anew() if has_previews else place)
+    answer.planned.extend(_judged_in(place, answer))
+    if all(plan.decision != Decision.ASK for plan in answer.planned):
+        return answer
+    return _previewed(held, answer, place.judging_anew())
 
 
-def _planned(held: lease.Claim, answer: Answer, place: Workplace) -> Answer:
-    """The answer with its calls judged in `place`, and with what their cards will show."""
-    planned = _judged_in(place, answer)
+def _previewed(held: lease.Claim, answer: Answer, place: Workplace) -> Answer:
+    """The answer with its calls as `place` judges them, and with what their cards will show.
+
+    What is judged as before is previewed once.
+    """
+    planned = answer.planned
+    if not place.judges_like(answer.place):
+        both = zip(planned, _judged_in(place, answer), strict=True)
+        planned = [before.judged_anew(now) for before, now in both]
     _preview_all(held, place, planned, answer.history.signatures)
     return replace(answer, place=place, planned=planned)
 
@@ -146,7 +154,7 @@ def provider_config(place: Workplace) -> ProviderConfig:
 
 
 def _settings_of(employee: Employee) -> ModelSettings:
-    return ModelSettings(employee.temperature, employee.max_tokens, employee.num_ctx, employee.extra_body)
+    return ModelSettings(employee.temperature, employee.max_tokens, num_ctx_of(employee), employee.extra_body)
 
 
 def check_provider(provider: ModelProvider, timeout_s: float) -> None:
@@ -185,10 +193,9 @@ def _judged_in(place: Workplace, answer: Answer) -> list[Planned]:
 
 def _judged(place: Workplace, index: int, requested: RequestedCall) -> Planned:
     plan = judged(place, index, requested)
-    if index < MOST_CALLS:
-        return plan
-    error = plan.error or too_many(f"At most {MOST_CALLS} calls in one answer.")
-    return Planned(plan.row, Decision.FORBIDDEN, error)
+    if index >= MOST_CALLS:
+        plan.refuse(plan.error or too_many(f"At most {MOST_CALLS} calls in one answer."))
+    return plan
 
 
 def _preview_all(held: lease.Claim, place: Workplace, planned: list[Planned], seen: frozenset[str]) -> None:
@@ -203,10 +210,11 @@ def _preview_all(held: lease.Claim, place: Workplace, planned: list[Planned], se
         if plan.decision != Decision.ASK or (row.signature in shown and not is_volatile(row)):
             continue
         if cards >= OPEN_CARDS:
-            plan.decision, plan.error = Decision.FORBIDDEN, too_many(CARDS_ARE_FULL)
+            plan.refuse(too_many(CARDS_ARE_FULL))
             continue
         shown.add(row.signature)
-        preview(held, place, plan)
+        if plan.effect is None:
+            preview(held, place, plan)
         cards += plan.effect is not None and row.signature not in seen
 
 
@@ -223,20 +231,31 @@ def record(held: lease.Claim, turn: Turn, answer: Answer) -> Recorded:
     """Record the pass with its calls, start what runs by itself, or end the run with its answer.
 
     The calls are judged by what is permitted in this transaction: if that has changed since they were judged, they are
-    judged and previewed anew before, outside of it.
+    judged anew before, outside of it, and previewed where the verdict is another one. Nobody waits for that once the
+    run may start nothing, or after a few rounds.
     """
+    rounds = ROUNDS
     while True:
+        rounds -= 1
         with held.recording() as recording:
-            now = answer.place.judging_anew() if answer.planned and turn.move != Move.CLOSE else answer.place
-            if now.judges_like(answer.place):
+            run, place = recording.run, answer.place
+            if run.cancel_requested_at is not None:
+                return Recorded(turns.settle(recording, held), place)
+            now = place.judging_anew() if answer.planned and turn.move != Move.CLOSE else place
+            if now.judges_like(place):
                 return _record(recording, held, turn, answer)
-        answer = _planned(held, answer, now)
+            if not rounds or not run.may_start:
+                return _record(recording, held, turn, _judged_at_last(answer, now))
+        answer = _previewed(held, answer, now)
+
+
+def _judged_at_last(answer: Answer, place: Workplace) -> Answer:
+    both = zip(answer.planned, _judged_in(place, answer), strict=True)
+    return replace(answer, place=place, planned=[before.judged_at_last(now) for before, now in both])
 
 
 def _record(recording: Recording, held: lease.Claim, turn: Turn, answer: Answer) -> Recorded:
     run, place = recording.run, answer.place
-    if run.cancel_requested_at is not None:
-        return Recorded(turns.settle(recording, held), place)
     run.employee, run.organization = place.run.employee, place.run.organization
     _record_pass(recording, turn, answer)
     if turn.move == Move.CLOSE:
@@ -263,7 +282,7 @@ def _record_pass(recording: Recording, turn: Turn, answer: Answer) -> None:
             Pass(
                 run_id=run.pk,
                 number=run.pass_number,
-                response=answer.response.message,
+                response=kept(answer.response.message, answer.history.cuts),
                 text=answer.response.text,
                 messages_upto=answer.history.heard,
                 closing=turn.move == Move.CLOSE,
@@ -286,7 +305,7 @@ def _close(recording: Recording, held: lease.Claim, turn: Turn, answer: Answer) 
         ErrorCode.OPERATION_NOT_ALLOWED, "No more tools may be called: the run is closing.", attempted=False
     )
     for plan in answer.planned:
-        plan.decision, plan.error = Decision.FORBIDDEN, refused
+        plan.refuse(refused)
     _record_calls(recording, answer)
     if recording.run.message_count > answer.history.heard:
         return turns.settle(recording, held)

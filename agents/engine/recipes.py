@@ -4,9 +4,10 @@ from agents.engine import lease, suspended, turns
 from agents.engine.gate import Workplace, workplace
 from agents.engine.inner_calls import MOST_DEPTH, next_place
 from agents.engine.inserting import insert_calls
-from agents.engine.planning import Planned, Wanted, called_by, judged, preview
+from agents.engine.planning import ROUNDS, Planned, Wanted, called_by, judged, preview
 from agents.engine.starting import tool_of
 from agents.engine.turns import Turn
+from agents.events import Recording
 from agents.models import ToolCall
 from tools.contract import ErrorCode, Recipe, ToolError, ToolResult
 from tools.toolbox.isolation import isolated
@@ -25,20 +26,40 @@ def expand(held: lease.Claim) -> Turn:
         following = _next(place, parent)
     except ToolError as failure:
         following = ToolResult.failed(failure)
-    if isinstance(following, Planned) and following.decision is Decision.ASK:
-        preview(held, place, following)
+    if not isinstance(following, ToolResult):
+        return _take_step(held, place, parent, following)
     with held.recording() as record:
-        if record.run.may_start and turns.expandable(held.run_id).filter(pk=parent.pk).exists():
-            if isinstance(following, ToolResult):
-                suspended.end(record, parent, following)
-            else:
-                following.row = called_by(parent, next_place(parent), following)
-                insert_calls(record, [following], slots=0)
+        if _may_go_on(record, parent):
+            suspended.end(record, parent, following)
         return turns.settle(record, held)
 
 
-def _next(place: Workplace, parent: ToolCall) -> Planned | ToolResult:
-    """The next step, or the result once there is none.
+def _may_go_on(record: Recording, parent: ToolCall) -> bool:
+    return record.run.may_start and turns.expandable(record.run.pk).filter(pk=parent.pk).exists()
+
+
+def _take_step(held: lease.Claim, place: Workplace, parent: ToolCall, following: tuple[Wanted, Planned]) -> Turn:
+    """Record a step, judged by what is permitted then; if that has changed meanwhile, it is judged anew before."""
+    (step, plan), rounds = following, ROUNDS
+    while True:
+        rounds -= 1
+        if plan.decision is Decision.ASK and plan.effect is None:
+            preview(held, place, plan)
+        with held.recording() as record:
+            if not _may_go_on(record, parent):
+                return turns.settle(record, held)
+            now = place.judging_anew()
+            is_as_judged = now.judges_like(place)
+            if is_as_judged or not rounds:
+                plan = plan if is_as_judged else plan.judged_at_last(judged(now, 0, step))
+                plan.row = called_by(parent, next_place(parent), plan)
+                insert_calls(record, [plan], slots=0)
+                return turns.settle(record, held)
+        place, plan = now, plan.judged_anew(judged(now, 0, step))
+
+
+def _next(place: Workplace, parent: ToolCall) -> tuple[Wanted, Planned] | ToolResult:
+    """The next step as it is judged in `place`, or the result once there is none.
 
     Raises:
         ToolError: a step did not succeed, or the recipe itself fails.
@@ -56,8 +77,12 @@ def _next(place: Workplace, parent: ToolCall) -> Planned | ToolResult:
     step = recipe.steps[len(done)]
     if _depth(parent) >= MOST_DEPTH and isinstance(place.toolbox.get_tool(step.tool), Recipe):
         raise ToolError(ErrorCode.LIMIT_EXCEEDED, f"Recipes hold recipes at most {MOST_DEPTH} deep.", attempted=False)
-    act = f"step {len(done) + 1}"
-    return isolated(recipe, act, lambda: judged(place, 0, Wanted(step.tool, step.params(params, results))))
+
+    def following() -> tuple[Wanted, Planned]:
+        wanted = Wanted(step.tool, step.params(params, results))
+        return wanted, judged(place, 0, wanted)
+
+    return isolated(recipe, f"step {len(done) + 1}", following)
 
 
 def _depth(call: ToolCall) -> int:

@@ -1,6 +1,8 @@
 """Names of runs: `system.titleRun` asks the employee's model, beside the run and never in its way.
 
-Whatever stops the run gives the request up. What it used is the run's, and its event carries it to the statistics.
+The request is given up when the run is cancelled or fails, and when the run, its employee, everything or this tool is
+stopped; a run that has succeeded still gets its name. What a request used is the run's, and its event carries it to the
+statistics; what was used by one that is given up before its answer, no server says.
 """
 
 import threading
@@ -35,12 +37,12 @@ def title_run(run_id: int) -> bool:
     if not place.run.is_unnamed or place.run.employee.provider.kind == ProviderKind.SCRIPTED:
         return False
     run = place.run
-    if not run.may_start or run.organization.stopped_at or run.employee.stopped_at:
+    if run.status in lease.UNSUCCESSFUL or not run.may_start or run.organization.stopped_at or run.employee.stopped_at:
         return False
     if tool.name in rules_for_all(run.organization_id).stopped:
         return False
     used: list[Usage] = []
-    with lease.watched(run_id) as stopped:
+    with lease.watched(run_id, tool.name) as stopped:
         context = place.platform_context(partial(_ask, place, used, stopped))
         result = run_call(PreparedCall(0, tool, {"task": place.run.task}, context, _MOST_S))
     return bool(used) and _record(place, used[0], result.data["title"] if result.success else "")
@@ -48,18 +50,19 @@ def title_run(run_id: int) -> bool:
 
 def _record(place: Workplace, usage: Usage, title: str) -> bool:
     """Count what the request used, and give the run its name, if there is one and it has none yet."""
-    cost = prices.cost_of(place.run.employee.provider, place.run.employee.model, usage)
+    price = prices.price_of(place.run.employee.provider, place.run.employee.model)
+    cost = price.of(usage) if price else None
     with recording(place.run.pk) as record:
         run = record.run
         run.input_tokens += usage.input_tokens
         run.output_tokens += usage.output_tokens
-        run.cost_micros += cost
+        run.cost_micros += cost or 0
         is_named = bool(title) and run.is_unnamed
         if is_named:
             run.title = title
         record.publish(
             EventType.RUN_TITLED,
-            title=run.title,
+            **({"title": title} if is_named else {}),
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
             cost=prices.in_units(cost),

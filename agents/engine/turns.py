@@ -195,7 +195,7 @@ def wake_if_possible(record: Recording, by: str = MACHINE) -> bool:
     statuses = set(ToolCall.objects.filter(_open(run)).values_list("status", flat=True))
     if statuses and _possible(record, statuses) is None:
         if run.status == RunStatus.NEEDS_ATTENTION and CallStatus.OUTCOME_UNKNOWN not in statuses:
-            run.status = RunStatus.WAITING
+            park(record, needs_attention=False)
         return False
     requeue(record)
     if not run.stopped_because:

@@ -38,7 +38,7 @@ class Migration(migrations.Migration):
             name="num_ctx",
             field=models.PositiveIntegerField(
                 blank=True,
-                help_text="Only for Ollama: how many tokens the model can see at once. Ollama silently forgets the oldest part of what is longer, and its own value is often too small for tools, so say e.g. 16384.",
+                help_text="Only for Ollama: how many tokens it lets the model see at once; the more, the more memory it takes. Empty: the context in tokens, else 16,384. Older results are shortened before it is full.",
                 null=True,
                 validators=[django.core.validators.MinValueValidator(256, "A context has at least 256 tokens.")],
             ),

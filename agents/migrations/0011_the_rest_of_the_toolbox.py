@@ -18,7 +18,7 @@ class Migration(migrations.Migration):
             name="context_tokens",
             field=models.PositiveIntegerField(
                 blank=True,
-                help_text="How many tokens the model can see at once. When a run fills most of it, older results are shortened. Empty: what is known of the model, else 128,000.",
+                help_text="How many tokens the model can see at once. When a run fills most of it, older results are shortened. Empty: what Ollama is told, or what is known of another model, else 128,000.",
                 null=True,
                 validators=[django.core.validators.MinValueValidator(1000, "A context has at least 1,000 tokens.")],
             ),

@@ -95,8 +95,8 @@ class Employee(models.Model):
         null=True,
         blank=True,
         validators=[MinValueValidator(256, "A context has at least 256 tokens.")],
-        help_text="Only for Ollama: how many tokens the model can see at once. Ollama silently forgets the oldest part "
-        "of what is longer, and its own value is often too small for tools, so say e.g. 16384.",
+        help_text="Only for Ollama: how many tokens it lets the model see at once; the more, the more memory it takes. "
+        "Empty: the context in tokens, else 16,384. Older results are shortened before it is full.",
     )
     extra_body = models.JSONField(
         default=dict,
@@ -137,7 +137,7 @@ class Employee(models.Model):
         blank=True,
         validators=[MinValueValidator(1000, "A context has at least 1,000 tokens.")],
         help_text="How many tokens the model can see at once. When a run fills most of it, older results are "
-        "shortened. Empty: what is known of the model, else 128,000.",
+        "shortened. Empty: what Ollama is told, or what is known of another model, else 128,000.",
     )
     stopped_at = models.DateTimeField(null=True, editable=False)
     stopped_by = models.CharField(max_length=150, blank=True, editable=False)

@@ -183,7 +183,7 @@ class Pass(models.Model):
     """One model call. A recorded pass is never asked again.
 
     Attributes:
-        response: the provider's message, verbatim.
+        response: the provider's message, verbatim; see `engine.history.kept`.
         messages_upto: the number of the last message that the request held.
         closing: the model was asked to answer with what it has, without calls.
     """

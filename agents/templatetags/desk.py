@@ -16,7 +16,7 @@ from agents.desk.edit_form import plainly
 from agents.desk.effects import Effect, TargetView
 from agents.desk.markdown import render_markdown
 from agents.engine.prices import MICROS, in_words
-from agents.models import Run
+from agents.models import Run, RunStatus
 
 register = template.Library()
 
@@ -138,8 +138,12 @@ def plain_words(complaint: str) -> str:
 
 @register.filter
 def state(run: Run) -> str:
-    """Where a run stands: `Running`, `Waiting for an answer`; of one that `with_waits` has not read, only `Waiting`."""
-    waits_for = getattr(run, "waits_for", "")
+    """Where a run stands: `Running`, `Waiting for an answer`.
+
+    Raises:
+        AttributeError: it waits, and `with_waits` has not read for what.
+    """
+    waits_for = run.waits_for if run.status == RunStatus.WAITING else ""  # type: ignore[attr-defined]
     return f"Waiting for {waits_for}" if waits_for else run.get_status_display()
 
 

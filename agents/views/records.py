@@ -12,6 +12,7 @@ from django.core.files.uploadedfile import UploadedFile
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict, StreamingHttpResponse
+from django.shortcuts import redirect
 from django.utils import timezone
 
 from agents import audit
@@ -42,11 +43,14 @@ from tools.records.listing import (
 from tools.records.models import Record, RecordChange, Status
 from tools.records.queries import records_of
 
+from . import once
 from .pages import framed, page
 
 MOST_STEPS = 50
 MOST_LINKS = 100
 MOST_BAD_ROWS = 200
+REPORT = "import_report"
+"""The key of the session under which an import's report waits for being shown."""
 FIELDS = (
     ("status", "Status"),
     ("score", "Score"),
@@ -116,17 +120,18 @@ def one_record(request: HttpRequest, member: Membership, record_id: int) -> Http
 
 @page("GET", "POST")
 def import_records(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """GET shows the form; POST makes records of the file's good rows and names the others by their line."""
+    """POST makes records of the file's good rows; GET shows the form, and once which rows were not good, by line."""
     if not member.may(Role.ADMIN):
         raise Forbidden("Only admins import records.")
     if request.method != "POST":
-        return _import_page(request, member, {})
+        return _import_page(request, member, {"report": once.take(request, member, REPORT)})
     try:
         report = _imported(request, member)
     except (Invalid, ImportRefusedError) as refusal:
         return _import_page(request, member, {"problem": str(refusal)}, status=422)
-    shown = {"report": report, "bad_rows": report.bad_rows[:MOST_BAD_ROWS], "most": MOST_BAD_ROWS}
-    return _import_page(request, member, shown)
+    told = {"imported": report.imported, "left_out": len(report.bad_rows), "bad_rows": report.bad_rows[:MOST_BAD_ROWS]}
+    once.keep(request, member, REPORT, told)
+    return redirect("records-import")
 
 
 @page("GET")

@@ -8,13 +8,14 @@ from datetime import datetime
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import QuerySet
+from django.db.models import Prefetch, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.utils import timezone
 
 from agents import schedules
-from agents.models import Employee, Membership, Role
+from agents.desk.run_pages import with_waits
+from agents.models import Employee, Membership, Role, Run
 from agents.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.runs import MOST_TEXT
 from agents.schemas import row_id
@@ -159,8 +160,9 @@ def _now() -> datetime:
 
 
 def _rows(member: Membership) -> QuerySet[Schedule]:
-    rows = schedules_of(member.organization_id).select_related("employee", "created_by", "last_run")
-    return rows.defer("employee__instructions", "last_run__answer", "last_run__problem")
+    last_runs = Prefetch("last_run", with_waits(Run.objects.defer("answer", "problem")))
+    rows = schedules_of(member.organization_id).select_related("employee", "created_by").prefetch_related(last_runs)
+    return rows.defer("employee__instructions")
 
 
 def _shown(request: HttpRequest, member: Membership, **extra: Any) -> HttpResponse:

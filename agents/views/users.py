@@ -12,24 +12,27 @@ from django.urls import reverse
 
 from agents import invitations, members
 from agents.desk.people import initials
-from agents.models import Membership, Role
+from agents.models import Invitation, Membership, PasswordReset, Role
 from agents.refusals import Conflict, Invalid
 from tools.contract import fingerprint
 
+from . import once
 from .pages import framed, page
 
 PAGE_SIZE = 50
+LINK = "made_link"
+"""The key of the session under which a new link waits for being shown."""
 
 
 @page("GET")
 def all_users(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Members by name; `?q=` finds names, the cursor `?after=` is the last name shown."""
-    return _shown(request, member)
+    """Members by name; `?q=` finds names, the cursor `?after=` is the last name shown. A new link stands here once."""
+    return _shown(request, member, **_link(request, member))
 
 
 @page("POST", of="users")
 def invite(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Makes an invitation and shows its link, this once; an admin is invited after a question."""
+    """Makes an invitation, whose link the next page shows, once; an admin is invited after a question."""
     days = request.POST.get("days", "7")
     offer = invitations.Offer(
         role=request.POST.get("role", ""),
@@ -47,7 +50,8 @@ def invite(request: HttpRequest, member: Membership) -> HttpResponseBase:
         page.status_code = refusal.status
         return page
     link = request.build_absolute_uri(reverse("join-link", args=(secret,)))
-    return _shown(request, member, link=link, invitation=made)
+    once.keep(request, member, LINK, {"link": link, "invitation": made.pk})
+    return redirect("users")
 
 
 @page("POST", of="users")
@@ -82,10 +86,22 @@ def remove_member(request: HttpRequest, member: Membership, membership_id: int) 
 
 @page("POST", of="users")
 def password_link(request: HttpRequest, member: Membership, membership_id: int) -> HttpResponseBase:
-    """Makes a link to a new password and shows it, this once."""
+    """Makes a link to a new password, which the next page shows, once."""
     made, secret = members.make_reset(member, membership_id)
     link = request.build_absolute_uri(reverse("new-password-link", args=(secret,)))
-    return _shown(request, member, link=link, reset=made)
+    once.keep(request, member, LINK, {"link": link, "reset": made.pk})
+    return redirect("users")
+
+
+def _link(request: HttpRequest, member: Membership) -> dict[str, Any]:
+    """The link that was made just now, with what it opens."""
+    told = once.take(request, member, LINK)
+    if not told or not member.may(Role.ADMIN):
+        return {}
+    resets = PasswordReset.objects.select_related("membership__user")
+    invitation = Invitation.objects.filter(pk=told.get("invitation", 0)).first()
+    reset = resets.filter(pk=told.get("reset", 0)).first()
+    return {"link": told["link"], "invitation": invitation, "reset": reset} if invitation or reset else {}
 
 
 def _is_confirmed(request: HttpRequest, sentence: str) -> bool:

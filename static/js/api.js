@@ -2,8 +2,6 @@
 const place = document.querySelector("#swagger-ui");
 const settings = JSON.parse(document.querySelector("#swagger-settings").textContent);
 
-const MOST_RUNS = 5;
-
 const NAMES = {
   "button.close-modal": () => "Close",
   "#auth-bearer-value": () => "Token",
@@ -32,65 +30,49 @@ function amend() {
   }
 }
 
-// What is tried out here shall find something: the examples of ids are those of whoever looks, as the lists have them.
-async function json(path) {
-  const answer = await fetch(path);
+// What is read here shall find something: the examples of ids are those of whoever looks, as the lists have them. What
+// would change or decide something has none: whoever presses "Execute" there has named what it is done to.
+async function newest(list) {
+  const answer = await fetch(`/api/${list}?limit=1`);
   if (!answer.ok) {
-    throw new Error(`${path} answered ${answer.status}`);
+    throw new Error(`/api/${list} answered ${answer.status}`);
   }
-  return answer.json();
+  return (await answer.json()).items[0];
 }
 
 async function examples() {
-  const lists = ["employees", "runs", "approvals?status=pending", "approvals"].map((list) => json(`/api/${list}`));
-  const [employees, runs, waiting, approvals] = (await Promise.all(lists)).map(({ items }) => items);
-  const employee = employees.find((one) => one.is_active && one.example_tasks.length) ?? employees[0];
-  const found = await Promise.all(runs.slice(0, MOST_RUNS).map(({ id }) => json(`/api/runs/${id}`)));
-  const run = found.find((one) => one.tool_calls.length) ?? found[0];
+  const [employee, run, approval] = await Promise.all(["employees", "runs", "approvals"].map(newest));
   return {
     employee_id: employee?.id,
-    task: employee?.example_tasks[0],
-    run_id: run?.id,
-    call_id: run?.tool_calls[0]?.id,
-    approval_id: (waiting[0] ?? approvals[0])?.id,
+    run_id: approval?.run_id ?? run?.id,
+    call_id: approval?.call_id,
+    approval_id: approval?.id,
   };
 }
 
-function fillIn(document, values) {
-  for (const operation of Object.values(document.paths).flatMap((path) => Object.values(path))) {
-    for (const parameter of operation.parameters.filter((one) => one.in === "path")) {
+function filledIn(document, values) {
+  const reading = Object.values(document.paths).flatMap(({ get }) => get ?? []);
+  for (const parameter of reading.flatMap(({ parameters }) => parameters)) {
+    if (parameter.in === "path" && values[parameter.name]) {
       parameter.example = values[parameter.name];
-    }
-  }
-  for (const shape of ["NewRun", "BulkDecision"]) {
-    for (const [name, schema] of Object.entries(document.components.schemas[shape].properties)) {
-      if (values[name] !== undefined) {
-        schema.examples = [values[name]];
-      }
     }
   }
   return document;
 }
 
-async function described() {
-  const document = await json(settings.url);
-  if (!("loggedIn" in place.dataset)) {
-    return document;
-  }
+async function fillIn() {
   try {
-    return fillIn(document, await examples());
+    ui.specActions.updateJsonSpec(filledIn(ui.specSelectors.specJson().toJS(), await examples()));
   } catch (error) {
     console.warn("The examples have no ids:", error.message);
-    return document;
   }
 }
 
 new MutationObserver(amend).observe(place, { childList: true, subtree: true });
-window.SwaggerUIBundle({
+const ui = window.SwaggerUIBundle({
   ...settings,
-  url: undefined,
-  spec: await described(),
   domNode: place,
+  onComplete: () => "loggedIn" in place.dataset && fillIn(),
   requestInterceptor(request) {
     if (request.method && request.method !== "GET") {
       request.headers["X-CSRFToken"] = place.dataset.csrfToken;

@@ -2,6 +2,7 @@
 import { keepAges } from "./ages.js";
 import { announce } from "./announce.js";
 import { elementFrom, pageFrom } from "./fragments.js";
+import { keepLengths } from "./length.js";
 import { countDown, localTime, localTimes } from "./times.js";
 
 const INERT_MS = 400;
@@ -118,6 +119,7 @@ function watchEdit(card) {
 export function prepareCards() {
   noteMoves();
   keepAges();
+  keepLengths();
   for (const card of document.querySelectorAll("[data-card]:not([data-prepared])")) {
     card.dataset.prepared = "";
     if (card.querySelector(".approve-button")) {
@@ -247,7 +249,7 @@ function bodyOf(form, card, submitter) {
     case "undo":
       return {};
     case "answer":
-      return { text: submitter?.name === "choice" ? submitter.value : field("text"), decision_id: decision.decision_id };
+      return { text: submitter?.name === "choice" ? submitter.value : field("text").trim(), decision_id: decision.decision_id };
     default:
       return { outcome: submitter?.value ?? "", reason: field("reason") };
   }

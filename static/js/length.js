@@ -17,7 +17,8 @@ function tell(area, note) {
 }
 
 export function keepLengths() {
-  for (const area of document.querySelectorAll("textarea[data-most]")) {
+  for (const area of document.querySelectorAll("textarea[data-most]:not([data-counted])")) {
+    area.dataset.counted = "";
     const note = area.form.querySelector("[data-length]");
     area.addEventListener("input", () => tell(area, note));
     tell(area, note);

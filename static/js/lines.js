@@ -1,9 +1,11 @@
 // The lines of the panel by their slots: a line takes the place of the earlier one in its slot, and nothing here looks
-// at more than that one line, however long the panel is.
+// at more than that one line, however long the panel is. What a run waits for is told anew once a line without a slot
+// stands below it, as on the page that the server draws.
 import { noteMoves, offerNewCard, prepareCards } from "./cards.js";
 import { countDown, localTimes } from "./times.js";
 
 const OPEN_CARD = "[data-card][data-open]";
+const WAIT = "wait";
 
 export class Lines {
   constructor(panel) {
@@ -12,6 +14,7 @@ export class Lines {
     this.placeOf = new WeakMap(); // a line's place, counted from the first that came
     this.places = 0;
     this.lastCard = -1; // the place of the last line that has a card
+    this.lastTold = -1; // the place of the last line that has no slot
     for (const line of panel.children) {
       this.remember(line);
     }
@@ -27,9 +30,18 @@ export class Lines {
     }
     const place = this.placeOf.get(line) ?? this.places++;
     this.placeOf.set(line, place);
+    if (!line.dataset.slot) {
+      this.lastTold = place;
+    }
     if (line.querySelector("[data-card]")) {
       this.lastCard = Math.max(this.lastCard, place);
     }
+  }
+
+  replacedBy(line) {
+    const earlier = this.in(line.dataset.slot);
+    const isOver = line.dataset.slot?.startsWith(WAIT) && this.placeOf.get(earlier) < this.lastTold;
+    return isOver ? undefined : earlier;
   }
 
   forget(line) {
@@ -49,7 +61,7 @@ export class Lines {
 
   // False if the line was not shown, because somebody reads the card that it would replace.
   place(line) {
-    const earlier = this.in(line.dataset.slot);
+    const earlier = this.replacedBy(line);
     const read = earlier?.querySelector(OPEN_CARD);
     const asked = line.querySelector(OPEN_CARD);
     if (read && asked && read.dataset.card !== asked.dataset.card) {

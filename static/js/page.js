@@ -1,4 +1,5 @@
-// On every page: times, cards, and kept true: the number of waiting cards, and whether somebody stopped everything.
+// On every page: times, cards, lengths of texts; and kept true: the number of waiting cards, and whether somebody stopped
+// everything.
 import { announce } from "./announce.js";
 import { prepareCards } from "./cards.js";
 import { showCountInIcon } from "./icon.js";
@@ -35,14 +36,23 @@ function showPending(pending) {
 
 showCountInIcon(Number(document.querySelector("[data-pending]")?.textContent ?? 0));
 
-// `stopped` is {by, at}, or null while everything may go on.
+// `stopped` is {by, at}, or null while everything may go on. The page of a run at work tells it in a line, which is
+// announced there; the page of stops has no banner, because it shows the stop itself.
 const stopBanner = document.querySelector("[data-stopped]");
+const RUN_AT_WORK = "[data-run]:not([data-run-status=succeeded], [data-run-status=failed], [data-run-status=cancelled])";
+let wasStopped = "isStopped" in document.body.dataset;
 
 function showStop(stopped) {
-  if (!stopBanner) {
-    return;
+  if (stopBanner) {
+    showBanner(stopped);
   }
-  const isNews = stopBanner.hidden === Boolean(stopped);
+  if (wasStopped !== Boolean(stopped) && !document.querySelector(`${RUN_AT_WORK} [data-socket]`)) {
+    announce(stopped ? `${visible(stopped.by)} stopped everything.` : "What was stopped goes on.");
+  }
+  wasStopped = Boolean(stopped);
+}
+
+function showBanner(stopped) {
   if (stopped) {
     stopBanner.querySelector("[data-stopped-by]").textContent = `${visible(stopped.by)} stopped everything`;
     const at = Object.assign(document.createElement("time"), { dateTime: stopped.at });
@@ -50,9 +60,6 @@ function showStop(stopped) {
     localTimes(stopBanner);
   }
   stopBanner.hidden = !stopped;
-  if (isNews) {
-    announce(stopped ? `${visible(stopped.by)} stopped everything.` : "What was stopped goes on.");
-  }
 }
 
 function showChange({ pending, stopped }) {

@@ -3,7 +3,6 @@ import { announce } from "./announce.js";
 import { followChildren } from "./children.js";
 import { showEnd } from "./end.js";
 import { elementFrom, pageFrom } from "./fragments.js";
-import { keepLengths } from "./length.js";
 import { Lines } from "./lines.js";
 import { LastingSocket } from "./socket.js";
 import { showBar } from "./strip.js";
@@ -116,7 +115,7 @@ function showEvent(message) {
   if (message.type === "pass_started") {
     beginPass(message.payload.pass_number);
   }
-  if (message.type === "run_titled") {
+  if (message.type === "run_titled" && message.payload.title) {
     run.querySelector("h1").textContent = visible(message.payload.title);
   }
   if (message.type === "provider_delayed") {
@@ -238,7 +237,6 @@ run.querySelector("[data-to-card]")?.addEventListener("click", (event) => {
   }
 });
 
-keepLengths();
 followChildren(panel);
 
 const socket = new LastingSocket(() => `${panel.dataset.socket}?after=${last}`, {

@@ -105,7 +105,7 @@ def assert_use_is_true() -> None:
         truth.setdefault(one.run.employee_id, Counter()).update(passes=1, **used)
     for event in Event.objects.filter(type=EventType.RUN_TITLED).select_related("run"):
         used = {name: event.payload.get(name, 0) for name in ("input_tokens", "output_tokens")}
-        used["cost_micros"] = round(event.payload.get("cost", 0) * 1_000_000)
+        used["cost_micros"] = round((event.payload.get("cost") or 0) * 1_000_000)
         truth.setdefault(event.run.employee_id, Counter()).update(used)
     for event in Event.objects.filter(type=EventType.RUN_FINISHED).select_related("run"):
         truth.setdefault(event.run.employee_id, Counter())[f"runs_{event.payload['status']}"] += 1

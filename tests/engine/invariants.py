@@ -41,12 +41,14 @@ _FAULTS: Mapping[str, str] = {
             OR NOT EXISTS (SELECT 1 FROM agents_toolcall c WHERE c.run_id = r.id AND c.status NOT IN ({_TERMINAL}))
             OR EXISTS (
               SELECT 1 FROM agents_toolcall c WHERE c.run_id = r.id AND c.status IN ('ready', 'executing')))""",
-    "I4: a suspended call that waits for nothing": """
+    "I4: a suspended call that waits for nothing": f"""
         SELECT c.id FROM agents_toolcall c WHERE c.status = 'suspended'
           AND NOT EXISTS (
             SELECT 1 FROM agents_approval a
             WHERE a.tool_call_id = c.id AND a.kind = 'question' AND a.status = 'pending')
-          AND NOT EXISTS (SELECT 1 FROM agents_run r WHERE r.parent_call_id = c.id)""",
+          AND NOT EXISTS (SELECT 1 FROM agents_run r WHERE r.parent_call_id = c.id)
+          AND NOT EXISTS (
+            SELECT 1 FROM agents_toolcall s WHERE s.parent_call_id = c.id AND s.status NOT IN ({_TERMINAL}))""",
     "I4: a question that waits though its call does not": """
         SELECT a.id FROM agents_approval a JOIN agents_toolcall c ON c.id = a.tool_call_id
         WHERE a.kind = 'question' AND a.status = 'pending' AND c.status <> 'suspended'""",

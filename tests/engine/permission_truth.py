@@ -93,10 +93,16 @@ class Eras:
         """When the call started; the newest era if it has not."""
         return next((past.era for past in self._past if call_id in past.started), self._now)
 
+    def before_record(self, call_id: int) -> list[Era]:
+        """Those that were over when the call was recorded."""
+        return [past.era for past in self._past[: self._place_of(call_id)]]
+
     def since_record(self, call_id: int) -> list[Era]:
         """All through which the call has lived."""
-        first = next((place for place, past in enumerate(self._past) if call_id in past.recorded), len(self._past))
-        return [*(past.era for past in self._past[first:]), self._now]
+        return [*(past.era for past in self._past[self._place_of(call_id) :]), self._now]
+
+    def _place_of(self, call_id: int) -> int:
+        return next((place for place, past in enumerate(self._past) if call_id in past.recorded), len(self._past))
 
 
 def lock(run_id: int) -> None:

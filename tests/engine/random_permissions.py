@@ -18,11 +18,12 @@ from django.db import connection, transaction
 from pydantic import BaseModel, Field
 
 from agents import stops
+from agents.engine.planning import ROUNDS
 from agents.engine.toolbox import installed_toolbox
 from agents.models import ENDED, Approval, ApprovalStatus, CallStatus, Grant, Run, ToolCall, ToolRule
 from agents.refusals import Refusal
 from tests.engine.permission_truth import LEVELS, Era, Eras, Truth, lock
-from tests.engine.workshop import Workshop, again
+from tests.engine.workshop import Workshop, again, error_code
 from tests.model_server import Answer, Call, ModelServer
 from tests.probes import reach
 from tests.recorder import Recorder
@@ -313,10 +314,21 @@ class World:
             }
             if later != {Decision.AUTO}:
                 went[Decision.AUTO] |= went[Decision.FORBIDDEN]
+            if went[Decision.FORBIDDEN] and error_code(row) == "LIMIT_EXCEEDED":
+                self.figures["refused since what is permitted changed"] += 1
+                went = {Decision.ASK: self._may_be_refused(row, tool, arguments)}
             if not went[wanted.decision] or (card or row).level != wanted.level:
                 self.faults.append(f"call {row.pk} of {name} is {row.status} at {row.level}; documented: {wanted}")
             if not all(text in row.why for text in wanted.says):
                 self.faults.append(f"call {row.pk} says {row.why!r}; documented: {wanted.says}")
+
+    def _may_be_refused(self, row: ToolCall, tool: Tool | None, arguments: Arguments) -> bool:
+        """Whether it was judged otherwise before it was recorded, and no other preview could be waited for."""
+        before = self._eras.before_record(row.pk)
+        wanted = self._eras.at_record(row.pk).says(tool, arguments)
+        was_another = any(era.says(tool, arguments) != wanted for era in before)
+        is_halted = any(era.halted for era in [*before, *self._eras.since_record(row.pk)])
+        return was_another and (is_halted or len(before) >= ROUNDS)
 
     def _decide(self, run: Run, acts: list[str]) -> Run:
         for card in self._workshop.cards(run):

@@ -159,6 +159,58 @@ def test_a_provider_that_finds_it_too_long_gets_it_shorter_once(many: Workshop, 
     assert line["tokens_after"] < 0.7 * line["tokens_before"]
 
 
+def test_after_refusals_in_a_row_the_panel_tells_what_was_really_sent(many: Workshop, model: ModelServer) -> None:
+    search = searching(12)
+    refused: list[int] = []
+
+    def answer(body: dict[str, Any]) -> Answer:
+        done = len(told(body))
+        if done in (5, 6) and done not in refused:
+            refused.append(done)
+            return TOO_LONG
+        return search(body)
+
+    model.answer_with(answer)
+    run = worked(many)
+    assert run.answer == "All seen."
+    assert refused == [5, 6]
+    again = [place for place, body in enumerate(model.requests) if len(told(body)) in (5, 6)]
+    assert again == [5, 6, 7, 8], "each is asked twice, and none of the later ones is"
+    taken = [body for place, body in enumerate(model.requests) if place not in (5, 7)]
+    assert_told_as_sent(run, taken)
+    assert [line["pass_number"] for line in payloads(run, "history_shortened")][:2] == [6, 7]
+
+
+def assert_told_as_sent(run: Run, taken: list[dict[str, Any]]) -> None:
+    """Each line says how much shorter a request is than the one that the model took before, with what came since."""
+    changed, whole = {}, [len(each.content) for each in calls(run)]
+    for number, (first, second) in enumerate(pairwise(taken), start=2):
+        both = zip(told(first) + whole_of(run, first), told(second), strict=False)
+        if differing := sum(before != after for before, after in both):
+            newest = whole[len(told(first))] // PER_TOKEN
+            changed[number] = (differing, tokens_of(first) + newest, tokens_of(second))
+    lines = payloads(run, "history_shortened")
+    assert [line["pass_number"] for line in lines] == list(changed)
+    for line, (differing, before, after) in zip(lines, changed.values(), strict=True):
+        assert (line["results"], line["texts"]) == (differing, 0)
+        assert line["tokens_before"] == pytest.approx(before, rel=0.1)
+        assert line["tokens_after"] == pytest.approx(after, rel=0.1)
+
+
+def whole_of(run: Run, body: dict[str, Any]) -> list[str]:
+    """The results that came since this request."""
+    return [each.content for each in calls(run)[len(told(body)) :]]
+
+
+def test_a_model_that_sees_less_than_was_believed_refuses_once(many: Workshop, model: ModelServer) -> None:
+    search, sees = searching(30), 8_000
+    model.answer_with(lambda body: TOO_LONG if tokens_of(body) > sees else search(body))
+    run = worked(many)
+    assert run.answer == "All seen."
+    assert sum(tokens_of(body) > sees for body in model.requests) == 1
+    assert_told_as_sent(run, [body for body in model.requests if tokens_of(body) <= sees])
+
+
 def test_still_too_long_ends_the_run_in_plain_words(many: Workshop, model: ModelServer) -> None:
     model.enqueue(Answer(calls=(Call("data__searchRecords", {"limit": 120}),)), TOO_LONG, TOO_LONG)
     run = many.work()
@@ -187,7 +239,10 @@ def test_a_task_that_is_too_long_by_itself_is_asked_once(many: Workshop, model: 
         (ProviderKind.OLLAMA, "qwen3", {"num_ctx": 16_384}, 16_384),
         (ProviderKind.OLLAMA, "qwen3", {"extra_body": {"options": {"num_ctx": 8_000}}}, 8_000),
         (ProviderKind.OLLAMA, "qwen3", {"num_ctx": 16_384, "context_tokens": 12_000}, 12_000),
-        (ProviderKind.OLLAMA, "qwen3", {}, 128_000),
+        (ProviderKind.OLLAMA, "qwen3", {"num_ctx": 16_384, "context_tokens": 40_000}, 16_384),
+        (ProviderKind.OLLAMA, "qwen3", {"context_tokens": 40_000}, 40_000),
+        (ProviderKind.OLLAMA, "gpt-5", {"extra_body": {"options": {"num_ctx": "much"}}}, 16_384),
+        (ProviderKind.OLLAMA, "qwen3", {}, 16_384),
     ],
 )
 def test_how_much_a_model_sees(kind: ProviderKind, model: str, fields: dict[str, Any], tokens: int) -> None:

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from agents import counting, figures
 from agents.engine.timing import timing
+from agents.events import recording
 from agents.models import (
     ApprovalKind,
     CallStatus,
@@ -228,6 +229,16 @@ class TestWhatCounts:
         count_all()
         assert figures_of(workshop, "probe.clock").calls == 1
         assert_true()
+
+    @pytest.mark.parametrize("told", [12, None, "", "²", "٣", "1e3", "-1", "9" * 40, [1], {"id": 1}, True])
+    def test_an_event_that_names_no_call_holds_nothing_up(self, workshop: Workshop, told: Any) -> None:
+        workshop.play(asking(call("probe.clock")))
+        run = workshop.submit()
+        with recording(run.pk) as record:
+            record.publish(EventType.TOOL_RESULT, call_id=told)
+        workshop.drive(run)
+        count_all()
+        assert figures_of(workshop, "probe.clock").calls == 1
 
     def test_another_organisations_figures_are_its_own(self, workshop: Workshop) -> None:
         other = build_workshop("globex")

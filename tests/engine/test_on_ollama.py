@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from agents.models import CallStatus, ExitReason, ProviderKind, RunStatus
+from agents.engine.compaction import OLLAMA_CONTEXT
+from agents.models import CallStatus, Employee, ExitReason, ProviderKind, RunStatus
 from tests.engine.workshop import Workshop, again, calls, passes, payloads
 from tests.model_server import Call
 from tests.ollama_server import Chat, OllamaServer, refused
@@ -122,13 +123,17 @@ def test_the_employees_settings_are_sent(workshop: Workshop, ollama: OllamaServe
     assert (body["model"], body["keep_alive"]) == ("fake", "30m")
 
 
+@pytest.mark.parametrize(
+    ("fields", "most"),
+    [({"num_ctx": 8_192}, 8_192), ({"context_tokens": 8_192}, 8_192), ({}, OLLAMA_CONTEXT)],
+    ids=["in words of Ollama", "in words of the form", "in none"],
+)
 def test_a_history_is_shortened_before_it_outgrows_the_context_that_ollama_is_told(
-    workshop: Workshop, ollama: OllamaServer
+    workshop: Workshop, ollama: OllamaServer, fields: dict[str, int], most: int
 ) -> None:
-    """Ollama would refuse nothing: it would forget the beginning."""
-    employee, most, passes_ = workshop.employee, 8_192, 20
-    employee.num_ctx, employee.max_passes = most, passes_ + 1
-    employee.save()
+    """Ollama would refuse nothing: it would forget the beginning. So it is told a number, whoever has said it."""
+    passes_ = most // 400
+    Employee.objects.filter(pk=workshop.employee.pk).update(max_passes=passes_ + 1, **fields)
 
     def answer(body: dict[str, Any]) -> Chat:
         used = {"prompt_tokens": tokens_of(body), "completion_tokens": 20}
@@ -141,6 +146,7 @@ def test_a_history_is_shortened_before_it_outgrows_the_context_that_ollama_is_to
     run = workshop.work()
     assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "All seen.")
     assert sum(len(call.content) for call in calls(run)) > 2 * most * PER_TOKEN
+    assert max(map(tokens_of, ollama.requests)) > most // 2
     assert len(ollama.requests) == passes_ + 1
     for body in ollama.requests:
         assert body["options"]["num_ctx"] == most

@@ -1,4 +1,4 @@
-"""What is taken away while the model answers or a card is previewed holds for every call of that answer."""
+"""What is permitted when a call is recorded holds, whatever was while the model answered or a card was previewed."""
 
 from __future__ import annotations
 
@@ -6,31 +6,59 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import connection
+from typing_extensions import override
 
 from agents import stops
-from agents.models import CallStatus, Employee, Grant, Organization, RunStatus
-from tests.engine.workshop import Workshop, asking, call, calls, error_code, statuses
+from agents.engine.planning import ROUNDS
+from agents.models import ApprovalStatus, CallStatus, Employee, Grant, Organization, RunStatus, ToolRule
+from agents.refusals import Conflict
+from tests import composed_probes
+from tests.engine.workshop import Workshop, again, asking, call, calls, data_of, error_code, statuses
 from tests.model_server import Answer, Call, ModelServer
 from tests.probes import Effect, Named
 from tests.recorder import Recorder
-from tools.contract import Level, Tool, ToolContext, ToolResult
+from tools.contract import Level, Recipe, Step, Tool, ToolContext, ToolResult
 from tools.toolbox.toolbox import Toolbox
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 class Previewed(Effect):
-    """A write, while whose card is being made something happens."""
+    """A write, while whose first card is being made something happens; or while each of them is."""
 
     name = "probe.previewed"
 
-    def __init__(self, meanwhile: Callable[[], object]) -> None:
-        self.meanwhile, self.previews = meanwhile, 0
+    def __init__(self, meanwhile: Callable[[], object], always: bool = False) -> None:
+        self.meanwhile, self.always, self.previewed = meanwhile, always, list[str]()
 
-    def preview(self, params: Any, context: ToolContext) -> None:
-        self.previews += 1
-        if self.previews == 1:
+    @override
+    def preview(self, params: Named, context: ToolContext) -> None:
+        self.previewed.append(params.name)
+        if self.always or len(self.previewed) == 1:
             self.meanwhile()
+
+
+class Judged(Tool):
+    """A read, while which is judged for the first time something happens."""
+
+    name = "probe.judged"
+    description = "Is judged."
+    level = Level.READ
+    volatile = True
+    Params = Named
+
+    def __init__(self, meanwhile: Callable[[], object] = lambda: None) -> None:
+        self.meanwhile, self.in_transactions = meanwhile, list[bool]()
+
+    @override
+    def validate(self, params: Named) -> None:
+        self.in_transactions.append(connection.in_atomic_block)
+        if len(self.in_transactions) == 1:
+            self.meanwhile()
+
+    def execute(self, params: Named, context: ToolContext) -> ToolResult:
+        return ToolResult.ok({}, f"Judged {params.name}")
 
 
 class Guarded(Tool):
@@ -97,7 +125,7 @@ def test_a_tool_stopped_while_a_card_is_previewed_does_not_start_beside_it(
     run = workshop.work()
     assert statuses(run) == [CallStatus.AWAITING_APPROVAL, CallStatus.REJECTED, CallStatus.SUCCEEDED]
     assert error_code(calls(run)[1]) == "TOOL_DISABLED"
-    assert (write.previews, recorder.waiting["b"]) == (2, 0)
+    assert (write.previewed, recorder.waiting["b"]) == (["a"], 0)
 
 
 def test_a_write_that_is_taken_away_while_its_own_card_is_previewed_gets_none(
@@ -107,3 +135,169 @@ def test_a_write_that_is_taken_away_while_its_own_card_is_previewed_gets_none(
     workshop.play(asking(call("probe.previewed", name="a")))
     run = workshop.work()
     assert (run.status, statuses(run), workshop.cards(run)) == (RunStatus.SUCCEEDED, [CallStatus.REJECTED], [])
+
+
+def test_only_a_card_whose_verdict_is_another_one_is_previewed_again(workshop: Workshop, toolbox: Toolbox) -> None:
+    write = Previewed(lambda: workshop.raise_for_all("probe.effect", Level.DESTRUCTIVE))
+    allow(workshop, toolbox, write)
+    workshop.play(asking(*[call("probe.previewed", name=name) for name in "ab"], call("probe.effect", name="c")))
+    run = workshop.work()
+    assert [card.level for card in workshop.cards(run)] == ["write", "write", "destructive"]
+    assert write.previewed == ["a", "b"]
+
+
+def test_nothing_is_previewed_again_once_the_run_is_cancelled(workshop: Workshop, toolbox: Toolbox) -> None:
+    def change_and_cancel() -> None:
+        workshop.raise_for_all("probe.previewed", Level.DESTRUCTIVE)
+        workshop.cancel(run)
+
+    write = Previewed(change_and_cancel)
+    allow(workshop, toolbox, write)
+    workshop.play(asking(call("probe.previewed", name="a"), call("probe.sleep", ms=0)))
+    run = workshop.submit()
+    run = workshop.drive(run)
+    assert (run.status, calls(run), write.previewed) == (RunStatus.CANCELLED, [], ["a"])
+
+
+def test_nothing_is_previewed_again_once_the_run_is_stopped(workshop: Workshop, toolbox: Toolbox) -> None:
+    def change_and_stop() -> None:
+        workshop.raise_for_all("probe.previewed", Level.DESTRUCTIVE)
+        stops.stop_employee(workshop.operator, workshop.employee.pk)
+
+    write = Previewed(change_and_stop)
+    allow(workshop, toolbox, write)
+    workshop.play(asking(call("probe.previewed", name="a"), call("probe.doom", name="b"), call("probe.sleep", ms=0)))
+    run = workshop.work()
+    assert statuses(run) == [CallStatus.REJECTED, CallStatus.AWAITING_APPROVAL, CallStatus.READY]
+    assert (error_code(calls(run)[0]), write.previewed) == ("LIMIT_EXCEEDED", ["a"])
+
+
+def test_what_changes_in_every_preview_is_refused_after_a_few(workshop: Workshop, toolbox: Toolbox) -> None:
+    def flip() -> None:
+        if not ToolRule.objects.filter(tool="probe.previewed").delete()[0]:
+            workshop.raise_for_all("probe.previewed", Level.DESTRUCTIVE)
+
+    write = Previewed(flip, always=True)
+    allow(workshop, toolbox, write)
+    workshop.play(asking(call("probe.previewed", name="a"), call("probe.sleep", ms=0)))
+    run = workshop.work()
+    assert (run.status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.REJECTED, CallStatus.SUCCEEDED])
+    assert "changed while this call was prepared" in calls(run)[0].content
+    assert write.previewed == ["a"] * ROUNDS
+
+
+def test_an_answer_is_judged_once_while_nothing_changes(workshop: Workshop, toolbox: Toolbox) -> None:
+    read = Judged()
+    allow(workshop, toolbox, read)
+    workshop.play(asking(call("probe.judged", name="a"), call("probe.effect", name="b")))
+    assert statuses(workshop.work()) == [CallStatus.SUCCEEDED, CallStatus.AWAITING_APPROVAL]
+    assert read.in_transactions == [False]
+
+
+class TestAStepOfARecipe:
+    @pytest.fixture
+    def recipe(self, workshop: Workshop, toolbox: Toolbox) -> type[Recipe]:
+        """A recipe whose only step is to be said."""
+
+        class Guided(Recipe):
+            name = "probe.guided"
+            description = "Is guided."
+
+        allow(workshop, toolbox, Guided())
+        workshop.play(asking(call("probe.guided")))
+        return Guided
+
+    def test_that_is_taken_away_while_its_card_is_previewed_gets_none(
+        self, workshop: Workshop, toolbox: Toolbox, recipe: type[Recipe]
+    ) -> None:
+        write = Previewed(lambda: stops.stop_tool(workshop.operator, "probe.previewed"))
+        allow(workshop, toolbox, write)
+        recipe.steps = (Step("probe.previewed", lambda params, results: {"name": "a"}),)
+        run = workshop.work()
+        assert (run.status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.FAILED, CallStatus.REJECTED])
+        assert (error_code(calls(run)[1]), workshop.cards(run)) == ("TOOL_DISABLED", [])
+
+    def test_whose_level_is_raised_while_it_is_judged_waits_for_its_card(
+        self, workshop: Workshop, toolbox: Toolbox, recipe: type[Recipe]
+    ) -> None:
+        allow(workshop, toolbox, Judged(lambda: workshop.raise_for_all("probe.judged", Level.WRITE)))
+        recipe.steps = (Step("probe.judged", lambda params, results: {"name": "a"}),)
+        run = workshop.work()
+        assert statuses(run) == [CallStatus.SUSPENDED, CallStatus.AWAITING_APPROVAL]
+        card = workshop.card(run)
+        assert card.level == Level.WRITE
+        workshop.approve(card)
+        assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED] * 2
+
+    def test_keeps_the_card_that_other_permissions_do_not_concern(
+        self, workshop: Workshop, toolbox: Toolbox, recipe: type[Recipe]
+    ) -> None:
+        write = Previewed(lambda: workshop.raise_for_all("probe.effect", Level.DESTRUCTIVE))
+        allow(workshop, toolbox, write)
+        recipe.steps = (Step("probe.previewed", lambda params, results: {"name": "a"}),)
+        assert statuses(workshop.work()) == [CallStatus.SUSPENDED, CallStatus.AWAITING_APPROVAL]
+        assert write.previewed == ["a"]
+
+    def test_that_changes_in_every_preview_is_refused_after_a_few(
+        self, workshop: Workshop, toolbox: Toolbox, recipe: type[Recipe]
+    ) -> None:
+        def flip() -> None:
+            if not ToolRule.objects.filter(tool="probe.previewed").delete()[0]:
+                workshop.raise_for_all("probe.previewed", Level.DESTRUCTIVE)
+
+        write = Previewed(flip, always=True)
+        allow(workshop, toolbox, write)
+        recipe.steps = (Step("probe.previewed", lambda params, results: {"name": "a"}),)
+        assert statuses(workshop.work()) == [CallStatus.FAILED, CallStatus.REJECTED]
+        assert write.previewed == ["a"] * ROUNDS
+
+
+class TestAnInnerCall:
+    @pytest.fixture(autouse=True)
+    def _composing(self, workshop: Workshop) -> None:
+        Grant.objects.create(employee=workshop.employee, tool=composed_probes.Ask.name)
+        workshop.play(asking(call(composed_probes.Ask.name, inner="probe.judged", params={"name": "a"})))
+
+    def test_is_judged_once_and_in_no_transaction(self, workshop: Workshop, toolbox: Toolbox) -> None:
+        inner = Judged()
+        allow(workshop, toolbox, inner)
+        assert statuses(workshop.work()) == [CallStatus.SUCCEEDED] * 2
+        assert inner.in_transactions == [False]
+
+    def test_that_is_taken_away_while_it_is_judged_is_refused(self, workshop: Workshop, toolbox: Toolbox) -> None:
+        inner = Judged(lambda: stops.stop_tool(workshop.operator, "probe.judged"))
+        allow(workshop, toolbox, inner)
+        (parent,) = calls(workshop.work())
+        assert data_of(parent)[0]["error"]["code"] == "TOOL_DISABLED"
+        assert inner.in_transactions == [False]
+
+
+class TestAnEdit:
+    @pytest.fixture
+    def write(self, workshop: Workshop, toolbox: Toolbox) -> Previewed:
+        """A write with a card, which is edited by `edit`."""
+        write = Previewed(lambda: None)
+        allow(workshop, toolbox, write)
+        workshop.play(asking(call("probe.previewed", name="a")))
+        return write
+
+    @pytest.mark.parametrize("change", ["stopped", "raised", "revoked"])
+    def test_that_is_not_permitted_so_any_more_leaves_the_card(
+        self, workshop: Workshop, write: Previewed, change: str
+    ) -> None:
+        card = workshop.card(workshop.work())
+        write.always = True
+        write.meanwhile = {
+            "stopped": lambda: stops.stop_tool(workshop.operator, "probe.previewed"),
+            "raised": lambda: workshop.raise_for_all("probe.previewed", Level.DESTRUCTIVE),
+            "revoked": lambda: Grant.objects.filter(tool="probe.previewed").delete(),
+        }[change]
+        with pytest.raises(Conflict, match="what is permitted changed meanwhile"):
+            workshop.edit(card, {"name": "b"})
+        card.refresh_from_db()
+        assert (card.status, calls(again(card.run))[0].params) == (ApprovalStatus.PENDING, {"name": "a"})
+
+    def test_is_not_held_up_by_what_does_not_concern_it(self, workshop: Workshop, write: Previewed) -> None:
+        card = workshop.card(workshop.work())
+        write.always, write.meanwhile = True, lambda: stops.stop_tool(workshop.operator, "probe.effect")
+        assert workshop.edit(card, {"name": "b"}).level == Level.WRITE

@@ -171,6 +171,15 @@ class TestWhatIsStopped:
         assert again(run).stopped_because == ""
         assert workshop.drive(run).status == RunStatus.SUCCEEDED
 
+    def test_says_that_it_may_go_on_also_while_it_waits_for_a_person(self, workshop: Workshop, stop: Stop) -> None:
+        workshop.play(asking(call("probe.effect", name="a")))
+        run = workshop.work()
+        stop(workshop)
+        release(workshop, stop)
+        assert event_types(run)[-4:] == ["run_waiting", "run_waiting", "run_resumed", "run_waiting"]
+        assert payloads(run, "run_resumed") == [{"by": "gadget", "reason": "It may go on."}]
+        assert (again(run).status, payloads(run, "run_waiting")[-1]["decisions"]) == (RunStatus.WAITING, 1)
+
     def test_can_still_be_cancelled(self, workshop: Workshop, stop: Stop) -> None:
         run = workshop.submit()
         stop(workshop)

@@ -27,7 +27,8 @@ def test_comes_from_the_model_and_is_told_in_a_line(workshop: Workshop, model: M
     assert title_run(run.pk)
     run = again(run)
     assert run.title == "Qualify the best companies in the EU"
-    assert payloads(run, "run_titled") == [{"title": run.title, "input_tokens": 100, "output_tokens": 10, "cost": 0}]
+    told = {"title": run.title, "input_tokens": 100, "output_tokens": 10, "cost": None}
+    assert payloads(run, "run_titled") == [told], "no price is known"
     (asked,) = model.requests
     assert TASK in asked["messages"][-1]["content"]
     assert not asked.get("tools")
@@ -48,7 +49,9 @@ def test_is_given_once_however_often_it_is_asked_for(workshop: Workshop, model: 
     all_at_once([lambda: named.append(title_run(run.pk))] * 3)
     assert not title_run(run.pk)
     assert sorted(named) == [False, False, True]
-    assert len(payloads(run, "run_titled")) == len(model.requests), "each of them has used something"
+    told = payloads(run, "run_titled")
+    assert len(told) == len(model.requests), "each of them has used something"
+    assert [each["title"] for each in told if "title" in each] == ["Qualify companies"]
     assert again(run).title == "Qualify companies"
 
 
@@ -63,7 +66,8 @@ def test_stays_the_beginning_of_the_task_if_the_model_gives_none(
     assert not title_run(run.pk)
     run = again(run)
     assert (run.title, run.input_tokens + run.output_tokens) == (title_of(TASK), used)
-    assert [told["title"] for told in payloads(run, "run_titled")] == ([run.title] if used else [])
+    unnamed = {"input_tokens": 100, "output_tokens": 10, "cost": None}
+    assert payloads(run, "run_titled") == ([unnamed] if used else [])
 
 
 def test_is_one_short_line_whatever_the_model_writes(workshop: Workshop, model: ModelServer) -> None:
@@ -107,6 +111,7 @@ def test_what_it_used_counts_like_what_a_pass_used(workshop: Workshop, model: Mo
     assert title_run(run.pk)
     run = again(run)
     assert (run.input_tokens, run.output_tokens, run.cost_micros) == (100, 10, COST)
+    assert [told["cost"] for told in payloads(run, "run_titled")] == [COST / 1_000_000]
     count_all()
     count_all()
     use = EmployeeUse.objects.get(employee=workshop.employee)
@@ -139,13 +144,30 @@ def its_employee_stopped(workshop: Workshop, _: Run) -> None:
     stops.stop_employee(workshop.operator, workshop.employee.pk)
 
 
+def its_tool_stopped(workshop: Workshop, _: Run) -> None:
+    stops.stop_tool(workshop.operator, "system.titleRun")
+
+
+def ended(reason: ExitReason) -> Callable[[Workshop, Run], None]:
+    def end_it(_: Workshop, run: Run) -> None:
+        with recording(run.pk) as record:
+            end(record, Ending(reason, "Done."))
+
+    return end_it
+
+
 def stopped_after_its_end(workshop: Workshop, run: Run) -> None:
-    with recording(run.pk) as record:
-        end(record, Ending(ExitReason.DEADLINE))
+    ended(ExitReason.FINAL_ANSWER)(workshop, run)
     stops.stop_everything(workshop.operator)
 
 
-@pytest.mark.parametrize("stop", [cancelled, everything_stopped, its_employee_stopped, stopped_after_its_end])
+failed = ended(ExitReason.DEADLINE)
+succeeded = ended(ExitReason.FINAL_ANSWER)
+
+
+@pytest.mark.parametrize(
+    "stop", [cancelled, failed, everything_stopped, its_employee_stopped, its_tool_stopped, stopped_after_its_end]
+)
 def test_is_given_up_at_once_when_its_run_is_stopped(
     workshop: Workshop, model: ModelServer, stop: Callable[[Workshop, Run], None]
 ) -> None:
@@ -159,3 +181,20 @@ def test_is_given_up_at_once_when_its_run_is_stopped(
     run = again(run)
     assert (run.title, run.input_tokens) == (title_of(TASK), 0)
     assert "run_titled" not in event_types(run)
+
+
+def test_comes_although_the_run_has_answered_meanwhile(workshop: Workshop, model: ModelServer) -> None:
+    model.script(Answer(text="Qualify companies", hold="start"))
+    run = workshop.submit(TASK)
+    with beside(lambda: title_run(run.pk)):
+        eventually(lambda: len(model.requests) == 1)
+        succeeded(workshop, run)
+        model.release()
+        eventually(lambda: again(run).title == "Qualify companies")
+
+
+def test_is_not_asked_for_once_the_run_has_failed(workshop: Workshop, model: ModelServer) -> None:
+    run = workshop.submit(TASK)
+    failed(workshop, run)
+    assert not title_run(run.pk)
+    assert not model.requests

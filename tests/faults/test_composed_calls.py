@@ -113,6 +113,15 @@ class TestARecipe:
         assert (fresh(run).crash_count, composing.recorder.waiting["first"]) == (0, 1)
         assert_renamed_once(record)
 
+    def test_waits_at_its_step_s_card_after_its_worker_died(self, composing: Site) -> None:
+        run, record = submit_relay(composing, "between first and second")
+        composing.recorder.await_arrival("between first and second")
+        kill_driver(composing, run, "between first and second")
+        composing.await_card(run)
+        composing.await_status(run, RunStatus.WAITING)
+        assert statuses(run) == [CallStatus.SUSPENDED, DONE, CallStatus.AWAITING_APPROVAL]
+        assert Record.objects.get(pk=record.pk).name == "Old"
+
     def test_repeats_no_step_before_the_one_in_which_its_worker_died(self, composing: Site) -> None:
         run, record = submit_relay(composing, "third")
         composing.approve_next(run)

@@ -69,6 +69,26 @@ class TestAQuestion:
         card.refresh_from_db()
         assert card.reason == "Neither: West St"
 
+    def test_takes_no_answer_that_is_too_long_and_cuts_none(self, office: Office, visit: Visit, run: Run) -> None:
+        card = question_of(run)
+        visitor = visit("operator")
+        visitor.open_run(run.pk)
+        shown = visitor.card(card.pk)
+        field, note = shown.get_by_label("Or in your own words"), shown.locator("[data-length]")
+        field.fill("x" * 20_345)
+        expect(note).to_have_text("20,345 of 20,000 characters: 345 too many.")
+        visitor.stand_still(shown)
+        shown.get_by_role("button", name="Answer", exact=True).click()
+        assert "345" in field.evaluate("(field) => field.validationMessage")
+        assert len(field.input_value()) == 20_345
+        field.fill("x" * 20_000)
+        expect(note).to_have_text("20,000 of 20,000 characters")
+        visitor.stand_still(shown)
+        shown.get_by_role("button", name="Answer", exact=True).click()
+        office.await_end(run.pk)
+        card.refresh_from_db()
+        assert len(card.reason) == 20_000
+
     def test_is_answered_without_scripts(self, office: Office, visit: Visit, run: Run) -> None:
         card = question_of(run)
         visitor = visit("operator", scripts=False)

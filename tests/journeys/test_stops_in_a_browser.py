@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from agents import stops
-from agents.models import RunStatus
-from tests.engine.workshop import asking, call
+from agents.models import Run, RunStatus
+from tests.engine.workshop import asking, call, eventually
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visitor
 
@@ -17,14 +17,41 @@ pytestmark = pytest.mark.once
 
 Visit = Callable[..., Visitor]
 
+# Keeps what a screen reader would say: each new text of a live region that is to be seen.
+LISTEN = """() => {
+  window.said = [];
+  const last = new Map();
+  const listen = () => {
+    for (const region of document.querySelectorAll("[role=status], [role=alert], [aria-live]")) {
+      const text = region.closest("[hidden]") ? "" : region.textContent.trim();
+      if (text && text !== last.get(region)) {
+        window.said.push(text);
+      }
+      last.set(region, text);
+    }
+  };
+  listen();
+  window.said = [];
+  const everything = { subtree: true, childList: true, characterData: true, attributes: true };
+  new MutationObserver(listen).observe(document, everything);
+}"""
 
-def test_the_banner_comes_to_open_pages_and_goes(office: Office, visit: Visit) -> None:
+
+def said(page: Page, part: str) -> list[str]:
+    texts: list[str] = page.evaluate("window.said")
+    return [text for text in texts if part in text]
+
+
+def waiting_run(office: Office) -> Run:
     record = office.workshop.record()
     office.workshop.play(
         asking(call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"}), text="I look.")
     )
-    run = office.submit()
-    office.await_status(run.pk, RunStatus.WAITING)
+    return office.await_status(office.submit().pk, RunStatus.WAITING)
+
+
+def test_the_banner_comes_to_open_pages_and_goes(office: Office, visit: Visit) -> None:
+    run = waiting_run(office)
     start, watching = visit("operator").page, visit("approver").page
     start.goto("/")
     watching.goto(f"/runs/{run.pk}/")
@@ -44,12 +71,7 @@ def test_the_banner_comes_to_open_pages_and_goes(office: Office, visit: Visit) -
 
 
 def test_a_stopped_employees_run_says_so_while_it_is_looked_at(office: Office, visit: Visit) -> None:
-    record = office.workshop.record()
-    office.workshop.play(
-        asking(call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"}), text="I look.")
-    )
-    run = office.submit()
-    office.await_status(run.pk, RunStatus.WAITING)
+    run = waiting_run(office)
     page = visit("operator").page
     page.goto(f"/runs/{run.pk}/")
     notice = page.locator("[data-run-stopped]")
@@ -60,3 +82,62 @@ def test_a_stopped_employees_run_says_so_while_it_is_looked_at(office: Office, v
     stops.release_employee(office.member("admin"), run.employee_id)
     expect(notice).to_be_hidden()
     office.workshop.cancel(run)
+
+
+def test_where_a_run_stands_is_its_last_line_live_as_on_the_page_that_is_loaded(office: Office, visit: Visit) -> None:
+    run = waiting_run(office)
+    page = visit("operator").page
+    page.goto(f"/runs/{run.pk}/")
+    told = page.locator("#panel > .state")
+    expect(told.last).to_contain_text("Waits for a decision")
+    stops.stop_everything(office.member("operator"))
+    expect(told.last).to_contain_text("Nothing more starts")
+    stops.release_everything(office.member("admin"))
+    expect(told.last).to_contain_text("Waits for a decision")
+    live = told.all_inner_texts()
+    assert ["It may go on." in line for line in live[-2:]] == [True, False]
+    page.reload()
+    expect(told.last).to_contain_text("Waits for a decision")
+    assert told.all_inner_texts() == live
+    office.workshop.cancel(run)
+
+
+def test_a_stop_and_its_end_are_announced_once_on_every_page(office: Office, visit: Visit) -> None:
+    run = waiting_run(office)
+    ended = office.submit()
+    office.workshop.cancel(ended)
+    pages = {path: visit("approver").page for path in ("/", f"/runs/{run.pk}/", f"/runs/{ended.pk}/", "/stop/")}
+    for path, page in pages.items():
+        page.goto(path)
+        page.evaluate(LISTEN)
+    stops.stop_everything(office.member("operator"))
+    for path, page in pages.items():
+        eventually(lambda page=page: bool(said(page, "stopped everything")))  # type: ignore[misc]
+        page.wait_for_timeout(600)
+        assert len(said(page, "stopped everything")) == 1, path
+    stops.release_everything(office.member("admin"))
+    for path, page in pages.items():
+        eventually(lambda page=page: bool(said(page, "go on.") + said(page, "goes on.")))  # type: ignore[misc]
+        page.wait_for_timeout(600)
+        assert len(said(page, "go on.") + said(page, "goes on.")) == 1, path
+    office.workshop.cancel(run)
+
+
+def test_the_page_of_stops_shows_what_others_stop_and_release(office: Office, visit: Visit) -> None:
+    page = visit("admin").page
+    page.goto("/stop/")
+    all_, employees, tools = (page.locator(f"#{name}") for name in ("all", "employees", "tools"))
+    stops.stop_everything(office.member("operator"))
+    expect(all_).to_contain_text("acme-operator stopped everything")
+    expect(all_.get_by_role("button", name="Let everything go on")).to_be_visible()
+    stops.release_everything(office.member("admin"))
+    expect(all_.get_by_role("button", name="Stop everything")).to_be_visible()
+    employee = office.workshop.employee
+    stops.stop_employee(office.member("operator"), employee.pk)
+    stops.stop_tool(office.member("operator"), "data.getStats")
+    expect(employees).to_contain_text("stopped by acme-operator")
+    expect(tools).to_contain_text("stopped by acme-operator")
+    employees.get_by_role("button", name=f"Let go on {employee.name}").click()
+    expect(page.get_by_text("It goes on.")).to_be_visible()
+    employee.refresh_from_db()
+    assert employee.stopped_at is None

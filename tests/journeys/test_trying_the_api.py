@@ -1,66 +1,109 @@
-"""The page of the REST API: whoever presses "Execute" gets something of their own, and not what is not there."""
+"""The page of the REST API: what is read is there, and what would change something is aimed at nothing."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
-from agents.models import Employee
-from tests.engine.workshop import asking, call, calls
+from agents.models import Approval, ApprovalStatus, Run
+from tests.engine.workshop import asking, call
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visitor
 
 pytestmark = pytest.mark.once
 
-EXAMPLE = "Count what there is."
+
+def opened(page: Page, name: str) -> Locator:
+    """The operation's form, ready to be sent."""
+    block = page.locator(f".opblock[id$='-{name}']")
+    block.locator(".opblock-summary-control").click()
+    block.get_by_role("button", name="Try it out").click()
+    return block
 
 
 def executed(page: Page, name: str) -> tuple[int, Any]:
     """The status and the body that the operation answers, sent as the page has filled it in."""
-    block = page.locator(f".opblock[id$='-{name}']")
-    block.locator(".opblock-summary-control").click()
-    block.get_by_role("button", name="Try it out").click()
+    block = opened(page, name)
     with page.expect_response(lambda answer: "/api/" in answer.url) as answered:
         block.get_by_role("button", name="Execute").click()
     expect(block.locator(".live-responses-table")).to_be_visible()
     return answered.value.status, json.loads(answered.value.body())
 
 
-def test_the_examples_are_those_of_whoever_looks(office: Office, visit: Callable[..., Visitor]) -> None:
+def a_run_that_waits(office: Office) -> tuple[Run, Approval]:
     workshop = office.workshop
     workshop.play(asking(call("utility.calculate", operation="add", a=1, b=2)), asking(call("probe.effect", name="a")))
-    Employee.objects.filter(pk=workshop.employee.pk).update(example_tasks=[EXAMPLE])
     run = office.submit()
-    office.await_cards(run.pk)
+    (card,) = office.await_cards(run.pk)
+    return run, card
+
+
+def test_what_is_read_is_that_of_whoever_looks(office: Office, visit: Callable[..., Visitor]) -> None:
+    run, card = a_run_that_waits(office)
     page = visit("operator").page
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "/api/" in request.url else None)
     page.goto("/api/docs")
     expect(page.locator(".opblock").last).to_be_visible()
-    employee_id = str(workshop.employee.pk)
     for name, wanted in (
-        ("show_employee", employee_id),
-        ("show_run", str(run.pk)),
-        ("show_tool_call", str(calls(run)[0].pk)),
-        ("show_approval", str(workshop.card(run).pk)),
+        ("show_employee", office.workshop.employee.pk),
+        ("show_run", run.pk),
+        ("show_tool_call", card.tool_call_id),
+        ("show_approval", card.pk),
     ):
         status, body = executed(page, name)
-        assert (status, body["id"]) == (200, wanted), name
-    status, started = executed(page, "start_run")
-    assert (status, started["employee_id"], started["task"]) == (201, employee_id, EXAMPLE)
-    for run_id in (run.pk, int(started["id"])):
-        (card,) = office.await_cards(run_id)
-        workshop.deny(card)
-        office.await_end(run_id)
+        assert (status, body["id"]) == (200, str(wanted)), name
+    assert len([url for url in asked if "limit=1" in url or "openapi" in url]) == 4
+    office.workshop.deny(card)
+    office.await_end(run.pk)
+
+
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [("cancel_run", "run_id"), ("approve", "approval_id"), ("deny", "approval_id"), ("resolve_tool_call", "call_id")],
+)
+def test_what_would_change_something_is_aimed_at_nothing(
+    office: Office, visit: Callable[..., Visitor], name: str, field: str
+) -> None:
+    run, card = a_run_that_waits(office)
+    page = visit("admin").page
+    page.goto("/api/docs")
+    reading = opened(page, "show_run")
+    expect(reading.locator("tr[data-param-name=run_id] input")).to_have_value(str(run.pk))
+    block = opened(page, name)
+    expect(block.locator(f"tr[data-param-name={field}] input")).to_have_value("")
+    block.get_by_role("button", name="Execute").click()
+    expect(block.locator(f"tr[data-param-name={field}] input")).to_have_class(re.compile("invalid"))
+    assert office.workshop.card(run).status == ApprovalStatus.PENDING
+    bodies = opened(page, "decide_many"), opened(page, "start_run")
+    for body in bodies:
+        expect(body.locator("textarea").first).not_to_have_value(re.compile(rf'_id": "({card.pk}|{run.employee_id})"'))
+    office.workshop.deny(card)
+    office.await_end(run.pk)
+
+
+def test_what_cannot_be_fetched_is_said_on_the_page(visit: Callable[..., Visitor]) -> None:
+    page = visit("operator").page
+    page.route("**/api/openapi.json", lambda route: route.abort())
+    page.goto("/api/docs")
+    expect(page.locator("#swagger-ui")).to_contain_text("Failed to load API definition")
+
+
+def test_without_ids_the_operations_are_there_all_the_same(visit: Callable[..., Visitor]) -> None:
+    page = visit("operator").page
+    page.route("**/api/runs?*", lambda route: route.abort())
+    page.goto("/api/docs")
+    expect(opened(page, "show_run").locator("tr[data-param-name=run_id] input")).to_have_value("")
 
 
 def test_without_a_login_nothing_is_invented(office: Office, visit: Callable[..., Visitor]) -> None:
     page = visit().page
     page.goto("/api/docs")
-    block = page.locator(".opblock[id$='-show_run']")
-    block.locator(".opblock-summary-control").click()
+    block = opened(page, "show_run")
     expect(block.get_by_text("lists them", exact=False)).to_be_visible()
-    block.get_by_role("button", name="Try it out").click()
     expect(block.locator("tr[data-param-name=run_id] input")).to_have_value("")

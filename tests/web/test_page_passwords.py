@@ -13,7 +13,7 @@ from agents import members
 from agents.membership import hash_of, issue_token, member_with_token
 from agents.models import AuditEntry, Membership, PasswordReset, Role
 from agents.refusals import Forbidden, NotFound
-from tests.web.test_page_users import PASSWORD, found_link, opened, reset_link, text_of
+from tests.web.test_page_users import PASSWORD, opened, reset_link, text_of
 from tests.web.world import World, make_world, nobody
 
 pytestmark = pytest.mark.django_db
@@ -27,7 +27,7 @@ def world() -> World:
 class TestByLink:
     def test_a_member_chooses_a_new_password_and_old_sessions_end(self, world: World) -> None:
         elsewhere = world.client("viewer")
-        client = opened(found_link(reset_link(world, "viewer")))
+        client = opened(reset_link(world, "viewer"))
         weak = client.post("/new-password/", {"password": "short", "again": "short"})
         assert weak.status_code == 422
         answer = client.post("/new-password/", {"password": PASSWORD, "again": PASSWORD})
@@ -39,7 +39,7 @@ class TestByLink:
     def test_its_api_tokens_here_are_revoked_and_it_is_said_before_and_after(self, world: World) -> None:
         member = world.member("viewer")
         (_, secret), (_, elsewhere) = issue_token(member, "Key"), issue_token(world.member("operator"), "Other")
-        client = opened(found_link(reset_link(world, "viewer")))
+        client = opened(reset_link(world, "viewer"))
         assert "its API tokens in Acme will be revoked" in client.get("/new-password/").content.decode()
         assert member_with_token(secret) == member
         answer = client.post("/new-password/", {"password": PASSWORD, "again": PASSWORD}, follow=True)
@@ -49,7 +49,7 @@ class TestByLink:
         assert AuditEntry.objects.get(action="password_reset").payload["api_tokens_revoked"] == ["Key"]
 
     def test_a_newer_link_ends_the_one_before_and_each_works_once(self, world: World) -> None:
-        first, second = (found_link(reset_link(world, "viewer")) for _ in range(2))
+        first, second = (reset_link(world, "viewer") for _ in range(2))
         assert nobody().get(first).status_code == 404
         client, other = opened(second), opened(second)
         sent = {"password": PASSWORD, "again": PASSWORD}
@@ -57,7 +57,7 @@ class TestByLink:
 
     @pytest.mark.parametrize("end", ["expired", "removed", "joined elsewhere", "maker demoted"])
     def test_it_ends(self, world: World, end: str) -> None:
-        link = found_link(reset_link(world, "viewer"))
+        link = reset_link(world, "viewer")
         client = opened(link)
         if end == "expired":
             PasswordReset.objects.update(expires_at=Now() - timedelta(seconds=1))

@@ -78,6 +78,7 @@ class TestAFormThatAnswers:
         answer = world.client("operator").post(f"/approvals/{card.pk}/answer/", {"text": "x" * 20_001})
         assert answer.status_code == 422
         assert "x" * 20_001 in answer.content.decode()
+        assert "The answer has 20,001 characters; at most 20,000 are allowed." in answer.content.decode()
         assert world.client("operator").post(f"/approvals/{card.pk}/answer/", {"text": " "}).status_code == 422
 
     def test_says_who_was_first(self, world: World) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
 
-from agents import approvals, stops
+from agents import approvals, resolutions, stops
 from agents.desk.panel import folded, lines_of
 from agents.engine.loop import advance
 from agents.engine.parking import park
@@ -195,3 +196,51 @@ def test_a_stop_and_its_end_are_lines_of_their_own(world: World) -> None:
     assert "operator stopped everything. Nothing more starts <" in html
     assert "It may go on." in html
     assert "wait-" not in html
+
+
+def last_line(world: World, run: Run) -> str:
+    """The text of the newest line of the run's panel that tells where the run stands."""
+    *_, line = text_of(world.client("viewer"), f"/runs/{run.pk}/").split('class="line state')
+    return " ".join(re.sub(r"<[^>]+>", " ", line.split("</li>")[0].partition(">")[2]).split())
+
+
+def test_where_a_run_stands_is_told_below_a_stop_and_its_end(world: World) -> None:
+    run = world.card().run
+    parked(run)
+    stops.stop_everything(world.member("operator"))
+    assert last_line(world, run).startswith("operator stopped everything. Nothing more starts")
+    stops.release_everything(world.member("admin"))
+    assert last_line(world, run).startswith("Waits for a decision")
+    html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    assert html.index("Nothing more starts <") < html.index("It may go on. <")
+    with recording(run.pk) as record:
+        record.publish(EventType.RUN_RESUMED, by="approver", pass_number=1)
+    assert last_line(world, run).startswith("Goes on, asked by approver")
+
+
+@pytest.mark.parametrize("has_more", [False, True])
+def test_a_settled_outcome_needs_no_attention_any_more(world: World, has_more: bool) -> None:
+    call = world.unknown_call()
+    run = call.run
+    if has_more:
+        world.card(run)
+    with recording(run.pk) as record:
+        park(record, needs_attention=True)
+    assert last_line(world, run).startswith("Needs attention")
+    resolutions.resolve(world.member("approver"), call.pk, "succeeded", "I looked.")
+    assert last_line(world, run).startswith("Waits for a decision" if has_more else "Goes on, asked by approver")
+    assert "Please look" not in text_of(world.client("viewer"), f"/runs/{run.pk}/")
+
+
+@pytest.mark.parametrize(
+    ("payload", "told"),
+    [
+        ({"title": "Tidy up"}, "Named: Tidy up"),
+        ({"title": "Tidy up", "input_tokens": 1200, "output_tokens": 9}, "Named: Tidy up 1,200 + 9 tokens"),
+        ({"input_tokens": 1200, "output_tokens": 9}, "Asking for a name used 1,200 + 9 tokens"),
+    ],
+)
+def test_only_what_got_a_name_was_named(world: World, payload: dict[str, Any], told: str) -> None:
+    run = world.run()
+    add_events(run, (EventType.RUN_TITLED, payload))
+    assert last_line(world, run) == told

@@ -10,9 +10,12 @@ from django.db.models.functions import Now
 from pytest_django import DjangoAssertNumQueries
 
 from agents import schedules
+from agents.desk.run_pages import with_waits
 from agents.models import AuditEntry, Employee, Run
 from agents.sweeper import sweep_once
+from agents.templatetags.desk import state as state_of
 from tests.hostile import packed
+from tests.web.asking import question
 from tests.web.hostile_pages import Reading, strange, tells
 from tests.web.world import World, make_world
 from tools.schedules.changes import MOST_SCHEDULES
@@ -67,6 +70,16 @@ def test_the_last_run_is_linked(world: World) -> None:
     assert f'href="/runs/{run.pk}/"' in page_of(world)
     assert now(schedule).fired == 1
     assert f"by itself: schedule {schedule.pk}" in world.client("viewer").get(f"/runs/{run.pk}/").content.decode()
+
+
+def test_the_last_run_says_for_what_it_waits(world: World) -> None:
+    made(world)
+    run = question(world).run
+    Schedule.objects.update(last_run=run, last_at=Now(), fired=1)
+    assert state_of(with_waits(Run.objects.all()).get()) == "Waiting for an answer"
+    assert '<span class="badge status-waiting">Waiting for an answer</span>' in page_of(world)
+    with pytest.raises(AttributeError, match="waits_for"):
+        state_of(Run.objects.get(pk=run.pk))
 
 
 def test_why_one_was_switched_off_is_told(world: World) -> None:
@@ -293,6 +306,7 @@ def test_what_was_typed_stays_text(world: World) -> None:
 def test_the_page_costs_the_same_for_many(world: World, django_assert_max_num_queries: DjangoAssertNumQueries) -> None:
     for number in range(30):
         made(world, f"Task {number}")
+    Schedule.objects.update(last_run=world.card().run, last_at=Now(), fired=1)
     client = world.client("operator")
     with django_assert_max_num_queries(9):
         client.get("/schedules/")

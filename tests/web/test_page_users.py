@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
 from django.db.models.functions import Now
 from django.test import Client
 
@@ -15,6 +16,7 @@ from agents import invitations, members
 from agents.membership import hash_of, issue_token, member_with_token
 from agents.models import AuditEntry, Invitation, Membership, Role
 from agents.refusals import Conflict, Forbidden
+from agents.views.users import LINK as LINK_KEY
 from tests.web.world import World, make_world, nobody
 
 pytestmark = pytest.mark.django_db
@@ -37,9 +39,8 @@ def text_of(client: Client, path: str = "/users/") -> str:
 
 def invited(world: World, role: str = "operator", **more: str) -> str:
     """The link of a new invitation, as the page shows it once."""
-    answer = posted(world.client("admin"), "/users/invite/", {"role": role, "days": "7", "note": "Ada", **more})
-    assert answer.status_code == 200, answer.content
-    return found_link(answer)
+    admin = world.client("admin")
+    return shown_link(admin, posted(admin, "/users/invite/", {"role": role, "days": "7", "note": "Ada", **more}))
 
 
 def posted(client: Client, path: str, sent: dict[str, str]) -> Any:
@@ -49,14 +50,18 @@ def posted(client: Client, path: str, sent: dict[str, str]) -> Any:
     return client.post(path, asked) if "confirmed" in asked else answer
 
 
-def found_link(answer: Any) -> str:
-    found = LINK.search(answer.content.decode())
+def shown_link(client: Client, answer: Any) -> str:
+    """The link on the page to which the answer leads, which shows it once."""
+    assert (answer.status_code, answer["Location"]) == (302, "/users/"), answer.content
+    found = LINK.search(text_of(client))
     assert found is not None
+    assert not LINK.search(text_of(client))
     return found[1]
 
 
-def reset_link(world: World, username: str, by: str = "admin") -> Any:
-    return world.client(by).post(f"/users/{world.member(username).pk}/password/")
+def reset_link(world: World, username: str, by: str = "admin") -> str:
+    client = world.client(by)
+    return shown_link(client, client.post(f"/users/{world.member(username).pk}/password/"))
 
 
 def opened(link: str, client: Client | None = None) -> Client:
@@ -245,6 +250,37 @@ class TestInvitations:
         assert nobody().get("/join/").status_code == 404
 
 
+class TestALinkIsShownOnce:
+    def test_on_a_page_that_can_be_loaded_again(self, world: World) -> None:
+        client = world.client("admin")
+        answer = client.post("/users/invite/", {"role": "operator", "days": "7", "note": "Ada"})
+        assert client.head("/users/").status_code == 200, "who only asks for the head has read nothing"
+        assert "/join/" in shown_link(client, answer)
+        assert Invitation.objects.count() == 1
+
+    def test_and_stands_in_no_session_for_others_to_read(self, world: World) -> None:
+        client = world.client("admin")
+        answer = client.post("/users/invite/", {"role": "operator", "days": "7", "note": "Ada"})
+        kept = [str(one.get_decoded()) for one in Session.objects.all()]
+        assert any(LINK_KEY in one for one in kept)
+        secret = shown_link(client, answer).split("/")[-2]
+        assert secret not in "".join(kept)
+        assert LINK_KEY not in str([one.get_decoded() for one in Session.objects.all()])
+
+    def test_and_not_in_another_organisation(self, world: World) -> None:
+        Membership.objects.create(user=world.users["admin"], organization=world.globex, role=Role.ADMIN)
+        client = world.client("admin")
+        client.post(f"/users/{world.member('viewer').pk}/password/")
+        client.post("/switch-organization/", {"organization": world.globex.pk})
+        assert not LINK.search(text_of(client))
+
+    def test_and_not_to_who_is_no_admin_any_more(self, world: World) -> None:
+        client = world.client("admin")
+        client.post("/users/invite/", {"role": "operator", "days": "7", "note": "Ada"})
+        Membership.objects.filter(user=world.users["admin"]).update(role=Role.VIEWER)
+        assert not LINK.search(text_of(client))
+
+
 class TestRoles:
     def test_a_role_changes_at_once(self, world: World) -> None:
         path = f"/users/{world.member('viewer').pk}/role/"
@@ -273,7 +309,8 @@ class TestRoles:
         asked = world.client("admin").post("/users/invite/", sent)
         assert "Whoever opens the link first may change everything" in asked.content.decode()
         assert not Invitation.objects.exists()
-        link = found_link(posted(world.client("admin"), "/users/invite/", sent | {"note": "Ada"}))
+        client = world.client("admin")
+        link = shown_link(client, posted(client, "/users/invite/", sent | {"note": "Ada"}))
         assert nobody().get(link).status_code == 302
         made = Invitation.objects.get()
         assert (made.role, made.note) == ("admin", "Ada")
@@ -323,7 +360,7 @@ def test_every_change_stands_in_the_audit_and_no_secret_does(world: World) -> No
     admin.post(f"/users/invitations/{Invitation.objects.get(accepted_at=None).pk}/revoke/")
     ada = Membership.objects.get(user__username="ada")
     admin.post(f"/users/{ada.pk}/role/", {"role": "viewer"})
-    opened(found_link(admin.post(f"/users/{ada.pk}/password/"))).post(
+    opened(shown_link(admin, admin.post(f"/users/{ada.pk}/password/"))).post(
         "/new-password/", {"password": PASSWORD + "!", "again": PASSWORD + "!"}
     )
     admin.post(f"/users/{ada.pk}/remove/")

@@ -88,6 +88,13 @@ class Toolbox:
         twin._replace(by_id)
         return twin
 
+    def promises_like(self, other: "Toolbox") -> bool:
+        """Whether both have the same tools, by what each promises."""
+        return self is other or self._promises() == other._promises()
+
+    def _promises(self) -> dict[str, str]:
+        return {key: tool.definition_hash for key, tool in self._by_id.items()}
+
     def register(self, tool: Tool, modes: Collection[str] | None = None) -> None:
         """Add a tool; `modes` replaces its own modes.
 
