@@ -174,3 +174,28 @@ def test_what_ships_fits_into_a_toolbox() -> None:
     fill(toolbox, [source])
     assert {"utility.calculate", "utility.now"} <= {tool.name for tool in toolbox.tools()}
     assert source.tool("utility.now") is toolbox.get_tool("utility.now")
+
+
+class TestExtended:
+    def test_has_the_others_besides_its_own_and_leaves_those_alone(self) -> None:
+        own, other = Echo(), Echo(name="other.echo")
+        base = filled(own)
+        wider = base.extended([other], frozenset({"api.example.com"}))
+        assert wider.tools() == [other, own]
+        assert base.tools() == [own]
+        assert wider.policy.allowed_hosts == {"api.example.com"}
+        assert base.policy.allowed_hosts == frozenset()
+
+    @pytest.mark.parametrize(
+        "unfit", [Echo(version="9.0"), Echo(name="no name"), Echo(name="other.echo", description="")]
+    )
+    def test_leaves_out_what_is_unfit_or_has_the_name_of_one_of_its_own(self, unfit: Echo) -> None:
+        own, other = Echo(), Echo(name="third.echo")
+        assert filled(own).extended([unfit, other], frozenset()).tools() == [own, other]
+
+    def test_promises_the_same_only_with_the_same_definitions(self) -> None:
+        base = filled(Echo())
+        wider = base.extended([Echo(name="other.echo")], frozenset())
+        assert wider.promises_like(base.extended([Echo(name="other.echo")], frozenset()))
+        assert not wider.promises_like(base)
+        assert not wider.promises_like(base.extended([Echo(name="other.echo", level=Level.WRITE)], frozenset()))
