@@ -291,7 +291,7 @@ async function decide(form, card, submitter) {
 
 async function showOutcome(response, form, card) {
   if (response.ok) {
-    document.querySelectorAll(".notice").forEach((notice) => notice.remove());
+    document.querySelectorAll(".notice[role]").forEach((notice) => notice.remove());
     await showCardNow(card, form.dataset.action === "undo");
     return;
   }

@@ -215,6 +215,7 @@ def continue_and_cancel(office: Office, typist: Typist, run_id: int) -> None:
     expect(page.locator(".told")).to_contain_text("And then once more")
     typist.go(page.locator("summary", has_text="Cancel…"))
     typist.go(typist.button("Cancel the run"))
+    expect(page.locator("#panel")).to_contain_text("asked to cancel")
     office.recorder.release("two")
     expect(page.locator("[data-badge]")).to_have_text("Cancelled")
     assert office.await_end(run_id).status == RunStatus.CANCELLED

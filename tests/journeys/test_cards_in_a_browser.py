@@ -124,7 +124,7 @@ def test_an_edited_card_is_a_new_card_and_approves_nothing(office: Office, visit
     shown.locator("select[name='param.changes.status']").select_option("pending")
     visitor.stand_still(shown)
     shown.get_by_role("button", name="Show the changed card").click()
-    expect(visitor.page.locator(".notice")).to_contain_text("Nothing is approved yet")
+    expect(visitor.page.locator(".notice[role]")).to_contain_text("Nothing is approved yet")
     (edited,) = office.workshop.cards(run)
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.SUPERSEDED
     expect(visitor.card(edited.pk).locator(".changed")).to_contain_text("pending")
@@ -196,7 +196,7 @@ def test_a_card_that_came_by_itself_is_edited_like_any_other(office: Office, vis
     expect(shown.locator(".approve-button")).to_be_disabled()
     visitor.stand_still(shown)
     shown.get_by_role("button", name="Show the changed card").click()
-    expect(visitor.page.locator(".notice")).to_contain_text("Nothing is approved yet")
+    expect(visitor.page.locator(".notice[role]")).to_contain_text("Nothing is approved yet")
     (edited,) = office.workshop.cards(run)
     assert edited.params["changes"] == {"status": "pending"}
 
@@ -281,7 +281,7 @@ class TestDestructive:
         shown.get_by_text("show all 7").click()
         shown.locator("[name=confirm]").fill("7")
         shown.locator(".approve-button").click()
-        expect(visitor.page.locator(".notice")).to_have_text("Approved.")
+        expect(visitor.page.locator(".notice[role]")).to_have_text("Approved.")
         office.workshop.undo(Approval.objects.get(pk=card.pk))
 
     def test_the_server_refuses_a_wrong_confirmation_too(self, office: Office, visit: Visit) -> None:

@@ -65,7 +65,7 @@ class TestOnItsOwnPage:
         shown.locator("select[name='param.changes.status']").select_option("pending")
         visitor.stand_still(shown)
         shown.get_by_role("button", name="Show the changed card").click()
-        expect(visitor.page.locator(".notice")).to_contain_text("Nothing is approved yet")
+        expect(visitor.page.locator(".notice[role]")).to_contain_text("Nothing is approved yet")
         visitor.page.go_back()
         expect(visitor.card(card.pk)).to_contain_text("The card that replaced it")
         assert sum(line.startswith("POST ") for line in visitor.sent) == 2

@@ -102,6 +102,20 @@ def test_where_a_run_stands_is_its_last_line_live_as_on_the_page_that_is_loaded(
     office.workshop.cancel(run)
 
 
+def test_the_banner_stays_when_a_card_is_decided_below_it(office: Office, visit: Visit) -> None:
+    run = waiting_run(office)
+    (card,) = office.await_cards(run.pk)
+    stops.stop_everything(office.member("operator"))
+    visitor = visit("approver")
+    visitor.open_run(run.pk)
+    visitor.deny(visitor.card(card.pk), "Not now")
+    expect(visitor.page.locator("#panel")).to_contain_text("Denied")
+    for banner in ("[data-stopped]", "[data-run-stopped]"):
+        expect(visitor.page.locator(banner)).to_contain_text("acme-operator stopped everything")
+    stops.release_everything(office.member("admin"))
+    office.await_end(run.pk)
+
+
 def test_a_stop_and_its_end_are_announced_once_on_every_page(office: Office, visit: Visit) -> None:
     run = waiting_run(office)
     ended = office.submit()

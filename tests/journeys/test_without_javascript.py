@@ -28,7 +28,7 @@ def test_a_card_is_approved_another_denied_and_the_answer_read(office: Office, v
     expect(visitor.page.locator(".says em")).to_have_text("suggest")
     expect(visitor.card(first.pk).locator(".sentence")).to_contain_text("Acme Corp")
     visitor.card(first.pk).locator(".approve-button").click()
-    expect(visitor.page.locator(".notice")).to_have_text("Approved.")
+    expect(visitor.page.locator(".notice[role]")).to_have_text("Approved.")
     expect(visitor.card(first.pk)).to_contain_text("Approved by acme-approver")
     expect(visitor.card(first.pk).get_by_role("button", name="Undo")).to_be_visible()
 
@@ -68,16 +68,16 @@ def test_a_card_is_edited_undone_and_confirmed(office: Office, visit: Callable[.
     expect(visitor.page.get_by_role("alert")).to_contain_text("Type '2' to confirm")
     visitor.card(edited.pk).locator("[name=confirm]").fill("2")
     visitor.card(edited.pk).locator(".approve-button").click()
-    expect(visitor.page.locator(".notice")).to_have_text("Approved.")
+    expect(visitor.page.locator(".notice[role]")).to_have_text("Approved.")
 
     visitor.open_run(run_id)
     visitor.page.get_by_role("button", name="Undo").click()
-    expect(visitor.page.locator(".notice")).to_contain_text("Undone")
+    expect(visitor.page.locator(".notice[role]")).to_contain_text("Undone")
     (again,) = office.workshop.cards(run_of(run_id))
     assert Approval.objects.get(pk=edited.pk).status == ApprovalStatus.SUPERSEDED
     visitor.card(again.pk).locator("[name=confirm]").fill("2")
     visitor.card(again.pk).locator(".approve-button").click()
-    expect(visitor.page.locator(".notice")).to_have_text("Approved.")
+    expect(visitor.page.locator(".notice[role]")).to_have_text("Approved.")
     office.end_grace()
     office.await_end(run_id)
     assert list(Record.objects.values_list("name", flat=True)) == ["Lead 2"]
