@@ -75,8 +75,8 @@ FIRST_OF_CALLS = frozenset(
 )
 # What lines and cards show of a call; its result may be large, and events carry what is shown of it.
 CALL_FIELDS = (
-    "run_id", "tool", "version", "level", "status", "params", "model_params", "why", "pass_number", "index",
-    "duration_ms", "duplicate_of_id", "idempotency_key", "started_at", "definition_hash", "parent_call_id",
+    "organization_id", "run_id", "tool", "version", "level", "status", "params", "model_params", "why", "pass_number",
+    "index", "duration_ms", "duplicate_of_id", "idempotency_key", "started_at", "definition_hash", "parent_call_id",
 )  # fmt: skip
 # What lines and cards show of a run beside its own row.
 RUN_PARTS = ("employee", "organization", "created_by")
