@@ -59,7 +59,7 @@ def test_what_is_wrong_keeps_what_was_typed_and_the_page_can_be_loaded_again(off
     page = visit("operator").page
     fill(page, cron="0 0 31 2 *")
     page.get_by_role("button", name="Make the schedule").click()
-    expect(page.get_by_role("alert")).to_contain_text("Bad day-of-month")
+    expect(page.get_by_role("alert")).to_contain_text("month 2 has no day 31")
     expect(page.get_by_label("Task")).to_have_value("Look around")
     expect(page.get_by_label("When")).to_have_value("0 0 31 2 *")
     answer = page.reload()
