@@ -4,13 +4,13 @@ import logging
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from agents import hints
 from agents.engine.connected import reach_for
 from agents.engine.connections import let_go
-from agents.engine.credentials import credentials_of
+from agents.engine.credentials import own_credentials
 from agents.models import Organization
 from tools.connections.asking import Patience, describe
 from tools.connections.changes import Description, Refreshed, keep_description, note_problem, note_told
@@ -65,6 +65,7 @@ def refresh_soon(source: Source) -> Asked | None:
                 return Asked(_failed(source, error))
         else:
             return Asked(found) if isinstance(found, str) else _kept(source, found)
+    Source.objects.filter(pk=source.pk).update(due_at=Now() + ASK_AGAIN_AFTER)
     hints.refresh_source(source.pk)
     return None
 
@@ -77,9 +78,13 @@ def refresh_one(source_id: int) -> None:
 
 
 def due() -> QuerySet[Source]:
-    """MCP servers that were not read for a while; an API's description is read when an admin says so."""
-    servers = Source.objects.filter(is_active=True, kind__in=(SourceKind.MCP_HTTP, SourceKind.MCP_STDIO))
-    return servers.filter(due_at__lte=Now())
+    """MCP servers that were not read for a while, and what was never read though nothing was wrong with it.
+
+    An API's description is read again when an admin says so.
+    """
+    is_server = Q(kind__in=(SourceKind.MCP_HTTP, SourceKind.MCP_STDIO))
+    is_new = Q(refreshed_at=None, problem="")
+    return Source.objects.filter(is_server | is_new, is_active=True, due_at__lte=Now())
 
 
 def refresh_later(source_id: int) -> bool:
@@ -102,7 +107,8 @@ def _asked(source: Source, patience: Patience) -> Description | str:
     """The same; a ToolError is the caller's."""
     organization = Organization.objects.get(pk=source.organization_id)  # with its newest versions
     try:
-        fields = credentials_of(organization).get(source.credentials_service, {})
+        own = own_credentials(organization.pk, organization.credentials_version)
+        fields = own.get(source.credentials_service, {})
         reach = reach_for(organization.pk)
         let_go()
         return describe(source, fields, reach, patience)

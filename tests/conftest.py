@@ -10,7 +10,7 @@ from django.conf import settings
 from pytest_django import DjangoDbBlocker
 from xdist.scheduler import LoadScopeScheduling
 
-from agents.engine import connected
+from agents.engine import connected, credentials
 from agents.models import versions
 from tests import services
 from tests.frozen_rows import freeze_ended_rows
@@ -74,6 +74,7 @@ def nothing_is_remembered_of_organizations() -> None:
     """The next test's organisations may have the ids of the last one's."""
     versions.forget()
     connected.forget()
+    credentials.forget()
 
 
 @pytest.fixture(scope="session")

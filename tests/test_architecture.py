@@ -60,6 +60,7 @@ MOST_ARGUMENTS = 4
 MANY_ARGUMENTS = {  # besides what overrides a library's method
     "tools/contract/errors.py ToolError.__init__": "one for each line of the error's text",
     "tools/network/door.py request": "what every HTTP client takes, named at each call",
+    "tools/network/door.py Door.request": "what every HTTP client takes, and whether it may be done twice",
     "tools/toolbox/permissions.py verdict_for": "the last one only quotes the name of a tool that does not exist",
 }
 

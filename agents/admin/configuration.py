@@ -106,8 +106,12 @@ class ConfigurationAdmin(ScopedAdmin):
             record_change(request, form.instance, "changed" if change else "added", self.told(form, change=change))
 
     def delete_model(self, request: HttpRequest, obj: Model) -> None:
-        record_change(request, obj, "deleted", {})
+        record_change(request, obj, "deleted", self.lost_with(obj))
         super().delete_model(request, obj)
+
+    def lost_with(self, obj: Model) -> dict[str, Any]:
+        """What the audit keeps of what goes with a deleted row."""
+        return {}
 
     def told(self, form: forms.ModelForm[Any], *, change: bool) -> dict[str, Any]:
         """What the audit keeps of a saved form: {field: {before, after}}, {field: after} for a new row."""

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from agents.engine.credentials import credentials_of
+from agents.engine.credentials import own_credentials
 from agents.models import Credential, Organization
 from tools.connections.models import Source
 from tools.connections.servers import needed_fields
@@ -27,7 +27,7 @@ def lacking(source: Source) -> Lacking | None:
     """What the source's requests cannot be signed without; None if nothing is missing."""
     service, organization = source.credentials_service, Organization.objects.get(pk=source.organization_id)
     try:
-        known = credentials_of(organization).get(service, {})
+        known = own_credentials(organization.pk, organization.credentials_version).get(service, {})
     except ToolError:  # they cannot be read any more
         known = {}
     missing = tuple(name for name in needed_fields(source) if not known.get(name))

@@ -17,6 +17,7 @@ from unfold.widgets import (
 from agents.engine.toolbox import installed_toolbox
 from tools.connections.changes import is_private
 from tools.connections.models import Authentication, Source, SourceKind
+from tools.connections.servers import check_base_url
 from tools.contract import ToolError
 from tools.network import host_of, read_url
 
@@ -100,19 +101,19 @@ class SourceForm(ConfirmingForm):
 
     def _check_address(self, field: str, address: str) -> None:
         try:
-            read_url(address)
+            (check_base_url if field == "base_url" else read_url)(address)
         except ToolError as error:
             self.add_error(field, error.message)
 
     def consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
         """A network that is not public, and credentials that go to another place."""
         places = sorted({host_of(read_url(cleaned[name])) for name in ADDRESSES if cleaned.get(name)})
-        moved = set(ADDRESSES) & set(self.changed_data)
+        moved = {*ADDRESSES, "authentication", "service"} & set(self.changed_data)
         if cleaned.get("may_be_private"):
             owner = cleaned.get("organization") or self.instance.organization
             known = owner.allowed_hosts.filter(host__in=places, may_be_private=True).values_list("host", flat=True)
             yield from map(private_network, sorted(set(places) - set(known)))
-        if self.instance.pk and moved and self.instance.authentication != Authentication.NONE:
+        if self.instance.pk and moved and places and self.instance.authentication != Authentication.NONE:
             yield f"The credentials of {self.instance.credentials_service} go to {', '.join(places)} from now on."
 
 
@@ -136,7 +137,8 @@ class OpenAPIForm(SourceForm):
         fields = (*SourceForm.Meta.fields, "address", "base_url", *AUTHENTICATION)
         help_texts = {
             **SourceForm.Meta.help_texts,
-            "base_url": "e.g. https://api.example.com/v2. Empty: what the description names first.",
+            "base_url": "e.g. https://api.example.com/v2. Empty: what the description names first; with an "
+            "authentication only if that is where the description itself is.",
             "key_place": "Only for an API key.",
             "key_name": "Only for an API key: the name of the header, the parameter or the cookie, e.g. X-API-Key.",
             "token_url": "Only for OAuth 2, e.g. https://login.example.com/oauth/token.",
@@ -237,6 +239,8 @@ class McpStdioForm(SourceForm):
         """It has the rights of the user that Gadget runs as."""
         if "command_line" in self.changed_data:
             yield f"Gadget's workers run this program with their own rights: {cleaned['command_line']}"
+        if self.instance.pk and self.instance.environment and {"service", "variables"} & set(self.changed_data):
+            yield f"This program gets credentials of {self.instance.credentials_service} from now on."
 
 
 FORMS: dict[SourceKind, type[SourceForm]] = {

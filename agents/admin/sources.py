@@ -8,13 +8,14 @@ from urllib.parse import urlencode
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.db.models import Count, F, Model, Q
+from django.db.models import Count, F, Model, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.views.decorators.http import require_POST
 
+from agents.models import Grant, ToolRule
 from agents.sources import Asked, ask, refresh_soon
 from tools.connections.asking import Patience
 from tools.connections.changes import allow_private, forbid_private, new_generation
@@ -127,9 +128,23 @@ class SourceAdmin(ConfigurationAdmin):
         new_generation(obj.organization_id)
 
     def delete_model(self, request: HttpRequest, obj: Model) -> None:
+        """With every permission to use its tools: another source of its name would inherit them."""
         assert isinstance(obj, Source)
         new_generation(obj.organization_id)
+        grants, rules = _grants_of(obj), _rules_of(obj)
         super().delete_model(request, obj)
+        grants.delete()
+        rules.delete()
+
+    def lost_with(self, obj: Model) -> dict[str, Any]:
+        assert isinstance(obj, Source)
+        return {"grants": list(map(_told_of, _grants_of(obj))), "tool_rules": list(map(str, _rules_of(obj)))}
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Also who may not use its tools any more."""
+        deleted, *rest = super().get_deleted_objects(objs, request)
+        lost = [f"Grant of {_told_of(grant)}" for source in objs for grant in _grants_of(source)]
+        return [*deleted, *lost], *rest
 
     def response_add(self, request: HttpRequest, obj: Any, post_url_continue: str | None = None) -> HttpResponse:
         """The description is read at once, and its tools can be chosen."""
@@ -199,6 +214,22 @@ def _tools_url(source: Source) -> str:
     """Of the page of its tools, which waits for what is read now."""
     where = reverse("admin:source-tools", args=(source.pk,))
     return f"{where}?{urlencode({READING: stamp_of(source)})}"
+
+
+def _grants_of(source: Source) -> QuerySet[Grant]:
+    """Of its tools, to the employees of its organisation."""
+    names = list(source.tools.values_list("tool", flat=True))
+    grants = Grant.objects.filter(employee__organization_id=source.organization_id, tool__in=names)
+    return grants.select_related("employee").order_by("tool", "employee_id")
+
+
+def _told_of(grant: Grant) -> str:
+    return f"{grant.tool} to {grant.employee}"
+
+
+def _rules_of(source: Source) -> QuerySet[ToolRule]:
+    names = list(source.tools.values_list("tool", flat=True))
+    return ToolRule.objects.filter(organization_id=source.organization_id, tool__in=names)
 
 
 def _kind(request: HttpRequest, obj: Model | None) -> SourceKind | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from django.db import connection
 
-from agents.engine.credentials import credentials_in
+from agents.engine.credentials import own_credentials
 from agents.engine.toolbox import installed_toolbox
 from agents.models import Organization
 from agents.models.versions import Versions, correct, newest_seen
@@ -84,7 +84,7 @@ def _made(organization_id: int) -> _Connected:
         allowed=frozenset(host for _, _, host, without_card, _ in found if without_card),
         private=frozenset(host for _, _, host, _, may_be_private in found if may_be_private),
     )
-    offered = offered_tools(organization_id, credentials_in(organization_id, versions.credentials), reach)
+    offered = offered_tools(organization_id, own_credentials(organization_id, versions.credentials), reach)
     toolbox = installed_toolbox().extended(offered.tools, reach.allowed, offered.withheld)
     return _Connected(versions, toolbox, reach)
 

@@ -1,4 +1,7 @@
-"""What an organisation's tools log in with: the installation's credentials, and its own in their place."""
+"""What an organisation's tools log in with: the installation's credentials, and its own in their place.
+
+What an organisation has connected itself gets its own alone: its admins say where that leads.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -60,23 +63,35 @@ def credentials_of(organization: Organization) -> Mapping[str, Fields]:
 
     Costs a query when the process has not read this version of them yet.
     """
-    return credentials_in(organization.pk, organization.credentials_version)
-
-
-def credentials_in(organization_id: int, version: int) -> Mapping[str, Fields]:
-    """The same, of an organisation's id and the version of its credentials."""
     shared = installed_toolbox().environment.credentials
-    if not version:
+    if not organization.credentials_version:
         return shared
-    own = _own(organization_id, version)
+    own = _own(organization.pk, organization.credentials_version)
     replaced = own.readable.keys() | own.unreadable
     kept = {service: fields for service, fields in shared.items() if service not in replaced}
     return Credentials({**kept, **own.readable}, own.unreadable)
 
 
+def own_credentials(organization_id: int, version: int) -> Mapping[str, Fields]:
+    """By service, what the organisation itself has set, and nothing of `gadget.yaml`; for what it has connected.
+
+    Args:
+        version: of its credentials.
+    """
+    if not version:
+        return {}
+    own = _own(organization_id, version)
+    return Credentials(own.readable, own.unreadable)
+
+
 def have_changed(organization_id: int) -> None:
     """Tell every process that it has to read them again; to be called in the transaction of the change."""
     Organization.objects.filter(pk=organization_id).update(credentials_version=F("credentials_version") + 1)
+
+
+def forget() -> None:
+    """Read all of them again; for tests, whose organisations share their ids."""
+    _own.cache_clear()
 
 
 def fields_in(stored: str) -> dict[str, str] | None:

@@ -118,6 +118,7 @@ class Workplace:
             call_id=str(call.pk or ""),
             idempotency_key=call.idempotency_key,
             mode=run.mode,
+            level=Level(call.level) if call.level else None,
             session=self._sessions.setdefault(call.idempotency_key, deepcopy(run.session)),
             credentials=credentials_of(run.organization),
             reach=reach_for(run.organization_id),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.conf import settings as site
@@ -12,19 +13,25 @@ from django.test import Client
 from django.urls import reverse
 
 from agents.desk.transcript import AsJson, AsMarkdown, read_entries
-from agents.models import Approval, AuditEntry, Event, Message, Pass, Run, RunStatus, ToolCall
-from agents.sources import ask
+from agents.engine.credentials import credentials_of, have_changed
+from agents.engine.toolbox import installed_toolbox
+from agents.models import Approval, AuditEntry, Credential, Event, Message, Pass, Run, RunStatus, ToolCall
+from agents.sources import ask, refresh
 from gadget_site.logs import logging_settings
 from tests.connections.api import Api
 from tests.connections.connecting import connect_api, offer, read, set_credentials
 from tests.engine.workshop import Workshop, asking, call, calls, error_code, statuses
+from tests.mcp_servers.http_server import OlderServer, older_server
 from tests.model_server import Answer, Call, ModelServer
-from tools.connections.models import Authentication, Source, SourceTool
+from tools.connections.changes import allow_private
+from tools.connections.models import Authentication, Source, SourceKind, SourceTool
+from tools.contract import Environment, Level
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 ADD, LIST = "crm.addContact", "crm.listContacts"
 FIRST, SECOND = "first-token-of-ours-01", "second-token-of-ours-02"
+INSTALLATION = "token-of-the-installation"
 
 
 @pytest.fixture
@@ -113,6 +120,61 @@ def test_the_token_is_in_no_row_prompt_page_transcript_or_line_of_the_log(
         assert text, place
     assert "[hidden]" in places["prompts"]
     assert "you said" in places["pages"]
+
+
+class TestTheInstallationsOwn:
+    """An admin of an organisation says where its sources lead: to a server of theirs."""
+
+    @pytest.fixture
+    def installation(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(installed_toolbox(), "environment", Environment({"github": {"token": INSTALLATION}}))
+
+    def test_go_to_no_api(self, workshop: Workshop, api: Api, installation: None) -> None:
+        assert credentials_of(workshop.organization)["github"]["token"] == INSTALLATION
+        offer(workshop, connect_api(workshop, api, authentication=Authentication.BEARER, service="github"), LIST)
+        workshop.play(asking(call(LIST)))
+        assert error_code(calls(workshop.work())[0]) == "UNAUTHORIZED"
+        set_credentials(workshop.organization, "other", token=FIRST)
+        assert error_code(calls(workshop.work())[0]) == "UNAUTHORIZED"
+        assert api.received == []
+        set_credentials(workshop.organization, "github", token=FIRST)
+        assert statuses(workshop.work()) == ["succeeded"]
+        assert [request.headers["authorization"] for request in api.received] == [f"Bearer {FIRST}"]
+
+    def test_go_to_no_server(self, workshop: Workshop, installation: None) -> None:
+        with older_server() as server:
+            source = connect_server(workshop, server, service="github")
+            assert "'github' lack 'token'" in refresh(source).problem
+            assert server.asked == []
+            set_credentials(workshop.organization, "github", token=FIRST)
+            offer(workshop, read(source), "pets.save", level=Level.READ)
+            Credential.objects.all().delete()
+            have_changed(workshop.organization.pk)
+            asked = len(server.asked)
+            workshop.play(asking(call("pets.save")))
+            assert statuses(workshop.work()) == ["rejected"]
+            assert len(server.asked) == asked
+
+
+@pytest.mark.parametrize("behaviour", ["echoes", "refuses"])
+def test_what_a_server_says_of_its_token_is_not_kept(workshop: Workshop, behaviour: str) -> None:
+    set_credentials(workshop.organization, "pets", token=FIRST)
+    with older_server() as server:
+        source = connect_server(workshop, server, behaviour)
+        asked = refresh(source)
+    rows = str([*Source.objects.values(), *SourceTool.objects.values()])
+    assert FIRST not in rows + asked.told + asked.problem
+    assert "[hidden]" in (rows if behaviour == "echoes" else asked.problem)
+    assert {row.tool for row in SourceTool.objects.all()} == ({"pets.save"} if behaviour == "echoes" else set())
+
+
+def connect_server(workshop: Workshop, server: OlderServer, behaviour: str = "works", **more: Any) -> Source:
+    """Not read yet."""
+    values = {"address": server.url(behaviour), "authentication": Authentication.BEARER, **more}
+    kind = SourceKind.MCP_HTTP
+    source = Source.objects.create(organization=workshop.organization, kind=kind, name="pets", **values)
+    allow_private(source)
+    return source
 
 
 def pages_of(workshop: Workshop, run: Run) -> Iterator[str]:

@@ -130,14 +130,25 @@ class TestTheHourlyRefresh:
 
     def test_is_only_for_active_servers(self, workshop: Workshop, source: Source) -> None:
         make_due(source)
-        Source.objects.create(
-            organization=workshop.organization, kind=SourceKind.OPENAPI, name="crm", address="https://example.com/x"
-        )
+        values = {"name": "crm", "address": "https://example.com/x", "refreshed_at": Now()}
+        Source.objects.create(organization=workshop.organization, kind=SourceKind.OPENAPI, **values)
         Source.objects.filter(pk=source.pk).update(is_active=False)
         assert list(due()) == []
         refresh_one(source.pk)
         refresh_one(10**6)
         assert row_of(source, "notes.keep").state == "offered"
+
+
+class TestAnApiThatWasNeverRead:
+    def test_is_read_by_itself_until_something_is_wrong_with_it(self, workshop: Workshop) -> None:
+        """The worker that was told to read it may never have heard of it."""
+        values = {"name": "crm", "address": "https://example.com/x"}
+        source = Source.objects.create(organization=workshop.organization, kind=SourceKind.OPENAPI, **values)
+        assert list(due()) == [source]
+        assert refresh_later(source.pk)
+        make_due(source)
+        note_problem(source, "It answers with 404.")
+        assert list(due()) == []
 
 
 def say(definitions: Path, text: str) -> None:

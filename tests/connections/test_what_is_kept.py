@@ -119,28 +119,40 @@ class TestAcceptance:
 
 class TestALevel:
     @pytest.mark.parametrize(
-        ("inferred", "set_to", "inferred_later", "effective"),
+        ("inferred", "set_to", "inferred_later", "effective", "state"),
         [
-            (Level.WRITE, Level.READ, Level.DESTRUCTIVE, Level.DESTRUCTIVE),
-            (Level.DESTRUCTIVE, Level.READ, Level.WRITE, Level.WRITE),
-            (Level.DESTRUCTIVE, Level.WRITE, Level.READ, Level.READ),
-            (Level.READ, Level.WRITE, Level.DESTRUCTIVE, Level.DESTRUCTIVE),
-            (Level.READ, Level.DESTRUCTIVE, Level.WRITE, Level.DESTRUCTIVE),
+            (Level.WRITE, Level.READ, Level.DESTRUCTIVE, Level.DESTRUCTIVE, "quarantined"),
+            (Level.DESTRUCTIVE, Level.READ, Level.WRITE, Level.WRITE, "quarantined"),
+            (Level.DESTRUCTIVE, Level.WRITE, Level.READ, Level.WRITE, "quarantined"),
+            (Level.WRITE, None, Level.READ, Level.WRITE, "quarantined"),
+            (Level.READ, None, Level.WRITE, Level.WRITE, "offered"),
+            (Level.READ, Level.WRITE, Level.DESTRUCTIVE, Level.DESTRUCTIVE, "offered"),
+            (Level.READ, Level.DESTRUCTIVE, Level.WRITE, Level.DESTRUCTIVE, "offered"),
         ],
     )
-    def test_that_was_lowered_falls_back_and_one_that_was_raised_never_falls(
-        self, source: Source, inferred: Level, set_to: Level, inferred_later: Level, effective: Level
+    def test_never_falls_by_itself_and_one_that_was_lowered_waits_for_an_admin(
+        self,
+        source: Source,
+        inferred: Level,
+        set_to: Level | None,
+        inferred_later: Level,
+        effective: Level,
+        state: str,
     ) -> None:
         keep(source, told("act", level=inferred))
         take(source, "crm.act", level=set_to)
         keep(source, told("act", "Acts.", level=inferred_later))
-        assert row_of(source, "crm.act").effective_level is effective
+        row = row_of(source, "crm.act")
+        assert (row.effective_level, row.state) == (effective, state)
 
-    def test_that_was_lowered_stays_while_the_inferred_one_does(self, source: Source) -> None:
+    def test_that_was_lowered_stays_while_the_inferred_one_does_and_is_accepted_anew(self, source: Source) -> None:
         keep(source, told("search", level=Level.WRITE))
         take(source, "crm.search", level=Level.READ)
-        keep(source, told("search", "Only searches.", level=Level.WRITE))
-        assert row_of(source, "crm.search").effective_level is Level.READ
+        keep(source, told("search", "Searches, and orders what it finds.", level=Level.WRITE))
+        row = row_of(source, "crm.search")
+        assert (row.effective_level, row.state) == (Level.READ, "quarantined")
+        take(source, "crm.search", level=Level.READ)
+        assert row_of(source, "crm.search").state == "offered"
 
     def test_cannot_be_talked_down_by_a_server_that_frightens_first(self, server: Source) -> None:
         """It claims to be destructive for a while, and then again to read only, as when an admin raised it."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from agents.engine.gate import workplace
 from agents.models import CallStatus, Grant, RunStatus
 from tests.engine.workshop import Workshop, asking, call, calls
+from tools.contract import Level
 from tools.toolbox import Condition, Otherwise, Rule
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -48,6 +50,7 @@ def test_a_raised_level_asks(workshop: Workshop) -> None:
     workshop.play(asking(call(SEARCH)))
     card = workshop.card(workshop.work())
     assert card.level == "destructive"
+    assert workplace(card.run_id).context(card.tool_call).level is Level.DESTRUCTIVE
     assert "raised from read by an admin" in card.why
 
 

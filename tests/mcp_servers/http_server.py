@@ -20,6 +20,7 @@ class OlderServer(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
+        self.refused = threading.Event()
         self.asked: list[tuple[str, dict[str, str], dict[str, Any]]] = []
 
     def url(self, behaviour: str) -> str:
@@ -55,11 +56,12 @@ class _Handler(BaseHTTPRequestHandler):
             known = {"protocolVersion": "2025-03-26", "capabilities": {"tools": {}}}
             self._say(message, {**known, "serverInfo": {"name": "older", "version": "1"}}, {"Mcp-Session-Id": "s-1"})
         elif method == "tools/list":
-            self._say(message, {"tools": [TOOL]})
+            self._list(message, behaviour)
         elif method == "tools/call":
             self._call(message, behaviour)
         elif "id" in message:
             self._send(400, {})
+            self.server.refused.set()
         else:
             self._send(202, {})
 
@@ -71,6 +73,21 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
         """Silent."""
+
+    def _list(self, message: dict[str, Any], behaviour: str) -> None:
+        told = self.headers.get("Authorization", "")
+        if behaviour == "refuses":
+            self._fail(message, f"nothing for {told}")
+        elif behaviour == "echoes":
+            named = {"name": told.rpartition(" ")[2], "inputSchema": {"type": "object"}}
+            self._say(message, {"tools": [{**TOOL, "title": told, "description": f"Saves for {told}"}, named]})
+        else:
+            self._say(message, {"tools": [TOOL]})
+
+    def _fail(self, message: dict[str, Any], text: str) -> None:
+        error = {"code": -32000, "message": text}
+        body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}).encode()
+        self._send(200, {"Content-Type": "application/json"}, body)
 
     def _call(self, message: dict[str, Any], behaviour: str) -> None:
         if behaviour == "breaks":
@@ -85,11 +102,26 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, {"Content-Type": "application/json"}, b"<html>")
         elif behaviour == "accepts":
             self._send(202, {})
+        elif behaviour == "asks":
+            self._ask_back()
         elif behaviour == "moves":
             self._send(307, {"Location": "http://127.0.0.1:1/mcp"})
         else:
             told = self.headers.get("Authorization", "")
             self._say(message, {"content": [{"type": "text", "text": f"saved for {told}"}]})
+
+    def _ask_back(self) -> None:
+        """Begins to answer, asks for something, refuses what it is told, and breaks off."""
+        asked = {"jsonrpc": "2.0", "id": "s1", "method": "sampling/createMessage"}
+        told = json.dumps({**asked, "params": {"messages": [], "maxTokens": 1}})
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        self.wfile.write(f"event: message\ndata: {told}\n\n".encode())
+        self.wfile.flush()
+        self.server.refused.wait(10)
+        time.sleep(0.2)  # until our refusal was heard
+        self.close_connection = True
 
     def _say(self, message: dict[str, Any], result: dict[str, Any], headers: dict[str, str] | None = None) -> None:
         body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()

@@ -30,6 +30,7 @@ NAMES = (
         "cancelled",
         "slow_answer",
         "talk",
+        "talk_on",
     ),
 )
 STRUCTURE = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
@@ -70,7 +71,17 @@ def parts() -> dict[str, Any]:
     }
 
 
+def talk_on() -> dict[str, Any]:
+    def talk() -> None:
+        while True:
+            sys.stderr.write("And another thing.\n" * 1_000)
+
+    threading.Thread(target=talk, daemon=True).start()
+    return texts("listen")
+
+
 ANSWERS: dict[str, Any] = {
+    "talk_on": lambda _: talk_on(),
     "pid": lambda _: texts(str(os.getpid())),
     "environment": lambda _: texts(json.dumps(dict(os.environ))),
     "fail": lambda _: {**texts("no\x1b[31m such\x00 thing " + "x" * 5_000), "isError": True},

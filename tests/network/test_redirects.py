@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -141,3 +142,30 @@ def test_any_other_redirect_is_the_answer_of_a_write(server: WebServer, door: Do
 def test_a_read_with_a_body_is_not_repeated_either(server: WebServer, door: Door) -> None:
     server.routes["/"] = redirect("/end", "307 Temporary Redirect")
     assert refusal_of(door, f"http://here.test:{server.port}/", "GET", b"{}").code is ErrorCode.OPERATION_FAILED
+
+
+def test_a_get_that_writes_is_not_sent_on_and_every_doubt_is_left_open(server: WebServer, door: Door) -> None:
+    server.routes["/"] = redirect(f"http://other.test:{server.port}/end")
+    url = f"http://here.test:{server.port}/"
+    assert door.request("GET", url, repeatable=False).status == 302
+    assert [request.target for request in server.requests] == ["/"]
+    server.routes["/"] = reply(b"x" * 2_000)
+    small = replace(door, limits=NetworkLimits(answer_bytes=1_000))
+    with pytest.raises(ToolError) as caught:
+        small.request("GET", url, repeatable=False)
+    assert not caught.value.is_definite
+    with pytest.raises(ToolError) as caught:
+        small.request("GET", url)
+    assert (caught.value.code, caught.value.is_definite) == (ErrorCode.LIMIT_EXCEEDED, True)
+
+
+@pytest.mark.parametrize("target", ["http://other.test/", "http://here.test:1/", "http://[broken/"])
+def test_what_fails_behind_a_redirect_was_begun(server: WebServer, door: Door, target: str) -> None:
+    server.routes["/"] = redirect(target)
+    assert refusal_of(door, f"http://here.test:{server.port}/").attempted
+
+
+def test_a_post_that_reads_is_not_sent_on_either(server: WebServer, door: Door) -> None:
+    server.routes["/"] = redirect("/end")
+    assert door.request("POST", f"http://here.test:{server.port}/", body=b"{}", repeatable=True).status == 302
+    assert len(server.requests) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from tests.network.google_server import ENGINE, KEY, GoogleServer, item
 from tests.network.web_server import reply
 from tools.builtin.google_search import SearchGoogle
 from tools.builtin.web import SearchCompany
-from tools.contract import Reach, ToolResult
+from tools.contract import ErrorCode, Reach, ToolResult
 from tools.testing import run_tool, verdict_of
 from tools.toolbox import Decision, Policy
 
@@ -184,14 +185,20 @@ def test_a_company_is_found_with_a_guess_at_its_domain(google: GoogleServer) -> 
         item("Acme Tools GmbH", "www.acme-tools.example"),
     ]
     params = {"name": "Acme Tools GmbH", "country": "DE"}
-    result = run_tool(SearchCompany, params, credentials=google.credentials, reach=REACH)
+    refused = run_tool(SearchCompany, params, credentials=google.credentials, reach=REACH)
+    assert refused.error is not None
+    assert (refused.error.code, refused.error.is_definite) == (ErrorCode.SECURITY_VIOLATION, True)
+    assert "127.0.0.1" in refused.error.message
+    assert google.asked == []
+    allowed = replace(REACH, allowed=frozenset({"127.0.0.1"}))
+    result = run_tool(SearchCompany, params, credentials=google.credentials, reach=allowed)
     assert result.data["official_domain"] == "acme-tools.example"
     assert [found["site"] for found in result.data["candidates"]][2] == "www.acme-tools.example"
     assert result.data["candidates"][0].keys() == {"title", "link", "site", "snippet"}
     assert google.asked[0]["gl"] == "de"
     assert "Acme Tools GmbH" in google.asked[0]["q"]
     google.items = google.items[:2]
-    again = run_tool(SearchCompany, params, credentials=google.credentials, reach=REACH)
+    again = run_tool(SearchCompany, params, credentials=google.credentials, reach=allowed)
     assert again.data["official_domain"] is None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.sources.outside import REACH, Outside, Reply
-from tools.contract import ErrorCode, Level, Preview, Reach
+from tools.contract import ErrorCode, Level, Preview, Reach, ToolError
 from tools.sources.openapi import Authentication, Connection, Kind, OpenAPITool
 from tools.testing import run_tool, verdict_of
 from tools.toolbox import Decision
@@ -245,3 +245,33 @@ def test_a_base_address_may_hold_a_path(outside: Outside) -> None:
     connection = Connection("api", f"{outside.url}/v1/")
     assert outside.call(OpenAPITool(tool.operation, connection), {"id": "7"}).success
     assert outside.last.target == "/v1/pets/7"
+
+
+def test_the_card_shows_the_whole_address(outside: Outside) -> None:
+    tool = outside.tool({"/api?action=deleteAll": {"get": {"parameters": [{"name": "q", "in": "query"}]}}})
+    based = OpenAPITool(tool.operation, Connection("api", f"{outside.url}/v1/"))
+    sentence = based.sentence({"q": "x"}, Preview.impossible(""))
+    assert sentence == "Read: GET /v1/api?action=deleteAll at 127.0.0.1"
+    assert based.level is Level.DESTRUCTIVE
+    outside.call(based, {"q": "x"})
+    assert outside.last.target == "/v1/api?action=deleteAll&q=x"
+
+
+@pytest.mark.parametrize("end", ["/v1?key=1", "/v1#part", "?"])
+def test_a_base_address_is_refused_with_a_query_or_a_fragment(end: str) -> None:
+    with pytest.raises(ToolError, match="query or a fragment"):
+        Connection("api", f"https://example.com{end}")
+
+
+@pytest.mark.parametrize("raised", [False, True], ids=["by its own level", "raised for this call"])
+def test_a_get_that_writes_is_sent_once_and_its_doubts_stay_open(outside: Outside, raised: bool) -> None:
+    tool = oauth_tool(outside, READ if raised else {"/pets/{id}": {"get": {"operationId": "createPet"}}})
+    level = Level.WRITE if raised else None
+    too_large = Reply(content=b'"' + b"x" * 4_000_001 + b'"')
+    for reply in (Reply(302, b"", {"Location": "/elsewhere"}), Reply(500), too_large, Reply(401)):
+        before = len([each for each in outside.received if each.method == "GET"])
+        outside.replies.append(reply)
+        error = run_tool(tool, {"id": "7"}, credentials=OAUTH_FIELDS, reach=REACH, level=level).error
+        assert error is not None
+        assert error.is_definite is (reply.status == 401)
+        assert len([each for each in outside.received if each.method == "GET"]) == before + 1

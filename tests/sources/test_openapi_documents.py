@@ -2,6 +2,7 @@
 
 import json
 import time
+from typing import Any
 
 import pytest
 
@@ -164,3 +165,24 @@ def test_a_description_full_of_large_bodies_is_read_in_bounded_time() -> None:
     began = time.process_time()
     assert len(read_description(described(paths, components={"schemas": schemas})).operations) == 1_500
     assert time.process_time() - began < 30
+
+
+def test_many_parameters_that_many_paths_share_cost_little() -> None:
+    parameters = [{"name": f"p{number}", "in": "query"} for number in range(1_000)]
+    shared: dict[str, Any] = {"x-shared": {"parameters": parameters, "get": {}}}
+    paths = {f"/{number}": {"$ref": "#/x-shared"} for number in range(100)}
+    began = time.process_time()
+    found = read_description(described({**paths, **PET}, **shared))
+    assert time.process_time() - began < 1
+    assert [operation.name for operation in found.operations] == ["getPet"]
+    assert len(found.left_out) == 100
+    assert found.left_out[0].reason == "it has 1,000 parameters; at most 150 are read"
+
+
+def test_all_parameters_of_a_description_have_an_end() -> None:
+    parameters = [{"name": f"p{number}", "in": "query"} for number in range(150)]
+    shared: dict[str, Any] = {"x-shared": {"parameters": parameters, "get": {}}}
+    paths = {f"/{number}": {"$ref": "#/x-shared"} for number in range(300)}
+    found = read_description(described(paths, **shared))
+    assert len(found.operations) == 40_000 // 150
+    assert found.left_out[-1].reason == "it stands behind the first 40,000 parameters of the description"

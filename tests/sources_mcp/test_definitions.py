@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from typing import Any
 
 import mcp_types
@@ -76,7 +78,10 @@ def test_params_that_name_the_run_have_another_name_for_the_model_alone() -> Non
         ({"properties": {"a": {"type": "text"}}}, "not legal at properties.a.type"),
         ({"properties": {"a": {"$ref": "https://example.com/s.json"}}}, "another document"),
         ({"properties": {"a": {"$ref": "#/$defs/none"}}}, "what is not there"),
+        ({"properties": {"a": {"$ref": "#there"}}, "$defs": {"b": {"$anchor": "there"}}}, "by its name"),
+        ({"properties": {"a": {"$ref": "#/required"}}, "required": ["a"]}, "what is no schema"),
         ({"description": "x" * 200_001}, "characters"),
+        ({"enum": list(range(20_001))}, "more than 20,000 parts"),
         ({"properties": {"a\ud800": {}}}, "cannot be"),
         ({"properties": {"a\x00": {}}}, "cannot be kept"),
     ],
@@ -92,11 +97,62 @@ def test_a_schema_that_is_too_deep_is_left_out() -> None:
     assert "nested more than 64 deep" in reason_for(properties={"a": deep})
 
 
-def test_a_schema_that_leads_in_circles_never_ends_a_worker() -> None:
-    circle = {"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}
-    tool = McpTool(definition_of(properties={"x": {"$ref": "#/$defs/a"}}, **circle), SERVER, "there", Level.READ)
-    with pytest.raises(ToolError, match="cannot be checked"):
-        tool.check_params({"x": 1})
+@pytest.mark.parametrize(
+    "of", [lambda part: {"allOf": [part, part]}, lambda part: {"properties": {"a": part, "b": part}}]
+)
+def test_a_schema_that_repeats_itself_is_left_out(of: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    steps = {f"d{step}": of({"$ref": f"#/$defs/d{step + 1}"}) for step in range(40)}
+    schema = {"properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": {**steps, "d40": {"type": "string"}}}
+    assert "repeats itself" in reason_for(**schema)
+    found, left_out = definitions_of([described(output_schema={**OBJECT, **schema})])
+    assert (found, "repeats itself" in left_out[0].reason) == ([], True)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ({"$ref": "#/$defs/b"}, {"$ref": "#/$defs/a"}),
+        ({"$dynamicRef": "#/$defs/b"}, {"properties": {"in": {}}, "not": {"anyOf": [{"$ref": "#/$defs/a"}]}}),
+        ({"properties": {"in": {"$ref": "#/$defs/b"}}, "if": {"$ref": "#/$defs/b"}}, {"then": {"$ref": "#/$defs/a"}}),
+    ],
+)
+def test_a_schema_that_leads_in_a_circle_which_no_value_ends_is_left_out(a: dict[str, Any], b: dict[str, Any]) -> None:
+    assert "in a circle" in reason_for(properties={"x": {"$ref": "#/$defs/a"}}, **{"$defs": {"a": a, "b": b}})
+
+
+def test_a_chain_of_references_that_is_too_long_is_left_out() -> None:
+    chain = {f"d{step}": {"$ref": f"#/$defs/d{step + 1}"} for step in range(3_000)}
+    assert "too often" in reason_for(properties={"x": {"$ref": "#/$defs/d0"}}, **{"$defs": {**chain, "d3000": {}}})
+
+
+def test_a_tree_is_a_legal_schema() -> None:
+    tree = {"type": "object", "properties": {"name": {"type": "string"}, "parts": {"items": {"$ref": "#/$defs/tree"}}}}
+    definition = definition_of(properties={"tree": {"$ref": "#/$defs/tree"}}, **{"$defs": {"tree": tree}})
+    tool = McpTool(definition, SERVER, "there", Level.READ)
+    given = {"tree": {"name": "a", "parts": [{"name": "b", "parts": [{"name": "c"}]}]}}
+    assert tool.check_params(given) == given
+    given["tree"]["parts"][0]["name"] = 1  # type: ignore[index]
+    with pytest.raises(ToolError, match=r"tree\.parts\.0\.name"):
+        tool.check_params(given)
+
+
+def test_a_value_that_makes_a_legal_schema_explode_is_refused_in_time() -> None:
+    twice = {"allOf": [{"properties": {"in": {"$ref": "#/$defs/twice"}}}] * 2}
+    definition = definition_of(properties={"x": {"$ref": "#/$defs/twice"}}, **{"$defs": {"twice": twice}})
+    given: dict[str, Any] = {}
+    for _ in range(50):
+        given = {"in": given}
+    began = time.monotonic()
+    with pytest.raises(ToolError, match="cannot be checked") as failure:
+        McpTool(definition, SERVER, "there", Level.READ).check_params({"x": given})
+    assert not failure.value.attempted
+    assert time.monotonic() - began < 15
+
+
+def test_what_is_not_read_in_time_is_left_out() -> None:
+    found, left_out = definitions_of([described("a"), described("b")], time.monotonic() - 1)
+    assert (found, len(left_out)) == ([], 1)
+    assert "2 more are left out" in left_out[0].reason
 
 
 def test_patterns_of_names_and_sets_are_left_to_the_server() -> None:

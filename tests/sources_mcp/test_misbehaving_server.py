@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 
 from tools.contract import Level, ToolError
 from tools.sources.mcp import McpTool, StdioServer, list_tools, listing_changed, suggested_level
+from tools.sources.mcp.loop import LOOP
 from tools.testing import run_tool
 
 from .servers import SECRET, called, failure_of, misbehaving, tool_of
@@ -135,6 +138,43 @@ def test_logs_and_standard_error_are_bounded_and_hold_no_secret(caplog: pytest.L
     assert 0 < sum("logs (info): log" in text for text in said) <= 200
     assert sum("says: [hidden]" in text for text in said) <= 1_000
     assert SECRET not in caplog.text
+
+
+def test_endless_words_cost_the_others_nothing() -> None:
+    async def loop_work() -> float:
+        before = time.thread_time()
+        await asyncio.sleep(1.0)
+        return time.thread_time() - before
+
+    server = misbehaving(owner="talks for ever")
+    assert called(tool_of(server, "talk_on")).success
+    time.sleep(0.5)
+    assert LOOP.submit(loop_work()).result() < 0.15
+    assert called(tool_of(server, "echo"), text="still").success
+
+
+def test_definitions_are_read_where_nobody_else_waits(tmp_path: Path) -> None:
+    file = tmp_path / "definitions.json"
+    schema = {"type": "object", "properties": {f"p{number}": {"type": "string"} for number in range(1_500)}}
+    file.write_text(json.dumps([{"name": f"tool{number}", "inputSchema": schema} for number in range(4)]))
+    server = misbehaving(owner="heavy", definitions=file)
+    waited = [0.0]
+
+    def wait_for_others() -> None:
+        while not is_read.is_set():
+            began = time.monotonic()
+            LOOP.submit(asyncio.sleep(0)).result()
+            waited.append(time.monotonic() - began)
+            is_read.wait(0.01)
+
+    is_read = threading.Event()
+    other = threading.Thread(target=wait_for_others)
+    began = time.monotonic()
+    other.start()
+    assert len(list_tools(server).tools) == 4
+    is_read.set()
+    other.join()
+    assert max(waited) < (time.monotonic() - began) / 3
 
 
 def test_a_changed_listing_is_noted_until_it_is_read_again() -> None:

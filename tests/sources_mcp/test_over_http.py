@@ -11,6 +11,7 @@ import pytest
 from tests.mcp_servers.http_server import OlderServer, older_server
 from tools.contract import Level, Reach, ToolError
 from tools.sources.mcp import HttpServer, McpTool, list_tools
+from tools.testing import run_tool
 
 from .servers import called, failure_of
 
@@ -70,6 +71,17 @@ def test_a_write_without_a_usable_answer_is_unknown_and_not_repeated(
 def test_a_read_that_was_lost_on_the_way_is_asked_again_once(older: OlderServer) -> None:
     assert failure_of(called(tool_behind(older, "breaks", Level.READ)))[0] == "NETWORK_ERROR"
     assert older.calls() == 2
+
+
+def test_a_read_that_an_admin_raised_to_a_write_is_not_asked_again(older: OlderServer) -> None:
+    result = run_tool(tool_behind(older, "breaks", Level.READ), {}, level=Level.WRITE)
+    assert failure_of(result)[:2] == ("NETWORK_ERROR", False)
+    assert older.calls() == 1
+
+
+def test_what_the_server_refuses_besides_the_call_says_nothing_about_the_call(older: OlderServer) -> None:
+    assert failure_of(called(tool_behind(older, "asks")))[:2] == ("NETWORK_ERROR", False)
+    assert any(message.get("id") == "s1" for _, _, message in older.asked)  # it was declined, and that was refused
 
 
 def test_a_hanging_server_ends_at_the_timeout(older: OlderServer) -> None:

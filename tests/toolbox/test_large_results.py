@@ -123,3 +123,10 @@ def test_a_write_with_more_than_can_be_kept_is_not_said_to_have_failed() -> None
     error = run_tool(Does(lambda _: "x" * (LARGEST_PART + 1), level=Level.WRITE)).error
     assert error is not None
     assert not error.is_definite
+
+
+def test_nor_is_a_read_whose_level_an_admin_raised() -> None:
+    tool = Does(lambda _: "x" * (LARGEST_PART + 1))
+    error = run_tool(tool, level=Level.WRITE).error
+    assert error is not None
+    assert not error.is_definite

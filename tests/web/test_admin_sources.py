@@ -16,7 +16,7 @@ from agents import sources
 from agents.models import AuditEntry, Credential
 from tests.mcp_servers.http_server import older_server
 from tests.sources.outside import Outside, Reply, described, running
-from tests.web.admin_rows import address, confirmed, consequences, faults, filled_form, make_admin_world
+from tests.web.admin_rows import address, confirmed, faults, filled_form, make_admin_world
 from tests.web.source_pages import PATHS, add, chosen, offered, text_of, tools_page, values
 from tests.web.world import World
 from tools.connections.models import AllowedHost, Source, SourceTool
@@ -159,6 +159,8 @@ class TestConnecting:
             ({"address": "no address"}, "address"),
             ({}, "address"),
             ({"address": "https://api.example.com", "base_url": "ftp://x.example"}, "base_url"),
+            ({"address": "https://api.example.com", "base_url": "https://x.example/v1?to="}, "base_url"),
+            ({"address": "https://api.example.com", "base_url": "https://x.example/v1#to"}, "base_url"),
             ({"address": "https://api.example.com", "authentication": "api_key"}, "key_name"),
             ({"address": "https://api.example.com", "authentication": "oauth2"}, "token_url"),
         ],
@@ -287,51 +289,6 @@ class TestChoosing:
         sent = {"shown": [row.pk, "x", "9" * 30], f"chosen-{row.pk}": "on", f"seen-{row.pk}": "1"}
         admin.post(tools_page(pets), sent)
         assert offered(other) == set()
-
-
-class TestDangers:
-    def test_credentials_that_go_elsewhere_are_confirmed(self, admin: Client, pets: Source) -> None:
-        Source.objects.update(authentication="bearer")
-        path = address(pets, "change")
-        sent = filled_form(admin, path, base_url="https://elsewhere.example", may_be_private=None, file=None)
-        (sentence,) = consequences(admin.post(path, sent)).values()
-        assert "The credentials of pets go to" in sentence
-        assert "elsewhere.example" in sentence
-
-    def test_a_network_that_is_private_is_let_go_again(self, admin: Client, pets: Source) -> None:
-        path = address(pets, "change")
-        sent = filled_form(admin, path, file=None)
-        assert sent["may_be_private"] == "on"
-        assert admin.post(path, {**sent, "timeout_s": 7}).status_code == 302
-        assert AllowedHost.objects.get().may_be_private
-        assert admin.post(path, {name: value for name, value in sent.items() if name != "may_be_private"}).status_code
-        assert not AllowedHost.objects.get().may_be_private
-
-    def test_a_program_is_confirmed_and_out_of_an_admins_reach(self, world: World, admin: Client) -> None:
-        root, sent = world.client("root"), values(world, command_line="true --really", variables="KEY=token")
-        assert root.post(add("mcp_stdio"), confirmed(root, add("mcp_stdio"), sent)).status_code == 302
-        source = Source.objects.get()
-        assert (source.command, source.environment) == (["true", "--really"], {"KEY": "token"})
-        page = admin.get(address(source, "change"))
-        assert page.status_code == 200
-        assert "really" not in text_of(page)
-        before = Source.objects.values().get()
-        for path in ("test/", "refresh/", "tools/"):
-            assert admin.post(f"/admin/connections/source/{source.pk}/{path}").status_code == 404
-        assert admin.get(tools_page(source)).status_code == 404
-        assert admin.post(address(source, "change"), sent).status_code == 403
-        assert admin.post(address(source, "delete"), {"post": "yes"}).status_code == 403
-        assert Source.objects.values().get() == before
-
-    @pytest.mark.parametrize("line", ["KEY", "=token", "KEY=", "1KEY=token", "KEY=to ken", "KEY=TOKEN"])
-    def test_variables_name_fields(self, world: World, line: str) -> None:
-        sent = values(world, command_line="true", variables=line)
-        assert list(faults(world.client("root").post(add("mcp_stdio"), sent))) == ["variables"]
-
-    def test_the_audit_holds_no_document(self, connect: Callable[..., Any], outside: Outside) -> None:
-        text = described(PATHS, info={"title": "Pets", "version": "1", "description": "marker-in-the-document"})
-        connect(is_private=False, file=SimpleUploadedFile("api.json", text.encode()))
-        assert "marker-in-the-document" not in json.dumps(list(AuditEntry.objects.values_list("payload", flat=True)))
 
 
 class TestScope:

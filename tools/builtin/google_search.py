@@ -17,6 +17,7 @@ SERVICE = "google.cse"
 ENDPOINT = "https://www.googleapis.com/customsearch/v1"
 """Used unless the credentials have a field `endpoint`, for a proxy of one's own or for tests."""
 API_HOST = "www.googleapis.com"
+"""Of `ENDPOINT`."""
 LIMITS = NetworkLimits(total_s=20, answer_bytes=2_000_000, redirects=0)
 LAST_RESULT = 100
 """Google gives no results beyond this."""
@@ -130,6 +131,11 @@ class SearchGoogle(Tool):
         return f"Searching for “{one_line(params.query, 80)}”…"
 
 
+def endpoint_in(context: ToolContext) -> str:
+    """The address that is asked with the context's credentials."""
+    return context.credentials.get(SERVICE, {}).get("endpoint") or ENDPOINT
+
+
 def searched(wanted: Mapping[str, str], context: ToolContext) -> Page:
     """One page of results for the API's own parameters, with the key of the context's credentials.
 
@@ -147,7 +153,7 @@ def searched(wanted: Mapping[str, str], context: ToolContext) -> Page:
             recovery_hint="Go on without it: an admin of the organisation has to set the credentials.",
             attempted=False,
         )
-    address = f"{fields.get('endpoint') or ENDPOINT}?{urlencode({'key': key, 'cx': engine, **wanted})}"
+    address = f"{endpoint_in(context)}?{urlencode({'key': key, 'cx': engine, **wanted})}"
     answer = _asked(address, context)
     if answer.status != 200:
         raise _failure(answer)

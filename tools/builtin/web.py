@@ -20,7 +20,7 @@ from tools.network import (
     request,
 )
 
-from .google_search import API_HOST, Found, searched
+from .google_search import API_HOST, SERVICE, Found, endpoint_in, searched
 from .web_text import PageText, one_line, plain, text_of_page
 
 MOST_LINKS = 200
@@ -184,9 +184,11 @@ class SearchCompany(Tool):
             )
 
     def hosts(self, params: Params) -> frozenset[str]:
+        """Google's: no other one is reached unless it needs no card."""
         return frozenset({API_HOST})
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
+        _check_host(host_of(read_url(endpoint_in(context))), context.reach)
         wanted = {"q": f"{params.name.strip()} company official website", "num": "10"}
         if params.country:
             wanted["gl"] = params.country.lower()
@@ -196,6 +198,18 @@ class SearchCompany(Tool):
         data = {"name": params.name, "official_domain": official, "candidates": rows}
         guess = f", probably at {official}" if official else ""
         return ToolResult.ok(data, f"Found {len(rows)} pages about {one_line(params.name)}{guess}")
+
+
+def _check_host(host: str, reach: Reach) -> None:
+    """Refuse to search at a host that was on no card and is not on the list of allowed hosts."""
+    if host in reach.allowed | {API_HOST}:
+        return
+    raise ToolError(
+        ErrorCode.SECURITY_VIOLATION,
+        f"The credentials {SERVICE!r} lead to {host}, which is not on the list of allowed hosts.",
+        recovery_hint=f"An admin has to allow {host} without a card.",
+        attempted=False,
+    )
 
 
 def _check_status(answer: Answer) -> None:

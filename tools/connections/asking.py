@@ -1,16 +1,19 @@
 """Asks a source what it describes now."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 from urllib.parse import urljoin
 
-from tools.contract import ErrorCode, Reach, ToolError, fingerprint
+from tools.contract import ErrorCode, Reach, ToolError, fingerprint, secrets_of
 from tools.network import NetworkLimits, read_url, request
+from tools.network.urls import origin_of
 from tools.sources import mcp, openapi
+from tools.toolbox.secrecy import error_without_secrets, json_without_secrets
 
 from .changes import Described, Description
 from .models import Authentication, Source
-from .servers import server_of
+from .servers import check_base_url, server_of
 
 
 @dataclass(frozen=True)
@@ -32,13 +35,18 @@ def describe(source: Source, fields: Mapping[str, str], reach: Reach, patience: 
             LIMIT_EXCEEDED: more patience may help.
     """
     if source.is_mcp:
-        return _mcp(source, server_of(source, fields, reach), patience)
+        return _mcp(source, server_of(source, fields, reach), fields, patience)
     return _openapi(source, reach, patience)
 
 
-def _mcp(source: Source, server: mcp.Server, patience: Patience) -> Description:
-    listing = mcp.list_tools(server, timeout_s=patience.seconds)
-    return Description(
+def _mcp(source: Source, server: mcp.Server, fields: Mapping[str, str], patience: Patience) -> Description:
+    """Without what the server says of the credentials that it was given."""
+    secrets = server.secrets | secrets_of({"": fields})
+    try:
+        listing = mcp.list_tools(server, timeout_s=patience.seconds)
+    except ToolError as error:
+        raise error_without_secrets(error, secrets) from error
+    found = Description(
         title=listing.name,
         version=listing.version,
         tools=tuple(
@@ -56,6 +64,47 @@ def _mcp(source: Source, server: mcp.Server, patience: Patience) -> Description:
         left_out=tuple((each.name, each.reason) for each in listing.left_out),
         note=f"It speaks the protocol of {listing.protocol}.",
     )
+    return _without_secrets(found, secrets, secrets - {fields.get("username", "")})
+
+
+def _without_secrets(found: Description, secrets: frozenset[str], unnamed: frozenset[str]) -> Description:
+    """The same in other words.
+
+    Args:
+        unnamed: of the secrets, those that no tool and no param may be named by: in other words it could not be called.
+    """
+
+    def clean(value: Any) -> Any:
+        return json_without_secrets(value, secrets)
+
+    def tells(tool: Described) -> bool:
+        return any(secret in name for name in (tool.key, *_names_in(tool.definition)) for secret in unnamed)
+
+    left_out = [(clean(where), clean(reason)) for where, reason in found.left_out]
+    left_out += [(clean(each.key), "it is named by our credentials") for each in found.tools if tells(each)]
+    return replace(
+        found,
+        title=clean(found.title),
+        version=clean(found.version),
+        note=clean(found.note),
+        tools=tuple(
+            replace(each, title=clean(each.title), definition={**clean(each.definition), "name": each.key})
+            for each in found.tools
+            if not tells(each)
+        ),
+        left_out=tuple(left_out),
+    )
+
+
+def _names_in(value: Any) -> Iterator[str]:
+    """All keys."""
+    if isinstance(value, Mapping):
+        yield from value
+        value = value.values()
+    elif not isinstance(value, list | tuple):
+        return
+    for child in value:
+        yield from _names_in(child)
 
 
 def _openapi(source: Source, reach: Reach, patience: Patience) -> Description:
@@ -66,6 +115,7 @@ def _openapi(source: Source, reach: Reach, patience: Patience) -> Description:
         found = openapi.read_description(text)
     except openapi.DocumentError as error:
         raise ToolError(ErrorCode.OPERATION_FAILED, f"This is no description that can be read: {error}.") from error
+    proposed = _first_server(source, found)
     return Description(
         title=found.title,
         version=found.version,
@@ -83,8 +133,8 @@ def _openapi(source: Source, reach: Reach, patience: Patience) -> Description:
         ),
         left_out=tuple((each.where, each.reason) for each in found.left_out),
         document=text,
-        base_url=source.base_url or _first_server(source, found),
-        note=_advice(source, found),
+        base_url=source.base_url or (proposed if _is_trusted(source, proposed) else ""),
+        note=_advice(source, found, proposed),
     )
 
 
@@ -101,17 +151,27 @@ def _first_server(source: Source, found: openapi.Description) -> str:
     for server in found.servers or ("/",):
         address = urljoin(source.address, server)
         try:
-            read_url(address)
+            check_base_url(address)
         except ToolError:
             continue
         return address
     return ""
 
 
-def _advice(source: Source, found: openapi.Description) -> str:
+def _is_trusted(source: Source, address: str) -> bool:
+    """Whether operations may go there though no admin has said so: credentials go only where an admin sends them."""
+    if source.authentication == Authentication.NONE:
+        return True
+    return bool(source.address and address) and origin_of(read_url(source.address)) == origin_of(read_url(address))
+
+
+def _advice(source: Source, found: openapi.Description, proposed: str) -> str:
     """What an admin has to do before its operations can work."""
-    if not (source.base_url or _first_server(source, found)):
+    if not (source.base_url or proposed):
         return "It does not say where its operations go: give the address of its operations."
+    if not (source.base_url or _is_trusted(source, proposed)):
+        proposal = f"It says that its operations are at {proposed}:"
+        return f"{proposal} write that as the address of its operations if it is right."
     if source.authentication != Authentication.NONE or not found.schemes:
         return ""
     named = {

@@ -81,7 +81,8 @@ def keep_description(source: Source, found: Description) -> Refreshed:
     """Write what the source describes now; a tool keeps its name, and what has changed has to be accepted anew.
 
     What an admin accepts of an API is chosen by hand and its level can only be what its method allows, so a change of
-    its texts asks nobody; that of an MCP server's tool is quarantined, because the server says what it likes.
+    its texts asks nobody, unless its level is lower than that, or would fall; that of an MCP server's tool is
+    quarantined, because the server says what it likes.
 
     Raises:
         ToolError: OPERATION_FAILED, the source was deleted or leads elsewhere since `source` was read.
@@ -225,7 +226,8 @@ def _fitting(found: Description) -> tuple[dict[str, Described], tuple[tuple[str,
 def _locked(source: Source) -> Source:
     """The row as it is now, without its document; nobody changes it or its tools meanwhile."""
     rows = Source.objects.select_for_update(no_key=True).filter(pk=source.pk)
-    now = rows.filter(address=source.address, command=source.command).defer("document").first()
+    same = {"address": source.address, "command": source.command, "authentication": source.authentication}
+    now = rows.filter(**same).defer("document").first()
     if now is not None and (source.address or source.is_mcp or rows.filter(document=source.document).exists()):
         return now
     raise ToolError(ErrorCode.OPERATION_FAILED, "It was changed while it was asked; ask it again.", attempted=False)
@@ -245,9 +247,13 @@ def _row(source: Source, each: Described, name: str) -> SourceTool:
 
 
 def _changed(source: Source, row: SourceTool, each: Described) -> SourceTool:
-    if row.accepted_hash == row.hash and not source.is_mcp:
+    before = row.effective_level
+    is_lowered = before.rank < Level(row.inferred_level).rank
+    if row.accepted_hash == row.hash and not source.is_mcp and not is_lowered:
         row.accepted_hash = each.hash
     row.level = _kept_level(row, each.inferred_level)
+    if row.is_chosen and Level(row.level or each.inferred_level).rank < before.rank:
+        row.level, row.accepted_hash = before.value, ""
     row.title, row.tags, row.definition = each.title[:200], list(each.tags), dict(each.definition)
     row.hash, row.inferred_level, row.gone_at = each.hash, each.inferred_level.value, None
     return row

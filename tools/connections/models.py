@@ -51,7 +51,7 @@ class Source(models.Model):
         title, described_version: what the source says of itself.
         checked_at, problem: when it was last asked, and what was wrong then; empty: nothing.
         refreshed_at: when its description was last read.
-        due_at: when a worker should read it again, if it is of a kind that is read by itself.
+        due_at: when a worker should read it, if it is of a kind that is read by itself, or was never read.
         told: what came of that, in words: what is new, what was left out and why, what an admin has to do.
     """
 

@@ -2,9 +2,10 @@
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
-from tools.contract import Level, Reach, Tool, ToolError
+from tools.contract import Level, Reach, Tool, ToolContext, ToolError, ToolResult
 from tools.sources import mcp, openapi
 
 from .models import Source, SourceTool
@@ -31,7 +32,7 @@ def offered_tools(organization_id: int, credentials: Credentials, reach: Reach) 
     """Every chosen tool of the organisation's sources, in one query; one that fails holds up no other.
 
     Args:
-        credentials: of the organisation, by service.
+        credentials: that the organisation has set itself, by service; its sources get no others.
         reach: the hosts that its admins allow.
     """
     rows = SourceTool.objects.filter(is_chosen=True, source__organization_id=organization_id).select_related("source")
@@ -67,9 +68,19 @@ def _made(row: SourceTool, credentials: Credentials, reach: Reach) -> Tool:
     if source.is_mcp:
         tool: Tool = _mcp_tool(row, source, credentials, reach)
     else:
-        tool = openapi.OpenAPITool(openapi.Operation.from_json(row.definition), connection_of(source), level)
+        tool = _ConnectedOperation(openapi.Operation.from_json(row.definition), connection_of(source), level)
+        tool.credentials = credentials
     tool.name = row.tool  # the name stays, whatever else the source describes later
     return tool
+
+
+class _ConnectedOperation(openapi.OpenAPITool):
+    """Signs with what its organisation has set; those of a run hold the installation's as well."""
+
+    credentials: Credentials
+
+    def execute(self, params: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        return super().execute(params, replace(context, credentials=self.credentials))
 
 
 def _mcp_tool(row: SourceTool, source: Source, credentials: Credentials, reach: Reach) -> Tool:

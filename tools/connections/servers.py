@@ -1,9 +1,10 @@
-"""How a source is reached, made from its row and the organisation's credentials."""
+"""How a source is reached, made from its row and the organisation's own credentials."""
 
 from base64 import b64encode
 from collections.abc import Mapping
 
 from tools.contract import ErrorCode, Reach, ToolError
+from tools.network import read_url
 from tools.sources import openapi
 from tools.sources.mcp import HttpServer, Server, StdioServer
 
@@ -24,6 +25,17 @@ def server_of(source: Source, fields: Fields, reach: Reach) -> Server:
         environment = {name: _field(source, fields, field) for name, field in source.environment.items()}
         return StdioServer(tuple(source.command), environment, owner=str(source.organization_id))
     return HttpServer(source.address, _headers(source, fields), reach)
+
+
+def check_base_url(address: str) -> None:
+    """Refuse what no path can stand behind.
+
+    Raises:
+        ToolError: INVALID_PARAMETER or SECURITY_VIOLATION.
+    """
+    read_url(address)
+    if "?" in address or "#" in address:
+        raise ToolError(ErrorCode.INVALID_PARAMETER, "Leave out what begins with ? or #: paths are put behind it.")
 
 
 def needed_fields(source: Source) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from .level import Level
 from .preview import Preview
 from .reach import Reach
 from .result import ToolResult
@@ -44,6 +45,7 @@ class ToolContext:
         organization_name, user, employee_id, employee_name, run_id, mode: who asks, for whom.
         correlation_id: joins the log lines of one run.
         call_id, idempotency_key: of this call; the same call always has the same key.
+        level: of this call, as far as an admin raised it; None: the tool's own.
         session: data kept per run.
         credentials: by service, e.g. credentials["github"]["token"]; what a call says is cleaned of their values.
         reach: which hosts it may reach; given to `tools.network`, the only way out.
@@ -64,6 +66,7 @@ class ToolContext:
     call_id: str = ""
     idempotency_key: str = ""
     mode: str = "general"
+    level: Level | None = None
     session: dict[str, Any] = field(default_factory=dict)
     credentials: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
     reach: Reach = field(default_factory=Reach)

@@ -9,8 +9,8 @@ class Reach:
 
     Attributes:
         allowed: may be reached without asking a person, and by a redirect.
-        private: may be reached though their addresses are private or loopback ones. An address that is neither,
-            such as a link-local one, has to stand here itself: a name that leads to it is not enough.
+        private: may be reached though their addresses are private or loopback ones. Link-local, metadata, translated
+            and documentation addresses stay forbidden even if they stand here themselves.
     """
 
     allowed: frozenset[str] = frozenset()

@@ -15,9 +15,8 @@ class Kind(Enum):
     INNER = "a private address"
     """Allowed for the hosts of `Reach.private`."""
     SPECIAL = "an address of a special range"
-    """Allowed only where the URL itself names the address and `Reach.private` does too: link-local ones, the metadata
-    services of clouds, and forms that carry another address inside. A name that an admin trusts must not lead there
-    because its DNS was changed."""
+    """Never allowed: link-local ones, the metadata services of clouds, those for documentation, and forms that carry
+    another address inside."""
     UNUSABLE = "an address that names no single host"
     """Never allowed."""
 
@@ -59,8 +58,5 @@ def kind_of(address: Address) -> Kind:
 def fault_of(address: Address, host: str, reach: Reach) -> str:
     """Why the host may not be reached at this address, as part of a sentence; empty if it may."""
     kind = kind_of(address)
-    if kind is Kind.PUBLIC:
-        return ""
-    if host in reach.private and (kind is Kind.INNER or (kind is Kind.SPECIAL and host == str(address))):
-        return ""
-    return str(kind.value)
+    is_open = kind is Kind.PUBLIC or (kind is Kind.INNER and host in reach.private)
+    return "" if is_open else str(kind.value)

@@ -4,7 +4,7 @@ import json
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -99,9 +99,10 @@ def request(  # noqa: PLR0913 - what every HTTP client takes, named at each call
     headers: Mapping[str, str] | None = None,
     body: bytes | None = None,
     limits: NetworkLimits = NetworkLimits(),
+    repeatable: bool | None = None,
 ) -> Answer:
     """The answer to one request; see `Door.request`."""
-    return Door(reach, limits).request(method, url, headers, body)
+    return Door(reach, limits).request(method, url, headers, body, repeatable=repeatable)
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,13 @@ class Door:
     dial: httpcore2.NetworkBackend = field(default_factory=httpcore2.SyncBackend)
 
     def request(
-        self, method: str, url: str, headers: Mapping[str, str] | None = None, body: bytes | None = None
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        *,
+        repeatable: bool | None = None,
     ) -> Answer:
         """The answer to one request, whatever its status.
 
@@ -132,24 +139,39 @@ class Door:
 
         Args:
             headers: travel with a redirect only as long as it stays on the same server, see TRAVELLING_HEADERS.
+            repeatable: whether it is a read, so that doing it twice changes nothing; None: if its method is one of
+                READS and it has no body. A redirect of any other request is not followed, even of a read.
 
         Raises:
             ToolError: SECURITY_VIOLATION, INVALID_PARAMETER, NETWORK_ERROR, TIMEOUT or LIMIT_EXCEEDED, with
-                `attempted` False if no byte of the request was sent. A write that was sent fails only by codes that
-                leave open whether it was done, or by OPERATION_FAILED where the server said that it was not.
+                `attempted` False if no byte was sent, to the first server or to any other. A write that was sent fails
+                only by codes that leave open whether it was done, or by OPERATION_FAILED where the server said that it
+                was not.
         """
         here, timer = read_url(url), Timer(self.limits.total_s)
-        asked = _Asked(method.upper(), _outgoing(method.upper(), headers or {}), body)
-        for _ in range(self.limits.redirects + 1):
-            answer = self._exchange(asked, here, timer)
+        asked = _Asked(method.upper(), _outgoing(method.upper(), headers or {}), body, repeatable)
+        answer = self._exchange(asked, here, timer)
+        if not self.limits.redirects:
+            return answer
+        try:
+            return self._followed(answer, asked, here, timer)
+        except ToolError as error:
+            error.attempted = True  # the first server has it, whatever became of the next
+            raise
+
+    def _followed(self, answer: Answer, asked: "_Asked", here: httpx2.URL, timer: Timer) -> Answer:
+        """The answer at the end of the redirects."""
+        for left in range(self.limits.redirects, -1, -1):
             target = answer.headers.get("location", "") if answer.status in REDIRECTS else ""
-            if not target or not self.limits.redirects:
+            if not target:
                 return answer
-            if not asked.is_read:
+            if not asked.may_follow:
                 return _answer_of_write(answer, here)
             there = self._redirected(here, target)
             asked = asked if _same_server(here, there) else asked.for_strangers()
             here = there
+            if left:
+                answer = self._exchange(asked, here, timer)
         raise ToolError(
             ErrorCode.LIMIT_EXCEEDED,
             f"{host_of(here)} redirects more than {self.limits.redirects} times.",
@@ -215,15 +237,25 @@ class _Asked:
     method: str
     headers: Mapping[str, str]
     body: bytes | None
+    repeatable: bool | None
 
     @property
     def is_read(self) -> bool:
-        """Whether it may be asked again at another place; with a body, nobody knows what it does."""
+        """Whether nothing is lost if its answer is; with a body, nobody knows what it does unless it is said."""
+        return self._looks_like_a_read if self.repeatable is None else self.repeatable
+
+    @property
+    def may_follow(self) -> bool:
+        """Whether it may be asked again at another place."""
+        return self.is_read and self._looks_like_a_read
+
+    @property
+    def _looks_like_a_read(self) -> bool:
         return self.method in READS and self.body is None
 
     def for_strangers(self) -> "_Asked":
         kept = {name: value for name, value in self.headers.items() if name in TRAVELLING_HEADERS}
-        return _Asked(self.method, kept, self.body)
+        return replace(self, headers=kept)
 
     def sent_to(self, url: httpx2.URL, connect_s: float) -> httpcore2.Request:
         made = httpx2.Request(self.method, url, headers=[*self.headers.items()], content=self.body)

@@ -114,7 +114,8 @@ def _result_of(
         returned = isolated(call.tool, "execute", lambda: _execute(call, params, context), let_through)
         if isinstance(returned, Question | Delegation | Steps):
             raise _suspended(call, returned)
-        result = isolated(call.tool, "result", lambda: checked_result(call.tool, returned, _elapsed_ms(started)))
+        ms = _elapsed_ms(started)
+        result = isolated(call.tool, "result", lambda: checked_result(call.tool, returned, ms, context.level))
         return without_secrets(result, secrets_of(context.credentials))
 
     try:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ValidationError
 from tools.contract import (
     INDEFINITE_CODES,
     ErrorCode,
+    Level,
     ResultError,
     Tool,
     ToolError,
@@ -22,15 +23,19 @@ LARGEST_PART = 8_000_000
 LONGEST_SUMMARY = 4_000
 
 
-def checked_result(tool: Tool, returned: object, duration_ms: int) -> ToolResult:
+def checked_result(tool: Tool, returned: object, duration_ms: int, level: Level | None = None) -> ToolResult:
     """The tool's result with plain JSON in it, detached from the tool's own objects.
 
     A text becomes a result: its first line is the summary, the text the markdown; one that starts with `TOOL ERROR:`
     is a failure. NUL characters and lone surrogates, which no database keeps, become U+FFFD.
 
+    Args:
+        level: of the call, as far as an admin raised it; None: the tool's own.
+
     Raises:
-        ToolError: TOOL_EXECUTION_FAILED, naming the place that is not JSON or that breaks the tool's `Output`. It is
-            not definite, because the work itself was done.
+        ToolError: LIMIT_EXCEEDED, or OUTCOME_UNKNOWN after a write: it is larger than can be kept.
+            TOOL_EXECUTION_FAILED, naming the place that is not JSON or that breaks the tool's `Output`: not definite,
+            because the work itself was done.
     """
     result = _from_text(returned) if isinstance(returned, str) else returned
     if not isinstance(result, ToolResult):
@@ -39,11 +44,12 @@ def checked_result(tool: Tool, returned: object, duration_ms: int) -> ToolResult
         raise _broken(tool, "success and error contradict each other")
     if not isinstance(result.summary, str) or not isinstance(result.markdown, str):
         raise _broken(tool, "summary and markdown have to be text")
-    _refuse_huge(tool, result.markdown, "markdown")
-    data = _plain(tool, result.data, "data")
+    level = level or tool.level
+    _refuse_huge(tool, result.markdown, "markdown", level)
+    data = _plain(tool, result.data, "data", level)
     if result.success and tool.Output is not None:
         _check_output(tool, tool.Output, data)
-    metadata = {**_plain(tool, result.metadata, "metadata"), "duration_ms": duration_ms}
+    metadata = {**_plain(tool, result.metadata, "metadata", level), "duration_ms": duration_ms}
     summary = made_storable(" ".join(result.summary[:LONGEST_SUMMARY].split()))
     return ToolResult(result.success, data, summary, made_storable(result.markdown), result.error, metadata)
 
@@ -60,24 +66,24 @@ def _from_text(text: str) -> ToolResult:
     return ToolResult(success=False, summary=message, error=error)
 
 
-def _plain(tool: Tool, value: Any, place: str) -> Any:
+def _plain(tool: Tool, value: Any, place: str, level: Level) -> Any:
     if value is None or value == {}:
         return value
     try:
         text = _ENCODER.encode(value)
-        _refuse_huge(tool, text, place)
+        _refuse_huge(tool, text, place, level)
         plain = json.loads(text)
     except (TypeError, ValueError, RecursionError):
         raise _broken(tool, _fault_in(value, place, 0) or f"{place} cannot be written as JSON") from None
     return made_storable(plain) if unstorable_in(text) else plain
 
 
-def _refuse_huge(tool: Tool, text: str, place: str) -> None:
+def _refuse_huge(tool: Tool, text: str, place: str, level: Level) -> None:
     """What no row, page or request has room for is refused. A write has happened all the same: nobody knows how."""
     if len(text) <= LARGEST_PART:
         return
     raise ToolError(
-        ErrorCode.OUTCOME_UNKNOWN if tool.has_side_effects else ErrorCode.LIMIT_EXCEEDED,
+        ErrorCode.OUTCOME_UNKNOWN if level.has_side_effects else ErrorCode.LIMIT_EXCEEDED,
         f"{tool.title} answered with {len(text):,} characters of {place}; at most {LARGEST_PART:,} can be kept.",
         recovery_hint="Ask for less at once.",
     )

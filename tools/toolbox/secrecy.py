@@ -41,11 +41,11 @@ def preview_without_secrets(preview: Preview, secrets: frozenset[str]) -> Previe
 
 
 def error_without_secrets(error: ToolError, secrets: frozenset[str]) -> ToolError:
-    """The same failure, with every secret in its lines replaced."""
+    """The same failure, with every secret in its lines and its notes replaced."""
     if not secrets:
         return error
     hidden = _pattern(secrets)
-    return ToolError(
+    cleaned = ToolError(
         error.code,
         hidden.sub(HIDDEN, error.message),
         parameter=hidden.sub(HIDDEN, error.parameter),
@@ -54,6 +54,14 @@ def error_without_secrets(error: ToolError, secrets: frozenset[str]) -> ToolErro
         recovery_hint=hidden.sub(HIDDEN, error.recovery_hint),
         attempted=error.attempted,
     )
+    for note in getattr(error, "__notes__", ()):
+        cleaned.add_note(hidden.sub(HIDDEN, note))
+    return cleaned
+
+
+def json_without_secrets(value: Any, secrets: frozenset[str]) -> Any:
+    """Plain JSON with every secret in its texts replaced, keys included."""
+    return _cleaned(value, _pattern(secrets)) if secrets else value
 
 
 def _texts_of(result: ToolResult) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 import mcp_types
 
 from tools.contract import ErrorCode, ToolError, ToolResult, canonical_json
-from tools.sources.given_schema import validator_of
+from tools.sources.given_schema import UncheckableError, faults_of, validator_of
 
 from .definitions import Definition
 from .words import one_line
@@ -15,6 +15,8 @@ from .words import one_line
 LONGEST_ERROR = 1_000
 LONGEST_SUMMARY = 200
 LONGEST_ADDRESS = 300
+MOST_STEPS = 500_000
+"""Keywords that are applied to structured content, which may have very many entries."""
 
 
 def result_of(answer: mcp_types.CallToolResult, definition: Definition, title: str) -> ToolResult:
@@ -79,10 +81,10 @@ def _kind(mime_type: str | None) -> str:
 
 def _refuse_broken(data: Any, schema: Mapping[str, Any], title: str) -> None:
     try:
-        fault = next(iter(validator_of(schema).iter_errors(data)), None)
-    except RecursionError:
-        raise _broken(title, "its schema leads in circles") from None
-    if fault is not None:
+        faults = faults_of(validator_of(schema), data, most=1, steps=MOST_STEPS)
+    except UncheckableError as error:
+        raise _broken(title, f"it cannot be checked: {error}") from None
+    for fault in faults:
         place = ".".join(["data", *(str(part) for part in fault.absolute_path)])
         raise _broken(title, f"{place:.200}: {fault.message:.300}")
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -24,8 +25,10 @@ logger = logging.getLogger("gadget.tools.mcp")
 
 MOST_TOOLS = 2_000
 MOST_PAGES = 200
-LARGEST_LISTING = 10_000_000
+LARGEST_LISTING = 4_000_000
 """Characters of all definitions as JSON."""
+READING_S = 20.0
+"""For what a server's tools are read; the rest is left out."""
 LONGEST_INSTRUCTIONS = 10_000
 
 _ANSWER: TypeAdapter[mcp_types.CallToolResult | mcp_types.InputRequiredResult] = TypeAdapter(
@@ -51,6 +54,17 @@ class Call:
     logger: logging.Logger = field(default=logger)
 
 
+@dataclass(frozen=True)
+class _Listed:
+    """What a server said, not read yet."""
+
+    tools: list[mcp_types.Tool]
+    left_out: list[LeftOut]
+    info: mcp_types.Implementation | None
+    instructions: str
+    protocol: str
+
+
 def list_tools(server: Server, *, timeout_s: float = 60.0) -> Listing:
     """Everything that the server offers, page by page, until a bound is reached; the rest is left out with a reason.
 
@@ -60,7 +74,17 @@ def list_tools(server: Server, *, timeout_s: float = 60.0) -> Listing:
         ToolError: it cannot be reached or answers with nonsense; the notes (`__notes__`) hold the end of a process's
             standard error, for the admin.
     """
-    return LOOP.submit(_listing(server, timeout_s)).result()
+    listed = LOOP.submit(_listed(server, timeout_s)).result()
+    # Here, not on the loop, which all servers share.
+    definitions, illegal = definitions_of(listed.tools, time.monotonic() + READING_S)
+    return Listing(
+        name=one_line(listed.info.name if listed.info else "", 100),
+        version=one_line(listed.info.version if listed.info else "", 100),
+        instructions=shown(listed.instructions, LONGEST_INSTRUCTIONS),
+        protocol=listed.protocol,
+        tools=tuple(definitions),
+        left_out=(*illegal, *listed.left_out),
+    )
 
 
 async def answer_to(server: Server, call: Call) -> mcp_types.CallToolResult:
@@ -83,12 +107,12 @@ async def _answer(server: Server, call: Call) -> mcp_types.CallToolResult:
         async with _line(server, call.logger, connect_s) as line:
             if call.definition.copies_params:
                 await _make_known(line, call.definition.name, connect_s)
-            is_sent, line.status = True, 0
+            is_sent = True
             answer = await _asked(line, call)
     except EXPECTED as error:
+        if line is not None and is_sent:
+            raise call_failed(server.title, error, line.call_status, line.fault) from error
         status, fault = (line.status, line.fault) if line else (0, "")
-        if is_sent:
-            raise call_failed(server.title, error, status, fault) from error
         raise not_connected(server.title, error, status, fault) from error
     if isinstance(answer, mcp_types.InputRequiredResult):
         raise ToolError(
@@ -128,7 +152,7 @@ async def _line(server: Server, log: logging.Logger, seconds: float) -> AsyncIte
         yield line
 
 
-async def _listing(server: Server, seconds: float) -> Listing:
+async def _listed(server: Server, seconds: float) -> _Listed:
     line: Line | None = None
     try:
         async with asyncio.timeout(seconds), _line(server, logger, seconds) as line:
@@ -136,15 +160,7 @@ async def _listing(server: Server, seconds: float) -> Listing:
             tools, left_out = await _pages(line)
             session = line.client.session
             info = session.server_info
-            definitions, illegal = definitions_of(tools)
-            return Listing(
-                name=one_line(info.name if info else "", 100),
-                version=one_line(info.version if info else "", 100),
-                instructions=shown(session.instructions or "", LONGEST_INSTRUCTIONS),
-                protocol=session.protocol_version or "",
-                tools=tuple(definitions),
-                left_out=(*illegal, *left_out),
-            )
+            return _Listed(tools, left_out, info, session.instructions or "", session.protocol_version or "")
     except EXPECTED as error:
         if isinstance(cause_of(error), ToolError):
             raise cause_of(error) from None
@@ -152,6 +168,10 @@ async def _listing(server: Server, seconds: float) -> Listing:
         if line is not None and status < 300 and not fault and not isinstance(error, TimeoutError):
             raise failed(f"{server.title} gives no list of tools: {one_line(str(cause_of(error)), 500)}") from error
         raise not_connected(server.title, error, status, fault) from error
+
+
+def _size_of(tool: mcp_types.Tool) -> int:
+    return len(canonical_json(tool.model_dump(by_alias=True, mode="json", exclude_none=True)))
 
 
 async def _pages(line: Line) -> tuple[list[mcp_types.Tool], list[LeftOut]]:
@@ -162,7 +182,7 @@ async def _pages(line: Line) -> tuple[list[mcp_types.Tool], list[LeftOut]]:
     for _ in range(MOST_PAGES):
         page = await line.client.session.list_tools(params=mcp_types.PaginatedRequestParams(cursor=cursor))
         for tool in page.tools:
-            size += len(canonical_json(tool.model_dump(by_alias=True, mode="json", exclude_none=True)))
+            size += await asyncio.to_thread(_size_of, tool)
             if len(tools) == MOST_TOOLS or size > LARGEST_LISTING:
                 return tools, [
                     LeftOut("…", f"at most {MOST_TOOLS:,} tools and {LARGEST_LISTING:,} characters are read")

@@ -30,6 +30,8 @@ INHERITED = ("HOME", "PATH", "LANG", "TMPDIR")
 TETHER = Path(__file__).with_name("tether.py")
 READ_BYTES = 64 * 1024
 HIDDEN = "[hidden]"
+DISCARD_S = 0.01
+"""Between two reads of what is thrown away."""
 
 Heard: TypeAlias = SessionMessage | Exception
 
@@ -175,27 +177,37 @@ class Child:
                 await process.stdin.drain()
 
     async def _listen(self, process: asyncio.subprocess.Process) -> None:
-        """Whole lines where they are short; a long one in pieces, so that nothing is ever waited for."""
+        """Whole lines where they are short; a long one in pieces, so that nothing is ever waited for.
+
+        After the limit it is thrown away unread, and slowly, because the loop is everybody's; but for its end.
+        """
         assert process.stderr is not None
         left = self._limits.said_lines
         rest = b""
-        while part := await process.stderr.read(READ_BYTES):
+        while left > 0 and (part := await process.stderr.read(READ_BYTES)):
             *lines, rest = (rest + part).split(b"\n")
             if len(rest) > self._limits.said_chars * 4:
                 lines, rest = [*lines, rest], b""
+            lines, rest = lines[:left], b"\n".join([*lines[left:], rest])
             for line in lines:
                 left = self._note_words(line, left)
-        self._note_words(rest, left)
+        while part := await process.stderr.read(READ_BYTES):
+            rest = (rest + part)[-READ_BYTES:]
+            await asyncio.sleep(DISCARD_S)
+        lines = rest.split(b"\n")
+        if len(rest) >= READ_BYTES:
+            del lines[0]  # it may begin with half a secret
+        for line in lines[-(self.last_words.maxlen or 1) :]:
+            left = self._note_words(line, left)
 
     def _note_words(self, line: bytes, left: int) -> int:
         text = line.decode("utf-8", "replace")
         for secret in self._server.secrets:
             text = text.replace(secret, HIDDEN)
         words = one_line(text, self._limits.said_chars)
-        if not words:
-            return left
-        self.last_words.append(words)
-        if left > 0:
+        if words:
+            self.last_words.append(words)
+        if words and left > 0:
             logger.info("%s says: %s", self._server.title, words)
         if left == 1:
             logger.warning("%s says so much that the rest is not logged", self._server.title)

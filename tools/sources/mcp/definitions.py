@@ -1,7 +1,9 @@
 """What a server says of its tools, as plain values that can be kept."""
 
 import hashlib
+import math
 import re
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
@@ -9,8 +11,9 @@ from typing import Any, Self
 import mcp_types
 
 from tools.contract import Level, canonical_json, fingerprint, made_storable
+from tools.sources.given_schema import IllegalSchemaError, refuse_endless
 
-from .schemas import LONGEST_DESCRIPTION, IllegalSchemaError, changed_names, refuse_illegal, tamed
+from .schemas import LONGEST_DESCRIPTION, changed_names, refuse_illegal, tamed
 from .words import one_line, shown
 
 LONGEST_NAME = 64
@@ -90,12 +93,21 @@ def suggested_level(annotations: Mapping[str, Any]) -> Level:
     return Level.WRITE if annotations.get("destructiveHint") is False else Level.DESTRUCTIVE
 
 
-def definitions_of(tools: Iterable[mcp_types.Tool]) -> tuple[list[Definition], list[LeftOut]]:
-    """What can be offered of them, and what cannot. Names do not depend on the order in which the tools stand."""
+def definitions_of(
+    tools: Iterable[mcp_types.Tool], ends_at: float = math.inf
+) -> tuple[list[Definition], list[LeftOut]]:
+    """What can be offered of them, and what cannot. Names do not depend on the order in which the tools stand.
+
+    Args:
+        ends_at: on the monotonic clock; the tools that are not read by then are left out. One may take seconds.
+    """
     found, left_out, seen = list(tools), [], set[str]()
     names = _legal_names({tool.name for tool in found})
     definitions = []
-    for tool in found:
+    for number, tool in enumerate(found):
+        if time.monotonic() > ends_at:
+            left_out.append(LeftOut("…", f"it takes too long to read: {len(found) - number:,} more are left out"))
+            break
         try:
             if tool.name in seen:
                 raise IllegalSchemaError("the server lists two tools of this name")
@@ -115,6 +127,11 @@ def _definition(tool: mcp_types.Tool, legal_name: str) -> Definition:
     if inputs.get("type") != "object":
         raise IllegalSchemaError("its params are not an object")
     names = changed_names(inputs)
+    shown_inputs = {"properties": {}, **tamed(inputs, names)}
+    shown_outputs = None if outputs is None else tamed(outputs, {})
+    for schema in (shown_inputs, shown_outputs):
+        if schema is not None:
+            refuse_endless(schema)
     annotations = tool.annotations.model_dump(by_alias=True, mode="json", exclude_none=True) if tool.annotations else {}
     title = one_line(tool.title or annotations.pop("title", ""), LONGEST_TITLE)
     promise = [tool.name, tool.description or "", inputs, outputs, annotations]
@@ -124,8 +141,8 @@ def _definition(tool: mcp_types.Tool, legal_name: str) -> Definition:
         title=title,
         description=shown(tool.description or "", LONGEST_DESCRIPTION)
         or f"{title or legal_name}: nothing more is said.",
-        input_schema={"properties": {}, **tamed(inputs, names)},
-        output_schema=None if outputs is None else tamed(outputs, {}),
+        input_schema=shown_inputs,
+        output_schema=shown_outputs,
         annotations=annotations,
         hash=fingerprint(promise),
         shown_names={told: own for own, told in names.items()},

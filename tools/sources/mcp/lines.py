@@ -1,6 +1,7 @@
 """An open line to one server: the protocol's client on it, and what is known about the connection."""
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -40,11 +41,14 @@ class Line:
 
     Attributes:
         status: of the last HTTP answer to a message; 0 for a process.
+        call_status: of the HTTP answer to the use of a tool; 0 if there was none. What the server thinks of our other
+            messages says nothing about the call.
         fault: why a process cannot be spoken to any more, as part of a sentence.
     """
 
     client: Client
     status: int = 0
+    call_status: int = 0
     fault: str = ""
 
 
@@ -109,6 +113,8 @@ async def http_line(server: HttpServer, logger: logging.Logger, seconds: float) 
     async def note(response: httpx2.Response) -> None:
         if response.request.method == "POST":  # besides, the client tries to listen
             line.status = response.status_code
+            if _is_call(response.request):
+                line.call_status = response.status_code
 
     door = Door(server.reach, NetworkLimits(connect_s=STEP_S, answer_bytes=LARGEST_ANSWER))
     http = httpx2.AsyncClient(
@@ -138,3 +144,11 @@ async def http_line(server: HttpServer, logger: logging.Logger, seconds: float) 
             raise not_connected(server.title, error, line.status, "") from error
         if not is_done:
             raise
+
+
+def _is_call(request: httpx2.Request) -> bool:
+    try:
+        message = json.loads(request.content)
+    except (ValueError, httpx2.RequestNotRead):
+        return False
+    return isinstance(message, dict) and message.get("method") == "tools/call"

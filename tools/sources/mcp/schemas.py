@@ -10,6 +10,7 @@ from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
 from tools.contract import canonical_json
+from tools.sources.given_schema import IllegalSchemaError
 from tools.toolbox import comes_from_the_run
 
 from .words import shown
@@ -17,6 +18,8 @@ from .words import shown
 DEEPEST = 64
 LARGEST = 200_000
 """Characters of one schema as JSON."""
+MOST_VALUES = 20_000
+"""In one schema: lists, objects and all that is in them."""
 LONGEST_DESCRIPTION = 1_024
 
 _DATA = frozenset({"default", "const", "enum", "example", "examples"})
@@ -28,13 +31,12 @@ _LEFT_TO_THE_SERVER = frozenset({"uniqueItems", "patternProperties", "$schema", 
 """A set has no stable order, patterns of names may take forever, and the rest is not about values."""
 
 
-class IllegalSchemaError(ValueError):
-    """The tool cannot be offered; says why, for the admin."""
-
-
 def refuse_illegal(schema: Mapping[str, Any]) -> None:
-    """Raises IllegalSchemaError for what is no JSON Schema (2020-12), too large, too deep, or leads out of itself."""
-    _refuse_depth(schema)
+    """Raises IllegalSchemaError for what is no JSON Schema (2020-12), too large, too deep, or leads out of itself.
+
+    What it makes a check cost is left to `given_schema.refuse_endless`.
+    """
+    _refuse_shape(schema)
     size = len(canonical_json(schema))
     if size > LARGEST:
         raise IllegalSchemaError(f"its schema has {size:,} characters; at most {LARGEST:,} are read")
@@ -47,6 +49,8 @@ def refuse_illegal(schema: Mapping[str, Any]) -> None:
     for reference in _references(schema):
         if not reference.startswith("#"):
             raise IllegalSchemaError(f"its schema refers to another document: {reference!r:.200}")
+        if reference[1:] and not reference.startswith("#/"):  # by a name, which is looked for everywhere, each time
+            raise IllegalSchemaError(f"its schema refers to a place by its name, not by its path: {reference!r:.200}")
         try:
             resolver.lookup(reference)
         except Unresolvable:
@@ -85,10 +89,13 @@ def renamed(value: Any, names: Mapping[str, str]) -> Any:
     return value
 
 
-def _refuse_depth(schema: Any) -> None:
+def _refuse_shape(schema: Any) -> None:
     """Level by level, so that no nesting can exhaust the stack."""
-    level = [schema]
+    level, values = [schema], 0
     for _ in range(DEEPEST):
+        values += sum(len(node) for node in level)
+        if values > MOST_VALUES:
+            raise IllegalSchemaError(f"its schema has more than {MOST_VALUES:,} parts")
         level = [child for node in level for child in _children(node)]
         if not level:
             return

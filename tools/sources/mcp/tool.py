@@ -75,11 +75,7 @@ class McpTool(Tool):
 
     @override
     def check_params(self, raw: dict[str, Any]) -> dict[str, Any]:
-        try:
-            return checked_params(self._validator, raw)
-        except RecursionError:
-            message = f"The params of {self.name} cannot be checked: they, or its schema, are nested without end."
-            raise ToolError(ErrorCode.INVALID_PARAMETER, message, attempted=False) from None
+        return checked_params(self._validator, raw)
 
     @override
     def load_params(self, canonical: dict[str, Any]) -> dict[str, Any]:
@@ -101,6 +97,7 @@ class McpTool(Tool):
 
     async def _answer(self, params: dict[str, Any], context: ToolContext) -> mcp_types.CallToolResult:
         """A read is asked again once, on a new connection, if the first was lost on the way; nothing else is."""
+        level = context.level or self.level
         seconds = self.timeout_s * SHARE_OF_TIME
         ends_at = time.monotonic() + seconds
         call = Call(
@@ -114,12 +111,12 @@ class McpTool(Tool):
             try:
                 return await LOOP.run(answer_to(self._server, call))
             except LostError:
-                if self.level is not Level.READ:
+                if level is not Level.READ:
                     raise
             again = replace(call, seconds=ends_at - time.monotonic())
             return await LOOP.run(answer_to(self._server, again))
         except LostError as error:
-            raise lost(self._server.title, error.fault, self.has_side_effects) from error
+            raise lost(self._server.title, error.fault, level is not Level.READ) from error
         except TimeoutError:
             raise ToolError(
                 ErrorCode.TIMEOUT,

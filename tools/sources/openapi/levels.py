@@ -41,7 +41,7 @@ RAISING_VERBS = {
     ),
 }
 """These are names of things as well, so they count only where a verb stands: first in the id, unless it begins with a
-verb that reads, or first in the path's last segment.
+verb that reads, or first in the path's last segment, or first in a name or a value of a query that stands in the path.
 """
 
 READING_VERBS = words_in("get list find search fetch read show describe query count retrieve view lookup check")
@@ -63,7 +63,8 @@ def inferred_level(method: str, path: str, operation_id: str) -> Inferred:
     inferred = Inferred(floor, f"{method} is {floor} level")
     segment = _last_segment(path)
     reads = any(verb in READING_VERBS for verb in _verbs(operation_id))
-    for text, where in ((operation_id, "its id"), (segment, "its path")):
+    query = re.sub("[&=;+]|%..", "/", path.partition("?")[2])
+    for text, where in ((operation_id, "its id"), (segment, "its path"), (query, "the query in its path")):
         for level, word in _raising(text, reads=reads):
             if level.rank > inferred.level.rank:
                 inferred = Inferred(level, f"{method} is {floor} level, but {where} says {word!r}")

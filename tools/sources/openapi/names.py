@@ -3,7 +3,7 @@
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from tools.toolbox import comes_from_the_run
 
@@ -50,16 +50,19 @@ def camel_case(text: str) -> str:
     return _LEADING_CAPITALS.sub(lambda found: found[0].lower(), joined)
 
 
-def param_name(wanted: str, taken: Iterable[str], place: str) -> str:
-    """A legal name for a parameter that is not taken: with its place added where needed, else with a hash."""
+def param_name(wanted: str, taken: Collection[str], place: str) -> str:
+    """A legal name for a parameter that is not taken: with its place added where needed, else with a hash.
+
+    Args:
+        taken: looked up in, never gone through: a set or a mapping.
+    """
     name = shown_name(_ILLEGAL_IN_PARAM.sub("_", wanted).strip(".-") or "param")
     unique = f"{name[:50]}_{_digest(wanted)[:8]}"
     if len(name) > LONGEST_PARAM_NAME or not _ILLEGAL_IN_PARAM.sub("", wanted):
         name = unique
-    used = set(taken)
     candidates = (name, f"{name[:50]}_{place}", unique, f"{unique[:50]}_{place}")
-    free = next((candidate for candidate in candidates if candidate not in used), None)
-    return free or f"{name[:20]}_{_digest(f'{place} {wanted} {len(used)}')[:40]}"
+    free = next((candidate for candidate in candidates if candidate not in taken), None)
+    return free or f"{name[:20]}_{_digest(f'{place} {wanted} {len(taken)}')[:40]}"
 
 
 def shown_name(name: str) -> str:

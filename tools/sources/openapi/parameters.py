@@ -31,6 +31,8 @@ _OLD_STYLES = {
     "multi": ("form", True),
 }
 _LONGEST_DESCRIPTION = 500
+_MOST = 150
+_MOST_IN_ALL = 40_000
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Inputs:
 
 
 class Parameters:
-    """Reads the params of all operations of one document.
+    """Reads the params of all operations of one document: at most 150 of each, 40,000 of all together.
 
     Args:
         keys: place and name, in lower case, of API keys that the document's security schemes name.
@@ -68,16 +70,19 @@ class Parameters:
         self._references = references
         self._schemas = Schemas(references)
         self._keys = keys
+        self._left = _MOST_IN_ALL
 
     def merged(self, *lists: Any) -> list[dict[str, Any]]:
         """The parameters of path and operation; of two with the same name and place, the later one.
 
         Raises:
-            RefusedError
+            RefusedError: one leads nowhere, or there are too many.
         """
+        nodes = [given for given in lists if isinstance(given, list)]
+        _refuse_many(sum(map(len, nodes)))
         found: dict[tuple[str, str], dict[str, Any]] = {}
-        for given in lists:
-            for node in given if isinstance(given, list) else ():
+        for given in nodes:
+            for node in given:
                 parameter = self._references.found(node)
                 name, place = parameter.get("name"), parameter.get("in")
                 if isinstance(name, str) and isinstance(place, str):
@@ -85,9 +90,10 @@ class Parameters:
         return list(found.values())
 
     def inputs(self, path: str, parameters: list[dict[str, Any]], content: Content | None) -> Inputs:
-        """Raises RefusedError: a value cannot be written in the way that the description asks for."""
+        """Raises RefusedError: there are too many, or a value cannot be written as the description asks for."""
         inputs = Inputs()
         in_path = _VARIABLE.findall(path)
+        _refuse_many(len(in_path))
         given = {(each["in"], each["name"]): each for each in parameters}
         for name in dict.fromkeys(in_path):
             self._place(inputs, given.get(("path", name), {"name": name, "in": "path"}))
@@ -100,6 +106,9 @@ class Parameters:
         return inputs
 
     def _place(self, inputs: Inputs, parameter: Mapping[str, Any]) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise RefusedError(f"it stands behind the first {_MOST_IN_ALL:,} parameters of the description")
         name, place = str(parameter["name"]), str(parameter["in"])
         told = _told(parameter)
         if (place, name.lower()) in self._keys or is_credential(name, place, told):
@@ -168,6 +177,11 @@ class Parameters:
         inputs.body = Body(content.media_type, "", content.required, names)
 
 
+def _refuse_many(count: int) -> None:
+    if count > _MOST:
+        raise RefusedError(f"it has {count:,} parameters; at most {_MOST} are read")
+
+
 def chosen_content(content: Mapping[str, Any], *, required: bool) -> Content | None:
     """The media type that is the easiest to write; None if there is no body at all.
 
@@ -208,7 +222,7 @@ def _is_text(media_type: str) -> bool:
 
 def _told(parameter: Mapping[str, Any]) -> str:
     text = parameter.get("description")
-    return " ".join(text.split()) if isinstance(text, str) else ""
+    return " ".join(text[: 2 * _LONGEST_DESCRIPTION].split()) if isinstance(text, str) else ""
 
 
 def _fields_of(shape: Shape, content: Content) -> dict[str, Any]:

@@ -23,6 +23,7 @@ class Request:
     Attributes:
         path: percent-encoded, with a slash at its start.
         query: percent-encoded, without its question mark.
+        fixed_query: that part of it which no param says: it stands in the operation's path.
     """
 
     method: str
@@ -30,6 +31,7 @@ class Request:
     query: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = None
+    fixed_query: str = ""
 
 
 def made_request(operation: Operation, params: Mapping[str, Any]) -> Request:
@@ -43,7 +45,8 @@ def made_request(operation: Operation, params: Mapping[str, Any]) -> Request:
     ]
     path, _, fixed = operation.path.partition("?")
     segments = {each.name: _path_value(each, value) for each, value in given if each.place == "path"}
-    query = [quote(fixed, safe=_PATH_TEXT + "?")] if fixed else []
+    fixed = quote(fixed, safe=_PATH_TEXT + "?")
+    query = [fixed] if fixed else []
     query += [pair for each, value in given if each.place == "query" for pair in _query_pairs(each, value)]
     headers = {
         each.name: _header_value(each, value) for each, value in given if each.place == "header" and value is not None
@@ -54,7 +57,7 @@ def made_request(operation: Operation, params: Mapping[str, Any]) -> Request:
     content_type, body = _written_body(operation.body, params)
     if content_type:
         headers["Content-Type"] = content_type
-    return Request(operation.method, _filled(path, segments), "&".join(query), headers, body)
+    return Request(operation.method, _filled(path, segments), "&".join(query), headers, body, fixed)
 
 
 def line_break_in(text: str) -> bool:

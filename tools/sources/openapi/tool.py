@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from tools.contract import Level, Preview, Tool, ToolContext, ToolError, ToolResult, fingerprint
+from tools.contract import ErrorCode, Level, Preview, Tool, ToolContext, ToolError, ToolResult, fingerprint
 from tools.network import Answer, NetworkLimits, host_of, read_url, request
 from tools.sources.given_schema import checked_params, validator_of
 from tools.toolbox.secrecy import error_without_secrets, without_secrets
@@ -27,6 +27,9 @@ class Connection:
         source: the part of all tools' names before the dot.
         base_url: scheme, host and the path before every operation's own; params can change none of it.
         title: the connection's name for people.
+
+    Raises:
+        ToolError: INVALID_PARAMETER, `base_url` holds a query or a fragment, which would swallow the operation's path.
     """
 
     source: str
@@ -34,6 +37,21 @@ class Connection:
     title: str = ""
     authentication: Authentication = field(default_factory=Authentication)
     timeout_s: float = 30.0
+
+    def __post_init__(self) -> None:
+        if "?" in self.base_url or "#" in self.base_url:
+            raise ToolError(
+                ErrorCode.INVALID_PARAMETER,
+                "The base address holds a query or a fragment.",
+                expected="scheme, host and path, such as https://api.example.com/v1",
+                recovery_hint="An admin has to correct the address of the operations.",
+                attempted=False,
+            )
+
+    @property
+    def path(self) -> str:
+        """Percent-encoded, without a slash at its end; ToolError if the base address cannot be read."""
+        return read_url(self.base_url).raw_path.decode("ascii").rstrip("/")
 
     @property
     def host(self) -> str:
@@ -99,7 +117,7 @@ class OpenAPITool(Tool):
         return frozenset({self.connection.host})
 
     def sentence(self, params: Mapping[str, Any], preview: Preview) -> str:
-        """E.g. `Delete: DELETE /pets/7 at api.example.com`."""
+        """E.g. `Delete: DELETE /v1/pets/7 at api.example.com`; a query is shown as far as the operation fixes it."""
         verb = _VERBS.get(self.operation.method, "Send")
         return f"{verb}: {self._line(made_request(self.operation, params))} at {self.connection.host}"
 
@@ -114,14 +132,17 @@ class OpenAPITool(Tool):
             if answer.status == 401 and self._may_ask_again(context):
                 proof = prove(self.connection.authentication, context, self._tokens)
                 answer = self._answer(made, proof, context)
-            refuse_failure(answer, self._line(made), has_side_effects=self.has_side_effects)
+            refuse_failure(answer, self._line(made), has_side_effects=self._writes(context))
         except ToolError as error:
             raise error_without_secrets(error, proof.secrets) from error
         return without_secrets(result_of(answer, self._line(made)), proof.secrets)
 
     def _may_ask_again(self, context: ToolContext) -> bool:
         """A write is never repeated, but the next one gets a fresh token."""
-        return forget(self.connection.authentication, context, self._tokens) and not self.has_side_effects
+        return forget(self.connection.authentication, context, self._tokens) and not self._writes(context)
+
+    def _writes(self, context: ToolContext) -> bool:
+        return (context.level or self.level).has_side_effects
 
     def _answer(self, made: Request, proof: Proof, context: ToolContext) -> Answer:
         base = self.connection.base_url.rstrip("/")
@@ -133,10 +154,11 @@ class OpenAPITool(Tool):
             headers=_joined(made.headers, proof.headers),
             body=made.body,
             limits=NetworkLimits(total_s=self.connection.timeout_s, answer_bytes=_LARGEST_ANSWER),
+            repeatable=not self._writes(context),
         )
 
     def _line(self, made: Request) -> str:
-        return f"{made.method} {made.path}"
+        return f"{made.method} {self.connection.path}{made.path}{'?' if made.fixed_query else ''}{made.fixed_query}"
 
 
 def _joined(headers: Mapping[str, str], proof: Mapping[str, str]) -> dict[str, str]:
