@@ -55,9 +55,9 @@ def examine() -> Iterator[Finding]:
     if all(finding.is_well for finding in database):
         yield from examine_encryption()
         yield from examine_providers()
-    sources = examine_sources()
-    yield sources
-    if sources.is_well:
+    sources = list(examine_sources())
+    yield from sources
+    if sources[0].is_well:
         yield from examine_plugins()
         if all(finding.is_well for finding in database):
             yield from examine_connections()
@@ -177,20 +177,24 @@ def _examine_provider(row: ModelProvider) -> Finding:
     return Finding("provider", f"{name} answers")
 
 
-def examine_sources() -> Finding:
-    """Every source of tools loads."""
+def examine_sources() -> Iterator[Finding]:
+    """Every source of tools loads, and each of their tools starts."""
     try:
-        count = len(installed_toolbox().tools())
+        toolbox = installed_toolbox()
     except (ImportError, ValueError, RuntimeError) as error:
-        return Finding("sources", f"the tools cannot be loaded: {error}", "see the named tool or plugin")
-    return Finding("sources", f"{count} tools are loaded")
+        yield Finding("sources", f"the tools cannot be loaded: {error}", "see the named tool or plugin")
+        return
+    yield Finding("sources", f"{len(toolbox.tools())} tools are loaded")
+    for tool, problem in toolbox.not_started.items():
+        yield Finding("sources", f"{tool} is switched off, because it did not start: {problem}", "the log says more")
 
 
 def examine_plugins() -> Iterator[Finding]:
     """Every plugin that `gadget.yaml` names works; one that does not is left out."""
     working, broken = installed_plugins()
     for source in working:
-        yield Finding("plugins", f"{source.name}: {len(source.tools())} tools")
+        number = len(source.tools())
+        yield Finding("plugins", f"{source.name}: {number} {'tool' if number == 1 else 'tools'}")
     for each in broken:
         yield Finding(
             "plugins",

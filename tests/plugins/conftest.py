@@ -33,6 +33,8 @@ PROMISES = {
     "speechless": tool_named("mute.hello") + "Hello.description = ' '\nTOOLS = [Hello]\n",
     "curious": "from tools.contract import tool\n\n"
     "@tool('curious.look')\ndef look(organization_id: int) -> str:\n    'Look.'\n    return ''\n\nTOOLS = [look]\n",
+    "lazy": tool_named("lazy.hello")
+    + "    def start(self):\n        raise OSError('the disk with the key is not there')\n\nTOOLS = [Hello]\n",
     "failing": "def make():\n    raise OSError('no table')\n",
 }
 """Modules of one package, by the name of their entry point too."""

@@ -20,7 +20,7 @@ from tests.faults.awaiting import await_that
 from tests.journeys.outside import Outside
 from tests.processes import Installation
 
-NAMED = ["iban", "raises", "exits", "empty", "half", "shipped", "newer", "absent", "versions"]
+NAMED = ["iban", "raises", "exits", "empty", "half", "shipped", "newer", "absent", "versions", "lazy"]
 GADGET_YAML = f"tools:\n  plugins: [{', '.join(NAMED)}]\n"
 LARGEST_PAGE = 100
 
@@ -58,7 +58,9 @@ def test_they_are_in_the_catalog_and_runs_call_them_whatever_the_broken_ones_do(
         ("iban.findCountry@1.0", "iban"),
         ("versions.hello@1.0", "versions"),
         ("versions.hello@2.0", "versions"),
+        ("lazy.hello@1.0", "lazy"),
     }
+    assert not tools["lazy.hello@1.0"]["is_enabled"]
     assert tools["data.searchRecords@1.0"]["source"] == "built in"
     assert tools["iban.check@1.0"]["parameters"]["required"] == ["number"]
 
@@ -93,9 +95,13 @@ def test_the_doctor_names_each_with_its_reason(installation: Installation) -> No
     )
     assert done.returncode == 1, done.stderr
     findings = [each for each in json.loads(done.stdout) if each["subject"] == "plugins"]
-    assert [each["text"] for each in findings if each["is_well"]] == ["iban: 2 tools", "versions: 2 tools"]
+    assert [each["text"] for each in findings if each["is_well"]] == [
+        "iban: 2 tools",
+        "versions: 2 tools",
+        "lazy: 1 tool",
+    ]
     reasons = {each["text"].split(" is left out: ")[0]: each["text"] for each in findings if not each["is_well"]}
-    assert set(reasons) == set(NAMED) - {"iban", "versions"}
+    assert set(reasons) == set(NAMED) - {"iban", "versions", "lazy"}
     for name, reason in {
         "raises": "RuntimeError: the licence is missing",
         "exits": "SystemExit: goodbye",
@@ -106,5 +112,7 @@ def test_the_doctor_names_each_with_its_reason(installation: Installation) -> No
         "absent": "no installed package has an entry point of this name",
     }.items():
         assert reason in reasons[name]
-    (sources,) = [each for each in json.loads(done.stdout) if each["subject"] == "sources"]
-    assert sources["is_well"]
+    loaded, unstarted = [each for each in json.loads(done.stdout) if each["subject"] == "sources"]
+    assert loaded["is_well"]
+    assert not unstarted["is_well"]
+    assert unstarted["text"].startswith("lazy.hello@1.0 is switched off, because it did not start: ")

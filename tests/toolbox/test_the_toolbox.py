@@ -118,6 +118,8 @@ def test_every_tool_is_started_and_shut_down_though_one_fails() -> None:
     toolbox.start()
     toolbox.register(Lively(log, name="sample.later"))
     toolbox.shutdown()
+    reason = "sample.broken failed for a reason of its own, which was logged."
+    assert toolbox.not_started == {"sample.broken@1.0": reason}
     assert log == [f"{act} sample.{name}" for act in ("start", "stop") for name in ("broken", "does", "later")]
     assert toolbox.policy.disabled == {"sample.broken@1.0"}
 

@@ -62,6 +62,12 @@ class Toolbox:
         self._by_id: dict[str, Tool] = {}
         self._by_name: dict[str, Tool] = {}
         self._started = False
+        self._not_started: dict[str, str] = {}
+
+    @property
+    def not_started(self) -> Mapping[str, str]:
+        """Tools that were switched off because their start failed: what each said, by its id."""
+        return dict(self._not_started)
 
     def extended(
         self, tools: Iterable[Tool], allowed_hosts: frozenset[str], withheld: Mapping[str, str] | None = None
@@ -203,8 +209,9 @@ class Toolbox:
     def _start(self, tool: Tool) -> None:
         try:
             isolated(tool, "start", tool.start)
-        except ToolError:
+        except ToolError as error:
             logger.exception("%s was switched off, because it did not start", tool.id)
+            self._not_started[tool.id] = error.message
             self.disable(tool.id)
 
     def _set_disabled(self, names: frozenset[str]) -> None:
