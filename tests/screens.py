@@ -11,7 +11,7 @@ from pathlib import Path
 
 import django
 
-os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
+os.environ["DJANGO_SETTINGS_MODULE"] = "tests.screens_settings"
 django.setup()
 
 from django.conf import settings  # noqa: E402
@@ -36,7 +36,11 @@ from agents.models import (  # noqa: E402
     ToolCall,
 )
 from tests.browser import browser_path, launch_arguments  # noqa: E402
+from tests.connections.api import Api  # noqa: E402
+from tests.connections.connecting import TIME_SERVER, connect_api, connect_program, take  # noqa: E402
+from tests.engine.workshop import Workshop  # noqa: E402
 from tests.processes import Installation  # noqa: E402
+from tools.connections.models import Source  # noqa: E402
 from tools.records.models import Draft, RecordChange  # noqa: E402
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "screens"
@@ -73,6 +77,9 @@ PAGES: dict[str, dict[str, str]] = {
         "schedules": "/schedules/",
         "password": "/account/password/",
         "stop": "/stop/",
+        "sources": "/admin/connections/source/",
+        "source": "/admin/connections/source/{source}/change/",
+        "source-tools": "/admin/connections/source/{source}/tools/",
     },
     "approver": {
         "start": "/",
@@ -98,12 +105,13 @@ def main() -> None:
     call_command("migrate", verbosity=0)
     building.build()
     path = browser_path()
-    with Installation(timing_scale=1.0) as site:
+    settings_of_pictures = {"DJANGO_SETTINGS_MODULE": os.environ["DJANGO_SETTINGS_MODULE"]}
+    with Api() as api, Installation(timing_scale=1.0, variables=settings_of_pictures) as site:
         site.start_all()
         started = [_start(name, task) for name, task in TASKS]
         _await(lambda: _all_ask(started), "every card of the demo waits")
         _decide(started)
-        places = _places(started)
+        places = _places(started, _connect(api))
         sessions = {name: _session(name) for name in PAGES if name}
         FOLDER.mkdir(parents=True, exist_ok=True)
         for old in FOLDER.glob("*.png"):
@@ -178,7 +186,18 @@ class Visit:
     places: dict[str, dict[str, str]]
 
 
-def _places(started: list[Run]) -> dict[str, dict[str, str]]:
+def _connect(api: Api) -> Source:
+    """What the demo's organisation would connect: an API of which one operation is chosen, and an MCP server."""
+    admin = _member("admin")
+    robin = Employee.objects.get(organization=admin.organization, name="Robin")
+    there = Workshop(admin.organization, robin, {"admin": admin})
+    crm = connect_api(there, api)
+    take(crm, "crm.listContacts")
+    connect_program(there, TIME_SERVER)
+    return crm
+
+
+def _places(started: list[Run], source: Source) -> dict[str, dict[str, str]]:
     """The addresses of PAGES with the rows filled in."""
     ended = started[ENDED]
     rows = {
@@ -188,6 +207,7 @@ def _places(started: list[Run]) -> dict[str, dict[str, str]]:
         "card": _card(started[WAITING]).pk,
         "employee": ended.employee_id,
         "record": RecordChange.objects.latest("pk").record_id,
+        "source": source.pk,
         "draft": Draft.objects.filter(run_id=ended.pk).latest("pk").pk,
     }
     return {who: {title: path.format(**rows) for title, path in pages.items()} for who, pages in PAGES.items()}

@@ -40,7 +40,7 @@ class SourceAdmin(ConfigurationAdmin):
     list_select_related = ("organization",)
     search_fields = ("name", "title")
     ordering = ("name", "id")
-    change_form_outer_after_template = "admin/source_actions.html"
+    change_form_outer_before_template = "admin/source_actions.html"
     conditional_fields = SHOWN_IF
 
     def get_queryset(self, request: HttpRequest) -> Any:

@@ -13,7 +13,9 @@ from django.db.models import Model
 
 from agents.models import AuditEntry, Credential, Employee, Grant, ModelProvider, ToolRule
 from tests.web.admin_rows import address, filled_form, make_admin_world
+from tests.web.source_pages import add, values
 from tests.web.world import World
+from tools.connections.models import AllowedHost, Source
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -82,6 +84,28 @@ def test_providers_of_the_same_name(world: World) -> None:
     assert answer.status_code == 200
     assert "already exists" in answer.content.decode()
     assert ModelProvider.objects.get(name="Local").kind == "ollama"
+
+
+def test_sources_of_the_same_name(world: World) -> None:
+    answer = meanwhile(
+        lambda: Source(organization=world.acme, kind="mcp_http", name="pets", address="https://first.example"),
+        lambda: world.client("admin").post(add(), values(world, address="https://second.example")),
+    )
+    assert answer.status_code == 200
+    assert "already exists" in answer.content.decode()
+    assert Source.objects.get().address == "https://first.example"
+    assert not AuditEntry.objects.exists()
+
+
+def test_the_same_host(world: World) -> None:
+    answer = meanwhile(
+        lambda: AllowedHost(organization=world.acme, host="wiki.example", without_card=False),
+        lambda: added(world, AllowedHost, {"host": "wiki.example", "without_card": "on"}),
+    )
+    assert answer.status_code == 200
+    assert "already exists" in answer.content.decode()
+    assert not AllowedHost.objects.get().without_card
+    assert not AuditEntry.objects.exists()
 
 
 def test_the_same_tool_for_the_same_employee(world: World) -> None:

@@ -1,0 +1,5 @@
+"""The settings of `make screens`: those of tests, with the tools that ship alone."""
+
+from tests.settings import *  # noqa: F403
+
+GADGET_TOOLS = [tools for tools in GADGET_TOOLS if not tools.startswith("tests.")]  # noqa: F405
