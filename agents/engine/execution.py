@@ -52,7 +52,8 @@ def run_ready(held: lease.Claim, place: Workplace | None = None, started: list[T
                     place.keep_session(record.run, known[report.key])
             started = []
             if len(known) >= most_at_once():
-                _reject_forbidden(record, place.judging_anew())
+                place = place.judging_anew()
+                _reject_forbidden(record, place)
                 started = start_ready(record, batch.running)
             known.update({call.pk: call for call in started})
             if not batch.running and not started:

@@ -53,6 +53,10 @@ class Workplace:
         tool = self.toolbox.get_tool(tool_name)
         return tool, verdict_for(tool, arguments, self.grants, self.policy, name=tool_name)
 
+    def tool_of(self, call: ToolCall) -> Tool | None:
+        """What the call was judged as here; None if it was not."""
+        return self.toolbox.get_tool(f"{call.tool}@{call.version}")
+
     def judging_anew(self) -> "Workplace":
         """The same with the permissions as they are now; what starts is judged so under the run's lock.
 

@@ -13,7 +13,6 @@ from agents.engine.inserting import insert_calls
 from agents.engine.one_call import run_one
 from agents.engine.outcomes import Execution, record_result
 from agents.engine.planning import ROUNDS, Planned, Wanted, called_by, judged
-from agents.engine.starting import timeout_of, tool_of
 from agents.engine.toolbox import installed_toolbox
 from agents.events import Recording, recording
 from agents.models import CallStatus, RunStatus, ToolCall
@@ -45,14 +44,18 @@ class _Asking:
 
 
 def prepared(place: Workplace, call: ToolCall, depth: int = 0, key: str = "") -> PreparedCall:
-    """The call as the executor takes it; an inner one has a `depth` and a `key` of its own."""
-    tool = tool_of(call)
+    """The call as the executor takes it; an inner one has a `depth` and a `key` of its own.
+
+    Args:
+        place: where it was judged when it started: whatever was connected or changed since, that tool runs.
+    """
+    tool = place.tool_of(call)
     if tool is None:
-        raise LookupError(f"{call.tool}@{call.version} was judged, but is not installed any more")
+        raise LookupError(f"{call.tool}@{call.version} was not judged here")
     known = key or call.idempotency_key
     told = replace(place.context(call), idempotency_key=known, call_tool=_caller_for(place, call, depth, known))
     guards = installed_toolbox().guards
-    return PreparedCall(call.pk, tool, call.params, told, timeout_of(call), guards, may_suspend=True)
+    return PreparedCall(call.pk, tool, call.params, told, place.toolbox.timeout_of(tool), guards, may_suspend=True)
 
 
 def _caller_for(place: Workplace, parent: ToolCall, depth: int, key: str) -> Caller:
@@ -69,10 +72,10 @@ def _caller_for(place: Workplace, parent: ToolCall, depth: int, key: str) -> Cal
 
 
 def _called(asking: _Asking, requested: Wanted) -> ToolResult:
-    place, parent = asking.place, asking.parent
+    parent = asking.parent
     if asking.depth > MOST_DEPTH:
         raise _refused(ErrorCode.LIMIT_EXCEEDED, f"Tools call each other at most {MOST_DEPTH} levels deep.")
-    row = _started(asking, requested)
+    place, row = _started(asking, requested)
     inner = replace(prepared(place, row, asking.depth, asking.key), may_suspend=False)
     done = run_one(row, inner)
     with recording(parent.run_id) as record:
@@ -82,8 +85,11 @@ def _called(asking: _Asking, requested: Wanted) -> ToolResult:
     return done.result
 
 
-def _started(asking: _Asking, requested: Wanted) -> ToolCall:
-    """Record the call and start it, judged by what is permitted then; if that has changed, it is judged anew before."""
+def _started(asking: _Asking, requested: Wanted) -> tuple[Workplace, ToolCall]:
+    """Record the call and start it, judged by what is permitted then; if that has changed, it is judged anew before.
+
+    Returns also where it was judged.
+    """
     place, parent = asking.place, asking.parent
     for _ in range(ROUNDS):
         planned = judged(place, 0, requested)
@@ -94,7 +100,7 @@ def _started(asking: _Asking, requested: Wanted) -> ToolCall:
                 _refuse_unpermitted(planned, parent)
                 row = called_by(parent, next_place(parent), planned)
                 insert_calls(record, [planned], slots=1)
-                return row
+                return now, row
         place = now
     raise _refused(ErrorCode.OPERATION_NOT_ALLOWED, "What is permitted kept changing while this call was prepared.")
 

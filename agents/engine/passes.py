@@ -243,7 +243,7 @@ def record(held: lease.Claim, turn: Turn, answer: Answer) -> Recorded:
                 return Recorded(turns.settle(recording, held), place)
             now = place.judging_anew() if answer.planned and turn.move != Move.CLOSE else place
             if now.judges_like(place):
-                return _record(recording, held, turn, answer)
+                return _record(recording, held, turn, replace(answer, place=now))
             if not rounds or not run.may_start:
                 return _record(recording, held, turn, _judged_at_last(answer, now))
         answer = _previewed(held, answer, now)

@@ -6,7 +6,6 @@ from typing import Any
 from agents.engine import lease
 from agents.engine.cards import Effect, effect_of, seal
 from agents.engine.gate import Workplace, same
-from agents.engine.starting import tool_of
 from agents.engine.timing import timing
 from agents.models import ToolCall
 from agents.models.tool_call import new_idempotency_key
@@ -81,7 +80,7 @@ def judged(place: Workplace, index: int, requested: RequestedCall | Wanted) -> P
 
 def preview(held: lease.Claim, place: Workplace, plan: Planned) -> None:
     """Compute what the card of a call will show; a call whose effect is an error may not run."""
-    tool = tool_of(plan.row)
+    tool = place.tool_of(plan.row)
     if tool is None:
         message = f"{plan.row.tool} is not installed any more."
         plan.refuse(ToolError(ErrorCode.TOOL_NOT_FOUND, message, attempted=False))

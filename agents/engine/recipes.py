@@ -5,7 +5,6 @@ from agents.engine.gate import Workplace, workplace
 from agents.engine.inner_calls import MOST_DEPTH, next_place
 from agents.engine.inserting import insert_calls
 from agents.engine.planning import ROUNDS, Planned, Wanted, called_by, judged, preview
-from agents.engine.starting import tool_of
 from agents.engine.turns import Turn
 from agents.events import Recording
 from agents.models import ToolCall
@@ -64,7 +63,7 @@ def _next(place: Workplace, parent: ToolCall) -> tuple[Wanted, Planned] | ToolRe
     Raises:
         ToolError: a step did not succeed, or the recipe itself fails.
     """
-    recipe = tool_of(parent)
+    recipe = place.tool_of(parent)
     if not isinstance(recipe, Recipe):
         raise ToolError(ErrorCode.TOOL_NOT_FOUND, f"{parent.tool} is not installed any more.", attempted=False)
     done = list(ToolCall.objects.filter(parent_call=parent).order_by("index"))

@@ -58,5 +58,5 @@ def tool_of(call: ToolCall) -> Tool | None:
 
 def timeout_of(call: ToolCall) -> float:
     """Seconds that the call may take."""
-    tool = tool_of(call)
-    return toolbox_of(call.organization_id).timeout_of(tool) if tool else 0.0
+    toolbox, tool = toolbox_of(call.organization_id), tool_of(call)
+    return toolbox.timeout_of(tool) if tool else toolbox.limits.timeout_s

@@ -84,7 +84,8 @@ def _run_outside(held: lease.Claim, due: _Approved) -> Turn:
     """A write beyond our database: the intent is committed first, then the tool runs, then its result is recorded."""
     effect = effect_now(due.card, due.tool, due.verdict, due.place.context(due.call))
     with held.recording() as record:
-        if not _may_start(record, due, effect) or isinstance(effect, ToolError):
+        place = _may_start(record, due, effect)
+        if place is None or isinstance(effect, ToolError):
             return turns.settle(record, held)
         _start(
             due.call,
@@ -95,7 +96,7 @@ def _run_outside(held: lease.Claim, due: _Approved) -> Turn:
         )
         publish_start(record, due.call)
         _audit_execution(record, due)
-    done = run_alone(due.place, due.call, effect.preview, partial(_report_late, held, due.call))
+    done = run_alone(place, due.call, effect.preview, partial(_report_late, held, due.call))
     return _record_done(held, due, done)
 
 
@@ -106,23 +107,24 @@ def _start(call: ToolCall, **columns: Any) -> None:
         raise LostRace(f"call {call.pk} is not approved, although its approval was consumed")
 
 
-def _may_start(record: Recording, due: _Approved, effect: Effect | ToolError) -> bool:
-    """The guards, under the run's lock; consumes the approval if they all hold."""
+def _may_start(record: Recording, due: _Approved, effect: Effect | ToolError) -> Workplace | None:
+    """The guards, under the run's lock; consumes the approval if they all hold, and returns by what they judged."""
     approved = Approval.objects.filter(pk=due.card.pk, status=ApprovalStatus.APPROVED)
     if not record.run.may_start or not approved.exists():
-        return False
-    tool, verdict = due.place.judging_anew().judge(due.call.tool, due.call.params)
+        return None
+    place = due.place.judging_anew()
+    tool, verdict = place.judge(due.call.tool, due.call.params)
     due = replace(due, tool=tool, verdict=verdict)
     if (refusal := verdict.error or effect) and isinstance(refusal, ToolError):
         _refuse(record, due, refusal)
-        return False
+        return None
     assert isinstance(effect, Effect)
     why = _what_changed(due, effect)
     in_time = approved.filter(valid_until__gt=Now(), start_after__lte=Now())
     if not why and in_time.update(status=ApprovalStatus.CONSUMED, consumed_at=Now()):
-        return True
+        return place
     drifted(record, due.card, effect, why or "The approval was not used in time.")
-    return False
+    return None
 
 
 def _what_changed(due: _Approved, effect: Effect) -> str:
