@@ -12,7 +12,7 @@ from typing import Any
 from django.db import DatabaseError, IntegrityError, OperationalError, connection
 from pydantic import BaseModel, Field
 
-from tools.contract import ErrorCode, Level, Preview, Target, Tool, ToolContext, ToolError, ToolResult
+from tools.contract import ErrorCode, Level, Preview, Target, Tool, ToolContext, ToolError, ToolResult, tool
 from tools.records.models import Record, RecordChange
 
 RECORDER_VARIABLE = "GADGET_TEST_RECORDER"
@@ -320,18 +320,14 @@ class TongueTied(Tool):
         return ToolResult.ok({}, "Done in silence")
 
 
-class Big(Tool):
-    """A read with a result of so many characters."""
+@tool("probe.big", level=Level.READ)
+def big(characters: int) -> ToolResult:
+    """Returns much.
 
-    name = "probe.big"
-    description = "Returns much."
-    level = Level.READ
-
-    class Params(BaseModel):
-        characters: int
-
-    def execute(self, params: Any, context: ToolContext) -> ToolResult:
-        return ToolResult.ok({"text": "x" * params.characters}, f"{params.characters} characters")
+    Args:
+        characters: How many.
+    """
+    return ToolResult.ok({"text": "x" * characters}, f"{characters} characters")
 
 
 PROBES = (
@@ -352,6 +348,6 @@ PROBES = (
     Crowded,
     Visit,
     TongueTied,
-    Big,
+    big,
     Knock,
 )

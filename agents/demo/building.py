@@ -1,6 +1,5 @@
 """Builds the demo, or brings one that is there up to date; nothing is ever doubled."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,18 +26,28 @@ REAL_MODEL_PROVIDER = "Real model"
 
 @dataclass(frozen=True)
 class RealModel:
-    """The model for one more employee: how it is reached, its address, key and name."""
+    """The model for one more employee: how it is reached, its address, key and name; the usual one if none is named."""
 
     kind: ProviderKind
     base_url: str
     api_key: str
     model: str
+    usual: str
+
+    @property
+    def name(self) -> str:
+        return self.model or self.usual
 
 
 @dataclass
 class Built:
-    """What was made or brought up to date, one sentence each; empty when everything stood already."""
+    """What was made or brought up to date, one sentence each; empty when everything stood already.
 
+    Attributes:
+        brings_back: what stands already becomes what it is here, and what was deleted comes back.
+    """
+
+    brings_back: bool
     changes: list[str] = field(default_factory=list)
 
     def note(self, change: str) -> None:
@@ -48,27 +57,31 @@ class Built:
 def build(real_model: RealModel | None = None, *, brings_back: bool = True) -> Built:
     """Makes `acme-demo` and `other-demo` with people, employees and records, in one transaction.
 
-    People who have an account keep their password. Employees and their scripts become what they are here; records that
-    are there stay as they are, and missing ones are added: to an organisation that is there only if it `brings_back`.
+    People who have an account keep their password, and records that are there stay as they are. If it `brings_back`,
+    employees and their scripts become what they are here, and missing records are added. If not, as at every start, it
+    adds what is missing but records, and changes only how the real model is reached: as the environment says.
     """
-    built = Built()
+    built = Built(brings_back)
     with transaction.atomic():
-        _acme(built, real_model, brings_back)
+        _acme(built, real_model)
         _other(built)
     return built
 
 
-def _acme(built: Built, real_model: RealModel | None, brings_back: bool) -> None:
+def _acme(built: Built, real_model: RealModel | None) -> None:
     started = len(built.changes)
-    needs_records = brings_back or not Organization.objects.filter(slug=ORGANIZATION).exists()
+    needs_records = built.brings_back or not Organization.objects.filter(slug=ORGANIZATION).exists()
     organization = _organization(ORGANIZATION, "Acme (demo)", built)
     for username, role in staff.PEOPLE.items():
         _member(organization, username, role, built)
     for worker in staff.SCRIPTED_WORKERS:
         _employee(organization, worker, _script_provider(organization, worker, built), built)
     if real_model is not None:
-        provider = _model_provider(organization, real_model, built)
-        _employee(organization, replace(staff.ON_A_REAL_MODEL, model=real_model.model), provider, built)
+        provider, has_moved = _model_provider(organization, real_model, built)
+        worker = replace(staff.ON_A_REAL_MODEL, model=real_model.name)
+        employee = _employee(organization, worker, provider, built)
+        if real_model.model or has_moved:
+            _bring_up_to_date(employee, {"model": real_model.name}, built)
     _paused_schedule(organization, built)
     if needs_records and (added := add_demo_companies(organization.pk)):
         built.note(f"{added} records in {organization.slug}")
@@ -118,18 +131,21 @@ def _script_provider(organization: Organization, worker: staff.Worker, built: Bu
     provider, is_new = ModelProvider.objects.get_or_create(
         organization=organization, name=f"Script of {worker.name}", defaults={"kind": ProviderKind.SCRIPTED}
     )
-    _bring_up_to_date(provider, {"kind": ProviderKind.SCRIPTED, "script": script}, built, is_new=is_new)
+    if is_new or built.brings_back:
+        _bring_up_to_date(provider, {"kind": ProviderKind.SCRIPTED, "script": script}, built)
     return provider
 
 
-def _model_provider(organization: Organization, real: RealModel, built: Built) -> ModelProvider:
-    provider, is_new = ModelProvider.objects.get_or_create(organization=organization, name=REAL_MODEL_PROVIDER)
+def _model_provider(organization: Organization, real: RealModel, built: Built) -> tuple[ModelProvider, bool]:
+    """The provider, and whether it is of another kind than before, whose models have other names."""
+    provider, _ = ModelProvider.objects.get_or_create(organization=organization, name=REAL_MODEL_PROVIDER)
     wanted = {"kind": real.kind, "base_url": real.base_url, "api_key": real.api_key}
-    _bring_up_to_date(provider, wanted, built, is_new=is_new)
-    return provider
+    has_moved = provider.kind != real.kind
+    _bring_up_to_date(provider, wanted, built)
+    return provider, has_moved
 
 
-def _employee(organization: Organization, worker: staff.Worker, provider: ModelProvider, built: Built) -> None:
+def _employee(organization: Organization, worker: staff.Worker, provider: ModelProvider, built: Built) -> Employee:
     employee, is_new = Employee.objects.get_or_create(
         organization=organization, name=worker.name, defaults={"provider": provider}
     )
@@ -141,13 +157,16 @@ def _employee(organization: Organization, worker: staff.Worker, provider: ModelP
         "max_passes": MAX_PASSES,
         "example_tasks": list(worker.example_tasks),
     }
-    _bring_up_to_date(employee, wanted, built, is_new=is_new)
+    if not (is_new or built.brings_back):
+        return employee
+    _bring_up_to_date(employee, wanted, built)
     if set(employee.grants.values_list("tool", flat=True)) != set(worker.allowed_tools):
         set_grants(employee, list(worker.allowed_tools))
         built.note(f"the allowed tools of {worker.name}")
     if names_of(employee) != sorted(worker.delegates):
         set_delegates(employee, worker.delegates)
         built.note(f"to whom {worker.name} may hand tasks")
+    return employee
 
 
 def _paused_schedule(organization: Organization, built: Built) -> None:
@@ -166,9 +185,9 @@ def _paused_schedule(organization: Organization, built: Built) -> None:
         built.note(f"a paused schedule of {name}")
 
 
-def _bring_up_to_date(row: ModelProvider | Employee, wanted: dict[str, Any], built: Built, *, is_new: bool) -> None:
-    stale: Iterable[str] = [name for name, value in wanted.items() if getattr(row, name) != value]
-    if is_new or stale:
+def _bring_up_to_date(row: ModelProvider | Employee, wanted: dict[str, Any], built: Built) -> None:
+    stale = [name for name, value in wanted.items() if getattr(row, name) != value]
+    if stale:
         for name in stale:
             setattr(row, name, wanted[name])
         row.save()

@@ -99,6 +99,21 @@ class Card:
         return question_of(self.approval)
 
     @property
+    def obstacle(self) -> str:
+        """Why the call of an open card would not start as it is shown, however it is decided; mostly empty."""
+        if self.tool is None:
+            known = toolbox_of(self.call.organization_id).policy.withheld
+            return known.get(self.call.tool, f"There is no tool {self.call.tool} any more.")
+        if self.tool.definition_hash != self.call.definition_hash:
+            return "The tool has changed since this was asked: once approved, it is asked again with what it is now."
+        return ""
+
+    @property
+    def connected_as(self) -> str:
+        """The tool's name, which begins with its source's, if it came from outside: its title is what others wrote."""
+        return self.call.tool if self.tool and self.tool.source != Tool.source else ""
+
+    @property
     def verdict(self) -> str:
         """What a person decided, or what became of the card without a decision."""
         if self.approval.kind == ApprovalKind.UNKNOWN and self.approval.status == ApprovalStatus.CANCELLED:

@@ -55,7 +55,7 @@ def examine() -> Iterator[Finding]:
     if all(finding.is_well for finding in database):
         yield from examine_encryption()
         yield from examine_providers()
-    sources = list(examine_sources())
+    sources = list(examine_tools())
     yield from sources
     if sources[0].is_well:
         yield from examine_plugins()
@@ -177,16 +177,16 @@ def _examine_provider(row: ModelProvider) -> Finding:
     return Finding("provider", f"{name} answers")
 
 
-def examine_sources() -> Iterator[Finding]:
+def examine_tools() -> Iterator[Finding]:
     """Every source of tools loads, and each of their tools starts."""
     try:
         toolbox = installed_toolbox()
     except (ImportError, ValueError, RuntimeError) as error:
-        yield Finding("sources", f"the tools cannot be loaded: {error}", "see the named tool or plugin")
+        yield Finding("tools", f"the tools cannot be loaded: {error}", "see the named tool or plugin")
         return
-    yield Finding("sources", f"{len(toolbox.tools())} tools are loaded")
+    yield Finding("tools", f"{len(toolbox.tools())} tools are loaded")
     for tool, problem in toolbox.not_started.items():
-        yield Finding("sources", f"{tool} is switched off, because it did not start: {problem}", "the log says more")
+        yield Finding("tools", f"{tool} is switched off, because it did not start: {problem}", "the log says more")
 
 
 def examine_plugins() -> Iterator[Finding]:
@@ -208,6 +208,6 @@ def examine_connections() -> Iterator[Finding]:
     for source in sources_to_look_at():
         name, asked = f"{source.organization.slug}/{source.name}", ask(source)
         if asked.problem:
-            yield Finding("connections", f"{name}: {asked.problem}", "see its address and credentials at /admin/")
+            yield Finding("connections", f"{name}: {asked.problem}", "see its settings at /admin/connections/source/")
         else:
             yield Finding("connections", f"{name} answers: {asked.told}")

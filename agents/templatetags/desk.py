@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +21,8 @@ from agents.models import Run, RunStatus
 
 register = template.Library()
 
+LAID_OUT = re.compile(r"[ \t\r\n]+")
+
 
 @register.simple_tag
 def icon(name: str) -> SafeString:
@@ -31,6 +34,12 @@ def icon(name: str) -> SafeString:
 def visible(value: object) -> SafeString:
     """Text in one line, hidden characters as tokens; the filter for everything that others wrote."""
     return safe_text.visible(str(value), keep="")
+
+
+@register.filter
+def folded(value: object) -> SafeString:
+    """Like `visible`, of a text that may have many lines: they become one, each break a blank."""
+    return visible(LAID_OUT.sub(" ", str(value)))
 
 
 @register.filter

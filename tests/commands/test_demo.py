@@ -39,6 +39,10 @@ def rows() -> dict[str, int]:
     return {kind.__name__: kind._default_manager.count() for kind in kinds}
 
 
+def audit_entries() -> int:
+    return sum(organization.audit_entries.count() for organization in Organization.objects.all())
+
+
 def level_of(tool: str) -> Level:
     found = installed_toolbox().get_tool(tool)
     assert found is not None, f"{tool} is granted but not installed"
@@ -189,7 +193,41 @@ def test_what_was_deleted_comes_back_by_the_command_and_not_by_a_start() -> None
     run_demo()
     Record.objects.filter(organization__slug="acme-demo").first().delete()  # type: ignore[union-attr]
     left = Record.objects.count()
-    run_demo("--keep-records")
+    run_demo("--keep")
     assert Record.objects.count() == left
     run_demo()
     assert Record.objects.count() == left + 1
+
+
+def test_a_start_leaves_what_somebody_has_configured_and_the_command_does_not(settings: Settings) -> None:
+    settings.OPENAI_API_KEY = "sk-demo"
+    run_demo()
+    dana, alex = Employee.objects.get(name="Dana"), Employee.objects.get(name="Alex")
+    Employee.objects.update(max_passes=3, instructions="As I say.", model="mine")
+    ModelProvider.objects.filter(pk=dana.provider_id).update(script="scripts:\n- {task: x, answer: y}\n")
+    Grant.objects.create(employee=alex, tool="crm.listContacts")
+    Grant.objects.filter(employee=dana).delete()
+    before = (rows(), audit_entries())
+    run_demo("--keep")
+    assert (rows(), audit_entries()) == before
+    dana, alex = Employee.objects.select_related("provider").get(pk=dana.pk), Employee.objects.get(pk=alex.pk)
+    assert (dana.max_passes, dana.instructions, dana.grants.count()) == (3, "As I say.", 0)
+    assert "task: x" in dana.provider.script
+    assert (alex.model, alex.grants.filter(tool="crm.listContacts").exists()) == ("mine", True)
+    run_demo()
+    dana.refresh_from_db()
+    assert dana.max_passes == building.MAX_PASSES
+    assert dana.grants.exists()
+
+
+def test_a_start_reaches_the_real_model_as_the_environment_says(settings: Settings) -> None:
+    settings.OPENAI_API_KEY = "sk-demo"
+    run_demo("--keep")
+    settings.OPENAI_API_KEY, settings.OPENAI_MODEL = "sk-other", "large"
+    run_demo("--keep")
+    alex = Employee.objects.select_related("provider").get(name="Alex")
+    assert (alex.model, alex.provider.api_key) == ("large", "sk-other")
+    settings.OPENAI_API_KEY, settings.OPENAI_MODEL, settings.OLLAMA_HOST = "", "", "http://localhost:9"
+    run_demo("--keep")
+    alex = Employee.objects.select_related("provider").get(name="Alex")
+    assert (alex.model, alex.provider.kind) == ("qwen3", "ollama")

@@ -38,8 +38,12 @@ def after_the_commit_of(statement: str, change: Callable[[], None]) -> Iterator[
     """
     happened: list[str] = []
 
+    def change_and_close() -> None:
+        change()
+        connections.close_all()
+
     def act() -> None:
-        other = threading.Thread(target=lambda: (change(), connections.close_all()))
+        other = threading.Thread(target=change_and_close)
         other.start()
         other.join()
         happened.append("changed")
@@ -61,7 +65,7 @@ def move(source: Source, **columns: Any) -> None:
     toolbox_of(Organization.objects.get(pk=source.organization_id).pk)
 
 
-CHANGES = {"moved": {"base_url": "/never-shown"}, "switched off": {"is_active": False}}
+CHANGES: dict[str, dict[str, Any]] = {"moved": {"base_url": "/never-shown"}, "switched off": {"is_active": False}}
 
 
 def columns_of(change: str, api: Api) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def test_a_sound_installation_is_well_part_by_part(pulses: list[Pulse]) -> None:
     assert [finding["subject"] for finding in wrong] == ["provider"]
     assert "python manage.py demo" in wrong[0]["mend"]
     subjects = {finding["subject"] for finding in findings}
-    assert subjects == {"settings", "database", "redis", "worker", "sweeper", "encryption", "provider", "sources"}
+    assert subjects == {"settings", "database", "redis", "worker", "sweeper", "encryption", "provider", "tools"}
 
 
 def test_what_is_not_running_is_missed(redis_url: str) -> None:

@@ -112,7 +112,7 @@ def test_the_doctor_names_each_with_its_reason(installation: Installation) -> No
         "absent": "no installed package has an entry point of this name",
     }.items():
         assert reason in reasons[name]
-    loaded, unstarted = [each for each in json.loads(done.stdout) if each["subject"] == "sources"]
+    loaded, unstarted = [each for each in json.loads(done.stdout) if each["subject"] == "tools"]
     assert loaded["is_well"]
     assert not unstarted["is_well"]
     assert unstarted["text"].startswith("lazy.hello@1.0 is switched off, because it did not start: ")

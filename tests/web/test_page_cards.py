@@ -117,6 +117,13 @@ def test_hidden_characters_of_a_record_are_visible(world: World) -> None:
     assert "<b>" not in html.split('class="sentence"')[1].split("</div>")[0]
 
 
+def test_a_task_of_many_lines_is_one_line_and_hides_nothing(world: World) -> None:
+    run = world.run()
+    Run.objects.filter(pk=run.pk).update(task="Look up Acme,\r\n\n\t- then\u2028write \x1bto it")
+    html = card_page(world, world.card(run))
+    assert "Look up Acme, - then⟦U+2028⟧write ⟦U+001B⟧to it</a>" in re.sub(r"</?span[^>]*>", "", html)
+
+
 def test_a_long_value_is_clamped_with_its_length(world: World) -> None:
     html = card_page(world, world.card(params=change(world.records[0], "9" * 30) | {"changes": {"notes": "n" * 3000}}))
     assert "3,000 characters" in html

@@ -71,6 +71,9 @@ class Tool(ABC):
     timeout_s: float | None = None
     source: str = "built in"
 
+    do_not_call_in_templates = True
+    """A template calls whatever can be called, and some tools can; a page shows the tool itself."""
+
     @abstractmethod
     def execute(
         self, params: Any, context: ToolContext

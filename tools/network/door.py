@@ -13,6 +13,7 @@ import httpx2
 
 from tools.contract import ErrorCode, Reach, ToolError
 
+from .charsets import decoded
 from .failures import refused, too_large, too_slow, unreachable
 from .resolving import Resolve, addresses_of, system_resolve
 from .streams import PinnedBackend, Timer, Traffic
@@ -73,10 +74,7 @@ class Answer:
     def text(self) -> str:
         """The content by the charset of its Content-Type, else as UTF-8; what cannot be read becomes U+FFFD."""
         response = httpx2.Response(self.status, headers=dict(self.headers))
-        try:
-            return self.content.decode(response.charset_encoding or "utf-8", "replace")
-        except (LookupError, ValueError):
-            return self.content.decode("utf-8", "replace")
+        return decoded(self.content, response.charset_encoding)
 
     def json(self) -> Any:
         """The content as JSON.

@@ -23,7 +23,11 @@ class Command(BaseCommand):
         parser.add_argument(
             "--force", action="store_true", help="also without DEBUG, though everybody knows the demo's password"
         )
-        parser.add_argument("--keep-records", action="store_true", help="bring no record back that was deleted")
+        parser.add_argument(
+            "--keep",
+            action="store_true",
+            help="add what is missing; change nothing that is there, and bring no record back",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not (settings.DEBUG or options["force"]):
@@ -31,7 +35,7 @@ class Command(BaseCommand):
                 "DEBUG is off, so this may be a real installation, and everybody knows the demo's password. "
                 "If you want it all the same: manage.py demo --force"
             )
-        built = build(_real_model(), brings_back=not options["keep_records"])
+        built = build(_real_model(), brings_back=not options["keep"])
         if not options["verbosity"]:
             return
         for change in built.changes:
@@ -45,7 +49,7 @@ def _real_model() -> RealModel | None:
     """What the environment names; OPENAI_* goes before Ollama."""
     base_url, api_key = settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY
     if api_key or base_url:
-        return RealModel(ProviderKind.OPENAI, base_url, api_key, settings.OPENAI_MODEL or USUAL_MODEL)
+        return RealModel(ProviderKind.OPENAI, base_url, api_key, settings.OPENAI_MODEL, USUAL_MODEL)
     if settings.OLLAMA_HOST:
-        return RealModel(ProviderKind.OLLAMA, settings.OLLAMA_HOST, "", settings.OLLAMA_MODEL or USUAL_OLLAMA_MODEL)
+        return RealModel(ProviderKind.OLLAMA, settings.OLLAMA_HOST, "", settings.OLLAMA_MODEL, USUAL_OLLAMA_MODEL)
     return None

@@ -62,7 +62,7 @@ class Command(BaseCommand):
             supervisor.start(redis_part())
         call_command("migrate", verbosity=0)
         if with_demo:
-            call_command("demo", keep_records=True, stdout=io.StringIO())
+            call_command("demo", keep=True, stdout=io.StringIO())
         self._await(supervisor, _redis_answers)
         for part in (web_part(), sweeper_part(), *(worker_part(n + 1) for n in range(settings.GADGET_WORKERS))):
             supervisor.start(part)

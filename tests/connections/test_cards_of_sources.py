@@ -1,0 +1,81 @@
+"""What an open card says of a connected tool: whose it is, and whether it could still start."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from agents.models import Approval
+from tests.connections.api import Api, operation
+from tests.connections.connecting import connect_api, leave, offer, read
+from tests.engine.workshop import Workshop, asking, call
+from tools.connections.changes import new_generation
+from tools.connections.models import Source
+from tools.contract import Level
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ADD = "crm.addContact"
+
+
+@pytest.fixture
+def source(workshop: Workshop, api: Api) -> Source:
+    source = connect_api(workshop, api)
+    offer(workshop, source, ADD)
+    return source
+
+
+@pytest.fixture
+def card(workshop: Workshop, source: Source) -> Approval:
+    workshop.play(asking(call(ADD, name="Ada")))
+    return workshop.card(workshop.work())
+
+
+def shown(workshop: Workshop, card: Approval) -> str:
+    """The card's page as a person reads it."""
+    client = Client()
+    client.force_login(workshop.approver.user)
+    return " ".join(client.get(f"/approvals/{card.pk}/").content.decode().split())
+
+
+def obstacle(html: str) -> str:
+    """What the card says that stands in the way; empty if it says nothing of the kind."""
+    _, found, rest = html.partition('class="obstacle"')
+    return rest.partition("<span>")[2].partition("</span>")[0] if found else ""
+
+
+def test_it_names_the_tool_and_nothing_stands_in_the_way(workshop: Workshop, card: Approval) -> None:
+    html = shown(workshop, card)
+    assert f"<dt>Tool</dt><dd>{ADD}</dd>" in html
+    assert obstacle(html) == ""
+
+
+def test_a_tool_that_is_described_in_another_way_says_so(
+    workshop: Workshop, api: Api, source: Source, card: Approval
+) -> None:
+    api.paths["/contacts"]["post"] = operation("addContact", "Add a contact and greet it", name={"type": "string"})
+    read(source)
+    assert obstacle(shown(workshop, card)).startswith("The tool has changed since this was asked")
+
+
+def test_a_tool_in_quarantine_says_why_it_would_not_start(
+    workshop: Workshop, api: Api, source: Source, card: Approval
+) -> None:
+    offer(workshop, source, "crm.listContacts")
+    source.tools.filter(tool=ADD).update(level=Level.READ.value)  # lowered, so that a change puts it in quarantine
+    api.paths["/contacts"]["post"] = operation("addContact", "Add a contact and greet it", name={"type": "string"})
+    read(source)
+    assert "until an admin has looked at it" in obstacle(shown(workshop, card))
+
+
+@pytest.mark.parametrize("how", ["off", "left", "deleted"])
+def test_a_tool_that_is_gone_says_so(workshop: Workshop, source: Source, card: Approval, how: str) -> None:
+    if how == "left":
+        leave(source, ADD)
+    elif how == "off":
+        Source.objects.filter(pk=source.pk).update(is_active=False)
+    else:
+        source.delete()
+    new_generation(workshop.organization.pk)
+    words = {"off": "an admin has switched crm off", "left": f"There is no tool {ADD}", "deleted": "There is no tool"}
+    assert words[how] in obstacle(shown(workshop, card))
