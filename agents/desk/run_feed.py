@@ -68,9 +68,8 @@ class RunFeed(Feed):
         while more:
             allowed, page = await read_page(self.run_id, self._last, viewers)
             self.expel_others(viewers, allowed)
-            for sendable in page:
-                self._keep(sendable)
             if page:
+                self._keep(page)
                 self._wake()
             more = len(page) == PAGE
 
@@ -83,13 +82,13 @@ class RunFeed(Feed):
         page = [one for one in self._kept if one.seq > last][:PAGE]
         return None if any(one.is_stale for one in page) else page
 
-    def _keep(self, sendable: Sendable) -> None:
-        if sendable.slot:
-            for earlier in self._kept:
-                if earlier.slot == sendable.slot:
-                    earlier.is_stale = True
-        self._kept.append(sendable)
-        self._last = sendable.seq
+    def _keep(self, page: list[Sendable]) -> None:
+        """Lines of one page are all made from the same rows, so only those of earlier pages grow stale by it."""
+        taken = {sendable.slot for sendable in page if sendable.slot}
+        for earlier in self._kept:
+            earlier.is_stale = earlier.is_stale or earlier.slot in taken
+        self._kept.extend(page)
+        self._last = page[-1].seq
 
     def _wake(self) -> None:
         for seat in self.seats:
