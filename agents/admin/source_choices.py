@@ -13,7 +13,11 @@ from tools.connections.changes import Choice
 from tools.connections.models import Source, SourceTool
 from tools.contract import Level, fingerprint
 
+from .source_definitions import MOST_CHARACTERS, Told, told_of
+
 LEVELS = frozenset({"", *(each.value for each in Level)})
+DEFINITIONS = ("definition", "accepted_definition")
+"""Columns that may be large, and that only the tools of one page need."""
 ALL, NONE = "all", "none"
 """Values of the buttons that tick, and untick, everything on the page before it is saved."""
 
@@ -29,7 +33,7 @@ class Sent:
         self.source = source
         self._data = data
         ids = [int(key) for key in data.getlist("shown") if key.isdecimal() and len(key) < 19]
-        self.rows = {row.pk: row for row in SourceTool.objects.filter(source=source, pk__in=ids).defer("definition")}
+        self.rows = {row.pk: row for row in SourceTool.objects.filter(source=source, pk__in=ids).defer(*DEFINITIONS)}
 
     def is_ticked(self, row: SourceTool) -> bool:
         every = self._data.get("every")
@@ -75,12 +79,14 @@ class Sent:
     def questions(self) -> dict[str, str]:
         """A sentence for each level to which tools fall below what was inferred, by what is sent to confirm it.
 
-        None if all are ticked. A tick is bound to its sentence, as in `ConfirmingForm`.
+        The level of what was not chosen was confirmed by nobody. None if all are ticked. A tick is bound to its
+        sentence, as in `ConfirmingForm`.
         """
         fallen: dict[str, list[str]] = defaultdict(list)
         for pk, choice in self.choices.items():
             row = self.rows[pk]
-            if choice.is_chosen and choice.level and choice.level != row.level and _is_low(row, choice.level):
+            is_confirmed = row.is_chosen and choice.level == row.level
+            if choice.is_chosen and choice.level and not is_confirmed and _is_low(row, choice.level):
                 fallen[choice.level].append(f"{row.tool} (inferred: {row.inferred_level})")
         sentences = [
             f"From now on these count as {level}, which is less than their source suggests: {', '.join(names)}."
@@ -95,31 +101,30 @@ class Line:
     """One tool on the page.
 
     Attributes:
+        told: what is described, and accepted with it.
         is_ticked: in the form, which is not yet what is saved if it came back.
         levels: that it may be given, each with whether it has it now; the first is what was inferred.
     """
 
     row: SourceTool
+    told: Told
     is_ticked: bool
     is_accepted: bool
     levels: tuple[tuple[str, str, bool], ...]
-
-    @property
-    def description(self) -> str:
-        return str(self.row.definition.get("description", ""))
 
 
 def lines_of(source: Source, shown: Iterable[SourceTool], sent: Sent | None) -> list[Line]:
     """With the definitions, which only the tools of one page need."""
     whole = SourceTool.objects.in_bulk([row.pk for row in shown])
-    return [_line(source, whole[row.pk], sent) for row in shown if row.pk in whole]
+    told = {pk: told_of(row, MOST_CHARACTERS // len(whole)) for pk, row in whole.items()}
+    return [_line(source, whole[row.pk], told[row.pk], sent) for row in shown if row.pk in whole]
 
 
-def _line(source: Source, row: SourceTool, sent: Sent | None) -> Line:
+def _line(source: Source, row: SourceTool, told: Told, sent: Sent | None) -> Line:
     if sent is None or row.pk not in sent.rows:
-        return Line(row, row.is_chosen, is_accepted=False, levels=_levels(source, row, row.level))
+        return Line(row, told, row.is_chosen, is_accepted=False, levels=_levels(source, row, row.level))
     is_accepted = row.state == "quarantined" and sent.is_accepted(row)
-    return Line(row, sent.is_ticked(row), is_accepted, _levels(source, row, sent.level_of(row)))
+    return Line(row, told, sent.is_ticked(row), is_accepted, _levels(source, row, sent.level_of(row)))
 
 
 def _levels(source: Source, row: SourceTool, chosen: str) -> tuple[tuple[str, str, bool], ...]:

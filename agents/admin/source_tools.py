@@ -20,13 +20,13 @@ from tools.connections.models import Source, SourceTool
 from .configuration import record_change
 from .credential_links import lacking
 from .scope import ScopedAdmin
-from .source_choices import Sent, lines_of
+from .source_choices import DEFINITIONS, Sent, lines_of
 
 A_PAGE = 50
 STATES = ("offered", "quarantined", "not chosen", "gone")
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
-READING = "reading"
-"""The address says since when the page waits: as long as the source has this stamp, it is still being read."""
+READING, TESTING = "reading", "testing"
+"""The address says since when the page waits, and for what: with this stamp, the source was not asked again yet."""
 LOOKS_AGAIN_S = 2
 
 
@@ -74,17 +74,18 @@ def choose_tools(page: ScopedAdmin, request: HttpRequest, source: Source) -> Htt
 
 def _shown(page: ScopedAdmin, request: HttpRequest, source: Source, sent: Sent | None) -> HttpResponse:
     """The tools as they are, or with what somebody has sent in vain."""
-    rows = list(SourceTool.objects.filter(source=source).defer("definition"))
+    rows = list(SourceTool.objects.filter(source=source).defer(*DEFINITIONS))
     filters = Filters(request.GET)
     fitting = filters.fitting(rows)
     shown = Paginator(fitting, A_PAGE).get_page(request.GET.get("p"))
-    is_read = source.is_active and request.GET.get(READING) == stamp_of(source)
+    waits_for = _waits_for(request, source)
     context = {
         **page.admin_site.each_context(request),
         "opts": page.opts,
         "original": source,
         "title": f"Tools of {source.name}",
-        "is_read": is_read,
+        "waits_for": waits_for,
+        "is_tested": TESTING in request.GET and not waits_for,
         "lacking": lacking(source),
         "filters": filters,
         "tags": sorted({tag for row in rows for tag in row.tags}),
@@ -96,8 +97,14 @@ def _shown(page: ScopedAdmin, request: HttpRequest, source: Source, sent: Sent |
         "questions": sent.questions if sent and not sent.problem else {},
         "change_url": reverse("admin:connections_source_change", args=(source.pk,)),
     }
-    headers = {"Refresh": str(LOOKS_AGAIN_S)} if is_read and sent is None else {}
+    headers = {"Refresh": str(LOOKS_AGAIN_S)} if waits_for and sent is None else {}
     return TemplateResponse(request, "admin/source_tools.html", context, headers=headers)
+
+
+def _waits_for(request: HttpRequest, source: Source) -> str:
+    """READING, TESTING, or nothing: a source that is switched off is asked by nobody."""
+    waiting = [name for name in (READING, TESTING) if request.GET.get(name) == stamp_of(source)]
+    return waiting[0] if waiting and source.is_active else ""
 
 
 def _save(request: HttpRequest, source: Source, sent: Sent) -> None:
@@ -122,6 +129,6 @@ def _words(row: SourceTool) -> dict[str, Any]:
 
 def _query_of(request: HttpRequest) -> str:
     kept = request.GET.copy()
-    for name in ("p", READING):
+    for name in ("p", READING, TESTING):
         kept.pop(name, None)
     return kept.urlencode()

@@ -25,7 +25,7 @@ from .configuration import ConfigurationAdmin
 from .credential_links import lacking
 from .scope import ScopedRelatedFilter, person
 from .source_forms import FORMS, SHOWN_IF, fieldsets_of
-from .source_tools import READING, choose_tools, stamp_of
+from .source_tools import READING, TESTING, choose_tools, stamp_of
 
 WHILE_TESTING = Patience(seconds=10.0)
 
@@ -149,25 +149,19 @@ class SourceAdmin(ConfigurationAdmin):
     def response_add(self, request: HttpRequest, obj: Any, post_url_continue: str | None = None) -> HttpResponse:
         """The description is read at once, and its tools can be chosen."""
         transaction.on_commit(lambda: self._read(request, obj))
-        return redirect(_tools_url(obj))
+        return redirect(_tools_url(obj, READING))
 
     def test(self, request: HttpRequest, source_id: int) -> HttpResponse:
-        """Asks the source as it was saved last, and changes nothing but its state."""
+        """Asks the source as it was saved last, and changes nothing but its state; a program is a worker's to read."""
         source = self._one(request, source_id)
         if source.kind == SourceKind.MCP_STDIO:
-            raise Http404  # its program is run by workers alone
+            return self._read_and_wait(request, source, TESTING)
         self._tell(request, source, ask(source, WHILE_TESTING))
         return redirect("admin:connections_source_change", source.pk)
 
     def read_again(self, request: HttpRequest, source_id: int) -> HttpResponse:
         """Reads the description anew: what has changed is told."""
-        source = self._one(request, source_id)
-        if not source.is_active:
-            messages.error(request, f"{source.name} is switched off: nobody asks it.")
-            return redirect("admin:connections_source_change", source.pk)
-        answer = redirect(_tools_url(source))
-        self._read(request, source)
-        return answer
+        return self._read_and_wait(request, self._one(request, source_id), READING)
 
     def choose(self, request: HttpRequest, source_id: int) -> HttpResponse:
         """The page of a source's tools: which are offered, and at which level."""
@@ -178,6 +172,14 @@ class SourceAdmin(ConfigurationAdmin):
         if not isinstance(source, Source) or not self.has_change_permission(request, source):
             raise Http404
         return source
+
+    def _read_and_wait(self, request: HttpRequest, source: Source, why: str) -> HttpResponse:
+        if not source.is_active:
+            messages.error(request, f"{source.name} is switched off: nobody asks it.")
+            return redirect("admin:connections_source_change", source.pk)
+        answer = redirect(_tools_url(source, why))
+        self._read(request, source)
+        return answer
 
     def _read(self, request: HttpRequest, source: Source) -> None:
         """Now, or by a worker if it takes long: the page waits for that, see READING."""
@@ -210,10 +212,10 @@ class SourceAdmin(ConfigurationAdmin):
         return f"{told}, {waiting} quarantined" if waiting else told
 
 
-def _tools_url(source: Source) -> str:
-    """Of the page of its tools, which waits for what is read now."""
+def _tools_url(source: Source, why: str) -> str:
+    """Of the page of its tools, which waits for what is read now, to know its tools or whether it answers."""
     where = reverse("admin:source-tools", args=(source.pk,))
-    return f"{where}?{urlencode({READING: stamp_of(source)})}"
+    return f"{where}?{urlencode({why: stamp_of(source)})}"
 
 
 def _grants_of(source: Source) -> QuerySet[Grant]:

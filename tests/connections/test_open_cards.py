@@ -8,8 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import User
+from django.test import Client
 
-from agents.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus
+from agents.engine.connected import toolbox_of
+from agents.models import Approval, ApprovalStatus, CallStatus, Organization, Run, RunStatus
 from tests.connections.api import Api, operation
 from tests.connections.connecting import (
     MISBEHAVING,
@@ -20,9 +24,11 @@ from tests.connections.connecting import (
     offer,
     read,
     row_of,
+    set_credentials,
     take,
 )
 from tests.engine.workshop import Workshop, asking, call, calls, error_code, payloads, statuses
+from tests.web.admin_rows import address, confirmed, filled_form
 from tools.connections.changes import new_generation
 from tools.connections.models import Source
 from tools.contract import Level
@@ -63,7 +69,7 @@ class TestOfAnApi:
         self, workshop: Workshop, api: Api, source: Source, run: Run
     ) -> None:
         first = workshop.card(run)
-        assert first.sentence == "Send: POST /contacts at 127.0.0.1"
+        assert first.sentence == f"Send: POST /contacts at {api.url.removeprefix('http://')}"
         describe_otherwise(api)
         read(source)
         workshop.approve(first)
@@ -117,6 +123,55 @@ class TestOfAnApi:
         workshop.approve(workshop.card(run))
         workshop.drive(run)
         assert [request.path for request in api.received] == ["/v2/contacts"]
+
+    def test_another_account_chosen_in_the_admin_asks_again(self, workshop: Workshop, api: Api, source: Source) -> None:
+        for service in ("sales", "payroll"):
+            set_credentials(workshop.organization, service, token=f"token-of-{service}")
+        Source.objects.filter(pk=source.pk).update(authentication="bearer", service="sales")
+        new_generation(source.organization_id)
+        workshop.play(asking(call(ADD, name="Ada")))
+        run = workshop.work()
+        first = workshop.card(run)
+        set_in_admin(source, service="payroll")
+        workshop.approve(first)
+        run = workshop.drive(run)
+        first.refresh_from_db()
+        assert (first.status, statuses(run)) == (ApprovalStatus.SUPERSEDED, [CallStatus.AWAITING_APPROVAL])
+        assert api.received == []
+        workshop.approve(workshop.card(run))
+        workshop.drive(run)
+        assert [request.headers["authorization"] for request in api.received] == ["Bearer token-of-payroll"]
+
+    def test_another_secret_of_the_same_account_asks_nobody_again(
+        self, workshop: Workshop, api: Api, source: Source
+    ) -> None:
+        set_credentials(workshop.organization, "crm", token="token-of-monday")
+        Source.objects.filter(pk=source.pk).update(authentication="bearer")
+        new_generation(source.organization_id)
+        workshop.play(asking(call(ADD, name="Ada")))
+        run = workshop.work()
+        set_credentials(workshop.organization, "crm", token="token-of-tuesday")
+        workshop.approve(workshop.card(run))
+        assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
+        assert [request.headers["authorization"] for request in api.received] == ["Bearer token-of-tuesday"]
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"authentication": "basic"},
+            {"key_name": "X-Other-Key"},
+            {"key_place": "query"},
+            {"token_url": "https://login.example.com/token"},
+            {"scopes": "write"},
+        ],
+    )
+    def test_another_way_to_sign_is_another_promise(
+        self, workshop: Workshop, source: Source, change: dict[str, str]
+    ) -> None:
+        before = promise_of(workshop, ADD)
+        Source.objects.filter(pk=source.pk).update(**change)
+        new_generation(source.organization_id)
+        assert promise_of(workshop, ADD) != before
 
     @pytest.mark.parametrize("how", ["gone", "left", "off", "deleted"])
     def test_what_is_not_offered_any_more_is_rejected_and_never_sent(
@@ -180,6 +235,19 @@ class TestOfAServer:
         assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
         assert (tmp_path / "calls").read_text() == "keep\n"
 
+    @pytest.mark.parametrize("change", [{"service": "payroll"}, {"environment": {"KEY": "payroll_token"}}])
+    def test_another_account_is_another_promise(
+        self, workshop: Workshop, server: Source, change: dict[str, Any]
+    ) -> None:
+        for service in ("notes", "payroll"):
+            set_credentials(workshop.organization, service, token="token-of-ours", payroll_token="token-of-payroll")
+        Source.objects.filter(pk=server.pk).update(environment={"KEY": "token"})
+        new_generation(server.organization_id)
+        before = promise_of(workshop, "notes.keep")
+        Source.objects.filter(pk=server.pk).update(**change)
+        new_generation(server.organization_id)
+        assert promise_of(workshop, "notes.keep") != before
+
 
 class TestWhatIsNotOffered:
     @pytest.mark.parametrize("how", ["gone", "left", "off", "deleted"])
@@ -202,6 +270,22 @@ class TestWhatIsNotOffered:
         grant(workshop, "crm.listContacts")
         assert statuses(workshop.work()) == [CallStatus.SUCCEEDED]
         assert [request.path for request in api.received] == ["/contacts"]
+
+
+def set_in_admin(source: Source, **changes: str) -> None:
+    """In the source's form, everything that it asks confirmed."""
+    client, path = Client(), address(source, "change")
+    client.force_login(User.objects.create_superuser("root"))
+    sent = filled_form(client, path, file=None, **changes)
+    assert client.post(path, confirmed(client, path, sent)).status_code == 302
+    LogEntry.objects.all().delete()  # the workshop clears no tables but Gadget's own
+
+
+def promise_of(workshop: Workshop, tool: str) -> str:
+    organization = Organization.objects.get(pk=workshop.organization.pk)  # with its newest version
+    found = toolbox_of(organization.pk).get_tool(tool)
+    assert found is not None
+    return found.definition_hash
 
 
 def say(definitions: Path, text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -49,6 +50,14 @@ class TestTools:
         assert keep(source, told("add"), told("list")) == {}
         assert generation(source.organization) == before
 
+    def test_of_another_tag_are_kept_with_it_and_told_to_nobody(self, source: Source) -> None:
+        keep(source, told("add", level=Level.WRITE))
+        take(source, "crm.add", level=Level.READ)
+        tagged = replace(told("add", level=Level.WRITE), tags=("sales",))
+        assert keep(source, tagged) == {}
+        row = row_of(source, "crm.add")
+        assert (row.tags, row.state, row.level) == (["sales"], "offered", "read")
+
     def test_come_in_thousands_with_few_statements_and_one_new_generation(self, source: Source) -> None:
         tools = [told(f"tool{number}", "x" * 500) for number in range(1_000)]
         before = generation(source.organization)
@@ -61,7 +70,7 @@ class TestTools:
         with CaptureQueriesContext(connection) as unchanged:
             keep(source, *(told(each.key, "y" * 500) for each in tools))
         assert SourceTool.objects.filter(source=source).count() == 1_000
-        assert (len(made) <= 20, len(changed) <= 20, len(unchanged) <= 8) == (True, True, True)
+        assert (len(made) <= 22, len(changed) <= 22, len(unchanged) <= 8) == (True, True, True)
 
     def test_beyond_what_can_be_kept_are_left_out_with_a_reason(self, source: Source) -> None:
         long = Described("GET /" + "x" * LONGEST_KEY, "crm.long", "", (), {}, "0" * 64, Level.READ)

@@ -11,6 +11,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 TOOL = {"name": "save", "inputSchema": {"type": "object"}}
+REDIRECTS = {
+    "moves": (307, "http://127.0.0.1:1/mcp"),
+    "moves_to_itself": (307, "/moves_to_itself"),
+    "moves_within": (308, "/works"),
+    "did_and_moves": (302, "/works"),
+    "did_and_shows": (303, "/works"),
+}
+"""How a call is answered: status and Location."""
 
 
 class OlderServer(ThreadingHTTPServer):
@@ -84,8 +92,8 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._say(message, {"tools": [TOOL]})
 
-    def _fail(self, message: dict[str, Any], text: str) -> None:
-        error = {"code": -32000, "message": text}
+    def _fail(self, message: dict[str, Any], text: str, code: int = -32000) -> None:
+        error = {"code": code, "message": text}
         body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}).encode()
         self._send(200, {"Content-Type": "application/json"}, body)
 
@@ -104,8 +112,13 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(202, {})
         elif behaviour == "asks":
             self._ask_back()
-        elif behaviour == "moves":
-            self._send(307, {"Location": "http://127.0.0.1:1/mcp"})
+        elif behaviour in REDIRECTS:
+            status, place = REDIRECTS[behaviour]
+            self._send(status, {"Location": place})
+        elif behaviour == "times_out":
+            self._send(408, {})
+        elif behaviour == "fails_inside":
+            self._fail(message, "Internal error", -32603)
         else:
             told = self.headers.get("Authorization", "")
             self._say(message, {"content": [{"type": "text", "text": f"saved for {told}"}]})

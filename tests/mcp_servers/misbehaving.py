@@ -1,7 +1,8 @@
 """A server that speaks an older revision and misbehaves on demand: `python misbehaving.py [OPTION=VALUE…]`.
 
-Options: `definitions=FILE` (JSON list, read at each listing), `start=slow|dies|hangs|stays` (it ignores the end of its
-input and SIGTERM), `calls=FILE` (a line for each call), `pages=N` (tools a page).
+Options: `definitions=FILE` (JSON list, read at each listing), `start=slow|dies|hangs|stays|obeys` (both stay when their
+input ends; the one ignores SIGTERM, the other ends of it), `calls=FILE` (a line for each call, and for SIGTERM),
+`pages=N` (tools a page).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ OPTIONS = dict(argument.split("=", 1) for argument in sys.argv[1:])
 ANYTHING = {"type": "object", "properties": {"text": {"type": "string"}}}
 NAMES = (
     *("echo", "pid", "crash", "hang", "huge", "nonsense", "broken", "environment", "progress", "fail", "refuse"),
+    *("fail_inside", "kill", "close"),
     *(
         "parts",
         "structured",
@@ -93,13 +95,21 @@ ANSWERS: dict[str, Any] = {
 }
 
 
-def misbehave(name: str, message: dict[str, Any]) -> None:
-    """What ends, delays or disturbs the call before its answer."""
+def end(name: str) -> None:
+    """What gives no answer ever."""
     if name == "crash":
         os._exit(3)
-    elif name == "hang":
+    elif name == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif name == "close":
+        os.close(1)
+    if name in ("close", "hang"):
         time.sleep(3600)
-    elif name == "slow_answer":
+
+
+def misbehave(name: str, message: dict[str, Any]) -> None:
+    """What delays or disturbs the call before its answer."""
+    if name == "slow_answer":
         threading.Timer(1.5, say, [{"id": message["id"], "result": texts("late")}]).start()
     elif name == "huge":
         sys.stdout.write("x" * 50_000_000)
@@ -126,12 +136,14 @@ def misbehave(name: str, message: dict[str, Any]) -> None:
 
 def call(message: dict[str, Any]) -> None:
     name, given = message["params"]["name"], message["params"].get("arguments") or {}
-    if "calls" in OPTIONS:
-        with Path(OPTIONS["calls"]).open("a") as kept:
-            kept.write(f"{name}\n")
+    note(name)
     if name == "refuse":
         say({"id": message["id"], "error": {"code": -32602, "message": "Unknown tool"}})
         return
+    if name == "fail_inside":
+        say({"id": message["id"], "error": {"code": -32603, "message": "Internal error"}})
+        return
+    end(name)
     misbehave(name, message)
     if name == "slow_answer":
         return
@@ -153,7 +165,7 @@ def answer_to(message: dict[str, Any]) -> None:
     method = message.get("method")
     if method == "initialize":
         known = {"protocolVersion": "2024-11-05", "capabilities": {"tools": {"listChanged": True}}}
-        info = {"serverInfo": {"name": "misbehaving", "version": "1"}, "instructions": "Obey\x00 me."}
+        info = {"serverInfo": {"name": "misbehaving", "version": "1"}}
         say({"id": message["id"], "result": {**known, **info}})
     elif method == "tools/list":
         say({"id": message["id"], "result": listed(message)})
@@ -167,6 +179,18 @@ def answer_to(message: dict[str, Any]) -> None:
         say({"id": message["id"], "error": {"code": -32601, "message": "Method not found"}})
 
 
+def note(text: str) -> None:
+    if "calls" in OPTIONS:
+        with Path(OPTIONS["calls"]).open("a") as kept:
+            kept.write(f"{text}\n")
+
+
+def obey(*_: object) -> None:
+    time.sleep(0.2)  # it has the time to do so, and another one, which nobody should send, would have come by then
+    note("SIGTERM")
+    sys.exit(0)
+
+
 def main() -> None:
     start = OPTIONS.get("start")
     if start == "dies":
@@ -175,10 +199,12 @@ def main() -> None:
         time.sleep(1.0 if start == "slow" else 3600)
     if start == "stays":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if start == "obeys":
+        signal.signal(signal.SIGTERM, obey)
     print("Welcome!", flush=True)
     for line in sys.stdin:
         answer_to(json.loads(line))
-    while start == "stays":
+    while start in ("stays", "obeys"):
         time.sleep(1)
 
 

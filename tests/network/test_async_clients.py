@@ -39,6 +39,12 @@ def test_it_gets_its_answer() -> None:
         assert server.requests[0].headers["accept-encoding"] == "identity"
 
 
+@pytest.mark.parametrize("charset", ["punycode", "utf-7", "utf-16", "latin-1"])
+def test_text_is_utf_8_whatever_the_server_says(charset: str) -> None:
+    with WebServer({"/": reply("bü-kva".encode(), content_type=f"text/plain; charset={charset}")}) as server:
+        assert asked(INSIDE, server.url) == "bü-kva"
+
+
 def test_private_addresses_are_refused() -> None:
     with WebServer({"/": reply()}) as server, DnsServer(**{"inside.test": ["127.0.0.1"]}) as dns:
         for host in ("127.0.0.1", "inside.test", "[::ffff:127.0.0.1]", "2130706433", "localhost"):

@@ -92,6 +92,8 @@ SPELLINGS = [
     "[fd00::1]",
     "[fd00:ec2::254]",
     "[fd20:ce::254]",
+    "[fd00:c1::a9fe:a9fe]",
+    "[fd00:42::42]",
     "[fec0::1]",
     "[ff02::1]",
     "[2001:db8::1]",
@@ -261,7 +263,8 @@ def test_an_allowed_name_never_leads_to_a_metadata_service(dns: DnsServer) -> No
     "address",
     [
         *("169.254.169.254", "169.254.0.1", "100.100.100.200", "168.63.129.16", "198.51.100.7", "0.0.0.0"),
-        *("255.255.255.255", "fd00:ec2::254", "fe80::1", "64:ff9b::7f00:1", "2002:7f00:1::", "::ffff:127.0.0.1"),
+        *("fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "fd00:42::42"),
+        *("255.255.255.255", "fe80::1", "64:ff9b::7f00:1", "2002:7f00:1::", "::ffff:127.0.0.1"),
     ],
 )
 def test_a_special_address_stays_forbidden_even_where_an_admin_allows_it(address: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -38,13 +38,19 @@ class Reply:
 
 
 class Outside:
-    """`replies` are used up one by one; then every request is answered with `{"ok": true}`. `/token` gives tokens."""
+    """`replies` are used up one by one; then every request is answered with `{"ok": true}`. `/token` gives tokens.
+
+    Attributes:
+        held: paths whose answers wait until `released` is set.
+    """
 
     def __init__(self) -> None:
         self.received: list[Received] = []
         self.replies: list[Reply] = []
         self.tokens_given = 0
         self.token_lives_s = 3600
+        self.held: set[str] = set()
+        self.released = threading.Event()
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.outside = self
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), name="outside", daemon=True)
@@ -59,6 +65,7 @@ class Outside:
         return self.received[-1]
 
     def stop(self) -> None:
+        self.released.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -103,10 +110,16 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         headers = {name.lower(): value for name, value in self.headers.items()}
         outside.received.append(Received(self.command, self.path, headers, body))
+        if self.path in outside.held:
+            outside.released.wait()
         if self.path == "/token":
             reply = self._token(outside, body)
         else:
             reply = outside.replies.pop(0) if outside.replies else Reply()
+        with suppress(BrokenPipeError, ConnectionResetError):  # whoever asked may be gone by now
+            self._send(reply)
+
+    def _send(self, reply: Reply) -> None:
         self.send_response(reply.status)
         for name, value in reply.headers.items():
             self.send_header(name, value)

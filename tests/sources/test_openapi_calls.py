@@ -114,7 +114,12 @@ def test_a_read_runs_by_itself_and_a_write_waits(outside: Outside) -> None:
     assert verdict_of(read, {"id": "7"}).decision is Decision.AUTO
     assert verdict_of(write, {"id": "7"}).decision is Decision.ASK
     assert read.hosts({}) == {"127.0.0.1"}
-    assert write.sentence({"id": "a/b"}, Preview.impossible("")) == "Send: POST /pets/a%2Fb at 127.0.0.1"
+    assert (
+        write.sentence({"id": "a/b"}, Preview.impossible(""))
+        == f"Send: POST /pets/a%2Fb at {outside.url.removeprefix('http://')}"
+    )
+    usual = OpenAPITool(write.operation, Connection("api", "https://api.example.com:443/v1"))
+    assert usual.sentence({"id": "7"}, Preview.impossible("")) == "Send: POST /v1/pets/7 at api.example.com"
 
 
 def test_an_admin_sets_another_level(outside: Outside) -> None:
@@ -130,6 +135,14 @@ def test_the_definition_changes_with_the_address_and_the_places(outside: Outside
     hashes = {each.definition_hash for each in (tool, elsewhere, OpenAPITool(moved, tool.connection))}
     assert len(hashes) == 3
     assert tool.definition_hash == OpenAPITool(tool.operation, tool.connection).definition_hash
+
+
+def test_what_is_told_to_admins_alone_is_no_part_of_an_operations_hash(outside: Outside) -> None:
+    operation = outside.tool(READ).operation
+    assert operation.hash == replace(operation, level_reason="another", tags=("pets",)).hash
+    others = [replace(operation, description="x"), replace(operation, level=Level.WRITE), replace(operation, params={})]
+    assert len({each.hash for each in [operation, *others]}) == 4
+    assert operation.as_json()["level_reason"] == "GET is read level"
 
 
 @pytest.mark.parametrize(
@@ -251,7 +264,7 @@ def test_the_card_shows_the_whole_address(outside: Outside) -> None:
     tool = outside.tool({"/api?action=deleteAll": {"get": {"parameters": [{"name": "q", "in": "query"}]}}})
     based = OpenAPITool(tool.operation, Connection("api", f"{outside.url}/v1/"))
     sentence = based.sentence({"q": "x"}, Preview.impossible(""))
-    assert sentence == "Read: GET /v1/api?action=deleteAll at 127.0.0.1"
+    assert sentence == f"Read: GET /v1/api?action=deleteAll at {outside.url.removeprefix('http://')}"
     assert based.level is Level.DESTRUCTIVE
     outside.call(based, {"q": "x"})
     assert outside.last.target == "/v1/api?action=deleteAll&q=x"

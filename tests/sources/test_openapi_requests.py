@@ -1,15 +1,24 @@
 """Each value stays in its place on the wire, whatever it holds."""
 
 import json
+import re
+from functools import partial
+from http.server import HTTPServer, SimpleHTTPRequestHandler
+from pathlib import Path
+from posixpath import normpath
+from threading import Thread
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.sources.outside import Outside, running
-from tools.contract import ErrorCode
+from tests.sources.outside import REACH, Outside, described, running
+from tools.contract import ErrorCode, ToolError
+from tools.sources.openapi import Connection, OpenAPITool, read_description
+from tools.sources.openapi.requests import made_request
+from tools.testing import run_tool
 
 ONE_PATH = {
     "/keep/{id}/tail": {
@@ -57,6 +66,117 @@ def test_a_parameter_may_be_json(outside: Outside) -> None:
     assert unquote(wire(outside, {"content": content}, {"a": [1, None]})) == 'p={"a":[1,null]}'
 
 
+OUTWARDS = [
+    *("../users/7", "a/../../admin", "x/..", "./x", "x/.", "/..", "../", "..\\users", "..\\", "x\\..\\..\\y"),
+    *(
+        "..%2fusers",
+        "%2e%2e",
+        "%2e%2e%2fusers",
+        "%2E%2e/users",
+        ".%2e",
+        "%252e%252e%252fusers",
+        "a%2f..%2f..",
+        "..%5cx",
+    ),
+    *(
+        "%25252e%25252e/x",
+        "..;/users",
+        "..;a=b/users",
+        "..%3b/users",
+        ". ./..",
+        " ../x",
+        ".. /x",
+        "%" + "25" * 20 + "2e",
+    ),
+]
+INWARDS = [
+    "a/b",
+    "a//b",
+    "...",
+    "..a",
+    "a..",
+    ".a",
+    "a.b/c.d",
+    "v1..v2",
+    "a\\b",
+    "100%25",
+    "%",
+    "a;..b",
+    "{x}",
+    "~/.profile",
+]
+
+
+@pytest.mark.parametrize("value", OUTWARDS)
+def test_a_path_value_that_leads_elsewhere_for_any_reader_is_refused(outside: Outside, value: str) -> None:
+    for path in ("/keep/{id}/tail", "/keep/{id}", "/{id}"):
+        result = outside.call(outside.tool({path: {"get": {}}}), {"id": value})
+        assert result.error is not None, path
+        assert result.error.code is ErrorCode.INVALID_PARAMETER
+        assert result.error.message.startswith("The 'id' parameter is wrong")
+    assert outside.received == []
+
+
+@pytest.mark.parametrize("value", INWARDS)
+def test_a_path_value_with_slashes_and_dots_that_leads_nowhere_arrives(outside: Outside, value: str) -> None:
+    assert outside.call(outside.tool(ONE_PATH), {"id": value}).success
+    assert outside.last.target == f"/keep/{quote(value, safe='')}/tail"
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        ({"schema": {"type": "array"}}, ["..\\a", "b"]),
+        ({"schema": {"type": "array"}}, ["x/..;a", "b"]),
+        ({"schema": {"type": "object"}, "explode": True}, {"../a": 1}),
+        ({"content": {"application/json": {"schema": {}}}}, {"a": "/../x"}),
+    ],
+)
+def test_no_way_of_writing_a_path_value_leads_elsewhere(outside: Outside, parameter: Any, value: Any) -> None:
+    tool = outside.tool({"/keep/{id}": {"get": {"parameters": [{"name": "id", "in": "path", **parameter}]}}})
+    assert outside.call(tool, {"id": value}).error is not None
+    assert outside.received == []
+
+
+def test_a_server_that_decodes_before_it_looks_gives_away_nothing_else(tmp_path: Path) -> None:
+    for name in ("pets", "users"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "7").write_text(name)
+    with HTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(tmp_path))) as server:
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            (operation,) = read_description(described({"/pets/{id}": {"get": {}}})).operations
+            tool = OpenAPITool(operation, Connection("files", f"http://127.0.0.1:{server.server_port}"))
+            answers = {value: run_tool(tool, {"id": value}, reach=REACH) for value in ["7", *OUTWARDS, *INWARDS]}
+        finally:
+            server.shutdown()
+            thread.join()
+    assert answers.pop("7").success
+    assert [value for value, answer in answers.items() if answer.success] == []
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Nobody reads it."""
+
+
+@given(value=st.text(alphabet="./\\%25eEfFcC;x ", min_size=1, max_size=12))
+@settings(max_examples=500, deadline=None)
+def test_a_path_that_is_sent_stays_in_its_place_however_often_it_is_decoded(value: str) -> None:
+    (operation,) = read_description(described({"/a/keep/{id}/tail": {"get": {}}})).operations
+    try:
+        path = made_request(operation, {"id": value}).path
+    except ToolError:
+        return
+    for _ in range(12):
+        plain = normpath(path.replace("\\", "/"))
+        assert plain.startswith("/a/keep")
+        assert plain.endswith("/tail")
+        assert len(plain.split("/")) >= 4
+        path = unquote(path)
+
+
 @pytest.mark.parametrize("value", ["", ".", "..", "a\nb", "a\r\nHost: evil", "\t", "\x7f"])
 def test_a_path_value_that_would_leave_its_place_is_refused_before_anything_is_sent(
     outside: Outside, value: str
@@ -67,11 +187,16 @@ def test_a_path_value_that_would_leave_its_place_is_refused_before_anything_is_s
     assert outside.received == []
 
 
-@pytest.mark.parametrize(("a", "b"), [(".", "."), ("x/..", "."), ("..", "")])
-def test_values_that_make_dots_together_are_refused(outside: Outside, a: str, b: str) -> None:
-    tool = outside.tool({"/files/{a}{b}": {"get": {}}})
-    result = outside.call(tool, {"a": a, "b": b})
-    assert result.error is not None or outside.last.target == "/files/x%2F..."
+@pytest.mark.parametrize("path", ["/files/{a}{b}", "/files/{a}.{b}", "/files/{a}%2e{b}"])
+@pytest.mark.parametrize(("a", "b"), [("x/.", "."), ("x/", "."), ("x/", "./y"), ("x\\", "/y"), ("%2", "e/..")])
+def test_values_that_make_dots_together_are_refused(outside: Outside, path: str, a: str, b: str) -> None:
+    result = outside.call(outside.tool({path: {"get": {}}}), {"a": a, "b": b})
+    assert result.error is not None or not {".", ".."} & set(re.split(r"[/\\]", unquote(unquote(outside.last.target))))
+
+
+def test_values_beside_each_other_may_hold_dots(outside: Outside) -> None:
+    assert outside.call(outside.tool({"/files/{a}.{b}": {"get": {}}}), {"a": "x.y", "b": "tar/gz"}).success
+    assert outside.last.target == "/files/x.y.tar%2Fgz"
 
 
 @given(value=st.text(min_size=1), query=st.text())

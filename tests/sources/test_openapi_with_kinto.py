@@ -21,7 +21,7 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, OpenAP
     """By the part of the name after the dot; `ann` has an account."""
     with running_kinto(tmp_path_factory.mktemp("kinto")) as url:
         with urlopen(f"{url}/__api__", timeout=10) as answer:
-            description = read_description(answer.read())
+            description = read_description(answer.read().decode())
         assert description.servers == (url,)
         connection = Connection("kinto", url, "Kinto", Authentication(Kind.BASIC, "kinto"))
         made = {each.name: OpenAPITool(each, connection) for each in description.operations}

@@ -24,8 +24,11 @@ from .servers import SECRET, called, failure_of, misbehaving, tool_of
     ("name", "words"),
     [
         ("crash", "ended with code 3"),
+        ("kill", "was killed"),
+        ("close", "closed its output"),
         ("huge", "more than 10,000,000 bytes"),
         ("nonsense", "not of the protocol"),
+        ("fail_inside", "failed inside, in the middle of the call: Internal error."),
     ],
 )
 @pytest.mark.parametrize("level", [Level.READ, Level.WRITE])
@@ -215,15 +218,19 @@ def test_all_pages_are_read(tmp_path: Path) -> None:
     assert "at most 2,000 tools" in listing.left_out[-1].reason
 
 
-def test_a_server_that_does_not_start_tells_the_admin_why() -> None:
+def test_a_server_that_does_not_start_tells_the_admin_why(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="ended with code 1 before it could be spoken to") as failure:
         list_tools(misbehaving(start="dies"))
     assert not failure.value.attempted
     assert "No key was given." in failure.value.__notes__
     with pytest.raises(ToolError, match="There is no program 'no-such-program'"):
         list_tools(StdioServer(("no-such-program",)))
-    with pytest.raises(ToolError, match="no such file or directory"):
-        list_tools(StdioServer(misbehaving().command, folder="/no/such/folder"))
+    unreadable = tmp_path / "server"
+    unreadable.write_bytes(b"\x7fELF no program")
+    unreadable.chmod(0o755)
+    with pytest.raises(ToolError, match="ended with code 1 before it could be spoken to") as failure:
+        list_tools(StdioServer((str(unreadable),)))
+    assert "It cannot be run: Exec format error." in failure.value.__notes__
     with pytest.raises(ToolError, match="did not answer in time") as failure:
         list_tools(misbehaving(start="hangs"), timeout_s=1.0)
     assert list_tools(misbehaving(start="slow")).protocol == "2024-11-05"

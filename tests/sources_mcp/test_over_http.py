@@ -56,6 +56,10 @@ def test_an_older_server_is_spoken_to_in_its_revision(older: OlderServer, caplog
         ("huge", "NETWORK_ERROR", "larger than 10,000,000 bytes"),
         ("nonsense", "NETWORK_ERROR", "broke off"),
         ("accepts", "NETWORK_ERROR", "broke off"),
+        ("fails_inside", "NETWORK_ERROR", "failed inside, in the middle of the call: Internal error."),
+        ("times_out", "NETWORK_ERROR", "failed with status 408"),
+        ("did_and_moves", "NETWORK_ERROR", "failed with status 302"),
+        ("did_and_shows", "NETWORK_ERROR", "failed with status 303"),
     ],
 )
 def test_a_write_without_a_usable_answer_is_unknown_and_not_repeated(
@@ -91,10 +95,15 @@ def test_a_hanging_server_ends_at_the_timeout(older: OlderServer) -> None:
     assert called(tool_behind(older, "works")).success
 
 
-def test_a_redirect_to_another_server_is_not_followed(older: OlderServer) -> None:
-    code, definite, message = failure_of(called(tool_behind(older, "moves")))
+@pytest.mark.parametrize("behaviour", ["moves", "moves_to_itself", "moves_within"])
+def test_a_write_that_belongs_elsewhere_was_not_done_and_is_said_once(older: OlderServer, behaviour: str) -> None:
+    code, definite, message = failure_of(called(tool_behind(older, behaviour)))
     assert (code, definite) == ("OPERATION_FAILED", True)
-    assert "not followed" in message
+    assert "redirects to another address, which is not followed" in message
+    assert older.calls() == 1
+
+
+def test_a_server_that_is_elsewhere_is_not_looked_for(older: OlderServer) -> None:
     with pytest.raises(ToolError, match="redirects to another address"):
         list_tools(behind(older, "away"))
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -22,17 +23,31 @@ from .servers import called, failure_of, misbehaving, tool_of
 
 ROOT = Path(__file__).parent.parent.parent
 PARENT = """
-import sys, time
+import os, sys
 from django.conf import settings
 settings.configure(INSTALLED_APPS=["django.contrib.contenttypes", "tools.records", "tools.schedules"], SECRET_KEY="x")
 import django
 django.setup()
 from tools.sources.mcp import CONNECTIONS, StdioServer, list_tools
-server = StdioServer(tuple(sys.argv[1:]))
+server = StdioServer(tuple(sys.argv[2:]))
 list_tools(server)
-print(CONNECTIONS.pid(server), flush=True)
+tether = CONNECTIONS.pid(server)
+if sys.argv[1] == "alone" or os.fork():
+    print(tether, flush=True)
 sys.stdin.readline()
 """
+LAUNCHER = ("sh", "-c", '"$@"; true', "sh")
+"""Stays beside what it starts."""
+
+
+def group_of(leader: int) -> list[int]:
+    """All processes of its group: tether, launcher, server."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            group = stat.read_text().rpartition(")")[2].split()[2]
+            found += [int(stat.parent.name)] if int(group) == leader else []
+    return found
 
 
 def is_alive(pid: int) -> bool:
@@ -44,44 +59,68 @@ def is_alive(pid: int) -> bool:
     return state != "Z"
 
 
-def wait_until_gone(pid: int, seconds: float = 10.0) -> None:
+def wait_until_gone(*pids: int, seconds: float = 10.0) -> None:
     ends_at = time.monotonic() + seconds
-    while is_alive(pid):
-        assert time.monotonic() < ends_at, f"{pid} still runs"
+    while alive := [pid for pid in pids if is_alive(pid)]:
+        assert time.monotonic() < ends_at, f"{alive} still run"
         time.sleep(0.02)
 
 
-def parent_of(server: StdioServer) -> tuple[subprocess.Popen[str], int]:
-    command = [sys.executable, "-c", PARENT, *server.command]
+def parent_of(server: StdioServer, copies: str = "alone") -> tuple[subprocess.Popen[str], list[int]]:
+    """A process that speaks with the server, and the group of that."""
+    command = [sys.executable, "-c", PARENT, copies, *server.command]
     parent = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
-    return parent, int(parent.stdout.readline())
+    return parent, group_of(int(parent.stdout.readline()))
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a server has to notice that its input is closed")
-def test_a_server_dies_with_a_process_that_is_killed_even_if_it_stays_otherwise() -> None:
-    parent, child = parent_of(misbehaving(start="stays"))
+@pytest.mark.parametrize("copies", ["alone", "forks"])
+@pytest.mark.parametrize("launcher", [(), LAUNCHER])
+def test_a_server_dies_with_a_process_that_is_killed_even_if_it_stays_otherwise(
+    launcher: tuple[str, ...], copies: str
+) -> None:
+    server = StdioServer((*launcher, *misbehaving(start="stays").command))
+    parent, group = parent_of(server, copies)
+    assert len(group) == (3 if launcher else 2)
     parent.kill()
     parent.wait(10)
-    wait_until_gone(child)
+    wait_until_gone(*group)
+    parent.communicate()  # ends the copy
+
+
+def test_a_signal_to_all_ends_no_guard_of_a_server_that_stays() -> None:
+    parent, group = parent_of(misbehaving(start="stays"))
+    os.killpg(os.getpgid(group[0]), signal.SIGTERM)
+    parent.kill()
+    parent.communicate()
+    wait_until_gone(*group)
 
 
 @pytest.mark.parametrize("how", ["its end", "SIGTERM"])
 def test_a_server_ends_with_the_process(how: str) -> None:
-    parent, child = parent_of(misbehaving())
+    parent, group = parent_of(misbehaving())
     if how == "SIGTERM":
         parent.send_signal(signal.SIGTERM)
     _, _ = parent.communicate("end\n", timeout=20)
-    wait_until_gone(child)
+    wait_until_gone(*group)
 
 
 def test_a_server_that_will_not_end_is_killed_with_all_that_it_started() -> None:
-    server = misbehaving(start="stays")
+    server = StdioServer((*LAUNCHER, *misbehaving(start="stays").command))
     list_tools(server)
-    child = CONNECTIONS.pid(server)
-    assert is_alive(child)
+    group = group_of(CONNECTIONS.pid(server))
+    assert len(group) == 3
     CONNECTIONS.close_all(10)
-    wait_until_gone(child)
+    wait_until_gone(*group)
+
+
+def test_a_server_that_is_asked_to_end_is_asked_once(tmp_path: Path) -> None:
+    server = misbehaving(start="obeys", calls=tmp_path / "calls")
+    list_tools(server)
+    group = group_of(CONNECTIONS.pid(server))
+    CONNECTIONS.close_all(10)
+    wait_until_gone(*group)
+    assert (tmp_path / "calls").read_text().split() == ["SIGTERM"]
 
 
 def test_a_process_without_calls_is_ended_and_the_next_call_has_another() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html.parser import HTMLParser
 from typing import Any
 
 from tests.web.admin_rows import address
@@ -26,6 +27,35 @@ def tools_page(source: Source) -> str:
 def values(world: World, **more: Any) -> dict[str, Any]:
     common = {"organization": world.acme.pk, "name": "pets", "timeout_s": 5, "is_active": "on"}
     return {**common, "authentication": "none", "key_place": "header", **more}
+
+
+class _Form(HTMLParser):
+    """The fields of the form in which tools are chosen, as they stand in the page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent: dict[str, Any] = {}
+        self._select = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        had = dict(attrs)
+        name, value = had.get("name") or "", had.get("value") or ""
+        if tag == "select":
+            self._select = name
+        elif tag == "option" and "selected" in had:
+            self.sent[self._select] = value
+        elif tag == "input" and had.get("type") == "hidden":
+            self.sent.setdefault(name, []).append(value)
+        elif tag == "input" and "checked" in had:
+            self.sent[name] = value or "on"
+
+
+def form_on(answer: Any) -> dict[str, Any]:
+    """What a browser sends from this page of tools if nothing is touched."""
+    form = _Form()
+    _, _, behind = answer.content.decode().partition('<form method="post" class="flex flex-col gap-4">')
+    form.feed(behind.partition("</form>")[0])
+    return form.sent
 
 
 def text_of(answer: Any) -> str:

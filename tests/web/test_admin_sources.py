@@ -17,7 +17,7 @@ from agents.models import AuditEntry, Credential
 from tests.mcp_servers.http_server import older_server
 from tests.sources.outside import Outside, Reply, described, running
 from tests.web.admin_rows import address, confirmed, faults, filled_form, make_admin_world
-from tests.web.source_pages import PATHS, add, chosen, offered, text_of, tools_page, values
+from tests.web.source_pages import PATHS, add, chosen, form_on, offered, text_of, tools_page, values
 from tests.web.world import World
 from tools.connections.models import AllowedHost, Source, SourceTool
 
@@ -244,6 +244,22 @@ class TestChoosing:
         assert pets.tools.get(tool="pets.addPet").effective_level == "read"
         told = AuditEntry.objects.filter(action="source_changed").get().payload["fields"]["tools"]["pets.addPet"]
         assert (told["after"]["level"], told["after"]["inferred"]) == ("read", "write")
+
+    @pytest.mark.parametrize("how", ["tick", "all"])
+    def test_a_level_that_was_sent_before_its_tool_was_chosen_is_confirmed(
+        self, admin: Client, pets: Source, how: str
+    ) -> None:
+        path, row = tools_page(pets), pets.tools.get(tool="pets.addPet")
+        first = {**form_on(admin.get(path)), f"level-{row.pk}": "read"}
+        assert admin.post(path, first).status_code == 302
+        second = form_on(admin.get(path)) | ({"every": "all"} if how == "all" else {f"chosen-{row.pk}": "on"})
+        page = admin.post(path, second)
+        ((key, sentence),) = page.context["questions"].items()
+        assert "pets.addPet (inferred: write)" in sentence
+        assert offered(pets) == set()
+        assert admin.post(path, {**form_on(page), **second, "confirmed": key}).status_code == 302
+        assert "pets.addPet" in offered(pets)
+        assert admin.post(path, form_on(admin.get(path))).status_code == 302, "what was confirmed is not asked again"
 
     def test_a_raised_level_asks_nothing(self, admin: Client, pets: Source) -> None:
         assert admin.post(tools_page(pets), chosen(pets, "listPets", listPets="write")).status_code == 302

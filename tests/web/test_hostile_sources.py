@@ -41,12 +41,30 @@ def connect(kind: SourceKind, words: Words) -> tuple[Client, Source]:
     for number, title in enumerate([*titles, *texts[len(titles) :]]):
         key = f"GET /{number}{title}" if kind == SourceKind.OPENAPI else f"{number}{title}"
         accepted, is_chosen = next(HOW)
-        more: dict[str, Any] = {"accepted_hash": accepted, "is_chosen": is_chosen, "hash": "a"}
-        definition = {"description": next(described)}
+        old = definition_of(next(described), titles[number % len(titles)], "former")
+        more: dict[str, Any] = {
+            "accepted_hash": accepted,
+            "accepted_definition": old,
+            "is_chosen": is_chosen,
+            "hash": "a",
+        }
+        definition = definition_of(next(described), title[:200], "present")
         what = {"key": key[:200], "tool": f"s.t{number}", "title": title[:200], "tags": [title[:100]]}
         rows.append(SourceTool(source=source, definition=definition, inferred_level="read", **what, **more))
     SourceTool.objects.bulk_create(rows)
     return client, source
+
+
+def definition_of(text: str, title: str, when: str) -> dict[str, Any]:
+    """With the texts in all that a definition has: its schemas' keys and values, its hints, and what says why."""
+    schema = {"type": "object", "properties": {title: {"type": title, "description": text}}, "required": [title]}
+    return {
+        "description": f"{when} {text}",
+        "level_reason": title,
+        "input_schema": {**schema, "$comment": text},
+        "output_schema": {title: [text, title]},
+        "annotations": {when: title, "title": text},
+    }
 
 
 def read(kind: SourceKind, words: Words) -> dict[str, list[Reading]]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urljoin
 
-from tools.contract import ErrorCode, Reach, ToolError, fingerprint, secrets_of
+from tools.contract import ErrorCode, Reach, ToolError, secrets_of
 from tools.network import NetworkLimits, read_url, request
 from tools.network.urls import origin_of
 from tools.sources import mcp, openapi
@@ -126,7 +126,7 @@ def _openapi(source: Source, reach: Reach, patience: Patience) -> Description:
                 title=each.summary,
                 tags=each.tags,
                 definition=each.as_json(),
-                hash=fingerprint(each.as_json()),
+                hash=each.hash,
                 inferred_level=each.level,
             )
             for each in found.operations

@@ -18,7 +18,11 @@ from .models import LONGEST_KEY, AllowedHost, Source, SourceTool
 MOST_TOOLS = 5_000
 """Of one source."""
 
-_DESCRIBED = ("title", "tags", "definition", "hash", "accepted_hash", "inferred_level", "level", "gone_at")
+_DESCRIBED = (
+    *("title", "tags", "definition", "hash", "accepted_hash", "accepted_definition"),
+    *("inferred_level", "level", "gone_at"),
+)
+_DECIDED = ("is_chosen", "level", "accepted_hash", "accepted_definition")
 
 
 @dataclass(frozen=True)
@@ -95,11 +99,12 @@ def keep_description(source: Source, found: Description) -> Refreshed:
         new = [_row(source, each, _free_name(each.tool, taken)) for key, each in described.items() if key not in before]
         seen = [(row, described[key]) for key, row in before.items() if key in described]
         back = tuple(row.tool for row, each in seen if row.gone_at is not None)
-        changed = [_changed(source, row, each) for row, each in seen if row.hash != each.hash or row.gone_at]
+        differs = tuple(row.tool for row, each in seen if row.hash != each.hash)
+        written = [_changed(source, row, each) for row, each in seen if _is_news(row, each)]
         gone = [row for key, row in before.items() if key not in described and row.gone_at is None]
         SourceTool.objects.bulk_create(new, batch_size=200)
         SourceTool.objects.bulk_create(  # several times as fast as a bulk_update
-            changed, batch_size=200, update_conflicts=True, unique_fields=["id"], update_fields=_DESCRIBED
+            written, batch_size=200, update_conflicts=True, unique_fields=["id"], update_fields=_DESCRIBED
         )
         SourceTool.objects.filter(pk__in=[row.pk for row in gone]).update(gone_at=Now())
         base_url = now.base_url or found.base_url
@@ -112,11 +117,11 @@ def keep_description(source: Source, found: Description) -> Refreshed:
             checked_at=Now(),
             refreshed_at=Now(),
         )
-        if new or changed or gone or (base_url, found.title[:200]) != (now.base_url, now.title):
+        if new or written or gone or (base_url, found.title[:200]) != (now.base_url, now.title):
             new_generation(source.organization_id)
     return Refreshed(
         new=tuple(row.tool for row in new),
-        changed=tuple(row.tool for row in changed if row.tool not in back),
+        changed=tuple(tool for tool in differs if tool not in back),
         gone=tuple(row.tool for row in gone),
         back=back,
         left_out=left_out,
@@ -156,7 +161,7 @@ def choose(source: Source, choices: Mapping[int, Choice]) -> list[SourceTool]:
         Source.objects.select_for_update(no_key=True).only("pk").get(pk=source.pk)
         rows = SourceTool.objects.filter(source=source, pk__in=choices).order_by("pk")
         changed = [row for row in rows if _decided(row, choices[row.pk])]
-        SourceTool.objects.bulk_update(changed, ["is_chosen", "level", "accepted_hash"], batch_size=200)
+        SourceTool.objects.bulk_update(changed, _DECIDED, batch_size=200)
         if changed:
             new_generation(source.organization_id)
     return changed
@@ -246,14 +251,20 @@ def _row(source: Source, each: Described, name: str) -> SourceTool:
     )
 
 
+def _is_news(row: SourceTool, each: Described) -> bool:
+    return row.hash != each.hash or row.gone_at is not None or row.tags != list(each.tags)
+
+
 def _changed(source: Source, row: SourceTool, each: Described) -> SourceTool:
-    before = row.effective_level
+    before, was_accepted = row.effective_level, not row.is_quarantined
     is_lowered = before.rank < Level(row.inferred_level).rank
-    if row.accepted_hash == row.hash and not source.is_mcp and not is_lowered:
+    if was_accepted and not source.is_mcp and not is_lowered:
         row.accepted_hash = each.hash
     row.level = _kept_level(row, each.inferred_level)
     if row.is_chosen and Level(row.level or each.inferred_level).rank < before.rank:
         row.level, row.accepted_hash = before.value, ""
+    if was_accepted and row.accepted_hash != each.hash:
+        row.accepted_definition = row.definition
     row.title, row.tags, row.definition = each.title[:200], list(each.tags), dict(each.definition)
     row.hash, row.inferred_level, row.gone_at = each.hash, each.inferred_level.value, None
     return row
@@ -275,7 +286,7 @@ def _decided(row: SourceTool, choice: Choice) -> bool:
     if choice.seen == row.hash and row.gone_at is None:
         row.is_chosen, row.level = choice.is_chosen, choice.level
         if choice.is_chosen:
-            row.accepted_hash = row.hash
+            row.accepted_hash, row.accepted_definition = row.hash, {}
     elif not choice.is_chosen:
         row.is_chosen = False
     return before != (row.is_chosen, row.level, row.accepted_hash)

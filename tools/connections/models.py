@@ -121,6 +121,7 @@ class SourceTool(models.Model):
         definition: what the tool is made from, as JSON.
         hash: of the definition.
         accepted_hash: of the definition to which an admin has given a level; empty: none. Another one is quarantined.
+        accepted_definition: the one that was accepted last, kept while the source describes another; empty: none is.
         inferred_level: what the description suggests.
         level: what an admin has set; empty: the inferred one.
         gone_at: since when the source describes it no more.
@@ -134,6 +135,7 @@ class SourceTool(models.Model):
     definition = models.JSONField()
     hash = models.CharField(max_length=64)
     accepted_hash = models.CharField(max_length=64, blank=True, default="")
+    accepted_definition = models.JSONField(default=dict, blank=True)
     inferred_level = models.CharField(max_length=11)
     level = models.CharField(max_length=11, blank=True, default="")
     is_chosen = models.BooleanField(default=False)

@@ -9,7 +9,7 @@ from tools.contract import Level, Reach, Tool, ToolContext, ToolError, ToolResul
 from tools.sources import mcp, openapi
 
 from .models import Source, SourceTool
-from .servers import connection_of, server_of
+from .servers import account_of, connection_of, server_of
 
 logger = logging.getLogger("gadget.tools")
 
@@ -37,7 +37,7 @@ def offered_tools(organization_id: int, credentials: Credentials, reach: Reach) 
     """
     rows = SourceTool.objects.filter(is_chosen=True, source__organization_id=organization_id).select_related("source")
     tools, withheld = [], {}
-    for row in rows.defer("source__document").order_by("source_id", "key"):
+    for row in rows.defer("source__document", "accepted_definition").order_by("source_id", "key"):
         if why := _why_withheld(row):
             withheld[row.tool] = why
             continue
@@ -86,5 +86,5 @@ class _ConnectedOperation(openapi.OpenAPITool):
 def _mcp_tool(row: SourceTool, source: Source, credentials: Credentials, reach: Reach) -> Tool:
     server = server_of(source, credentials.get(source.credentials_service, {}), reach)
     tool = mcp.McpTool(mcp.Definition.from_json(row.definition), server, source.name, row.effective_level)
-    tool.timeout_s = float(source.timeout_s)
+    tool.timeout_s, tool.account = float(source.timeout_s), account_of(source)
     return tool

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from tools.contract import ErrorCode, Reach, ToolError
 from tools.network import read_url
 from tools.sources import openapi
+from tools.sources.credentials import refuse_missing
 from tools.sources.mcp import HttpServer, Server, StdioServer
 
 from .models import Authentication, Source, SourceKind
@@ -21,8 +22,9 @@ def server_of(source: Source, fields: Fields, reach: Reach) -> Server:
     Raises:
         ToolError: UNAUTHORIZED, a field is missing.
     """
+    refuse_missing(source.credentials_service, needed_fields(source), fields)
     if source.kind == SourceKind.MCP_STDIO:
-        environment = {name: _field(source, fields, field) for name, field in source.environment.items()}
+        environment = {name: fields[field] for name, field in source.environment.items()}
         return StdioServer(tuple(source.command), environment, owner=str(source.organization_id))
     return HttpServer(source.address, _headers(source, fields), reach)
 
@@ -63,23 +65,18 @@ def connection_of(source: Source) -> openapi.Connection:
     )
 
 
+def account_of(source: Source) -> tuple[str, ...]:
+    """In whose name an MCP server is asked, without a secret: another password is the same account."""
+    variables = (f"{name}={field}" for name, field in sorted(source.environment.items()))
+    return source.credentials_service, source.authentication, source.key_name, *variables
+
+
 def _headers(source: Source, fields: Fields) -> dict[str, str]:
     if source.authentication == Authentication.API_KEY:
-        return {source.key_name or USUAL_KEY_NAME: _field(source, fields, "api_key")}
+        return {source.key_name or USUAL_KEY_NAME: fields["api_key"]}
     if source.authentication == Authentication.BEARER:
-        return {"Authorization": f"Bearer {_field(source, fields, 'token')}"}
+        return {"Authorization": f"Bearer {fields['token']}"}
     if source.authentication == Authentication.BASIC:
-        pair = f"{_field(source, fields, 'username')}:{_field(source, fields, 'password')}"
+        pair = f"{fields['username']}:{fields['password']}"
         return {"Authorization": f"Basic {b64encode(pair.encode()).decode()}"}
     return {}
-
-
-def _field(source: Source, fields: Fields, name: str) -> str:
-    if not (value := fields.get(name, "")):
-        raise ToolError(
-            ErrorCode.UNAUTHORIZED,
-            f"The credentials for {source.credentials_service!r} lack {name!r}.",
-            recovery_hint="An admin of the organisation has to set them.",
-            attempted=False,
-        )
-    return value

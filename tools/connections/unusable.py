@@ -21,7 +21,7 @@ def why_unusable(organization_id: int, names: Collection[str]) -> dict[str, str]
     if not names:
         return {}
     rows = SourceTool.objects.filter(source__organization_id=organization_id, tool__in=names)
-    found = rows.select_related("source").defer("definition", "source__document")
+    found = rows.select_related("source").defer("definition", "accepted_definition", "source__document")
     return {row.tool: _reason_of(row) for row in found}
 
 

@@ -35,7 +35,7 @@ _IPV4 = (
 )
 _IPV6 = (
     *_networks(Kind.UNUSABLE, "::/128", "ff00::/8"),
-    *_networks(Kind.SPECIAL, "fd00:ec2::/32", "fd20:ce::/32"),  # metadata
+    *_networks(Kind.SPECIAL, "fd00:ec2::/32", "fd20:ce::/32", "fd00:c1::/32", "fd00:42::/32"),  # metadata
     *_networks(Kind.INNER, "::1/128", "fc00::/7"),
     # Teredo and other trials, documentation, 6to4, documentation
     *_networks(Kind.SPECIAL, "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"),

@@ -22,7 +22,7 @@ class AsyncTransport(httpx2.AsyncBaseTransport):
     Every new connection asks for the name's addresses anew, checks them all and goes to one of them. Redirects to
     another server are refused, so credentials stay where they belong. Of the door's limits, `connect_s` and
     `answer_bytes` (of each answer, and of each stream) count here; how long an answer may take is the client's setting,
-    because a stream may last. Nothing is compressed.
+    because a stream may last. Nothing is compressed, and all text is UTF-8, whatever charset an answer names.
 
     Raises, inside the client's calls:
         ToolError: SECURITY_VIOLATION, NETWORK_ERROR, TIMEOUT (of the name service) or LIMIT_EXCEEDED.
@@ -54,6 +54,7 @@ class AsyncTransport(httpx2.AsyncBaseTransport):
         response = httpx2.Response(
             incoming.status, headers=incoming.headers, stream=stream, extensions=incoming.extensions
         )
+        response.encoding = "utf-8"
         if response.headers.get("content-encoding", "identity").lower() not in ("", "identity"):
             await stream.aclose()
             raise unreachable(f"{host_of(url)} packs an answer that was to come as it is.", attempted=True)

@@ -10,19 +10,16 @@ from .base import ToolSource
 
 
 class CombinedSource(ToolSource):
-    """All tools of some sources, in their order. Equal names are an error, unless it is said whose come first.
+    """All tools of some sources, in their order. Equal names are an error.
 
     Names are compared, not ids: the highest version answers to a name, so that another source's `mail.send@2.0` would
     silently take the place of `mail.send@1.0`. One source may bring several versions.
-
-    Args:
-        precedence: names of sources; of an equal name the tools of the earliest named are kept.
     """
 
-    def __init__(self, sources: Sequence[ToolSource], precedence: Sequence[str] = (), name: str = "combined") -> None:
-        self.name = name
+    name = "combined"
+
+    def __init__(self, sources: Sequence[ToolSource]) -> None:
         self._sources = tuple(sources)
-        self._order = {each: place for place, each in enumerate(precedence)}
         self._started = ExitStack()
         self._tools: list[Tool] | None = None
 
@@ -30,7 +27,7 @@ class CombinedSource(ToolSource):
         """Start each, in order; if that fails, those that were started are shut down.
 
         Raises:
-            ValueError: two bring the same name, and not both are named in the precedence.
+            ValueError: two bring the same name.
         """
         if self._tools is not None:
             return
@@ -53,17 +50,9 @@ class CombinedSource(ToolSource):
         owners: dict[str, ToolSource] = {}
         for source in self._sources:
             for name in {tool.name: None for tool in source.tools()}:
-                other = owners.setdefault(name, source)
-                if other is not source and self._comes_first(source, other, name):
-                    owners[name] = source
-        return [tool for source in self._sources for tool in source.tools() if owners[tool.name] is source]
-
-    def _comes_first(self, source: ToolSource, other: ToolSource, name: str) -> bool:
-        if source.name not in self._order or other.name not in self._order:
-            raise ValueError(
-                f"{name} comes from {other.name!r} and from {source.name!r}: say whose comes first, or leave one out"
-            )
-        return self._order[source.name] < self._order[other.name]
+                if (other := owners.setdefault(name, source)) is not source:
+                    raise ValueError(f"{name} comes from {other.name!r} and from {source.name!r}: leave one out")
+        return [tool for source in self._sources for tool in source.tools()]
 
 
 def fill(toolbox: Toolbox, sources: Sequence[ToolSource]) -> None:

@@ -116,6 +116,7 @@ class Migration(migrations.Migration):
                 ("definition", models.JSONField()),
                 ("hash", models.CharField(max_length=64)),
                 ("accepted_hash", models.CharField(blank=True, default="", max_length=64)),
+                ("accepted_definition", models.JSONField(blank=True, default=dict)),
                 ("inferred_level", models.CharField(max_length=11)),
                 ("level", models.CharField(blank=True, default="", max_length=11)),
                 ("is_chosen", models.BooleanField(default=False)),

@@ -19,7 +19,7 @@ from .failures import EXPECTED, call_failed, cause_of, failed, not_connected
 from .lines import Line, http_line, listing_is_fresh
 from .loop import LOOP
 from .servers import Server, StdioServer
-from .words import one_line, shown
+from .words import one_line
 
 logger = logging.getLogger("gadget.tools.mcp")
 
@@ -29,7 +29,6 @@ LARGEST_LISTING = 4_000_000
 """Characters of all definitions as JSON."""
 READING_S = 20.0
 """For what a server's tools are read; the rest is left out."""
-LONGEST_INSTRUCTIONS = 10_000
 
 _ANSWER: TypeAdapter[mcp_types.CallToolResult | mcp_types.InputRequiredResult] = TypeAdapter(
     mcp_types.CallToolResult | mcp_types.InputRequiredResult
@@ -61,7 +60,6 @@ class _Listed:
     tools: list[mcp_types.Tool]
     left_out: list[LeftOut]
     info: mcp_types.Implementation | None
-    instructions: str
     protocol: str
 
 
@@ -80,7 +78,6 @@ def list_tools(server: Server, *, timeout_s: float = 60.0) -> Listing:
     return Listing(
         name=one_line(listed.info.name if listed.info else "", 100),
         version=one_line(listed.info.version if listed.info else "", 100),
-        instructions=shown(listed.instructions, LONGEST_INSTRUCTIONS),
         protocol=listed.protocol,
         tools=tuple(definitions),
         left_out=(*illegal, *listed.left_out),
@@ -160,7 +157,7 @@ async def _listed(server: Server, seconds: float) -> _Listed:
             tools, left_out = await _pages(line)
             session = line.client.session
             info = session.server_info
-            return _Listed(tools, left_out, info, session.instructions or "", session.protocol_version or "")
+            return _Listed(tools, left_out, info, session.protocol_version or "")
     except EXPECTED as error:
         if isinstance(cause_of(error), ToolError):
             raise cause_of(error) from None

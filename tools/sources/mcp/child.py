@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import BinaryIO, TypeAlias
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -69,6 +69,7 @@ class Child:
         self._server = server
         self._limits = limits
         self._process: asyncio.subprocess.Process | None = None
+        self._tether: BinaryIO | None = None
         self.fault = ""
         self.nonsense = 0
         self.last_words: deque[str] = deque(maxlen=10)
@@ -77,8 +78,13 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """0 before it is started."""
+        """Of its tether, which leads the process group; 0 before it is started."""
         return self._process.pid if self._process else 0
+
+    def let_go(self) -> None:
+        """Hold it no longer: in a forked copy of this process, which must not keep alive what is not its own."""
+        if self._tether is not None:
+            self._tether.close()
 
     @asynccontextmanager
     async def spoken_with(
@@ -108,22 +114,26 @@ class Child:
     async def _started(self) -> asyncio.subprocess.Process:
         environment = {name: os.environ[name] for name in INHERITED if name in os.environ}
         environment.update(self._server.environment)
-        folder = self._server.folder
         command = _found(self._server, environment.get("PATH", os.defpath))
+        theirs, ours = os.pipe()
+        self._tether = os.fdopen(ours, "wb", buffering=0)
         try:
             return await asyncio.create_subprocess_exec(
-                *(sys.executable, "-I", "-S", str(TETHER), str(os.getpid())),
+                *(sys.executable, "-I", "-S", str(TETHER), str(theirs)),
                 *command,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 env=environment,
-                cwd=folder,
+                pass_fds=(theirs,),
                 start_new_session=True,
                 limit=READ_BYTES,
             )
         except (OSError, ValueError) as error:
+            self.let_go()
             raise _not_started(f"{self._server.title} cannot be started: {_reason(error)}.") from error
+        finally:
+            os.close(theirs)
 
     async def _read(self, process: asyncio.subprocess.Process, heard: MemoryObjectSendStream[Heard]) -> None:
         assert process.stdout is not None
@@ -225,6 +235,7 @@ class Child:
                 await asyncio.wait_for(process.wait(), self._limits.end_s)
                 break
         _signal_group(process, signal.SIGKILL)
+        self.let_go()
         self.ended.set()
 
 
@@ -238,11 +249,7 @@ def _found(server: StdioServer, path: str) -> list[str]:
     if not server.command or not server.command[0]:
         raise _not_started("The source names no program.")
     program = server.command[0]
-    if os.sep in program:
-        whole = (Path(server.folder or ".") / program).absolute()
-        found = shutil.which(whole)
-    else:
-        found = shutil.which(program, path=path)
+    found = shutil.which(Path(program).absolute()) if os.sep in program else shutil.which(program, path=path)
     if found is None:
         raise _not_started(f"There is no program {program!r:.200} that can be run on this machine.")
     return [found, *server.command[1:]]

@@ -183,7 +183,7 @@ class Connections:
                 line.fault = connection.child.fault
 
     def pid(self, server: StdioServer) -> int:
-        """Of the server's process; 0 if none runs."""
+        """Of the server's tether, which leads its process group; 0 if none runs."""
         connection = self._by_key.get(server.key)
         return connection.child.pid if connection and connection.is_usable else 0
 
@@ -202,6 +202,8 @@ class Connections:
 
     def forget(self) -> None:
         """For a forked child, whose processes these are not."""
+        for connection in self._by_key.values():
+            connection.child.let_go()
         self._by_key = {}
 
     def _started(self, server: StdioServer) -> Connection:

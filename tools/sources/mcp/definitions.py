@@ -74,13 +74,12 @@ class Listing:
     """A server and its tools.
 
     Attributes:
-        name, version, instructions: as the server says; may be empty, and are nobody's orders.
+        name, version: as the server says; may be empty.
         protocol: the revision that both speak, e.g. 2026-07-28.
     """
 
     name: str
     version: str
-    instructions: str
     protocol: str
     tools: tuple[Definition, ...]
     left_out: tuple[LeftOut, ...]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import httpx2
 from mcp import MCPError
-from mcp_types import CONNECTION_CLOSED, INVALID_REQUEST, PARSE_ERROR, REQUEST_TIMEOUT
+from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, REQUEST_TIMEOUT
 
 from tools.contract import ErrorCode, ToolError
 
@@ -27,6 +27,9 @@ EXPECTED = (
 LOST_CODES = frozenset({CONNECTION_CLOSED, REQUEST_TIMEOUT, PARSE_ERROR, INVALID_REQUEST})
 """The client itself says so when no usable answer came; everything else is the server's own answer."""
 
+LOST_STATUSES = frozenset({301, 302, 303, 408})
+"""Besides those from 500 on: the first three may mean "done, look there", and 408 may come in the middle of it."""
+
 _BY_STATUS = {
     401: (ErrorCode.UNAUTHORIZED, "does not accept our credentials"),
     403: (ErrorCode.FORBIDDEN, "refuses us with our credentials"),
@@ -37,7 +40,7 @@ _BY_STATUS = {
 
 
 class LostError(Exception):
-    """The connection ended before an answer came; `fault` says how, as part of a sentence."""
+    """No answer came that says what became of the call; `fault` says why, as the rest of a sentence."""
 
     def __init__(self, fault: str) -> None:
         super().__init__(fault)
@@ -69,9 +72,7 @@ def not_connected(title: str, error: BaseException, status: int, fault: str) -> 
         return ToolError(ErrorCode.TIMEOUT, f"{title} did not answer in time.", attempted=False)
     if isinstance(cause, httpx2.HTTPError):
         return ToolError(ErrorCode.NETWORK_ERROR, f"{title} cannot be reached.", attempted=False)
-    reason = (
-        one_line(cause.message, LONGEST_REASON) if isinstance(cause, MCPError) else "it says things that are not valid"
-    )
+    reason = _reason(cause) if isinstance(cause, MCPError) else "it says things that are not valid"
     return failed(f"{title} and Gadget found no common protocol: {reason}.")
 
 
@@ -89,7 +90,7 @@ def call_failed(title: str, error: BaseException, status: int, fault: str) -> To
     """The call was sent, so only the server's own answer says for certain that nothing came of it.
 
     Raises:
-        LostError: no answer came, and none will.
+        LostError: no answer came that says so, and none will.
     """
     cause = cause_of(error)
     if isinstance(cause, ToolError):  # of the door; what is wrong with an answer says nothing about the effect
@@ -97,20 +98,23 @@ def call_failed(title: str, error: BaseException, status: int, fault: str) -> To
         return ToolError(code, cause.message, recovery_hint=cause.recovery_hint, attempted=cause.attempted)
     if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout):
         return ToolError(ErrorCode.NETWORK_ERROR, f"{title} cannot be reached.", attempted=False)
-    if 300 <= status < 500:
+    if status >= 500 or status in LOST_STATUSES:
+        raise LostError(f"failed with status {status}") from error
+    if status >= 300:
         return _by_status(title, status, attempted=True)
-    if isinstance(cause, MCPError) and cause.code not in LOST_CODES and status < 500:
-        reason = one_line(cause.message, LONGEST_REASON)
-        return ToolError(ErrorCode.OPERATION_FAILED, f"{title} refused the call: {reason}")
+    if isinstance(cause, MCPError) and cause.code == INTERNAL_ERROR:
+        raise LostError(f"failed inside, in the middle of the call: {_reason(cause)}") from error
+    if isinstance(cause, MCPError) and cause.code not in LOST_CODES:
+        return ToolError(ErrorCode.OPERATION_FAILED, f"{title} refused the call: {_reason(cause)}.")
     if isinstance(cause, MCPError | httpx2.HTTPError | httpx2.StreamError | OSError):
-        raise LostError(fault or (f"failed with status {status}" if status >= 500 else "broke off")) from error
+        raise LostError(f"{fault or 'broke off'} before it answered") from error
     return ToolError(ErrorCode.TOOL_EXECUTION_FAILED, f"{title} answered, but not as the protocol says.")
 
 
 def lost(title: str, fault: str, has_side_effects: bool) -> ToolError:
     """NETWORK_ERROR: nobody can know what came of the call."""
     hint = "Look whether it was done before asking for it again." if has_side_effects else "Try again later."
-    return ToolError(ErrorCode.NETWORK_ERROR, f"{title} {fault} before it answered.", recovery_hint=hint)
+    return ToolError(ErrorCode.NETWORK_ERROR, f"{title} {fault}.", recovery_hint=hint)
 
 
 def _by_status(title: str, status: int, attempted: bool) -> ToolError:
@@ -119,6 +123,10 @@ def _by_status(title: str, status: int, attempted: bool) -> ToolError:
         words = "redirects to another address, which is not followed"
     hint = "An admin has to look at this source."
     return ToolError(code, f"{title} {words}.", recovery_hint=hint, attempted=attempted)
+
+
+def _reason(error: MCPError) -> str:
+    return one_line(error.message, LONGEST_REASON).removesuffix(".")
 
 
 def _is_code(error: BaseException, code: int) -> bool:

@@ -121,6 +121,7 @@ async def http_line(server: HttpServer, logger: logging.Logger, seconds: float) 
         transport=AsyncTransport(door, server.url),
         headers=dict(server.headers),
         trust_env=False,
+        max_redirects=0,  # the protocol's client would say a message again at each address of this server
         timeout=httpx2.Timeout(STEP_S, read=None),
         event_hooks={"response": [note]},
     )

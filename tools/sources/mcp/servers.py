@@ -16,17 +16,13 @@ class StdioServer:
 
     Attributes:
         command: the program and its arguments; no shell reads them.
-        environment: what the program gets besides HOME, PATH, LANG and TMPDIR.
-        folder: where it is started; Gadget's own unless given.
+        environment: what the program gets besides HOME, PATH, LANG and TMPDIR; its values are secrets.
         owner: whose it is, e.g. an organisation's id; servers of different owners never share a process.
-        plain: names of the environment whose values are no secrets; all others are hidden wherever they appear.
     """
 
     command: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
-    folder: str | None = None
     owner: str = ""
-    plain: frozenset[str] = frozenset()
 
     @property
     def title(self) -> str:
@@ -38,22 +34,17 @@ class StdioServer:
     @cached_property
     def key(self) -> str:
         """Equal for those that may share a process."""
-        return fingerprint([self.owner, *self._place, dict(self.environment)])
+        return fingerprint([self.owner, list(self.command), dict(self.environment)])
 
     @cached_property
     def where(self) -> str:
         """A hash of where its tools come from; another password is not another place."""
-        return fingerprint([*self._place, sorted(self.environment)])
-
-    @property
-    def _place(self) -> tuple[list[str], str | None]:
-        return list(self.command), self.folder
+        return fingerprint([list(self.command), sorted(self.environment)])
 
     @cached_property
     def secrets(self) -> frozenset[str]:
         """Values that must appear nowhere."""
-        values = (value for name, value in self.environment.items() if name not in self.plain)
-        return frozenset(value for value in values if len(value) >= SHORTEST_SECRET)
+        return frozenset(value for value in self.environment.values() if len(value) >= SHORTEST_SECRET)
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,8 @@ class McpTool(Tool):
 
     version = "1.0"
     timeout_s: float = 60.0
+    account: tuple[str, ...] = ()
+    """In whose name the server is asked, without a secret: another one is another promise."""
 
     def __init__(self, definition: Definition, server: Server, source: str, level: Level) -> None:
         self.name = f"{source}.{definition.legal_name}"
@@ -67,7 +69,7 @@ class McpTool(Tool):
     @override
     def definition_hash(self) -> str:
         promise = [self.name, self.version, self.level.value, self.schema, self._definition.hash, self._server.where]
-        return fingerprint(promise)
+        return fingerprint([*promise, self.account])
 
     @cached_property
     def _validator(self) -> Any:

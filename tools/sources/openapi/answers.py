@@ -69,10 +69,10 @@ def refuse_failure(answer: Answer, summary: str, *, has_side_effects: bool) -> N
     code = _CODES.get(status, ErrorCode.OPERATION_FAILED)
     if has_side_effects and (status >= 500 or status in (301, 302)):
         code = ErrorCode.OUTCOME_UNKNOWN
-    excerpt = excerpt_of(answer)
+    excerpt = excerpt_of(answer).removesuffix(".")
     raise ToolError(
         code,
-        f"{summary} failed with {status}{f': {excerpt}' if excerpt else ''}.".replace("..", "."),
+        f"{summary} failed with {status}{f': {excerpt}' if excerpt else ''}.",
         recovery_hint=_hint(code, answer),
     )
 

@@ -21,9 +21,12 @@ from urllib.parse import quote, urlencode
 
 from tools.contract import SHORTEST_SECRET, ErrorCode, ToolContext, ToolError
 from tools.network import Answer, NetworkLimits, request
+from tools.sources.credentials import refuse_missing
 
+from .deadline import Deadline
 from .requests import line_break_in
 
+_LONGEST_FETCH_S = 15.0
 _ENDS_EARLY_S = 30.0
 _UNSAID_LIFE_S = 300.0
 _MOST_TOKENS = 1_000
@@ -118,8 +121,11 @@ TOKENS = Tokens()
 """Of this process."""
 
 
-def prove(settings: Authentication, context: ToolContext, tokens: Tokens = TOKENS) -> Proof:
+def prove(settings: Authentication, context: ToolContext, deadline: Deadline, tokens: Tokens = TOKENS) -> Proof:
     """What the request needs.
+
+    Args:
+        deadline: of the whole call, which asking for a token is a part of.
 
     Raises:
         ToolError: UNAUTHORIZED, if credentials are missing or the token's server refuses them; NETWORK_ERROR, TIMEOUT
@@ -134,7 +140,9 @@ def prove(settings: Authentication, context: ToolContext, tokens: Tokens = TOKEN
         return _with_authorization("Basic", _basic(values["username"], values["password"]))
     if settings.kind is Kind.OAUTH2:
         key = _token_key(settings, context, values)
-        return _with_authorization("Bearer", tokens.token(key, lambda: _fetched_token(settings, context, values)))
+        return _with_authorization(
+            "Bearer", tokens.token(key, lambda: _fetched_token(settings, context, values, deadline))
+        )
     return Proof()
 
 
@@ -148,12 +156,7 @@ def forget(settings: Authentication, context: ToolContext, tokens: Tokens = TOKE
 
 def _credentials(settings: Authentication, context: ToolContext) -> Mapping[str, str]:
     values = context.credentials.get(settings.service, {})
-    missing = [name for name in settings.kind.fields if not values.get(name)]
-    if missing:
-        raise _unauthorized(
-            f"There are no credentials for {settings.service!r}: {', '.join(missing)} is missing.",
-            f"An admin has to enter {', '.join(missing)} for the service {settings.service!r}.",
-        )
+    refuse_missing(settings.service, settings.kind.fields, values)
     broken = [name for name in settings.kind.fields if line_break_in(values[name])]
     if broken:
         raise _unauthorized(
@@ -190,7 +193,9 @@ def _token_key(settings: Authentication, context: ToolContext, values: Mapping[s
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def _fetched_token(settings: Authentication, context: ToolContext, values: Mapping[str, str]) -> tuple[str, float]:
+def _fetched_token(
+    settings: Authentication, context: ToolContext, values: Mapping[str, str], deadline: Deadline
+) -> tuple[str, float]:
     """By RFC 6749, 4.4: the client names itself with Basic, its parts encoded as forms are."""
     form = {"grant_type": "client_credentials"}
     if settings.scopes:
@@ -202,7 +207,8 @@ def _fetched_token(settings: Authentication, context: ToolContext, values: Mappi
         "Accept": "application/json",
     }
     try:
-        limits = NetworkLimits(total_s=15.0, answer_bytes=100_000, redirects=0)
+        seconds = min(_LONGEST_FETCH_S, deadline.left())
+        limits = NetworkLimits(total_s=seconds, answer_bytes=100_000, redirects=0)
         answer = request(
             "POST",
             settings.token_url,

@@ -35,24 +35,26 @@ class Limits:
         nodes: values in it if it is YAML, each alias counted as often as it stands for something.
         operations: that are looked at; later ones are left out.
         depth: how deeply values may stand inside each other.
+        seconds: after which the operations that are not read yet are left out.
     """
 
     size: int = 20_000_000
     nodes: int = 1_000_000
     operations: int = 10_000
     depth: int = 200
+    seconds: float = 30.0
 
 
-def read_document(text: str | bytes, limits: Limits) -> dict[str, Any]:
+def read_document(text: str, limits: Limits) -> dict[str, Any]:
     """The document as plain JSON data; keys are text, and so are dates, `yes`, `no`, `on` and `12:30`.
 
     Raises:
         DocumentError: too large, too deep, neither JSON nor YAML, or not an object.
     """
-    size = len(text) if isinstance(text, bytes) else len(text.encode("utf-8", "surrogatepass"))
+    size = len(text.encode("utf-8", "surrogatepass"))
     if size > limits.size:
         raise DocumentError(f"the description has {size:,} bytes; at most {limits.size:,} are read")
-    plain = _decoded(text) if isinstance(text, bytes) else text.removeprefix("\ufeff")
+    plain = text.removeprefix("\ufeff")
     document = _from_json(plain) if plain.lstrip()[:1] == "{" else None
     if document is None:
         document = _from_yaml(plain, limits)
@@ -60,13 +62,6 @@ def read_document(text: str | bytes, limits: Limits) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise DocumentError(f"the description is {type(document).__name__}, not an object")
     return made_storable(document)  # type: ignore[no-any-return]
-
-
-def _decoded(text: bytes) -> str:
-    try:
-        return text.decode("utf-16" if text[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DocumentError(f"the description is not UTF-8: {error.reason} at byte {error.start}") from None
 
 
 def _from_json(text: str) -> Any:

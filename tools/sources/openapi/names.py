@@ -4,12 +4,15 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Collection, Mapping
+from typing import Any
 
 from tools.toolbox import comes_from_the_run
 
 LONGEST_TOOL_NAME = 64
 LONGEST_PARAM_NAME = 64
 
+_MARGIN = 4
+"""So many times the length may be read to find as much that is no blank."""
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _LEADING_CAPITALS = re.compile(r"^(?:[A-Z]+(?![a-z])|[A-Z])")
 _ILLEGAL_IN_PARAM = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -18,6 +21,11 @@ _ILLEGAL_IN_PARAM = re.compile(r"[^A-Za-z0-9_.-]+")
 def words_in(text: str) -> frozenset[str]:
     """A set, written as words with blanks between them."""
     return frozenset(text.split())
+
+
+def one_line(value: Any, longest: int) -> str:
+    """The beginning of a text on one line, whose rest is not even read; empty if it is no text."""
+    return " ".join(value[: _MARGIN * longest].split())[:longest] if isinstance(value, str) else ""
 
 
 def tool_names(operation_ids: Mapping[str, str]) -> dict[str, str]:

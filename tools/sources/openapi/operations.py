@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
-from tools.contract import Level
+from tools.contract import Level, fingerprint
 
 from .schemas import Names
 
@@ -21,6 +21,8 @@ class Placement:
         explode: whether each entry is written by itself.
         as_json: whether the value is written as JSON.
         names: the API's own names inside the value.
+        refused: in lower case, names that an object may not bring where it is spread: API keys, and what the operation
+            fixes.
     """
 
     shown: str
@@ -30,6 +32,13 @@ class Placement:
     explode: bool = True
     as_json: bool = False
     names: Names = field(default_factory=dict)
+    refused: list[str] = field(default_factory=list)
+
+    @property
+    def spread(self) -> str:
+        """Query or cookie, if each property of an object becomes a parameter of its own there; else empty."""
+        is_spread = self.explode and self.style != "deepObject" and not self.as_json
+        return self.place if is_spread and self.place in ("query", "cookie") else ""
 
 
 @dataclass(frozen=True)
@@ -57,11 +66,9 @@ class Operation:
         key: method and path, unique in the description: `GET /pets/{id}`.
         name: the part of the tool's name after the dot; unique in the description.
         description: for the model, at most 1,024 characters.
-        level, level_reason: inferred, and why.
+        level, level_reason: inferred, and why, for the admin.
         params: JSON schema without references; holds no credential.
         placements, body: where the params go.
-        response_types: media types that the answer may have.
-        security: names of security schemes; one inner tuple is enough, all of it at once.
     """
 
     key: str
@@ -77,9 +84,11 @@ class Operation:
     placements: tuple[Placement, ...] = ()
     body: Body | None = None
     tags: tuple[str, ...] = ()
-    deprecated: bool = False
-    response_types: tuple[str, ...] = ()
-    security: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def hash(self) -> str:
+        """Changes whenever the API describes it in another way; our reason for its level and its tags are no part."""
+        return fingerprint({**self.as_json(), "level_reason": "", "tags": []})
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON, to be kept."""
@@ -95,8 +104,6 @@ class Operation:
                 "placements": tuple(Placement(**each) for each in kept["placements"]),
                 "body": Body(**kept["body"]) if kept["body"] else None,
                 "tags": tuple(kept["tags"]),
-                "response_types": tuple(kept["response_types"]),
-                "security": tuple(tuple(each) for each in kept["security"]),
             }
         )
 
@@ -133,7 +140,6 @@ class Description:
 
     Attributes:
         servers: base addresses as the description gives them, which may lack scheme and host.
-        warnings: what is wrong with the description though it can be used.
     """
 
     title: str
@@ -141,5 +147,4 @@ class Description:
     servers: tuple[str, ...]
     operations: tuple[Operation, ...]
     left_out: tuple[LeftOut, ...]
-    warnings: tuple[str, ...] = ()
     schemes: tuple[SecurityScheme, ...] = ()

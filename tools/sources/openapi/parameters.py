@@ -2,21 +2,23 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import parse_qsl
 
-from .credential_names import is_credential
-from .names import param_name, words_in
+from .credential_names import changes_method, is_credential
+from .names import one_line, param_name, words_in
 from .operations import Body, Placement
 from .references import References, RefusedError
-from .schemas import Names, Schemas, Shape
+from .schemas import NeededError, Schemas, Shape
 
 _VARIABLE = re.compile(r"\{([^{}/]+)\}")
 _PLACES = ("path", "query", "header", "cookie")
 _SET_BY_THE_REQUEST = words_in(
     "accept accept-encoding connection content-encoding content-length content-type expect host keep-alive te trailer "
-    "transfer-encoding upgrade user-agent"
+    "transfer-encoding upgrade user-agent x-original-method x-original-url x-rewrite-url"
 )
+"""Also what many servers take for the method or the path of the request."""
 _STYLES = {
     "path": ("simple",),
     "query": ("form", "spaceDelimited", "pipeDelimited", "tabDelimited", "deepObject"),
@@ -46,12 +48,17 @@ class Content:
 
 @dataclass
 class Inputs:
-    """What becomes of the params of one operation; `properties` and `required` make the schema."""
+    """What becomes of the params of one operation; `properties` and `required` make the schema.
+
+    Attributes:
+        fixed: names, in lower case, in the query that stands in the operation's path.
+    """
 
     properties: dict[str, Any] = field(default_factory=dict)
     required: list[str] = field(default_factory=list)
     placements: list[Placement] = field(default_factory=list)
     body: Body | None = None
+    fixed: frozenset[str] = frozenset()
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -68,7 +75,7 @@ class Parameters:
 
     def __init__(self, references: References, keys: frozenset[tuple[str, str]]) -> None:
         self._references = references
-        self._schemas = Schemas(references)
+        self._schemas = Schemas(references, keys)
         self._keys = keys
         self._left = _MOST_IN_ALL
 
@@ -91,7 +98,7 @@ class Parameters:
 
     def inputs(self, path: str, parameters: list[dict[str, Any]], content: Content | None) -> Inputs:
         """Raises RefusedError: there are too many, or a value cannot be written as the description asks for."""
-        inputs = Inputs()
+        inputs = Inputs(fixed=_names_in(path.partition("?")[2]))
         in_path = _VARIABLE.findall(path)
         _refuse_many(len(in_path))
         given = {(each["in"], each["name"]): each for each in parameters}
@@ -110,71 +117,81 @@ class Parameters:
         if self._left < 0:
             raise RefusedError(f"it stands behind the first {_MOST_IN_ALL:,} parameters of the description")
         name, place = str(parameter["name"]), str(parameter["in"])
-        told = _told(parameter)
+        told = one_line(parameter.get("description"), _LONGEST_DESCRIPTION)
+        is_required = place == "path" or parameter.get("required") is True
+        if self._is_kept_back(name, place, told, is_required=is_required):
+            return
+        placement, schema = self._written(name, place, parameter)
+        try:
+            shape = self._schemas.parameter(schema, placement.spread)
+        except NeededError as error:
+            if is_required:
+                raise RefusedError(f"its parameter {name[:100]!r} {error}") from None
+            return
+        shown = param_name(name, inputs.properties, place)
+        inputs.properties[shown] = {**shape.schema, **({"description": told} if told else {})}
+        if is_required:
+            inputs.required.append(shown)
+        refused = self._refused(inputs, placement) if _may_be_object(shape.schema) else []
+        inputs.placements.append(replace(placement, shown=shown, names=shape.names, refused=refused))
+
+    def _is_kept_back(self, name: str, place: str, told: str, *, is_required: bool) -> bool:
+        """Whether no model may give it; RefusedError where the operation would be another one without it."""
         if (place, name.lower()) in self._keys or is_credential(name, place, told):
             if place == "path":
                 raise RefusedError(f"its path holds a credential: {{{name}}}")
-            return
-        if place == "header" and name.lower() in _SET_BY_THE_REQUEST:
-            return
-        placement, schema = self._written(name, place, parameter)
-        shape = self._schemas.parameter(schema)
-        shown = param_name(name, inputs.properties, place)
-        described = {"description": told[:_LONGEST_DESCRIPTION]} if told else {}
-        inputs.properties[shown] = {**shape.schema, **described}
-        if place == "path" or parameter.get("required") is True:
-            inputs.required.append(shown)
-        style, explode, as_json = placement
-        inputs.placements.append(Placement(shown, name, place, style, explode, as_json, shape.names))
+            return True
+        if place != "path" and changes_method(name):
+            if is_required:
+                raise RefusedError(f"it needs {name[:100]!r}, which may change its method")
+            return True
+        return place == "header" and name.lower().replace("_", "-") in _SET_BY_THE_REQUEST
 
-    def _written(self, name: str, place: str, parameter: Mapping[str, Any]) -> tuple[tuple[str, bool, bool], Any]:
-        """Style, explode and as_json; and the schema."""
+    def _refused(self, inputs: Inputs, placement: Placement) -> list[str]:
+        if not placement.spread:
+            return []
+        keys = {name for place, name in self._keys if place == placement.spread}
+        return sorted(keys | inputs.fixed if placement.spread == "query" else keys)
+
+    def _written(self, name: str, place: str, parameter: Mapping[str, Any]) -> tuple[Placement, Any]:
+        """How its value is written, not yet under the name for the model; and the schema."""
         default = _STYLES[place][0]
         content = parameter.get("content")
         if isinstance(content, Mapping) and content:
             media_type, media = next(iter(content.items()))
             if not _is_json(str(media_type)):
                 raise RefusedError(f"its parameter {name!r} is written as {str(media_type)[:100]}")
-            return (default, False, True), self._references.found(media).get("schema", {})
+            placement = Placement("", name, place, default, explode=False, as_json=True)
+            return placement, self._references.found(media).get("schema", {})
         if "schema" not in parameter:
             style, explode = _OLD_STYLES.get(str(parameter.get("collectionFormat", "csv")), ("", False))
-            return (style or default, explode, False), parameter
+            return Placement("", name, place, style or default, explode), parameter
         style = str(parameter.get("style") or default)
         if style not in _STYLES[place]:
             raise RefusedError(f"its {place} parameter {name!r} has the style {style[:40]!r}")
         each_by_itself = parameter.get("explode")
         explode = each_by_itself if isinstance(each_by_itself, bool) else style == "form"
-        return (style, explode, False), parameter["schema"]
+        return Placement("", name, place, style, explode), parameter["schema"]
 
     def _put_body(self, inputs: Inputs, content: Content) -> None:
-        shape = self._schemas.body(content.schema)
+        try:
+            shape = self._schemas.body(content.schema)
+        except NeededError as error:
+            raise RefusedError(f"its body {error}") from None
         fields = _fields_of(shape, content)
-        owned = {shown: shape.names.get(shown, [shown])[0] for shown in fields}
+        owned = {shown: shape.names.get(shown, [shown])[0] for shown in fields or ()}
         legal = all(param_name(own, inputs.properties, "body") == shown for shown, own in owned.items())
-        if fields and legal:
-            self._put_fields(inputs, content, shape, fields)
+        if fields is not None and legal:
+            inputs.properties.update(fields)
+            inputs.required += [name for name in shape.schema.get("required", []) if name in fields]
+            names = {shown: [own, shape.names.get(shown, (own, {}))[1]] for shown, own in owned.items()}
+            inputs.body = Body(content.media_type, "", content.required, names)
             return
-        if fields:
-            shape = _without_credentials(shape, fields)
         shown = param_name("body", inputs.properties, "content")
         inputs.properties[shown] = shape.schema or {"description": "Any value."}
         if content.required:
             inputs.required.append(shown)
         inputs.body = Body(content.media_type, shown, content.required, shape.names)
-
-    def _put_fields(self, inputs: Inputs, content: Content, shape: Shape, fields: Mapping[str, Any]) -> None:
-        required = shape.schema.get("required", [])
-        names: Names = {}
-        for shown, schema in fields.items():
-            own, inside = shape.names.get(shown, (shown, {}))
-            if is_credential(own, "body", str(schema.get("description", ""))):
-                if shown in required:
-                    raise RefusedError(f"its body needs a credential: {own!r}")
-                continue
-            inputs.properties[shown] = schema
-            names[shown] = [own, inside]
-        inputs.required += [name for name in required if name in names]
-        inputs.body = Body(content.media_type, "", content.required, names)
 
 
 def _refuse_many(count: int) -> None:
@@ -220,23 +237,27 @@ def _is_text(media_type: str) -> bool:
     return media_type.startswith("text/") and media_type not in ("text/xml", "text/event-stream")
 
 
-def _told(parameter: Mapping[str, Any]) -> str:
-    text = parameter.get("description")
-    return " ".join(text[: 2 * _LONGEST_DESCRIPTION].split()) if isinstance(text, str) else ""
+def _may_be_object(schema: Mapping[str, Any]) -> bool:
+    return "type" not in schema or "object" in schema["type"]
 
 
-def _fields_of(shape: Shape, content: Content) -> dict[str, Any]:
-    """The body's fields if they can stand among the params; empty if the body has to stay one value."""
+def _names_in(query: str) -> frozenset[str]:
+    return frozenset(name.lower() for name, _ in parse_qsl(query, keep_blank_values=True))
+
+
+def _fields_of(shape: Shape, content: Content) -> dict[str, Any] | None:
+    """The body's fields if they can stand among the params; None if the body has to stay one value."""
     schema = shape.schema
     if not _is_json(content.media_type) and not _is_form(content.media_type) and not _is_multipart(content.media_type):
-        return {}
+        return None
     merged = _merged_forms(schema)
     if merged is None or merged.get("additionalProperties") or "object" not in str(merged.get("type")):
-        return {}
+        return None
     if not content.required and merged.get("required"):
-        return {}
+        return None
     schema.update(merged)
-    return dict(merged.get("properties") or {})
+    is_empty = not merged.get("properties") and merged.get("additionalProperties") is not False
+    return None if is_empty else dict(merged.get("properties", {}))
 
 
 def _merged_forms(schema: dict[str, Any]) -> dict[str, Any] | None:
@@ -252,17 +273,3 @@ def _merged_forms(schema: dict[str, Any]) -> dict[str, Any] | None:
         merged["properties"] = {**part.get("properties", {}), **merged.get("properties", {})}
         merged["required"] = list(dict.fromkeys([*merged.get("required", []), *part.get("required", [])]))
     return merged
-
-
-def _without_credentials(shape: Shape, fields: Mapping[str, Any]) -> Shape:
-    schema = dict(shape.schema)
-    required = schema.get("required", [])
-    hidden = {
-        shown
-        for shown, field_schema in fields.items()
-        if is_credential(shape.names.get(shown, (shown,))[0], "body", str(field_schema.get("description", "")))
-    }
-    if needed := hidden & set(required):
-        raise RefusedError(f"its body needs a credential: {sorted(needed)[0]!r}")
-    schema["properties"] = {shown: value for shown, value in fields.items() if shown not in hidden}
-    return Shape(schema, shape.names)

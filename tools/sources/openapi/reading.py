@@ -1,56 +1,57 @@
 """Reads a whole description, OpenAPI 3.1, 3.0 or Swagger 2.0: every operation becomes a tool's, or is left out."""
 
 import re
+import time
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
-from urllib.parse import unquote
 
 from .document import DocumentError, Limits, read_document
 from .levels import FLOORS, inferred_level
-from .names import tool_names
+from .names import one_line, tool_names
 from .operations import Description, LeftOut, Operation
 from .parameters import Content, Parameters, chosen_content
+from .paths import leads_elsewhere
 from .references import References, RefusedError
-from .security import api_keys, schemes_of, security_of
+from .security import api_keys, schemes_of
 
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 _LONGEST_DESCRIPTION = 1_024
-_MOST_WARNINGS = 50
+_LONGEST_ADDRESS = 500
+_MOST_TAGS = 50
+_VARIABLE = re.compile(r"\{([^{}]+)\}")
 _VERSION = re.compile(r"2\.0|3\.[012](\.\d+)?")
 
 
-def read_description(text: str | bytes, *, limits: Limits | None = None) -> Description:
+def read_description(text: str, *, limits: Limits | None = None) -> Description:
     """The description in the text; what is wrong with single operations is told, and refuses nothing else.
 
     Raises:
         DocumentError: it cannot be read at all: too large, no JSON or YAML, no description, or of an unknown version.
     """
     bounds = limits or Limits()
-    return _Reading(read_document(text, bounds), bounds.operations).description()
+    return _Reading(read_document(text, bounds), bounds).description()
 
 
 class _Reading:
-    def __init__(self, document: dict[str, Any], most: int) -> None:
+    def __init__(self, document: dict[str, Any], limits: Limits) -> None:
         self._document = document
-        self._most = most
+        self._most = limits.operations
         version = str(document.get("swagger") or document.get("openapi") or "")
         if not _VERSION.fullmatch(version):
             raise DocumentError(f"its version is {version[:20]!r}; expected openapi: 3.x or swagger: '2.0'")
         self._is_old = version == "2.0"
-        self._references = References(document)
+        self._references = References(document, time.monotonic() + limits.seconds)
         self._schemes = schemes_of(document, self._references)
         self._parameters = Parameters(self._references, api_keys(self._schemes))
         self._servers = self._servers_of(document)
-        self._warnings: list[str] = []
         self._left_out: list[LeftOut] = []
 
     def description(self) -> Description:
         every = self._found()
         found = dict(islice(every, self._most))
         self._left_out += [LeftOut(key, f"it stands behind the first {self._most:,} operations") for key, _ in every]
-        names = tool_names({key: _text(node.get("operationId"), 500) for key, (node, _) in found.items()})
-        self._warn_of_doubles(node for node, _ in found.values())
+        names = tool_names({key: one_line(node.get("operationId"), 500) for key, (node, _) in found.items()})
         operations = []
         for key, (node, item) in found.items():
             try:
@@ -60,22 +61,17 @@ class _Reading:
         info = self._document.get("info")
         told = info if isinstance(info, Mapping) else {}
         return Description(
-            _text(told.get("title"), 200),
-            _text(told.get("version"), 50),
+            one_line(told.get("title"), 200),
+            one_line(told.get("version"), 50),
             self._servers,
             tuple(operations),
             tuple(self._left_out),
-            tuple(self._warnings[:_MOST_WARNINGS]),
             self._schemes,
         )
 
     def _found(self) -> Iterator[tuple[str, tuple[Mapping[str, Any], Mapping[str, Any]]]]:
         """By key, each operation and the path that it stands in."""
-        paths = self._document.get("paths")
-        if not isinstance(paths, Mapping):
-            self._warnings.append("it has no paths")
-            return
-        for path, given in paths.items():
+        for path, given in _mapping(self._document.get("paths")).items():
             if path.startswith("x-"):
                 continue
             try:
@@ -89,6 +85,7 @@ class _Reading:
                     yield f"{method.upper()} {path}", (node, item)
 
     def _operation(self, key: str, name: str, node: Mapping[str, Any], item: Mapping[str, Any]) -> Operation:
+        self._references.refuse_late()
         method, _, path = key.partition(" ")
         if method not in FLOORS:
             raise RefusedError(f"the method {method} is not used")
@@ -96,7 +93,7 @@ class _Reading:
         parameters = self._parameters.merged(item.get("parameters"), node.get("parameters"))
         content = self._old_content(node, parameters) if self._is_old else self._content(node)
         inputs = self._parameters.inputs(path, parameters, content)
-        operation_id = _text(node.get("operationId"), 500)
+        operation_id = one_line(node.get("operationId"), 500)
         inferred = inferred_level(method, path, operation_id)
         return Operation(
             key=key,
@@ -104,17 +101,14 @@ class _Reading:
             path=path,
             name=name,
             operation_id=operation_id,
-            summary=_text(node.get("summary"), 200),
+            summary=one_line(node.get("summary"), 200),
             description=_description(key, node, item),
             level=inferred.level,
             level_reason=inferred.reason,
             params=inputs.schema,
             placements=tuple(inputs.placements),
             body=inputs.body,
-            tags=tuple(_text(tag, 100) for tag in _list(node.get("tags")) if isinstance(tag, str)),
-            deprecated=node.get("deprecated") is True,
-            response_types=self._response_types(node),
-            security=security_of(node, self._document),
+            tags=tuple(one_line(tag, 100) for tag in _list(node.get("tags"))[:_MOST_TAGS] if isinstance(tag, str)),
         )
 
     def _content(self, node: Mapping[str, Any]) -> Content | None:
@@ -139,26 +133,9 @@ class _Reading:
         schema = {"type": "object", "properties": {each["name"]: each for each in form}, "required": required}
         return Content(kind or "application/x-www-form-urlencoded", schema, required=True)
 
-    def _response_types(self, node: Mapping[str, Any]) -> tuple[str, ...]:
-        if self._is_old:
-            produces = _list(node.get("produces", self._document.get("produces")))
-            return tuple(str(kind)[:100] for kind in produces)
-        kinds: dict[str, None] = {}
-        for status, response in _mapping(node.get("responses")).items():
-            if str(status).startswith("2") or status == "default":
-                kinds.update(dict.fromkeys(self._content_types(response)))
-        return tuple(kinds)
-
-    def _content_types(self, response: Any) -> list[str]:
-        try:
-            return [str(kind)[:100] for kind in _mapping(self._references.found(response).get("content"))]
-        except RefusedError as error:
-            self._warnings.append(f"a response cannot be read: {error}")
-            return []
-
     def _servers_of(self, node: Mapping[str, Any]) -> tuple[str, ...]:
         if self._is_old:
-            host, base = _text(node.get("host"), 300), _text(node.get("basePath"), 300)
+            host, base = one_line(node.get("host"), 300), one_line(node.get("basePath"), 300)
             schemes = [str(scheme) for scheme in _list(node.get("schemes"))] or ["https"]
             ordered = sorted(schemes, key=lambda scheme: scheme != "https")
             return tuple(f"{scheme}://{host}{base}" for scheme in ordered) if host else tuple(filter(None, [base]))
@@ -173,50 +150,38 @@ class _Reading:
         if own and self._servers and not set(own) & set(self._servers):
             raise RefusedError(f"it has a server of its own: {own[0]}")
 
-    def _warn_of_doubles(self, nodes: Iterator[Mapping[str, Any]]) -> None:
-        seen: set[str] = set()
-        for node in nodes:
-            operation_id = _text(node.get("operationId"), 500)
-            if not operation_id:
-                continue
-            if operation_id in seen:
-                self._warnings.append(f"the operationId {operation_id!r} stands more than once")
-            seen.add(operation_id)
-
 
 def _refuse_path(path: str) -> None:
     if not path.startswith("/"):
         raise RefusedError("its path does not begin with a slash")
     if any(ord(character) < 32 for character in path) or "#" in path or "\\" in path:
         raise RefusedError("its path holds characters that no address has")
-    if any(unquote(part) in (".", "..") for part in path.partition("?")[0].split("/")):
+    if any(map(leads_elsewhere, path.partition("?")[0].split("/"))):
         raise RefusedError("its path holds '.' or '..'")
 
 
 def _server(server: Mapping[str, Any]) -> str:
     """Its address, with the default of each variable."""
-    address = _text(server.get("url"), 500)
-    for name, variable in _mapping(server.get("variables")).items():
-        if isinstance(variable, Mapping):
-            address = address.replace(f"{{{name}}}", str(variable.get("default", "")))
+    variables = _mapping(server.get("variables"))
+
+    def default(found: re.Match[str]) -> str:
+        given = _mapping(variables.get(found[1])).get("default")
+        return str(given)[:_LONGEST_ADDRESS] if isinstance(given, str | int | float) else found[0]
+
+    address = _VARIABLE.sub(default, one_line(server.get("url"), _LONGEST_ADDRESS))[:_LONGEST_ADDRESS]
     return address.rstrip("/") or ("/" if address else "")
 
 
 def _description(key: str, node: Mapping[str, Any], item: Mapping[str, Any]) -> str:
     """For the model: what it does, then what it is."""
-    summary = _text(node.get("summary") or item.get("summary"), 300)
-    more = _text(node.get("description") or item.get("description"), 5_000)
+    summary = one_line(node.get("summary") or item.get("summary"), 300)
+    more = one_line(node.get("description") or item.get("description"), 5_000)
     parts = [summary, "" if more == summary else more, "Deprecated." if node.get("deprecated") is True else ""]
     told = " ".join(part if part.endswith((".", "!", "?")) else f"{part}." for part in parts if part)
     tail = f"({key[:200]})"
     room = _LONGEST_DESCRIPTION - len(tail) - 1
     told = told if len(told) <= room else f"{told[: room - 1]}…"
     return f"{told} {tail}".strip()
-
-
-def _text(value: Any, longest: int) -> str:
-    """On one line; empty if it is no text."""
-    return " ".join(value.split())[:longest] if isinstance(value, str) else ""
 
 
 def _list(value: Any) -> list[Any]:

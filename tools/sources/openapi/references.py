@@ -1,11 +1,14 @@
 """Follows `$ref` inside one document, one step at a time, and never out of it."""
 
+import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
 _LONGEST_CHAIN = 50
+_LONGEST_REFERENCE = 2_000
 
 
 class RefusedError(Exception):
@@ -29,18 +32,29 @@ class Place:
 
 
 class References:
-    """All of one document's."""
+    """All of one document's.
 
-    def __init__(self, document: Mapping[str, Any]) -> None:
+    Args:
+        ends_at: on the monotonic clock; nothing is followed after it.
+    """
+
+    def __init__(self, document: Mapping[str, Any], ends_at: float = math.inf) -> None:
         self._document = document
+        self._ends_at = ends_at
+
+    def refuse_late(self) -> None:
+        """Raises RefusedError: reading the description has taken too long already."""
+        if time.monotonic() >= self._ends_at:
+            raise RefusedError("the description takes too long to read")
 
     def follow(self, node: Any, trail: frozenset[str] = frozenset()) -> Place:
         """What the node is, or what it refers to; words beside a reference are kept.
 
         Raises:
-            RefusedError: the reference leads nowhere, or out of the document.
+            RefusedError: the reference leads nowhere, or out of the document, or it is too late.
             CycleError: it was followed on the way here already.
         """
+        self.refuse_late()
         place = Place(node, trail)
         for _ in range(_LONGEST_CHAIN):
             reference = place.node.get("$ref") if isinstance(place.node, dict) else None
@@ -61,6 +75,8 @@ class References:
         return at if isinstance(at, dict) else {}
 
     def _at(self, reference: str) -> Any:
+        if len(reference) > _LONGEST_REFERENCE:
+            raise RefusedError(f"it has a reference of {len(reference):,} characters: {reference[:100]!r}…")
         if not reference.startswith("#"):
             raise RefusedError(f"it refers to another document: {reference[:200]!r}")
         node: Any = self._document

@@ -5,11 +5,13 @@ import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote, unquote, urlencode
+from urllib.parse import quote, urlencode
 
 from tools.contract import ErrorCode, ToolError, canonical_json
 
+from .credential_names import changes_method, why_kept_back
 from .operations import Body, Operation, Placement
+from .paths import leads_elsewhere
 from .schemas import outside_value
 
 _SEPARATORS = {"spaceDelimited": "%20", "pipeDelimited": "%7C", "tabDelimited": "%09"}
@@ -38,11 +40,14 @@ def made_request(operation: Operation, params: Mapping[str, Any]) -> Request:
     """The request for canonical params.
 
     Raises:
-        ToolError: INVALID_PARAMETER: a value would leave its place in the path, or cannot be written in a header.
+        ToolError: INVALID_PARAMETER: a value would leave its place in the path, cannot be written in a header, or
+            brings a name that no model may give a value for.
     """
     given = [
         (each, outside_value(params[each.shown], each.names)) for each in operation.placements if each.shown in params
     ]
+    for each, value in given:
+        _refuse_kept_back(each, value)
     path, _, fixed = operation.path.partition("?")
     segments = {each.name: _path_value(each, value) for each, value in given if each.place == "path"}
     fixed = quote(fixed, safe=_PATH_TEXT + "?")
@@ -65,6 +70,31 @@ def line_break_in(text: str) -> bool:
     return any(ord(character) < 32 or ord(character) == 127 for character in text)
 
 
+def _refuse_kept_back(placement: Placement, value: Any) -> None:
+    """An object may bring names of its own, but neither a credential nor what makes another operation of this one."""
+    top, inside = (value, value.values()) if placement.spread and isinstance(value, dict) else ({}, [value])
+    names = [name for name in top if name.lower() in placement.refused or why_kept_back(name, placement.spread)]
+    _refuse_names(placement.shown, [*names, *_credentials_in(*inside)])
+
+
+def _refuse_names(shown: str, names: list[str]) -> None:
+    if names:
+        fault = f"it holds {names[0][:100]!r}, which is a credential or would change the operation"
+        raise _wrong(shown, fault, "a value without it: credentials come from the connection")
+
+
+def _credentials_in(*values: Any) -> Iterator[str]:
+    """Their names, at every depth; without recursion, because a value may be as deep as JSON can be."""
+    waiting = list(values)
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            yield from (name for name in value if why_kept_back(name, "body", is_top=False))
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+
+
 def _filled(path: str, segments: Mapping[str, str]) -> str:
     """The template with its values; what they make together may not lead elsewhere either."""
     parts, rest = [], path
@@ -74,7 +104,7 @@ def _filled(path: str, segments: Mapping[str, str]) -> str:
         parts.append(quote(before, safe=_PATH_TEXT))
         parts.append(segments[name] if closed and name in segments else quote(f"{{{name}{closed}", safe=_PATH_TEXT))
     filled = "".join([*parts, quote(rest, safe=_PATH_TEXT)])
-    if any(unquote(part) in (".", "..") for part in filled.split("/")):
+    if any(map(leads_elsewhere, filled.split("/"))):
         raise _wrong("path", "the values make '.' or '..' of a part of the path", "values that name one thing")
     return filled
 
@@ -82,8 +112,8 @@ def _filled(path: str, segments: Mapping[str, str]) -> str:
 def _path_value(placement: Placement, value: Any) -> str:
     parts = [_text(each) for each in _flat(placement, value)]
     whole = ",".join(parts)
-    if not whole or whole in (".", ".."):
-        raise _wrong(placement.shown, f"{whole!r} cannot stand in a path", "a value that names one thing")
+    if not whole or leads_elsewhere(whole):
+        raise _wrong(placement.shown, f"{whole!r:.100} cannot stand in a path", "a value that names one thing")
     if line_break_in(whole):
         raise _wrong(placement.shown, "it holds a line break or another control character", "plain text")
     return ",".join(quote(part, safe="") for part in parts)
@@ -158,6 +188,8 @@ def _written_body(body: Body | None, params: Mapping[str, Any]) -> tuple[str, by
     if not (body.shown or given or body.required):
         return "", None
     value = outside_value(given, body.names)
+    top = [name for name in value if changes_method(name)] if isinstance(value, dict) else []
+    _refuse_names(body.shown or "body", [*top, *_credentials_in(value)])
     if body.media_type == "application/x-www-form-urlencoded":
         return body.media_type, urlencode(_form_pairs(value)).encode()
     if body.media_type == "multipart/form-data":

@@ -1,14 +1,15 @@
 """Makes bounded JSON schemas (Draft 2020-12) without references out of those in a description of any version."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from tools.sources.given_schema import linear_pattern
 
-from .names import shown_name
-from .references import CycleError, References
+from .credential_names import why_kept_back
+from .names import one_line, shown_name
+from .references import CycleError, References, RefusedError
 
 Names = dict[str, Any]
 """{shown name: [the outside's own name, Names of what stands inside]}; `*` stands for any entry."""
@@ -28,6 +29,10 @@ _NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _COUNTS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
 
 
+class NeededError(RefusedError):
+    """Nothing can be given here without what no model may give; says what, as part of a sentence."""
+
+
 class _TooLargeError(Exception):
     """Read it again, less deep."""
 
@@ -40,24 +45,58 @@ class Shape:
     names: Names = field(default_factory=dict)
 
 
-class Schemas:
-    """Reads the schemas of one document; after 300,000 parts, what is left is told only at its surface."""
+WhyKeptBack = Callable[[str, str, int], str]
+"""By name, description and depth of a property, see `why_kept_back`."""
 
-    def __init__(self, references: References) -> None:
+
+class Schemas:
+    """Reads the schemas of one document; after 300,000 parts, what is left is told only at its surface.
+
+    What no model may give is in none of them: optional properties are dropped, and so are forms that need it.
+
+    Args:
+        keys: place and name, in lower case, of API keys that the document's security schemes name.
+    """
+
+    def __init__(self, references: References, keys: frozenset[tuple[str, str]] = frozenset()) -> None:
         self._references = references
+        self._keys = keys
         self._left = _LARGEST_IN_ALL
 
     def body(self, schema: Any) -> Shape:
-        """At most 1,500 parts: what lies deeper is told as any object, and so is what goes on in itself."""
-        return self._read(schema, _LARGEST)
+        """At most 1,500 parts: what lies deeper is told as any object, and so is what goes on in itself.
 
-    def parameter(self, schema: Any) -> Shape:
-        """At most 300 parts."""
-        return self._read(schema, _LARGEST_PARAMETER)
+        Raises:
+            NeededError, RefusedError: it cannot be given, or read.
+        """
 
-    def _read(self, schema: Any, largest: int) -> Shape:
+        def why(name: str, told: str, depth: int) -> str:
+            return why_kept_back(name, "body", told, is_top=depth == 0)
+
+        return self._read(schema, _LARGEST, why)
+
+    def parameter(self, schema: Any, spread: str = "") -> Shape:
+        """At most 300 parts.
+
+        Args:
+            spread: query or cookie, if each property of an object becomes a parameter of its own there.
+
+        Raises:
+            NeededError, RefusedError: it cannot be given, or read.
+        """
+
+        def why(name: str, told: str, depth: int) -> str:
+            if depth or not spread:
+                return why_kept_back(name, "body", told, is_top=False)
+            if (spread, name.lower()) in self._keys:
+                return f"needs a credential: {name[:100]!r}"
+            return why_kept_back(name, spread, told)
+
+        return self._read(schema, _LARGEST_PARAMETER, why)
+
+    def _read(self, schema: Any, largest: int, why: WhyKeptBack) -> Shape:
         for depth in _DEPTHS if self._left > 0 else _DEPTHS[-1:]:
-            reading = _Reading(self._references, depth, largest)
+            reading = _Reading(self._references, depth, largest, why)
             try:
                 shape = reading.shape(schema, 0, frozenset())
             except _TooLargeError:
@@ -72,14 +111,15 @@ class Schemas:
 class _Reading:
     """One attempt: down to a depth, and with a number of parts that it may have."""
 
-    def __init__(self, references: References, depth: int, largest: int) -> None:
+    def __init__(self, references: References, depth: int, largest: int, why: WhyKeptBack) -> None:
         self._references = references
         self._depth = depth
+        self._why = why
         self.left = largest
         self._composing = 0
 
     def shape(self, schema: Any, depth: int, trail: frozenset[str]) -> Shape:
-        """Raises _TooLargeError, RefusedError."""
+        """Raises _TooLargeError, NeededError, RefusedError."""
         self._spend(1)
         try:
             place = self._references.follow(schema, trail)
@@ -108,25 +148,53 @@ class _Reading:
             raise _TooLargeError
 
     def _properties(self, node: Mapping[str, Any], depth: int, trail: frozenset[str]) -> Shape:
-        given, made, names = node.get("properties"), dict[str, Any](), Names()
-        for name, schema in given.items() if isinstance(given, Mapping) else ():
-            shape = self.shape(schema, depth + 1, trail)
-            if shape.schema.pop("readOnly", False) is True:
+        properties, required = node.get("properties"), _required(node)
+        given: Mapping[str, Any] = properties if isinstance(properties, Mapping) else {}
+        made, names, is_partial = dict[str, Any](), Names(), False
+        for name in required - given.keys():
+            self._refuse_kept_back(name, "", depth)
+        for name, schema in given.items():
+            try:
+                shape = self.shape(schema, depth + 1, trail)
+                if shape.schema.pop("readOnly", False) is True:
+                    continue
+                self._refuse_kept_back(name, str(shape.schema.get("description", "")), depth)
+            except NeededError:
+                if name in required and not self._is_read_only(schema):
+                    raise
+                is_partial = True
                 continue
             made[shown_name(name)] = shape.schema
             if shape.names or shown_name(name) != name:
                 names[shown_name(name)] = [name, shape.names]
         found: dict[str, Any] = {"type": "object", "properties": made} if made else {}
-        wanted = node.get("required")
-        required = [shown_name(name) for name in wanted if isinstance(name, str)] if isinstance(wanted, list) else []
-        if kept := [name for name in dict.fromkeys(required) if name in made]:
+        if kept := [name for name in made if names.get(name, [name])[0] in required]:
             found["required"] = kept
+        if is_partial and not made and self._is_alone(node):
+            found = {"type": "object", "additionalProperties": False}
         return self._additional(node, Shape(found, names), depth, trail)
+
+    def _refuse_kept_back(self, name: str, description: str, depth: int) -> None:
+        if why := self._why(name, description, depth):
+            raise NeededError(why)
+
+    def _is_read_only(self, schema: Any) -> bool:
+        try:
+            return self._references.found(schema).get("readOnly") is True
+        except RefusedError:
+            return False
+
+    def _is_alone(self, node: Mapping[str, Any]) -> bool:
+        """Whether no other form says what the same object may hold."""
+        return self._composing == 0 and not any(node.get(key) for key in ("allOf", "anyOf", "oneOf"))
 
     def _additional(self, node: Mapping[str, Any], found: Shape, depth: int, trail: frozenset[str]) -> Shape:
         extra = node.get("additionalProperties")
         if isinstance(extra, Mapping) and extra:
-            shape = self.shape(extra, depth + 1, trail)
+            try:
+                shape = self.shape(extra, depth + 1, trail)
+            except NeededError:
+                return Shape({**found.schema, "additionalProperties": False}, found.names)
             shape.schema.pop("readOnly", None)
             names = {**found.names, **({"*": ["*", shape.names]} if shape.names else {})}
             return Shape({**found.schema, "additionalProperties": shape.schema}, names)
@@ -150,16 +218,32 @@ class _Reading:
             if not isinstance(forms, list) or not forms or shown in made:
                 continue
             self._composing += 1
-            if self._composing > _DEEPEST_COMPOSITION:
-                raise _TooLargeError
-            shapes = [self.shape(form, depth, trail) for form in forms]
-            self._composing -= 1
+            try:
+                if self._composing > _DEEPEST_COMPOSITION:
+                    raise _TooLargeError
+                shapes = self._forms(forms, depth, trail, are_choices=shown == "anyOf")
+            finally:
+                self._composing -= 1
             for shape in shapes:
                 shape.schema.pop("readOnly", None)
                 names = joined_names(names, shape.names)
             if shown == "allOf" or all(shape.schema for shape in shapes):
                 made[shown] = [shape.schema for shape in shapes if shape.schema]
         return Shape({keyword: forms for keyword, forms in made.items() if forms}, names)
+
+    def _forms(self, forms: list[Any], depth: int, trail: frozenset[str], *, are_choices: bool) -> list[Shape]:
+        """Without the choices that cannot be given; NeededError if that leaves none."""
+        shapes, refused = list[Shape](), None
+        for form in forms:
+            try:
+                shapes.append(self.shape(form, depth, trail))
+            except NeededError as error:
+                if not are_choices:
+                    raise
+                refused = error
+        if refused is not None and not shapes:
+            raise refused
+        return shapes
 
     def _choices_of(self, node: Mapping[str, Any]) -> dict[str, Any]:
         if "const" in node and _is_plain(node["const"]):
@@ -196,6 +280,11 @@ def outside_value(value: Any, names: Names) -> Any:
     return found
 
 
+def _required(node: Mapping[str, Any]) -> frozenset[str]:
+    wanted = node.get("required")
+    return frozenset(name for name in wanted if isinstance(name, str)) if isinstance(wanted, list) else frozenset()
+
+
 def _holds_more(node: Mapping[str, Any]) -> bool:
     return any(node.get(key) for key in ("properties", "items", "allOf", "anyOf", "oneOf", "additionalProperties"))
 
@@ -209,8 +298,7 @@ def _cut(node: Any, why: str) -> dict[str, Any]:
 
 
 def _described(node: Mapping[str, Any]) -> str:
-    text = node.get("description") or node.get("title") or ""
-    return " ".join(text.split()) if isinstance(text, str) else ""
+    return one_line(node.get("description") or node.get("title"), _LONGEST_DESCRIPTION + 1)
 
 
 def _type_of(node: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a description says about who may call: its security schemes, and which of them an operation asks for."""
+"""What a description says about who may call: its security schemes."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -24,13 +24,6 @@ def schemes_of(document: Mapping[str, Any], references: References) -> tuple[Sec
 def api_keys(schemes: Iterable[SecurityScheme]) -> frozenset[tuple[str, str]]:
     """Place and name, in lower case, of every parameter that is an API key."""
     return frozenset((scheme.place, scheme.parameter.lower()) for scheme in schemes if scheme.kind == "api_key")
-
-
-def security_of(node: Mapping[str, Any], document: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
-    """The alternatives that an operation asks for; its own, else those of the whole description."""
-    given = node.get("security", document.get("security"))
-    alternatives = given if isinstance(given, list) else []
-    return tuple(tuple(map(str, each)) for each in alternatives if isinstance(each, Mapping))
 
 
 def _scheme(name: str, node: Mapping[str, Any]) -> SecurityScheme:

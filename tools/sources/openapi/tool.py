@@ -1,7 +1,7 @@
 """A tool made of one operation of an outside API and of the connection's settings."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,9 +12,12 @@ from tools.toolbox.secrecy import error_without_secrets, without_secrets
 
 from .answers import refuse_failure, result_of
 from .authentication import TOKENS, Authentication, Proof, Tokens, forget, prove
+from .deadline import Deadline
 from .operations import Operation
 from .requests import Request, made_request
 
+SHARE_OF_TIME = 0.95
+"""Of the tool's timeout, after which it gives up by itself: whoever stops it cannot stop what it sends afterwards."""
 _LARGEST_ANSWER = 4_000_000
 _VERBS = {"GET": "Read", "HEAD": "Look at", "OPTIONS": "Ask about", "DELETE": "Delete", "PUT": "Put", "PATCH": "Change"}
 
@@ -58,6 +61,11 @@ class Connection:
         """In lower case, as `tools.network` writes it; ToolError if the base address cannot be read."""
         return host_of(read_url(self.base_url))
 
+    @property
+    def server(self) -> str:
+        """The host with the port, unless that is the usual one; ToolError likewise."""
+        return read_url(self.base_url).netloc.decode("ascii")
+
 
 class OpenAPITool(Tool):
     """Sends one request for each call.
@@ -80,7 +88,7 @@ class OpenAPITool(Tool):
         self.description = operation.description
         self.level = level or operation.level
         self.author = self.source = connection.title or connection.source
-        self.timeout_s = connection.timeout_s
+        self.timeout_s: float = connection.timeout_s
         self._tokens = tokens
 
     @cached_property
@@ -89,10 +97,14 @@ class OpenAPITool(Tool):
 
     @cached_property
     def definition_hash(self) -> str:
-        """Also over the request that is made: another address or another place for a param is another promise."""
+        """Also over the request that is made: another address, account or place for a param is another promise.
+
+        Another secret of the same account is not.
+        """
         told = self.operation.as_json()
         kept = {key: told[key] for key in ("key", "placements", "body")}
-        base = {**kept, "base_url": self.connection.base_url, "level": self.level.value}
+        signed = asdict(self.connection.authentication)
+        base = {**kept, "base_url": self.connection.base_url, "level": self.level.value, "authentication": signed}
         return fingerprint({**base, **self.definition["function"]})
 
     @cached_property
@@ -119,23 +131,27 @@ class OpenAPITool(Tool):
     def sentence(self, params: Mapping[str, Any], preview: Preview) -> str:
         """E.g. `Delete: DELETE /v1/pets/7 at api.example.com`; a query is shown as far as the operation fixes it."""
         verb = _VERBS.get(self.operation.method, "Send")
-        return f"{verb}: {self._line(made_request(self.operation, params))} at {self.connection.host}"
+        return f"{verb}: {self._line(made_request(self.operation, params))} at {self.connection.server}"
 
     def running_summary(self, params: Mapping[str, Any]) -> str:
         return f"{self._line(made_request(self.operation, params))}…"
 
     def execute(self, params: Mapping[str, Any], context: ToolContext) -> ToolResult:
         made = made_request(self.operation, params)
-        proof = prove(self.connection.authentication, context, self._tokens)
+        deadline = Deadline(self.timeout_s * SHARE_OF_TIME)
+        proof = self._proof(context, deadline)
         try:
-            answer = self._answer(made, proof, context)
+            answer = self._answer(made, proof, context, deadline)
             if answer.status == 401 and self._may_ask_again(context):
-                proof = prove(self.connection.authentication, context, self._tokens)
-                answer = self._answer(made, proof, context)
+                proof = self._proof(context, deadline)
+                answer = self._answer(made, proof, context, deadline)
             refuse_failure(answer, self._line(made), has_side_effects=self._writes(context))
         except ToolError as error:
             raise error_without_secrets(error, proof.secrets) from error
         return without_secrets(result_of(answer, self._line(made)), proof.secrets)
+
+    def _proof(self, context: ToolContext, deadline: Deadline) -> Proof:
+        return prove(self.connection.authentication, context, deadline, self._tokens)
 
     def _may_ask_again(self, context: ToolContext) -> bool:
         """A write is never repeated, but the next one gets a fresh token."""
@@ -144,7 +160,7 @@ class OpenAPITool(Tool):
     def _writes(self, context: ToolContext) -> bool:
         return (context.level or self.level).has_side_effects
 
-    def _answer(self, made: Request, proof: Proof, context: ToolContext) -> Answer:
+    def _answer(self, made: Request, proof: Proof, context: ToolContext, deadline: Deadline) -> Answer:
         base = self.connection.base_url.rstrip("/")
         query = "&".join(filter(None, [made.query, proof.query]))
         return request(
@@ -153,7 +169,7 @@ class OpenAPITool(Tool):
             reach=replace(context.reach, allowed=frozenset()),
             headers=_joined(made.headers, proof.headers),
             body=made.body,
-            limits=NetworkLimits(total_s=self.connection.timeout_s, answer_bytes=_LARGEST_ANSWER),
+            limits=NetworkLimits(total_s=deadline.left(), answer_bytes=_LARGEST_ANSWER),
             repeatable=not self._writes(context),
         )
 
