@@ -29,9 +29,10 @@ def provider_for(config: ProviderConfig) -> Provider:
 
 
 def load_providers() -> None:
-    """Load now what else the first run would wait for: the SDK takes half a second, and the web never needs it."""
+    """Load now what else the first run would wait for: the SDK and the certificates, which the web never needs."""
     for kind in _OVER_HTTP:
         _loaded(kind)
+    importlib.import_module("agents.providers.transport").ssl_context()
 
 
 def _loaded(kind: str) -> Callable[[ProviderConfig], Provider]:

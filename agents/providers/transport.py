@@ -180,7 +180,7 @@ class WatchedTransport(httpx2.BaseTransport):
 
     def __init__(self, base_url: str) -> None:
         self._pool = httpcore2.ConnectionPool(
-            ssl_context=_ssl_context(),
+            ssl_context=ssl_context(),
             proxy=_proxy_for(base_url),
             max_connections=MAX_CONNECTIONS,
             max_keepalive_connections=MAX_IDLE_CONNECTIONS,
@@ -212,8 +212,10 @@ class WatchedTransport(httpx2.BaseTransport):
 
 
 @functools.cache
-def _ssl_context() -> ssl.SSLContext:
-    """One for all endpoints, because reading the certificates takes a tenth of a second."""
+def ssl_context() -> ssl.SSLContext:
+    """One for all endpoints, because reading the certificates takes a tenth of a second; to be asked for before the
+    first threads, which would each read them.
+    """
     return httpx2.create_ssl_context()
 
 
