@@ -11,10 +11,10 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponseBase
 
 from agents import audit
-from agents.models import ApiToken, Organization
-from tools.records.models import ListEntry
 
-from .confirming import ConfirmingForm
+from .acts import kind_of, organization_id_of, subject_of
+from .confirming import ConfirmingForm, only_asks
+from .meanwhile import stamped
 from .scope import ScopedAdmin, person
 
 LONGEST_VALUE = 2_000
@@ -33,17 +33,6 @@ def plain(value: Any) -> Any:
     return str(value)[:LONGEST_VALUE]
 
 
-def organization_id_of(row: Model) -> int:
-    """The organisation that the row belongs to."""
-    if isinstance(row, Organization):
-        return int(row.pk)
-    if isinstance(row, ApiToken):
-        return row.membership.organization_id
-    if isinstance(row, ListEntry):
-        return row.list.organization_id
-    return int(row.organization_id)  # type: ignore[attr-defined]
-
-
 def record_change(request: HttpRequest, row: Model, action: str, payload: dict[str, Any]) -> None:
     """Write one act of this person to the audit; to be called in the transaction of the act.
 
@@ -51,10 +40,10 @@ def record_change(request: HttpRequest, row: Model, action: str, payload: dict[s
         action: added, changed or deleted; the audit's action is e.g. `employee_changed`.
         payload: the fields, see `ConfigurationAdmin.told`; the audit's payload is {"row", "fields"}.
     """
-    name = str(row._meta.verbose_name).lower().replace(" ", "_")
     told = {"row": str(row)[:200], "fields": payload}
     actor = f"user:{person(request).get_username()}"
-    audit.append(organization_id_of(row), [audit.Entry(actor, f"{name}_{action}", f"{name}:{row.pk}", told)])
+    entry = audit.Entry(actor, f"{kind_of(row)}_{action}", subject_of(row), told)
+    audit.append(organization_id_of(row), [entry])
 
 
 class ConfigurationAdmin(ScopedAdmin):
@@ -65,6 +54,7 @@ class ConfigurationAdmin(ScopedAdmin):
         fixed: fields that are set when the row is made and cannot be changed afterwards.
     """
 
+    change_form_before_template = "admin/form_head.html"
     secrets: Iterable[str] = ()
     fixed: tuple[str, ...] = ("organization",)
 
@@ -81,7 +71,20 @@ class ConfigurationAdmin(ScopedAdmin):
         return fieldsets
 
     def get_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
-        return [name for name in super().get_fields(request, obj) if name != "confirmed"]
+        return [name for name in super().get_fields(request, obj) if name not in ("confirmed", "shown_as")]
+
+    def get_form(self, request: HttpRequest, obj: Model | None = None, change: bool = False, **kwargs: Any) -> Any:
+        """That of a row overwrites nothing that somebody else has changed since it was shown."""
+        if obj is not None:
+            form: Any = kwargs.get("form", self.form)
+            kwargs["form"] = stamped(form, self.get_readonly_fields(request, obj))
+        return super().get_form(request, obj, change, **kwargs)
+
+    def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """Where there are questions alone, nothing is to be corrected."""
+        if only_asks(context["adminform"].form):
+            context = {**context, "errors": (), "only_asks": True}
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Somebody who saved the same in this moment may have come first: the form looks again, and then says so."""

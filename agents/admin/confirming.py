@@ -64,3 +64,8 @@ class ConfirmingForm(forms.ModelForm):  # type: ignore[type-arg]
             for name in self.never_shown:
                 if self.data.get(self.add_prefix(name)) or self.files.get(self.add_prefix(name)):
                     self.add_error(name, GIVE_AGAIN)
+
+
+def only_asks(form: forms.BaseForm) -> bool:
+    """Whether nothing is wrong with it but that it waits for ticks."""
+    return form.is_bound and list(form.errors) == ["confirmed"]

@@ -13,8 +13,10 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 
 from tools.connections.changes import new_generation
 from tools.connections.models import AllowedHost
-from tools.contract import ToolError
+from tools.contract import Reach, ToolError
 from tools.network import host_in, host_of, read_url
+from tools.network.addresses import fault_of
+from tools.network.urls import literal
 
 from .configuration import ConfigurationAdmin
 from .confirming import ConfirmingForm
@@ -26,6 +28,17 @@ LONGEST_ADDRESS = 2_000
 def private_network(host: str) -> str:
     """What it means to let tools into a network that is not public."""
     return f"Tools may reach {host} even where it lies in a private network, or on this machine itself."
+
+
+def refuse_unreachable(host: str) -> None:
+    """Refuse an address that tools never reach, whatever an admin allows; what a name leads to is seen later.
+
+    Raises:
+        ValidationError: it is one.
+    """
+    address = literal(host)
+    if address is not None and (fault := fault_of(address, host, Reach(private=frozenset({host})))):
+        raise forms.ValidationError(f"{host} is {fault}: no tool ever reaches it, whatever is allowed.")
 
 
 class HostForm(ConfirmingForm):
@@ -45,9 +58,11 @@ class HostForm(ConfirmingForm):
     def clean_host(self) -> str:
         typed: str = self.cleaned_data["host"]
         try:
-            return host_of(read_url(typed)) if "://" in typed else host_in(typed)
+            host = host_of(read_url(typed)) if "://" in typed else host_in(typed)
         except ToolError as error:
             raise forms.ValidationError(error.message) from error
+        refuse_unreachable(host)
+        return host
 
     def consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
         if cleaned["may_be_private"] and not self.initial.get("may_be_private"):

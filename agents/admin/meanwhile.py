@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, cast
 
 from django import forms
+from django.http import QueryDict
 
-from agents.models import AuditEntry
 from tools.contract import fingerprint
+
+from .acts import last_changed_by
 
 LONGEST_TOLD = 80
 """Characters of a value that is told in the place where it was changed."""
@@ -35,7 +37,7 @@ class StampedForm(forms.ModelForm):  # type: ignore[type-arg]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.instance.pk:
-            now = {name: _digest(self[name].initial) for name in self.fields if name != "shown_as"}
+            now = {name: _digest(self[name].initial) for name in self.fields if name in self.initial}
             self.initial["shown_as"] = " ".join(f"{name}={digest}" for name, digest in now.items())
 
     def clean(self) -> dict[str, Any]:
@@ -43,11 +45,11 @@ class StampedForm(forms.ModelForm):  # type: ignore[type-arg]
         before, now = _read(cleaned.pop("shown_as", None)), _read(self.initial.get("shown_as"))
         stale = [name for name in self.changed_data if name in before and before[name] != now.get(name)]
         if stale:
-            by = _who_changed(self.instance)
+            by = last_changed_by(self.instance)
             for name in stale:
                 self.add_error(name, f"Changed meanwhile{by}{self._told(name)}. Save again to write what stands here.")
-            self.data = self.data.copy()
-            self.data[self.add_prefix("shown_as")] = self.initial["shown_as"]
+            self.data = data = cast("QueryDict", self.data).copy()
+            data[self.add_prefix("shown_as")] = self.initial["shown_as"]
         return cleaned
 
     def _told(self, name: str) -> str:
@@ -59,23 +61,12 @@ class StampedForm(forms.ModelForm):  # type: ignore[type-arg]
         return f": it is {value or 'empty'} now" if is_plain and len(str(value)) <= LONGEST_TOLD else ""
 
 
-@cache
-def stamped(form: type[forms.ModelForm[Any]]) -> type[forms.ModelForm[Any]]:
-    """The same form, which looks whether the row is still as it was shown."""
-    return type(form)(form.__name__, (StampedForm, form), {})
-
-
-def last_changed_by(organization_id: int, subject: str) -> str:
-    """ ` by NAME`, of whoever the audit says has changed it last; empty if it does not say."""
-    entries = AuditEntry.objects.filter(organization_id=organization_id, subject=subject)
-    actor = entries.order_by("-seq").values_list("actor", flat=True).first() or ""
-    return f" by {actor.removeprefix('user:')}" if actor else ""
-
-
-def _who_changed(row: Any) -> str:
-    from .configuration import organization_id_of, subject_of
-
-    return last_changed_by(organization_id_of(row), subject_of(row))
+def stamped(form: type[forms.ModelForm[Any]], readonly: Iterable[str]) -> type[forms.ModelForm[Any]]:
+    """The same form without these fields, which looks whether the row is still as it was shown."""
+    left_out = dict.fromkeys(name for name in readonly if name in form.declared_fields)
+    metaclass: Any = type(form)
+    made: type[forms.ModelForm[Any]] = metaclass(form.__name__, (StampedForm, form), left_out)
+    return made
 
 
 def _digest(value: Any) -> str:

@@ -13,6 +13,7 @@ from tools.connections.changes import Choice
 from tools.connections.models import Source, SourceTool
 from tools.contract import Level, fingerprint
 
+from .acts import last_changed_by
 from .source_definitions import MOST_CHARACTERS, Told, told_of
 
 LEVELS = frozenset({"", *(each.value for each in Level)})
@@ -35,6 +36,20 @@ class Sent:
         ids = [int(key) for key in data.getlist("shown") if key.isdecimal() and len(key) < 19]
         self.rows = {row.pk: row for row in SourceTool.objects.filter(source=source, pk__in=ids).defer(*DEFINITIONS)}
 
+    def was(self, row: SourceTool) -> str:
+        """The state that was shown, see `shown_state`."""
+        return self._data.get(f"was-{row.pk}", shown_state(row))
+
+    def is_touched(self, row: SourceTool) -> bool:
+        """Whether this person wants another state than was shown, or accepts what is quarantined."""
+        wanted = _state(is_chosen=self.is_ticked(row), level=self.level_of(row))
+        return wanted != self.was(row) or f"accept-{row.pk}" in self._data
+
+    def is_overtaken(self, row: SourceTool) -> bool:
+        """Whether somebody else has changed it since, and to something else than is wanted here."""
+        wanted = _state(is_chosen=self.is_ticked(row), level=self.level_of(row))
+        return self.is_touched(row) and shown_state(row) not in (self.was(row), wanted)
+
     def is_ticked(self, row: SourceTool) -> bool:
         every = self._data.get("every")
         return f"chosen-{row.pk}" in self._data if every not in (ALL, NONE) else every == ALL
@@ -48,11 +63,11 @@ class Sent:
 
     @cached_property
     def choices(self) -> dict[int, Choice]:
-        """Those that are to be written."""
+        """Those that are to be written: what this person has not touched stays as somebody else may have left it."""
         return {
             pk: Choice(self.is_ticked(row), self.level_of(row), self._data.get(f"seen-{pk}", ""))
             for pk, row in self.rows.items()
-            if not self.is_ticked(row) or self.is_accepted(row)
+            if self.is_touched(row) and (not self.is_ticked(row) or self.is_accepted(row))
         }
 
     @property
@@ -63,6 +78,9 @@ class Sent:
     @cached_property
     def problem(self) -> str:
         """Why the choices cannot be saved; empty if they can. Nothing is accepted that was not on the screen."""
+        if overtaken := [row.tool for row in self.rows.values() if self.is_overtaken(row)]:
+            by = last_changed_by(self.source)
+            return f"Changed meanwhile{by}: {', '.join(overtaken)}. Look again, and save once more what you want."
         for pk, choice in self.choices.items():
             row = self.rows[pk]
             if choice.level not in LEVELS:
@@ -102,12 +120,14 @@ class Line:
 
     Attributes:
         told: what is described, and accepted with it.
+        was: the state that it had when this person saw it, see `shown_state`.
         is_ticked: in the form, which is not yet what is saved if it came back.
         levels: that it may be given, each with whether it has it now; the first is what was inferred.
     """
 
     row: SourceTool
     told: Told
+    was: str
     is_ticked: bool
     is_accepted: bool
     levels: tuple[tuple[str, str, bool], ...]
@@ -121,10 +141,21 @@ def lines_of(source: Source, shown: Iterable[SourceTool], sent: Sent | None) -> 
 
 
 def _line(source: Source, row: SourceTool, told: Told, sent: Sent | None) -> Line:
-    if sent is None or row.pk not in sent.rows:
-        return Line(row, told, row.is_chosen, is_accepted=False, levels=_levels(source, row, row.level))
+    now = shown_state(row)
+    if sent is None or row.pk not in sent.rows or not sent.is_touched(row):
+        return Line(row, told, now, row.is_chosen, is_accepted=False, levels=_levels(source, row, row.level))
     is_accepted = row.state == "quarantined" and sent.is_accepted(row)
-    return Line(row, told, sent.is_ticked(row), is_accepted, _levels(source, row, sent.level_of(row)))
+    was = now if sent.is_overtaken(row) else sent.was(row)
+    return Line(row, told, was, sent.is_ticked(row), is_accepted, _levels(source, row, sent.level_of(row)))
+
+
+def shown_state(row: SourceTool) -> str:
+    """What an admin has decided about it, as the page carries it: two admins may have the page open at once."""
+    return _state(is_chosen=row.is_chosen, level=row.level)
+
+
+def _state(*, is_chosen: bool, level: str) -> str:
+    return f"{'chosen' if is_chosen else 'not chosen'} {level}"
 
 
 def _levels(source: Source, row: SourceTool, chosen: str) -> tuple[tuple[str, str, bool], ...]:

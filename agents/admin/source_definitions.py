@@ -16,6 +16,8 @@ AROUND = 60
 """Characters that are shown before and behind what has changed in a long text."""
 NOT_TOLD = frozenset({"hash"})
 """What stands in a definition for us alone."""
+HINTS = ("readOnlyHint", "destructiveHint")
+"""By which an MCP server says how dangerous its tool is."""
 PARTS = (
     ("Schema of its parameters", ("input_schema", "params")),
     ("Schema of its answer", ("output_schema",)),
@@ -40,6 +42,7 @@ class Told:
 
     Attributes:
         level_reason: why its level was inferred; empty if its source cannot say.
+        hints_level: whether an MCP server says anything of what its tool does.
         parts: JSON, each with its heading.
         changes: since it was accepted, if it waits for that again; None if it does not.
         left_out: characters that are not shown.
@@ -47,6 +50,7 @@ class Told:
 
     description: str
     level_reason: str
+    hints_level: bool
     params: tuple[Param, ...]
     parts: tuple[tuple[str, str], ...]
     changes: tuple[Change, ...] | None
@@ -66,6 +70,7 @@ def told_of(row: SourceTool, at_most: int) -> Told:
     return Told(
         description=description,
         level_reason=_words(definition.get("level_reason", "")),
+        hints_level=any(isinstance(_dict(definition.get("annotations")).get(name), bool) for name in HINTS),
         params=params,
         parts=tuple((title, text) for title, text in parts if text),
         changes=changes,

@@ -15,6 +15,7 @@ from unfold.widgets import (
 )
 
 from agents.engine.toolbox import installed_toolbox
+from agents.models import Credential
 from tools.connections.changes import is_private
 from tools.connections.models import Authentication, Source, SourceKind
 from tools.connections.servers import check_base_url
@@ -23,11 +24,15 @@ from tools.network import host_of, read_url
 
 from .confirming import ConfirmingForm
 from .fields import FIELD_NAME, LinesField
-from .hosts import private_network
+from .hosts import private_network, refuse_unreachable
 
 LARGEST_DOCUMENT = 20_000_000
 ADDRESSES = ("address", "base_url", "token_url")
 AUTHENTICATION = ("authentication", "key_place", "key_name", "token_url", "scopes", "service")
+READ_ANEW_IF = frozenset(
+    {*ADDRESSES, *AUTHENTICATION, "file", "may_be_private", "command_line", "variables", "is_active"}
+)
+"""Fields that say where a source is and who asks it: with another value, it may describe something else."""
 SHOWN_IF = {
     name: f"typeof authentication === 'undefined' || {condition}"
     for name, condition in {
@@ -102,8 +107,11 @@ class SourceForm(ConfirmingForm):
     def _check_address(self, field: str, address: str) -> None:
         try:
             (check_base_url if field == "base_url" else read_url)(address)
+            refuse_unreachable(host_of(read_url(address)))
         except ToolError as error:
             self.add_error(field, error.message)
+        except forms.ValidationError as error:
+            self.add_error(field, error)
 
     def consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
         """A network that is not public, and credentials that go to another place."""
@@ -114,7 +122,15 @@ class SourceForm(ConfirmingForm):
             known = owner.allowed_hosts.filter(host__in=places, may_be_private=True).values_list("host", flat=True)
             yield from map(private_network, sorted(set(places) - set(known)))
         if self.instance.pk and moved and places and self.instance.authentication != Authentication.NONE:
-            yield f"The credentials of {self.instance.credentials_service} go to {', '.join(places)} from now on."
+            service, where = self.instance.credentials_service, ", ".join(places)
+            if self._has_credentials(cleaned):
+                yield f"The credentials of {service} go to {where} from now on."
+            else:
+                yield f"The credentials of {service} will go to {where} once they are given."
+
+    def _has_credentials(self, cleaned: dict[str, Any]) -> bool:
+        owner = cleaned.get("organization") or self.instance.organization
+        return Credential.objects.filter(organization=owner, service=self.instance.credentials_service).exists()
 
 
 class OpenAPIForm(SourceForm):
@@ -240,7 +256,10 @@ class McpStdioForm(SourceForm):
         if "command_line" in self.changed_data:
             yield f"Gadget's workers run this program with their own rights: {cleaned['command_line']}"
         if self.instance.pk and self.instance.environment and {"service", "variables"} & set(self.changed_data):
-            yield f"This program gets credentials of {self.instance.credentials_service} from now on."
+            gets, then = (
+                ("gets", "from now on") if self._has_credentials(cleaned) else ("will get", "once they are given")
+            )
+            yield f"This program {gets} credentials of {self.instance.credentials_service} {then}."
 
 
 FORMS: dict[SourceKind, type[SourceForm]] = {

@@ -90,6 +90,8 @@ def _shown(page: ScopedAdmin, request: HttpRequest, source: Source, sent: Sent |
         "filters": filters,
         "tags": sorted({tag for row in rows for tag in row.tags}),
         "total": len(rows),
+        "described": sum(row.gone_at is None for row in rows),
+        "chosen": sum(row.gone_at is None and row.is_chosen for row in rows),
         "found": len(fitting),
         "page": shown,
         "query": _query_of(request),

@@ -13,6 +13,8 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
 
 from agents.models import Grant, ToolRule
@@ -24,10 +26,12 @@ from tools.connections.models import Source, SourceKind
 from .configuration import ConfigurationAdmin
 from .credential_links import lacking
 from .scope import ScopedRelatedFilter, person
-from .source_forms import FORMS, SHOWN_IF, fieldsets_of
+from .source_forms import FORMS, READ_ANEW_IF, SHOWN_IF, fieldsets_of
 from .source_tools import READING, TESTING, choose_tools, stamp_of
 
 WHILE_TESTING = Patience(seconds=10.0)
+STATE = '<span class="source-state" data-state="{}"><strong><span aria-hidden="true">{}</span> {}</strong> {}</span>'
+NOT_YOURS = "Only a superuser of this installation may say which programs it runs"
 
 
 @admin.register(Source)
@@ -35,7 +39,7 @@ class SourceAdmin(ConfigurationAdmin):
     """APIs and MCP servers of the organisations in which the person is admin."""
 
     fixed = ("organization", "kind", "name")
-    list_display = ("name", "kind", "organization", "state", "tools_offered", "checked_at", "is_active")
+    list_display = ("name", "kind", "organization", "state", "tools_offered", "checked_at")
     list_filter = ("kind", "is_active", ("organization", ScopedRelatedFilter))
     list_select_related = ("organization",)
     search_fields = ("name", "title")
@@ -66,8 +70,9 @@ class SourceAdmin(ConfigurationAdmin):
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
         """First the choice of the kind, then its form."""
-        if _kind(request, None) is None:
-            return self._choice(request)
+        kind = _kind(request, None)
+        if kind not in _kinds_for(request):
+            return self._choice(request, kind)
         no_more = {"show_save_and_add_another": False, "show_save_and_continue": False}
         answer: HttpResponse = super().add_view(request, form_url, {**no_more, **(extra_context or {})})
         return answer
@@ -81,16 +86,21 @@ class SourceAdmin(ConfigurationAdmin):
         answer: HttpResponse = super().change_view(request, object_id, form_url, {**told, **(extra_context or {})})
         return answer
 
-    def _choice(self, request: HttpRequest) -> HttpResponse:
+    def _choice(self, request: HttpRequest, refused: SourceKind | None) -> HttpResponse:
+        """Of all kinds; one that this person may not connect says so."""
         if not self.has_add_permission(request):
             raise PermissionDenied
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "title": "What do you want to connect?",
-            "kinds": [(kind.value, kind.label, FORMS[kind].told) for kind in _kinds_for(request)],
+            "kinds": [
+                (kind.value, kind.label, FORMS[kind].told, "" if kind in _kinds_for(request) else NOT_YOURS)
+                for kind in SourceKind
+            ],
+            "refused": f"{NOT_YOURS}." if refused else "",
         }
-        return TemplateResponse(request, "admin/choose_source.html", context)
+        return TemplateResponse(request, "admin/choose_source.html", context, status=403 if refused else 200)
 
     def get_form(self, request: HttpRequest, obj: Model | None = None, change: bool = False, **kwargs: Any) -> Any:
         kind = _kind(request, obj)
@@ -121,6 +131,8 @@ class SourceAdmin(ConfigurationAdmin):
 
     def save_model(self, request: HttpRequest, obj: Source, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
+        changed = READ_ANEW_IF & set(form.changed_data)
+        request.reads_anew = bool(changed) or obj.refreshed_at is None  # type: ignore[attr-defined]
         if form.cleaned_data.get("may_be_private"):
             allow_private(obj)
         elif "may_be_private" in form.changed_data:
@@ -150,6 +162,14 @@ class SourceAdmin(ConfigurationAdmin):
         """The description is read at once, and its tools can be chosen."""
         transaction.on_commit(lambda: self._read(request, obj))
         return redirect(_tools_url(obj, READING))
+
+    def response_change(self, request: HttpRequest, obj: Any) -> HttpResponse:
+        """What may describe something else by now, or never did describe anything, is read anew as a new one is."""
+        answer: HttpResponse = super().response_change(request, obj)
+        if not (obj.is_active and request.reads_anew):  # type: ignore[attr-defined]
+            return answer
+        transaction.on_commit(lambda: self._read(request, obj))
+        return answer if "_continue" in request.POST else redirect(_tools_url(obj, READING))
 
     def test(self, request: HttpRequest, source_id: int) -> HttpResponse:
         """Asks the source as it was saved last, and changes nothing but its state; a program is a worker's to read."""
@@ -194,12 +214,17 @@ class SourceAdmin(ConfigurationAdmin):
             messages.success(request, f"{source.name} answers. {asked.told}")
 
     @admin.display(description="State")
-    def state(self, source: Source) -> str:
+    def state(self, source: Source) -> SafeString:
+        """A mark, a word, and what is wrong."""
+        mark, word, told = "✓", "works", ""
         if not source.is_active:
-            return "switched off"
-        if source.checked_at is None:
-            return "never asked"
-        return source.problem or "works"
+            mark, word = "○", "switched off"
+        elif source.checked_at is None:
+            mark, word = "○", "never asked"
+        elif source.problem or source.leads_nowhere:
+            mark, word = "✗", "does not work"
+            told = source.problem or "It does not say where its operations go."
+        return format_html(STATE, word, mark, word, told)
 
     @admin.display(description="What reading it told")
     def reading_told(self, source: Source) -> str:
@@ -207,9 +232,9 @@ class SourceAdmin(ConfigurationAdmin):
 
     @admin.display(description="Tools")
     def tools_offered(self, source: Source) -> str:
-        told = f"{source.offered} of {source.described}"  # type: ignore[attr-defined]  # by get_queryset
-        waiting = source.quarantined  # type: ignore[attr-defined]
-        return f"{told}, {waiting} quarantined" if waiting else told
+        waiting = source.quarantined  # type: ignore[attr-defined]  # by get_queryset
+        told = f"{source.offered + waiting} chosen of {source.described}"  # type: ignore[attr-defined]
+        return f"{told}, {waiting} of them quarantined" if waiting else told
 
 
 def _tools_url(source: Source, why: str) -> str:

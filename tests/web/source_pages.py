@@ -5,6 +5,7 @@ from __future__ import annotations
 from html.parser import HTMLParser
 from typing import Any
 
+from agents.admin.source_choices import shown_state
 from tests.web.admin_rows import address
 from tests.web.world import World
 from tools.connections.models import Source
@@ -67,7 +68,8 @@ def chosen(source: Source, *tools: str, **levels: str) -> dict[str, Any]:
     sent: dict[str, Any] = {"shown": []}
     for row in source.tools.all():
         sent["shown"].append(row.pk)
-        sent |= {f"seen-{row.pk}": row.hash, f"level-{row.pk}": levels.get(row.tool.partition(".")[2], row.level)}
+        sent |= {f"seen-{row.pk}": row.hash, f"was-{row.pk}": shown_state(row)}
+        sent |= {f"level-{row.pk}": levels.get(row.tool.partition(".")[2], row.level)}
         if row.tool.partition(".")[2] in tools:
             sent[f"chosen-{row.pk}"] = "on"
     return sent

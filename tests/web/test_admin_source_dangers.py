@@ -10,7 +10,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from agents.models import AuditEntry, Grant, ToolRule
+from agents.models import AuditEntry, Credential, Grant, ToolRule
 from tests.sources.outside import Outside, Reply, described
 from tests.web.admin_rows import address, confirmed, consequences, faults, filled_form
 from tests.web.source_pages import PATHS, add, chosen, text_of, tools_page, values
@@ -26,6 +26,7 @@ pytestmark = pytest.mark.django_db
 class TestDangers:
     def test_credentials_that_go_elsewhere_are_confirmed(self, admin: Client, pets: Source) -> None:
         Source.objects.update(authentication="bearer")
+        Credential.objects.create(organization=pets.organization, service="pets", fields='{"token": "of-pets"}')
         path = address(pets, "change")
         sent = filled_form(admin, path, base_url="https://elsewhere.example", may_be_private=None, file=None)
         (sentence,) = consequences(admin.post(path, sent)).values()
@@ -38,7 +39,11 @@ class TestDangers:
     def test_other_credentials_are_confirmed(self, admin: Client, pets: Source, change: dict[str, str]) -> None:
         path = address(pets, "change")
         (sentence,) = consequences(admin.post(path, filled_form(admin, path, file=None, **change))).values()
-        assert f"The credentials of {change.get('service', 'pets')} go to 127.0.0.1 from now on." in sentence
+        service = change.get("service", "pets")
+        assert f"The credentials of {service} will go to 127.0.0.1 once they are given." in sentence
+        Credential.objects.create(organization=pets.organization, service=service, fields='{"token": "of-pets"}')
+        (sentence,) = consequences(admin.post(path, filled_form(admin, path, file=None, **change))).values()
+        assert f"The credentials of {service} go to 127.0.0.1 from now on." in sentence
 
     def test_a_description_does_not_send_credentials_elsewhere(
         self, connect: Callable[..., Any], outside: Outside
@@ -64,6 +69,7 @@ class TestDangers:
         assert sent["may_be_private"] == "on"
         assert admin.post(path, {**sent, "timeout_s": 7}).status_code == 302
         assert AllowedHost.objects.get().may_be_private
+        sent = filled_form(admin, path, file=None)
         assert admin.post(path, {name: value for name, value in sent.items() if name != "may_be_private"}).status_code
         assert not AllowedHost.objects.get().may_be_private
 

@@ -83,6 +83,19 @@ class TestWhatIsAccepted:
         assert "Of what was kept" in page
         assert "&quot;readOnlyHint&quot;: true" in page
 
+    @pytest.mark.parametrize(
+        ("hints", "told"),
+        [
+            (None, "It says nothing of itself: taken as destructive."),
+            ({"title": "Keep"}, "It says nothing of itself: taken as destructive."),
+            ({"destructiveHint": True}, "It calls itself destructive."),
+            ({"readOnlyHint": True}, "It calls itself read."),
+        ],
+    )
+    def test_says_what_it_calls_itself(self, admin: Client, server: Source, hints: Any, told: str) -> None:
+        say(server, keep_note(**({"annotations": hints} if hints else {})))
+        assert told in text_of(admin.get(tools_page(server)))
+
     def test_says_why_an_operation_has_its_level(self, connect: Any, outside: Outside) -> None:
         paths = {"/labels": {"get": {"operationId": "createLabel", "responses": {}}}}
         outside.replies.append(Reply(content=described(paths).encode()))

@@ -16,6 +16,7 @@ from django.test import Client
 
 from agents.admin.confirming import Consequences
 from agents.admin.credentials import NAME_HELP
+from agents.admin.meanwhile import Stamp
 from agents.models import Approval, Message
 from tests.hostile import HOSTILE, packed
 from tests.web.admin_rows import address, make_admin_world
@@ -99,7 +100,7 @@ def refused(row: Model, filled: FilledRows, client: Client, page: str) -> tuple[
 
 
 def is_tick(field: forms.Field) -> bool:
-    return isinstance(field, forms.BooleanField | Consequences)
+    return isinstance(field, forms.BooleanField | Consequences | Stamp)
 
 
 def is_kept_back(field: forms.Field) -> bool:

@@ -1,5 +1,6 @@
 """Asks a source what it describes now."""
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +15,9 @@ from tools.toolbox.secrecy import error_without_secrets, json_without_secrets
 from .changes import Described, Description
 from .models import Authentication, Source
 from .servers import check_base_url, server_of
+
+NO_SYNTAX = "this is neither JSON nor YAML: "
+"""What the reader of documents says of a text that has the rules of neither."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,7 @@ def _openapi(source: Source, reach: Reach, patience: Patience) -> Description:
     try:
         found = openapi.read_description(text)
     except openapi.DocumentError as error:
-        raise ToolError(ErrorCode.OPERATION_FAILED, f"This is no description that can be read: {error}.") from error
+        raise ToolError(ErrorCode.OPERATION_FAILED, _told(text, error)) from error
     proposed = _first_server(source, found)
     return Description(
         title=found.title,
@@ -136,6 +140,32 @@ def _openapi(source: Source, reach: Reach, patience: Patience) -> Description:
         base_url=source.base_url or (proposed if _is_trusted(source, proposed) else ""),
         note=_advice(source, found, proposed),
     )
+
+
+def _told(text: str, error: openapi.DocumentError) -> str:
+    """Why the text cannot be read, for somebody who has an address or a file and no parser in mind."""
+    beginning = text[:1_000].removeprefix("\ufeff").lstrip().lower()
+    if beginning.startswith("<") and not beginning.startswith("<?xml"):
+        return "This is a web page, not an OpenAPI description: it needs the address of the JSON or YAML itself."
+    told = str(error)
+    if beginning.startswith(("{", "[")) and NO_SYNTAX in told:
+        return f"This is neither JSON nor YAML: {_json_fault(text)}."
+    if NO_SYNTAX in told:
+        return f"This is neither JSON nor YAML: {told.replace(NO_SYNTAX, '')}."
+    if told.endswith("not an object"):
+        return "This is a text, a number or a list, not an OpenAPI description."
+    return f"This is no description that can be read: {told}."
+
+
+def _json_fault(text: str) -> str:
+    """Where what begins like JSON is none."""
+    try:
+        json.loads(text.removeprefix("\ufeff"))
+    except json.JSONDecodeError as error:
+        return f"line {error.lineno}, column {error.colno}: {error.msg}"
+    except (ValueError, RecursionError):
+        pass
+    return "it cannot be read"
 
 
 def _fetched(source: Source, reach: Reach, patience: Patience) -> str:

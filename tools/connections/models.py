@@ -106,6 +106,11 @@ class Source(models.Model):
         return self.kind in (SourceKind.MCP_HTTP, SourceKind.MCP_STDIO)
 
     @property
+    def leads_nowhere(self) -> bool:
+        """An API of which neither its description nor an admin says where its operations go."""
+        return self.kind == SourceKind.OPENAPI and not self.base_url
+
+    @property
     def credentials_service(self) -> str:
         return self.service or self.name
 

@@ -54,6 +54,8 @@ def offered_tools(organization_id: int, credentials: Credentials, reach: Reach) 
 def _why_withheld(row: SourceTool) -> str:
     if not row.source.is_active:
         return f"{row.tool} cannot be used: an admin has switched {row.source} off."
+    if row.source.leads_nowhere:
+        return f"{row.tool} cannot be used: {row.source} does not say where its operations go."
     if row.gone_at is not None:
         return f"{row.tool} is not there any more: {row.source} does not describe it."
     if row.is_quarantined:

@@ -27,4 +27,8 @@ def why_unusable(organization_id: int, names: Collection[str]) -> dict[str, str]
 
 def _reason_of(row: SourceTool) -> str:
     source = row.source.name
-    return _REASONS[row.state].format(source=source) if row.source.is_active else f"{source} is switched off"
+    if not row.source.is_active:
+        return f"{source} is switched off"
+    if row.state == "offered" and row.source.leads_nowhere:
+        return f"{source} does not say where its operations go"
+    return _REASONS[row.state].format(source=source)
