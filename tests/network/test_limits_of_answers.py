@@ -229,7 +229,7 @@ def test_only_the_usual_methods(server: WebServer, method: str) -> None:
         ("ü".encode("latin-1"), "text/plain; charset=iso-8859-1", "ü"),
         (b"\xff", "text/plain", "\ufffd"),
         ("ü".encode(), "text/plain; charset=no-such", "ü"),
-        ("ü".encode(), "text/plain; charset=\"a b\"", "ü"),
+        ("ü".encode(), 'text/plain; charset="a b"', "ü"),
         ("カ".encode("shift_jis"), "text/plain; charset=Shift_JIS", "カ"),
         (b"bcher-kva", "text/plain; charset=punycode", "bcher-kva"),
         (b"&APw-", "text/plain; charset=utf-7", "&APw-"),
