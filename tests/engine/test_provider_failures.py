@@ -18,9 +18,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def has_waited_for(run: Run, code: str) -> bool:
     """The run is queued for later, and the panel says why."""
     run = again(run)
-    told = payloads(run, "provider_delayed")
-    due = Run.objects.filter(pk=run.pk, next_wake_at__gt=Now()).exists()
-    return run.status == RunStatus.QUEUED and due and run.lease_owner == "" and told[-1]["code"] == code
+    told = Event.objects.filter(run=run, type="provider_delayed").latest("seq")
+    later = run.next_wake_at is not None and run.next_wake_at > told.created_at
+    return run.status == RunStatus.QUEUED and later and run.lease_owner == "" and told.payload["code"] == code
 
 
 class TestATransientFailure:

@@ -27,6 +27,9 @@ PASSING = {
     "a closed connection": (Answer(fault="reset"), "unreachable"),
 }
 QUICKLY_RETRIED = ("500", "a closed connection")
+WITHOUT_END = ("never", "a drip without end")
+# Seconds for an answer: more than a slow machine needs for one, and few where none will come.
+PATIENT_S, IMPATIENT_S = 30, 3
 # What will not get better: the run ends at once, and says why.
 LASTING = {
     "HTML": (html(), "A web page came"),
@@ -53,10 +56,15 @@ Visit = Callable[..., Visitor]
 
 
 def hire(office: Office, name: str, url: str) -> Employee:
-    """Another employee, on the model at this address, that has one second for an answer."""
+    """Another employee, on the model at this address."""
     organization = office.workshop.organization
     provider = ModelProvider.objects.create(
-        organization=organization, name=name, kind=ProviderKind.OPENAI, base_url=url, api_key="sk-test", timeout_s=1
+        organization=organization,
+        name=name,
+        kind=ProviderKind.OPENAI,
+        base_url=url,
+        api_key="sk-test",
+        timeout_s=IMPATIENT_S if name in WITHOUT_END else PATIENT_S,
     )
     employee = Employee.objects.create(organization=organization, name=name, provider=provider, model="fake")
     Grant.objects.create(employee=employee, tool="utility.calculate")
