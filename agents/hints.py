@@ -27,6 +27,7 @@ TITLE_JOB = "agents.jobs.title_run"
 REFRESH_JOB = "agents.jobs.refresh_source"
 _MOST_DELTAS = 2000
 _REST_AFTER_FAILURE_S = 0.5
+_PATIENCE_S = 2.0
 
 
 def run_group(run_id: int) -> str:
@@ -98,18 +99,19 @@ class _Publisher(threading.Thread):
         for job, pk in batch.jobs:
             current_app.send_task(job, args=[pk], ignore_result=True, retry=False)
         if batch.bells or batch.deltas:
-            loop.run_until_complete(asyncio.wait_for(_ring(batch), timeout=2))
+            loop.run_until_complete(_ring(batch))
 
 
 async def _ring(batch: _Waiting) -> None:
     layer = get_channel_layer()
     if layer is None:
         return
-    for run_id, pass_number, text in _joined(batch.deltas):
-        await layer.group_send(run_group(run_id), {"type": "delta", "pass_number": pass_number, "text": text})
-    message: dict[str, Any] = {"type": "bell"}
-    for group in batch.bells:
-        await layer.group_send(group, message)
+    async with asyncio.timeout(_PATIENCE_S):
+        for run_id, pass_number, text in _joined(batch.deltas):
+            await layer.group_send(run_group(run_id), {"type": "delta", "pass_number": pass_number, "text": text})
+        message: dict[str, Any] = {"type": "bell"}
+        for group in batch.bells:
+            await layer.group_send(group, message)
 
 
 def _joined(deltas: deque[tuple[int, int, str]]) -> list[tuple[int, int, str]]:

@@ -7,7 +7,7 @@ pass uses the ORM as usual.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, TypeAlias, TypeVar
@@ -37,12 +37,21 @@ class Prepared:
 
     def rows(self, *values: int) -> list[tuple[Any, ...]]:
         """The rows for these integers, converted as the ORM would."""
+        return self.converted(self.raw_rows(*values))
+
+    def raw_rows(self, *values: int) -> list[tuple[Any, ...]]:
+        """The rows as the database's driver gives them."""
         database = connections[DEFAULT_DB_ALIAS]
-        sql, params, converters = self._compiled.get(database.vendor) or self._compile()
+        sql, params, _ = self._compiled.get(database.vendor) or self._compile()
         by_slot = dict(zip(self._slots, values, strict=True))
         with database.cursor() as cursor:
             cursor.execute(sql, [by_slot.get(param, param) if isinstance(param, int) else param for param in params])
-            rows = cursor.fetchall()
+            return list(cursor.fetchall())
+
+    def converted(self, rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        """What `raw_rows` has given, converted as the ORM would."""
+        database = connections[DEFAULT_DB_ALIAS]
+        _, _, converters = self._compiled.get(database.vendor) or self._compile()
         return [_converted(row, converters, database) for row in rows] if converters else list(rows)
 
     def _compile(self) -> tuple[str, tuple[Any, ...], _Converters]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
@@ -19,10 +20,11 @@ from typing import Any, ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
 from channels.layers import get_channel_layer
-from django.db import DatabaseError, InterfaceError, connection, connections
+from django.db import DatabaseError, InterfaceError, connection
 from django.utils import timezone
 from redis.exceptions import RedisError
 
+from agents.engine.connections import let_go
 from agents.membership import hash_of
 
 logger = logging.getLogger(__name__)
@@ -32,6 +34,8 @@ Answer = TypeVar("Answer")
 
 POLL_S = 3.0
 REST_AFTER_FAILURE_S = 1.0
+REST_FACTOR = float(__import__("os").environ.get("RESTF", "1"))
+LONGEST_REST_S = 0.5
 READERS = ThreadPoolExecutor(max_workers=4, thread_name_prefix="gadget-sockets")
 HINTS_FAIL_WITH = (OSError, RedisError, asyncio.TimeoutError)
 
@@ -72,14 +76,14 @@ class Seat(ABC):
 
 
 def in_thread(function: Callable[Args, Answer]) -> Callable[Args, Any]:
-    """A database function for use with `await`; its connection goes back to the pool when it ends."""
+    """A database function for use with `await`; what it did with the database does not keep a connection from others."""
 
     @functools.wraps(function)
     def closing(*args: Args.args, **kwargs: Args.kwargs) -> Answer:
         try:
             return function(*args, **kwargs)
         finally:
-            connections.close_all()
+            let_go()
 
     return sync_to_async(closing, thread_sensitive=False, executor=READERS)
 
@@ -128,12 +132,14 @@ class Feed(ABC):
 
     async def _read_on(self) -> None:
         while True:
+            began = time.monotonic()
             try:
                 await self.read()
             except (DatabaseError, InterfaceError) as error:
                 logger.warning("a feed could not read: %s", error)
                 await asyncio.sleep(REST_AFTER_FAILURE_S)
                 continue
+            await asyncio.sleep(min(REST_FACTOR * (time.monotonic() - began), LONGEST_REST_S))
             try:
                 await asyncio.wait_for(self._rung.wait(), POLL_S)
             except TimeoutError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import html
 import json
 import re
 import unicodedata
@@ -50,10 +51,12 @@ def visible_text(text: str, *, keep: str = "\n\t") -> str:
 
 def visible(text: str, *, keep: str = "\n\t") -> SafeString:
     """Escaped HTML: hidden characters as marked tokens, hosts that mix scripts flagged."""
+    if text.isascii() and text.isprintable() and PUNYCODE not in text.lower():
+        return SafeString(html.escape(text))  # most texts: nothing hidden, and one alphabet
     text = text.replace("\r\n", "\n")
-    html = _selectors(HOST.sub(_flagged, escape(text)), _marked_token)
+    shown = _selectors(HOST.sub(_flagged, escape(text)), _marked_token)
     tokens = _tokens(text, keep, _marked_token)
-    return SafeString(html.translate(tokens) if tokens else html)
+    return SafeString(shown.translate(tokens) if tokens else shown)
 
 
 def flagged_text(text: str) -> str:

@@ -135,12 +135,7 @@ def of_run(run: Run) -> list[Budget]:
 
 def of_employee(employee: Employee, organization: Organization, month: Month) -> list[Budget]:
     """The month's budgets that the employee's runs have to keep: its own, then the organisation's."""
-    own, everyone = _Used.needed_by(employee), _Used.needed_by(organization)
-    runs = _runs_of(organization, month)
-    if not everyone:
-        runs = runs.filter(employee=employee)
-    wanted = {**(_sums("own", Q(employee=employee)) if own else {}), **(_sums("all") if everyone else {})}
-    sums = runs.aggregate(**wanted) if wanted else {}
+    sums = _sums_of(employee, organization, month)
     found = [*_monthly(employee, _Used.read(sums, "own"), organization.currency, month)]
     if employee.month_minutes is not None:
         spent = _answering_ms(employee, organization, month)
@@ -177,6 +172,18 @@ class _Used:
     def read(cls, sums: dict[str, Any], name: str) -> _Used:
         tokens = (sums.get(f"{name}_input") or 0) + (sums.get(f"{name}_output") or 0)
         return cls(int(tokens), int(sums.get(f"{name}_micros") or 0))
+
+
+def _sums_of(employee: Employee, organization: Organization, month: Month) -> dict[str, Any]:
+    """What the month's budgets of both are counted by, in one query, and without one if they have none."""
+    own, everyone = _Used.needed_by(employee), _Used.needed_by(organization)
+    if not own and not everyone:
+        return {}
+    runs = _runs_of(organization, month)
+    if not everyone:
+        runs = runs.filter(employee=employee)
+    sums = {**(_sums("own", Q(employee=employee)) if own else {}), **(_sums("all") if everyone else {})}
+    return runs.aggregate(**sums)
 
 
 def _runs_of(organization: Organization, month: Month) -> QuerySet[Run]:

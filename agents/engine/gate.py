@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, lru_cache, partial
 from itertools import islice
 from typing import Any
 
@@ -102,8 +102,9 @@ class Workplace:
             return
         run.session = kept
 
+    @cached_property
     def tools(self) -> list[Tool]:
-        """What this employee may use."""
+        """What this employee may use, by name."""
         return self.toolbox.available_tools(self.grants, self.policy)
 
     def context(self, call: ToolCall) -> ToolContext:
@@ -210,9 +211,16 @@ def place_of(run: Run) -> Workplace:
 
 def grants_of(employee_id: int, mode: str) -> Grants:
     """What the employee may use now, in one query; whoever is granted nothing has no use for capabilities either."""
-    rows = _GRANTED.rows(employee_id)
+    rows = tuple(_GRANTED.raw_rows(employee_id))
     if rows:
         take_note(*rows[0][6:8])
+    return _grants_from(rows, mode)
+
+
+@lru_cache(maxsize=128)
+def _grants_from(raw_rows: tuple[tuple[Any, ...], ...], mode: str) -> Grants:
+    """What these rows say; two passes of an employee mostly find the same."""
+    rows = _GRANTED.converted(raw_rows)
     capabilities, features = rows[0][-2:] if rows else ("[]", "[]")
     return Grants(
         tools=frozenset(tool for tool, *_ in rows),

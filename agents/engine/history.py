@@ -9,6 +9,7 @@ from agents.engine.shortening import Recorded, Source, shorten
 from agents.models import Approval, CallStatus, Message, Pass, Run, ToolCall
 from agents.providers.base import CallOutcome
 from agents.statements import Prepared
+from tools.toolbox import menu_of
 
 _RULES = """\
 You are {name}{title}, an employee of {organization}. You work on tasks with the tools below.
@@ -106,7 +107,7 @@ def _system_text(place: Workplace) -> str:
     employee = run.employee
     title = f", {employee.job_title}" if employee.job_title else ""
     rules = _RULES.format(name=employee.name, title=title, organization=run.organization.name)
-    menu = place.toolbox.menu(place.grants, place.policy)
+    menu = menu_of(place.tools)
     return "\n\n".join(part for part in (rules, employee.instructions.strip(), menu, _colleagues(place)) if part)
 
 

@@ -89,7 +89,7 @@ def _previewed(held: lease.Claim, answer: Answer, place: Workplace) -> Answer:
 
 def _answered(held: lease.Claim, turn: Turn, place: Workplace) -> Answer:
     """What the model says to the history, which is made shorter once if the provider finds it too long."""
-    config, employee, tools = provider_config(place), place.run.employee, place.tools()
+    config, employee, tools = provider_config(place), place.run.employee, place.tools
     room = room_for(employee, employee.provider, tools)
     history = history_of(place, turn.move == Move.CLOSE, room)
     request = ModelRequest(

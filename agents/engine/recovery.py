@@ -7,15 +7,24 @@ from agents.engine.outcomes import reject
 from agents.engine.turns import Turn
 from agents.events import recording
 from agents.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus, ToolCall
+from agents.statements import Prepared
 from tools.contract import ToolError
+
+_LEFT_EXECUTING = Prepared(
+    lambda run_id, epoch: (
+        ToolCall.objects.filter(run_id=run_id, status=CallStatus.EXECUTING, exec_epoch__lt=epoch)
+        .order_by("pk")
+        .values_list("pk")
+    ),
+    slots=(1_900_000_011, 1_900_000_012),
+)
 
 
 def recover(held: lease.Claim) -> Turn:
     """Settle what the last holder left executing, and find the first move; one transaction."""
     with held.recording() as record:
-        left = ToolCall.objects.filter(run_id=held.run_id, status=CallStatus.EXECUTING, exec_epoch__lt=held.epoch)
-        for call in left.order_by("pk"):
-            losses.lose_worker(record, call, may_repeat=True)
+        for (pk,) in _LEFT_EXECUTING.rows(held.run_id, held.epoch):
+            losses.lose_worker(record, ToolCall.objects.get(pk=pk), may_repeat=True)
         return turns.settle(record, held)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from django import template
@@ -25,6 +26,7 @@ LAID_OUT = re.compile(r"[ \t\r\n]+")
 
 
 @register.simple_tag
+@lru_cache(maxsize=256)
 def icon(name: str) -> SafeString:
     """A symbol of `parts/icons.svg`, which every page holds once; the word beside it says the same."""
     return format_html('<svg class="icon" aria-hidden="true"><use href="#i-{}"/></svg>', name)

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from tools.contract import ErrorCode, Level, ToolContext, ToolResult
 from tools.sources import BuiltinSource, fill
-from tools.toolbox import Grants, Toolbox
+from tools.toolbox import Grants, Toolbox, menu_of
 
 from .sample_tools import Does, Echo
 
@@ -138,11 +138,11 @@ def test_the_menu_groups_by_category_what_may_be_used() -> None:
     toolbox = filled(
         Echo(), Does(lambda _: ""), Echo(name="other.echo", description="One.\nTwo."), Echo(name="secret.x")
     )
-    assert toolbox.menu(GRANTED) == (
+    assert menu_of(toolbox.available_tools(GRANTED)) == (
         "other\n- other.echo (read): One.\n\n"
         "sample\n- sample.does (read): Does what the test says.\n- sample.echo (read): Says the same again."
     )
-    assert toolbox.menu(Grants()) == ""
+    assert menu_of(toolbox.available_tools(Grants())) == ""
     names = [definition["function"]["name"] for definition in toolbox.definitions(GRANTED)]
     assert names == ["other.echo", "sample.does", "sample.echo"]
 

@@ -6,7 +6,7 @@ from .isolation import isolated
 from .limits import LARGEST_KEPT, Guards, RateLimiter, ResultCache
 from .permissions import Decision, Grants, Policy, Verdict, level_of, refusal_for, verdict_for
 from .threads import abandoned_threads
-from .toolbox import Limits, Toolbox, comes_from_the_run
+from .toolbox import Limits, Toolbox, comes_from_the_run, menu_of
 
 __all__ = [
     "LARGEST_KEPT",
@@ -30,6 +30,7 @@ __all__ = [
     "comes_from_the_run",
     "isolated",
     "level_of",
+    "menu_of",
     "refusal_for",
     "run_call",
     "verdict_for",

@@ -166,12 +166,6 @@ class Toolbox:
         """What the model is shown of `available_tools`, in the same order every time."""
         return [tool.definition for tool in self.available_tools(grants, policy)]
 
-    def menu(self, grants: Grants, policy: Policy | None = None) -> str:
-        """The available tools for the system prompt, one line each, grouped by category; empty if there are none."""
-        available = sorted(self.available_tools(grants, policy), key=lambda tool: (tool.category, tool.name))
-        groups = groupby(available, key=lambda tool: tool.category)
-        return "\n\n".join(f"{category}\n{_menu_lines(tools)}" for category, tools in groups)
-
     def start(self) -> None:
         """Start every tool. One that fails is logged and switched off; the others work."""
         with self._lock:
@@ -237,6 +231,13 @@ def _needs_a_person(name: str) -> ToolError:
     return ToolError(
         ErrorCode.OPERATION_NOT_ALLOWED, f"{name!r} needs a person's approval: ask for it directly.", attempted=False
     )
+
+
+def menu_of(tools: Iterable[Tool]) -> str:
+    """The tools for the system prompt, one line each, grouped by category; empty if there are none."""
+    by_category = sorted(tools, key=lambda tool: (tool.category, tool.name))
+    groups = groupby(by_category, key=lambda tool: tool.category)
+    return "\n\n".join(f"{category}\n{_menu_lines(tools)}" for category, tools in groups)
 
 
 def _menu_lines(tools: Iterable[Tool]) -> str:
