@@ -25,6 +25,7 @@ from agents.desk.inbox_feed import InboxFeed, InboxSeat
 from agents.desk.run_feed import RunFeed, RunSeat, Sendable, read_page
 from agents.membership import hash_of, member_in_session, member_with_token
 from agents.models import Run
+from agents.statements import Prepared
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +35,9 @@ TOO_LONG = 4413
 FAILED = 4500
 LONGEST_INPUT = 4096
 LARGEST_SEQ = 2**31 - 1
+LARGEST_ID = 2**63 - 1
+
+_WHOSE = Prepared(lambda run_id: Run.objects.filter(pk=run_id).order_by().values_list("organization_id"))
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -229,4 +233,4 @@ def _viewer_of(scope: Scope) -> Viewer | None:
 
 @in_thread
 def _is_theirs(run_id: int, viewer: Viewer) -> bool:
-    return run_id <= 2**63 - 1 and Run.objects.filter(pk=run_id, organization_id=viewer.organization_id).exists()
+    return run_id <= LARGEST_ID and _WHOSE.rows(run_id) == [(viewer.organization_id,)]

@@ -6,12 +6,13 @@ from collections.abc import MutableMapping
 from datetime import timedelta
 from typing import Any
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from .models import ApiToken, Membership
+from .models import ApiToken, Membership, Organization
+from .statements import Prepared, columns_of, next_row
 
 ACTIVE_ORGANIZATION = "active_organization"
 """Key of the session's active organisation, an id."""
@@ -20,6 +21,19 @@ TOKEN_PREFIX = "gadget_"  # noqa: S105
 USE_NOTED_EVERY = timedelta(minutes=1)
 
 Session = MutableMapping[str, Any]
+
+_BY_TOKEN = Prepared(
+    lambda token_hash: (
+        ApiToken.objects.filter(hash=token_hash, revoked_at=None, membership__user__is_active=True)
+        .order_by()
+        .values_list(
+            *("id", "last_used_at", *columns_of(Membership, "membership__")),
+            *columns_of(Organization, "membership__organization__"),
+            *columns_of(User, "membership__user__"),
+        )
+    ),
+    slots=("the hash of a token",),
+)
 
 
 def memberships_of(user: AbstractBaseUser | AnonymousUser) -> QuerySet[Membership]:
@@ -53,13 +67,16 @@ def switch_organization(
 
 def member_with_token(secret: str) -> Membership | None:
     """The membership that a token belongs to; None if it is unknown, revoked or its user is switched off."""
-    known = ApiToken.objects.filter(hash=hash_of(secret), revoked_at=None, membership__user__is_active=True)
-    token = known.select_related("membership__organization", "membership__user").first()
-    if token is None:
+    rows = _BY_TOKEN.rows(hash_of(secret))
+    if not rows:
         return None
-    if token.last_used_at is None or token.last_used_at < timezone.now() - USE_NOTED_EVERY:
-        ApiToken.objects.filter(pk=token.pk).update(last_used_at=Now())
-    return token.membership
+    token_id, last_used_at, *values = rows[0]
+    if last_used_at is None or last_used_at < timezone.now() - USE_NOTED_EVERY:
+        ApiToken.objects.filter(pk=token_id).update(last_used_at=Now())
+    left = iter(values)
+    member = next_row(Membership, left)
+    member.organization, member.user = next_row(Organization, left), next_row(User, left)
+    return member
 
 
 def issue_token(member: Membership, name: str) -> tuple[ApiToken, str]:

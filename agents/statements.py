@@ -7,9 +7,11 @@ pass uses the ORM as usual.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from itertools import islice
 from typing import Any, TypeAlias, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, connection, connections
@@ -23,45 +25,62 @@ _Converters = dict[int, tuple[list[Callable[..., Any]], Any]]
 _SLOTS = (1_900_000_011, 1_900_000_012, 1_900_000_013)
 
 
+@dataclass(frozen=True)
+class _Compiled:
+    """A query for one kind of database; `places` are those of its params that a value is for, and for which one."""
+
+    sql: str
+    params: tuple[Any, ...]
+    places: tuple[tuple[int, int], ...]
+    converters: _Converters
+
+    def params_with(self, values: Sequence[Any]) -> list[Any]:
+        params = list(self.params)
+        for place, slot in self.places:
+            params[place] = values[slot]
+        return params
+
+
 class Prepared:
-    """A `values_list` queryset over up to three integers, compiled once for each kind of database.
+    """A `values_list` queryset over a few integers or texts, compiled once for each kind of database.
 
     Args:
-        build: makes the queryset from stand-ins for the integers.
+        build: makes the queryset from stand-ins for the values.
+        slots: the stand-ins, which nothing else in the query is equal to.
     """
 
-    def __init__(self, build: Callable[..., QuerySet[Any, Any]], slots: Sequence[int] = _SLOTS[:1]) -> None:
+    def __init__(self, build: Callable[..., QuerySet[Any, Any]], slots: Sequence[int | str] = _SLOTS[:1]) -> None:
         self._build = build
         self._slots = tuple(slots)
-        self._compiled: dict[str, tuple[str, tuple[Any, ...], _Converters]] = {}
+        self._compiled: dict[str, _Compiled] = {}
 
-    def rows(self, *values: int) -> list[tuple[Any, ...]]:
-        """The rows for these integers, converted as the ORM would."""
+    def rows(self, *values: int | str) -> list[tuple[Any, ...]]:
+        """The rows for these values, converted as the ORM would."""
         return self.converted(self.raw_rows(*values))
 
-    def raw_rows(self, *values: int) -> list[tuple[Any, ...]]:
+    def raw_rows(self, *values: int | str) -> list[tuple[Any, ...]]:
         """The rows as the database's driver gives them."""
         database = connections[DEFAULT_DB_ALIAS]
-        sql, params, _ = self._compiled.get(database.vendor) or self._compile()
-        by_slot = dict(zip(self._slots, values, strict=True))
+        compiled = self._compiled.get(database.vendor) or self._compile()
         with database.cursor() as cursor:
-            cursor.execute(sql, [by_slot.get(param, param) if isinstance(param, int) else param for param in params])
+            cursor.execute(compiled.sql, compiled.params_with(values))
             return list(cursor.fetchall())
 
     def converted(self, rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         """What `raw_rows` has given, converted as the ORM would."""
         database = connections[DEFAULT_DB_ALIAS]
-        _, _, converters = self._compiled.get(database.vendor) or self._compile()
+        converters = (self._compiled.get(database.vendor) or self._compile()).converters
         return [_converted(row, converters, database) for row in rows] if converters else list(rows)
 
-    def _compile(self) -> tuple[str, tuple[Any, ...], _Converters]:
+    def _compile(self) -> _Compiled:
         compiler = self._build(*self._slots).query.get_compiler(connection=connection)
         sql, params = compiler.as_sql()
-        if set(self._slots) - {param for param in params if isinstance(param, int)}:
+        places = [(place, self._slots.index(param)) for place, param in enumerate(params) if param in self._slots]
+        if len({slot for _, slot in places}) != len(self._slots):
             raise ValueError(f"the stand-ins {self._slots} do not all reach the query: {sql}")
         converters = compiler.get_converters([column[0] for column in compiler.select])
-        self._compiled[connection.vendor] = (sql, params, converters)
-        return sql, params, converters
+        compiled = self._compiled[connection.vendor] = _Compiled(sql, tuple(params), tuple(places), converters)
+        return compiled
 
 
 def _converted(row: Sequence[Any], converters: _Converters, database: BaseDatabaseWrapper) -> tuple[Any, ...]:
@@ -72,14 +91,20 @@ def _converted(row: Sequence[Any], converters: _Converters, database: BaseDataba
     return tuple(values)
 
 
-def columns_of(model: type[Model], prefix: str = "") -> list[str]:
-    """The names of all columns for `values_list`, in the order that `row_of` takes them."""
-    return [prefix + field.attname for field in model._meta.concrete_fields]
+def columns_of(model: type[Model], prefix: str = "", only: Collection[str] = ()) -> list[str]:
+    """The names of all columns, or of the id and these, for `values_list`, in the order that `row_of` takes them."""
+    names = [field.attname for field in model._meta.concrete_fields]
+    return [prefix + name for name in names if not only or name == "id" or name in only]
 
 
-def row_of(model: type[Row], values: Sequence[Any]) -> Row:
-    """An instance from the values of `columns_of`."""
-    return model.from_db(connection.alias, [field.attname for field in model._meta.concrete_fields], values)
+def row_of(model: type[Row], values: Sequence[Any], only: Collection[str] = ()) -> Row:
+    """An instance from the values of `columns_of`; a column that was left out is read when somebody asks for it."""
+    return model.from_db(connection.alias, columns_of(model, only=only), values)
+
+
+def next_row(model: type[Row], values: Iterator[Any]) -> Row:
+    """An instance from the next values, where one query joins several models' columns."""
+    return row_of(model, tuple(islice(values, len(model._meta.concrete_fields))))
 
 
 def insert(rows: Sequence[Model]) -> None:

@@ -93,6 +93,12 @@ TEMPLATES: list[dict[str, Any]] = [
             ],
         },
     },
+    {
+        "NAME": "lines",
+        "BACKEND": "django.template.backends.jinja2.Jinja2",
+        "DIRS": [BASE_DIR / "templates" / "activity"],
+        "OPTIONS": {"environment": "agents.line_templates.environment"},
+    },
 ]
 
 DATABASES = {"default": database_settings(SITE.database, SITE.database_pool)}

@@ -18,7 +18,7 @@ LAYERS = {
         ("urls", "routing"),
         ("management",),
         ("demo",),
-        ("api", "views", "consumers", "admin", "checks", "apps", "templatetags"),
+        ("api", "views", "consumers", "admin", "checks", "apps", "templatetags", "line_templates"),
         ("desk", "metrics"),
         ("jobs", "sweeper"),
         (

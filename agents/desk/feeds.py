@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
@@ -34,8 +33,6 @@ Answer = TypeVar("Answer")
 
 POLL_S = 3.0
 REST_AFTER_FAILURE_S = 1.0
-REST_FACTOR = float(__import__("os").environ.get("RESTF", "1"))
-LONGEST_REST_S = 0.5
 READERS = ThreadPoolExecutor(max_workers=4, thread_name_prefix="gadget-sockets")
 HINTS_FAIL_WITH = (OSError, RedisError, asyncio.TimeoutError)
 
@@ -76,7 +73,7 @@ class Seat(ABC):
 
 
 def in_thread(function: Callable[Args, Answer]) -> Callable[Args, Any]:
-    """A database function for use with `await`; what it did with the database does not keep a connection from others."""
+    """A database function for use with `await`; PostgreSQL's connection is in the pool again when it ends."""
 
     @functools.wraps(function)
     def closing(*args: Args.args, **kwargs: Args.kwargs) -> Answer:
@@ -132,14 +129,12 @@ class Feed(ABC):
 
     async def _read_on(self) -> None:
         while True:
-            began = time.monotonic()
             try:
                 await self.read()
             except (DatabaseError, InterfaceError) as error:
                 logger.warning("a feed could not read: %s", error)
                 await asyncio.sleep(REST_AFTER_FAILURE_S)
                 continue
-            await asyncio.sleep(min(REST_FACTOR * (time.monotonic() - began), LONGEST_REST_S))
             try:
                 await asyncio.wait_for(self._rung.wait(), POLL_S)
             except TimeoutError:

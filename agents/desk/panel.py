@@ -16,6 +16,7 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef
 from django.template.loader import get_template
+from django.urls import reverse
 
 from agents.engine.prices import in_words
 from agents.models import (
@@ -31,7 +32,7 @@ from agents.models import (
     ToolCall,
 )
 from agents.providers.scripted import UNKNOWN_TASK
-from agents.statements import Prepared
+from agents.statements import Prepared, columns_of, row_of
 
 from . import sentences
 from .cards import ICONS, Card, cards_of, tool_of
@@ -54,6 +55,8 @@ OF_CALLS = frozenset(
         EventType.QUESTION_ANSWERED,
     }
 )
+LINE_TEMPLATES = "lines"
+"""The engine of `templates/activity`, see `agents/line_templates.py`."""
 WAIT = "wait"
 # What a pass has one line for, however often it is told.
 SLOTS: dict[str, str] = {
@@ -94,6 +97,14 @@ CATEGORY_ICONS = {
 FIGURES = ("input_tokens", "output_tokens", "duration_ms", "cost_micros", "run__organization__currency")
 """What a pass is told by."""
 
+_CALLS = Prepared(
+    lambda run_id, first, last: (
+        ToolCall.objects.filter(run_id=run_id, pk__gte=first, pk__lte=last)
+        .order_by()
+        .values_list(*columns_of(ToolCall, only=CALL_FIELDS), Exists(Approval.objects.filter(tool_call=OuterRef("pk"))))
+    ),
+    slots=(1_900_000_011, 1_900_000_012, 1_900_000_013),
+)
 _COSTS = Prepared(
     lambda run_id, first, last: (
         Pass.objects.filter(run_id=run_id, number__gte=first, number__lte=last)
@@ -226,6 +237,11 @@ class _Facts:
             one.run = self.run
         return {card.call.pk: card for card in cards_of(newest.values())}
 
+    def html_of(self, card: Card) -> str:
+        """The card as this page shows it."""
+        shown = {"card": card, "call": card.call, "token": self.page.token, "member": self.page.member}
+        return get_template("cards/card.html").render(shown)
+
     def has_bar(self, call: ToolCall) -> bool:
         """Whether the call has started, and without waiting for anybody: its bar would lie hours from the others."""
         return call.started_at is not None and call.pk not in self.asked and not _suspends(call)
@@ -265,11 +281,10 @@ def lines_of(run_id: int, events: Iterable[Event], run: Run | None = None, page:
     """
     wanted = list(events)
     call_ids = {int(one.payload["call_id"]) for one in wanted if one.type in OF_CALLS}
-    has_card = Exists(Approval.objects.filter(tool_call=OuterRef("pk")))
-    found = ToolCall.objects.filter(run_id=run_id, pk__in=call_ids).only(*CALL_FIELDS).annotate(has_card=has_card)
-    rows = list(found.order_by()) if call_ids else []
-    asked = frozenset(call.pk for call in rows if call.has_card)
-    facts = _Facts(run_id, run, {call.pk: call for call in rows}, asked, wanted, page)
+    rows = _CALLS.rows(run_id, min(call_ids), max(call_ids)) if call_ids else []
+    calls = {call.pk: call for *row, _ in rows if (call := row_of(ToolCall, row, only=CALL_FIELDS)).pk in call_ids}
+    asked = frozenset(pk for pk, *_, has_card in rows if has_card and pk in call_ids)
+    facts = _Facts(run_id, run, calls, asked, wanted, page)
     return [_line(event, facts) for event in wanted]
 
 
@@ -306,13 +321,13 @@ def folded(events: Iterable[Event]) -> list[Event]:
 
 def _line(event: Event, facts: _Facts) -> Line:
     line = Line(event.seq, event.type, event.payload, event.created_at, slot_of(event))
-    shared = {"line": line, "payload": event.payload, "token": facts.page.token, "member": facts.page.member}
-    template = "approval_replaced" if is_replacement(event) else event.type
-    html = get_template(f"activity/{template}.html").render(shared | _about(event, facts))
+    name = "approval_replaced" if is_replacement(event) else event.type
+    template = get_template(f"{name}.html", using=LINE_TEMPLATES)
+    html = template.render({"line": line, "payload": event.payload, **_about(line, event, facts)})
     return replace(line, html=html.strip())
 
 
-def _about(event: Event, facts: _Facts) -> dict[str, Any]:
+def _about(line: Line, event: Event, facts: _Facts) -> dict[str, Any]:
     payload = event.payload
     if event.type in OF_CALLS:
         return _about_call(event, facts)
@@ -324,10 +339,15 @@ def _about(event: Event, facts: _Facts) -> dict[str, Any]:
         number = payload["pass_number"]
         return {"figures": facts.figures.get(number), "strip": facts.strips.get(number)}
     if event.type == EventType.RUN_FINISHED:
-        is_plain = payload["exit_reason"] == ExitReason.FINAL_ANSWER and not is_unplayed(event)
         is_on_top = event.seq == facts.page.top
-        return {"run": None if is_plain else facts.run, "is_on_top": is_on_top, "is_unplayed": is_unplayed(event)}
+        return {"is_on_top": is_on_top, "end": "" if is_on_top else _end(line, event, facts)}
     return {}
+
+
+def _end(line: Line, event: Event, facts: _Facts) -> str:
+    is_plain = event.payload["exit_reason"] == ExitReason.FINAL_ANSWER and not is_unplayed(event)
+    told = {"line": line, "payload": event.payload, "is_unplayed": is_unplayed(event)}
+    return get_template("parts/end.html").render({**told, "run": None if is_plain else facts.run})
 
 
 def is_unplayed(end: Event) -> bool:
@@ -340,12 +360,13 @@ def _about_call(event: Event, facts: _Facts) -> dict[str, Any]:
     card = facts.cards.get(call.pk)
     if card is not None:
         call = card.call
-    tool = tool_of(call)
+    tool, child = tool_of(call), facts.children.get(call.pk)
     about: dict[str, Any] = {
         "call": call,
         "title": tool.title if tool else call.tool,
-        "card": card,
-        "child": facts.children.get(call.pk),
+        "call_url": reverse("call", args=[call.run_id, call.pk]),
+        "card": facts.html_of(card) if card else "",
+        "child": get_template("parts/child.html").render({"child": child}) if child else "",
         "icon_name": icon_of(call.tool),
         "level_icon": ICONS[call.level],
         "mark": MARKS.get(call.status) or Mark("mark bad", "x", call.get_status_display()),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.models import Event, Run
+from agents.statements import Prepared, columns_of, row_of
 
 from .feeds import Feed, Seat, Viewer, in_thread, still_allowed
 from .panel import Line, lines_of
@@ -15,6 +16,14 @@ from .panel import Line, lines_of
 PAGE = 200
 KEPT = 300
 MOST_DELTAS = 200
+
+_NEXT = Prepared(lambda run_id: Run.objects.filter(pk=run_id).order_by().values_list("next_event_seq"))
+_LATER = Prepared(
+    lambda run_id, after: (
+        Event.objects.filter(run_id=run_id, seq__gt=after).order_by("seq").values_list(*columns_of(Event))[:PAGE]
+    ),
+    slots=(1_900_000_011, 1_900_000_012),
+)
 
 
 @dataclass
@@ -101,15 +110,14 @@ def read_page(run_id: int, after: int, viewers: set[Viewer]) -> tuple[set[Viewer
     allowed = still_allowed(viewers)
     if not allowed:
         return allowed, []
-    events = list(Event.objects.filter(run_id=run_id, seq__gt=after).order_by("seq")[:PAGE])
-    if not events:
-        return allowed, []
-    return allowed, [_sendable(line) for line in lines_of(run_id, events)]
+    events = [row_of(Event, row) for row in _LATER.rows(run_id, after)]
+    return allowed, [_sendable(line) for line in lines_of(run_id, events)] if events else []
 
 
 @in_thread
 def _newest_seq(run_id: int) -> int:
-    return Run.objects.values_list("next_event_seq", flat=True).get(pk=run_id) - 1
+    ((after_it,),) = _NEXT.rows(run_id)
+    return int(after_it) - 1
 
 
 def _sendable(line: Line) -> Sendable:

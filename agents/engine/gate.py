@@ -2,11 +2,10 @@
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
-from itertools import islice
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -17,7 +16,7 @@ from agents.engine.connected import reach_for, toolbox_of
 from agents.engine.credentials import credentials_of
 from agents.models import Employee, Grant, ModelProvider, Organization, Run, ToolCall, ToolRule
 from agents.models.versions import take_note
-from agents.statements import Prepared, Row, columns_of, row_of
+from agents.statements import Prepared, columns_of, next_row
 from tools.contract import Level, Person, Tool, ToolContext, ToolResult, storable_json
 from tools.contract.portions import call_of
 from tools.toolbox import Toolbox
@@ -183,17 +182,13 @@ def _with_its_people(run_id: int) -> Run:
     if not rows:
         raise Run.DoesNotExist(f"run {run_id}")
     values = iter(rows[0])
-    run = _next_row(Run, values)
-    run.employee = _next_row(Employee, values)
-    run.employee.provider = _next_row(ModelProvider, values)
-    run.organization = _next_row(Organization, values)
-    creator = _next_row(User, values)
+    run = next_row(Run, values)
+    run.employee = next_row(Employee, values)
+    run.employee.provider = next_row(ModelProvider, values)
+    run.organization = next_row(Organization, values)
+    creator = next_row(User, values)
     run.created_by = creator if run.created_by_id else None
     return run
-
-
-def _next_row(model: type[Row], values: Iterator[Any]) -> Row:
-    return row_of(model, tuple(islice(values, len(model._meta.concrete_fields))))
 
 
 def workplace(run_id: int) -> Workplace:

@@ -12,14 +12,15 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from django.db import InterfaceError, OperationalError, connection, transaction
-from django.db.models import Exists, F, OuterRef, Q
-from django.db.models.functions import Coalesce, Now
+from django.db.models import Exists, OuterRef, Q
+from django.db.models.functions import Now
 
 from agents.boundaries import surviving
 from agents.engine.connections import is_lost
 from agents.engine.timing import timing
-from agents.events import Recording, recording
+from agents.events import LostRace, Recording, recording
 from agents.models import Employee, Organization, Run, RunStatus, ToolRule
+from agents.statements import Prepared, update
 
 logger = logging.getLogger(__name__)
 
@@ -89,28 +90,44 @@ _STOPPED_ORGANIZATION = Organization.objects.filter(pk=OuterRef("organization_id
 _STOPPED_EMPLOYEE = Employee.objects.filter(pk=OuterRef("employee_id"), stopped_at__isnull=False)
 
 
+_DUE = Prepared(
+    lambda run_id: (
+        Run.objects.filter(
+            Q(next_wake_at__isnull=True) | Q(next_wake_at__lte=Now()),
+            Q(~Exists(_STOPPED_ORGANIZATION), ~Exists(_STOPPED_EMPLOYEE), stopped_because="")
+            | Q(cancel_requested_at__isnull=False),
+            pk=run_id,
+            status=RunStatus.QUEUED,
+        )
+        .order_by()
+        .select_for_update(no_key=True, of=("self",))
+        .values_list("lease_epoch", "started_at", Now())
+    )
+)
+
+
 def claim(run_id: int) -> Claim | None:
     """Take a queued run whose time has come; None if somebody has it or stopped it, or there is nothing to do.
 
     A cancelled run that a leaving worker put back is taken too: the first thing its driver does is to end it.
     """
-    due = Q(next_wake_at__isnull=True) | Q(next_wake_at__lte=Now())
-    goes_on = Q(~Exists(_STOPPED_ORGANIZATION), ~Exists(_STOPPED_EMPLOYEE), stopped_because="")
-    free = goes_on | Q(cancel_requested_at__isnull=False)
     with transaction.atomic():
-        taken = Run.objects.filter(due, free, pk=run_id, status=RunStatus.QUEUED).update(
-            status=RunStatus.RUNNING,
-            lease_owner=OWNER,
-            lease_epoch=F("lease_epoch") + 1,
-            lease_expires_at=Now() + timing().lease,
-            started_at=Coalesce(F("started_at"), Now()),
-            next_wake_at=None,
-            hinted_at=None,
-        )
-        if not taken:
+        due = _DUE.rows(run_id)
+        if not due:
             return None
-        epoch = Run.objects.values_list("lease_epoch", flat=True).get(pk=run_id)
-    return Claim(run_id, epoch, slice_ends=time.monotonic() + timing().slice_s)
+        epoch, started_at, now = due[0]
+        taken = {
+            "status": RunStatus.RUNNING.value,
+            "lease_owner": OWNER,
+            "lease_epoch": epoch + 1,
+            "lease_expires_at": now + timing().lease,
+            "started_at": started_at or now,
+            "next_wake_at": None,
+            "hinted_at": None,
+        }
+        if update(Run, taken, {"id": run_id, "lease_epoch": epoch}) != 1:
+            raise LostRace(f"run {run_id} was taken although it was locked")
+    return Claim(run_id, epoch + 1, slice_ends=time.monotonic() + timing().slice_s)
 
 
 def drop(run: Run) -> None:

@@ -18,4 +18,4 @@ def nested(request: HttpRequest, member: Membership, run_id: int) -> HttpRespons
     child = child_of(run) if run is not None else None
     if child is None:
         raise NotFound(f"There is no run {run_id} that another one waits for.")
-    return framed(request, member, "activity/child.html", {"child": child})
+    return framed(request, member, "parts/child.html", {"child": child})

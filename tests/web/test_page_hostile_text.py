@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import pytest
 from django.template.loader import render_to_string
 
 from agents.desk import safe_text
 from agents.desk.markdown import render_markdown
+from agents.desk.panel import LINE_TEMPLATES, MARKS
 from agents.models import CallStatus
 
 LONG = 100_000
@@ -50,16 +50,16 @@ def test_a_whole_link_stays(target: str) -> None:
 
 
 def resolved(outcome: str) -> str:
-    call: dict[str, Any] = {
-        "pk": 1,
-        "run_id": 1,
-        "status": CallStatus.FAILED,
-        "params": {},
-        "get_status_display": "Failed",
-        "duration_ms": None,
-    }
+    call = {"pk": 1, "status": CallStatus.FAILED, "params": {}, "duration_ms": None}
     payload = {"outcome": outcome, "by": "gadget", "reason": "It reported after all: succeeded."}
-    return render_to_string("activity/call_resolved.html", {"call": call, "payload": payload, "title": "Pay"})
+    about = {
+        "line": {"seq": 1, "slot": "call-1"},
+        "call": call,
+        "payload": payload,
+        "title": "Pay",
+        "mark": MARKS["succeeded"],
+    }
+    return render_to_string("call_resolved.html", about, using=LINE_TEMPLATES)
 
 
 def test_a_late_report_says_what_it_reported_and_nothing_else() -> None:

@@ -12,7 +12,7 @@ from django.template.loader import get_template
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from agents.desk.panel import folded, lines_of
+from agents.desk.panel import LINE_TEMPLATES, folded, lines_of
 from agents.desk.strip import strip_of
 from agents.desk.tree import table_of, tree_html
 from agents.events import brief
@@ -57,7 +57,7 @@ def ended(call: Any, **result: Any) -> tuple[EventType, dict[str, Any]]:
 
 @pytest.mark.parametrize("type_", EventType.values)
 def test_every_kind_of_event_has_its_fragment(type_: str) -> None:
-    assert get_template(f"activity/{type_}.html")
+    assert get_template(f"{type_}.html", using=LINE_TEMPLATES)
 
 
 def test_every_kind_of_event_renders_as_one_line(world: World) -> None:
