@@ -1,9 +1,6 @@
 """The activity panel: events become lines of HTML, the same ones for the page and for the socket.
 
-A line that belongs to something that moves on (a tool call, a pass' text) has a slot. A later line of the same slot
-takes the earlier one's place, so the panel shows everything as it is now, and an old event never brings back a live
-card. What a run waits for is told anew once something without a slot stands below it: the newest of the two is where
-the run stands (js/lines.js does the same).
+The lines of one batch are all made from the same rows, as they are now, so an old event never brings back a live card.
 """
 
 from __future__ import annotations
@@ -21,7 +18,6 @@ from django.urls import reverse
 from agents.engine.prices import in_words
 from agents.models import (
     Approval,
-    ApprovalStatus,
     CallStatus,
     Event,
     EventType,
@@ -38,34 +34,12 @@ from . import sentences
 from .cards import ICONS, Card, cards_of, tool_of
 from .children import Child, children_of
 from .documents import Document, documents_of
+from .slots import OF_CALLS, drawn, is_replacement, slot_of
 from .strip import Strip, strip_of
 from .tree import data_html, params_html
 
-OF_CALLS = frozenset(
-    {
-        EventType.TOOL_START,
-        EventType.TOOL_PROGRESS,
-        EventType.TOOL_RESULT,
-        EventType.TOOL_SKIPPED,
-        EventType.TOOL_REJECTED,
-        EventType.APPROVAL_REQUESTED,
-        EventType.APPROVAL_DECIDED,
-        EventType.CALL_RESOLVED,
-        EventType.QUESTION_ASKED,
-        EventType.QUESTION_ANSWERED,
-    }
-)
 LINE_TEMPLATES = "lines"
 """The engine of `templates/activity`, see `agents/line_templates.py`."""
-WAIT = "wait"
-# What a pass has one line for, however often it is told.
-SLOTS: dict[str, str] = {
-    EventType.ASSISTANT_MESSAGE: "text",
-    EventType.PASS_STARTED: "pass",
-    EventType.RUN_WAITING: WAIT,
-    EventType.RUN_NEEDS_ATTENTION: WAIT,
-    EventType.RUN_RESUMED: WAIT,
-}
 # What is told by its payload alone.
 IN_WORDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     EventType.RUN_WAITING: lambda payload: {"waits_for": sentences.waits_for(payload)},
@@ -117,7 +91,12 @@ _COSTS = Prepared(
 
 @dataclass(frozen=True)
 class Line:
-    """One event with its HTML; `slot` is empty for a line that nothing replaces."""
+    """One event with its HTML.
+
+    Attributes:
+        slot: empty for a line that nothing replaces.
+        html: empty if an earlier line of the batch, that of the event `drawn_at`, shows already what it would.
+    """
 
     seq: int
     type: str
@@ -125,6 +104,7 @@ class Line:
     created_at: datetime
     slot: str
     html: str = ""
+    drawn_at: int = 0
 
 
 @dataclass(frozen=True)
@@ -191,7 +171,7 @@ class _Facts:
     @cached_property
     def figures(self) -> dict[int, str]:
         """What each recorded pass has cost, in words; only of passes that a line of the batch may tell it for."""
-        numbers = {number for event in self.events if (number := self._pass_told_by(event))}
+        numbers = self._passes_told()
         rows = _COSTS.rows(self.run_id, min(numbers), max(numbers)) if numbers else ()
         return {number: figures_of(figures) for number, *figures in rows if number in numbers}
 
@@ -246,35 +226,21 @@ class _Facts:
         """Whether the call has started, and without waiting for anybody: its bar would lie hours from the others."""
         return call.started_at is not None and call.pk not in self.asked and not _suspends(call)
 
-    def _pass_told_by(self, event: Event) -> int:
-        """The pass that was recorded before this event, or 0."""
-        if event.type in (EventType.ASSISTANT_MESSAGE, EventType.PASS_STARTED):
-            return int(event.payload["pass_number"])
-        if event.type in FIRST_OF_CALLS:
-            call = self.calls[int(event.payload["call_id"])]
-            return call.pass_number if call.index == 0 else 0
-        return 0
+    @cached_property
+    def begun(self) -> frozenset[int]:
+        """The first calls of passes that were recorded right before an event of the batch."""
+        first = {int(event.payload["call_id"]) for event in self.events if event.type in FIRST_OF_CALLS}
+        return frozenset(pk for pk in first if self.calls[pk].index == 0)
 
-
-def slot_of(event: Event) -> str:
-    """Which earlier line this event's line takes the place of: `call-7`, `text-2`, `wait-2`, or none."""
-    payload = event.payload
-    if is_replacement(event):
-        return ""
-    if event.type in OF_CALLS:
-        return f"call-{payload['call_id']}" if payload.get("call_id") else ""
-    name, number = SLOTS.get(event.type), payload.get("pass_number")
-    return f"{name}-{number}" if name and number and not payload.get("reason") else ""
-
-
-def is_replacement(event: Event) -> bool:
-    """Whether a card was replaced by the next one of its call: that stays to be read, as a line of its own."""
-    is_superseded = event.payload.get("status") == ApprovalStatus.SUPERSEDED
-    return event.type == EventType.APPROVAL_DECIDED and is_superseded and bool(event.payload.get("next_approval_id"))
+    def _passes_told(self) -> set[int]:
+        """The passes whose figures the batch tells."""
+        own = (EventType.ASSISTANT_MESSAGE, EventType.PASS_STARTED)
+        numbers = {int(event.payload["pass_number"]) for event in self.events if event.type in own}
+        return numbers | {self.calls[pk].pass_number for pk in self.begun}
 
 
 def lines_of(run_id: int, events: Iterable[Event], run: Run | None = None, page: Page = SHARED) -> list[Line]:
-    """A line for each event, rendered from the rows as they are now.
+    """A line for each event, rendered from the rows as they are now, and of each slot once.
 
     Args:
         run: the run's row with its parts, if it is at hand.
@@ -285,7 +251,7 @@ def lines_of(run_id: int, events: Iterable[Event], run: Run | None = None, page:
     calls = {call.pk: call for *row, _ in rows if (call := row_of(ToolCall, row, only=CALL_FIELDS)).pk in call_ids}
     asked = frozenset(pk for pk, *_, has_card in rows if has_card and pk in call_ids)
     facts = _Facts(run_id, run, calls, asked, wanted, page)
-    return [_line(event, facts) for event in wanted]
+    return [_line(event, shown, facts) for event, shown in zip(wanted, drawn(wanted), strict=True)]
 
 
 def figures_of(of_pass: Sequence[Any]) -> str:
@@ -300,31 +266,18 @@ def figures_of(of_pass: Sequence[Any]) -> str:
     return f"{tokens}{cost}{duration_ms / 1000:.1f} s"
 
 
-def folded(events: Iterable[Event]) -> list[Event]:
-    """The events whose lines are still to be seen, each at the place of the first of its slot."""
-    places: dict[str, int] = {}
-    kept: list[Event] = []
-    newest_told = -1
-    for event in events:
-        slot = slot_of(event)
-        place = places.get(slot, -1)
-        if place > (newest_told if slot.startswith(WAIT) else -1):
-            kept[place] = event
-            continue
-        if slot:
-            places[slot] = len(kept)
-        else:
-            newest_told = len(kept)
-        kept.append(event)
-    return kept
+def _line(event: Event, shown: Event | int, facts: _Facts) -> Line:
+    line = Line(event.seq, event.type, event.payload, event.created_at, slot_of(event))
+    if isinstance(shown, int):
+        return replace(line, drawn_at=shown)
+    return replace(line, drawn_at=event.seq, html=_html_of(shown, facts))
 
 
-def _line(event: Event, facts: _Facts) -> Line:
+def _html_of(event: Event, facts: _Facts) -> str:
     line = Line(event.seq, event.type, event.payload, event.created_at, slot_of(event))
     name = "approval_replaced" if is_replacement(event) else event.type
     template = get_template(f"{name}.html", using=LINE_TEMPLATES)
-    html = template.render({"line": line, "payload": event.payload, **_about(line, event, facts)})
-    return replace(line, html=html.strip())
+    return template.render({"line": line, "payload": event.payload, **_about(line, event, facts)}).strip()
 
 
 def _about(line: Line, event: Event, facts: _Facts) -> dict[str, Any]:
@@ -373,7 +326,7 @@ def _about_call(event: Event, facts: _Facts) -> dict[str, Any]:
         "params": params_html(call.params),
         "asked_params": params_html(call.model_params) if call.model_params is not None else "",
     }
-    if event.type in FIRST_OF_CALLS and call.index == 0:
+    if call.pk in facts.begun:
         about["figures"] = facts.figures.get(call.pass_number)
     if call.started_at is not None and facts.has_bar(call):
         about["began_ms"] = round(call.started_at.timestamp() * 1000)

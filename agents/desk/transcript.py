@@ -17,8 +17,9 @@ from agents.engine.prices import in_words, known_cost
 from agents.models import Event, EventType, Pass, Run, ToolCall
 
 from . import durations, sentences
-from .panel import FIGURES, OF_CALLS, figures_of
+from .panel import FIGURES, figures_of
 from .safe_text import visible_text
+from .slots import OF_CALLS
 
 PAGE = 100
 LONGEST_INLINE = 500

@@ -11,8 +11,9 @@ from django.shortcuts import redirect
 from django.utils.safestring import SafeString
 
 from agents import runs
-from agents.desk.panel import RUN_PARTS, Page, folded, is_unplayed, lines_of
+from agents.desk.panel import RUN_PARTS, Page, is_unplayed, lines_of
 from agents.desk.run_pages import MOST_LOOKED_THROUGH, Wanted, page_of_runs, with_waits
+from agents.desk.slots import folded
 from agents.desk.tree import data_html
 from agents.models import Employee, Event, EventType, Membership, Origin, Run, RunStatus
 from agents.refusals import Conflict, Invalid, NotFound

@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from django.test import Client
 
 from agents import hints, runs
-from agents.desk.panel import folded
+from agents.desk.slots import folded
 from agents.membership import issue_token
 from agents.models import (
     ENDED,

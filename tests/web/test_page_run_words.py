@@ -11,7 +11,8 @@ import pytest
 from django.utils import timezone
 
 from agents import approvals, resolutions, stops
-from agents.desk.panel import folded, lines_of
+from agents.desk.panel import lines_of
+from agents.desk.slots import folded
 from agents.engine.loop import advance
 from agents.engine.parking import park
 from agents.events import recording

@@ -12,7 +12,8 @@ from django.template.loader import get_template
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from agents.desk.panel import LINE_TEMPLATES, folded, lines_of
+from agents.desk.panel import LINE_TEMPLATES, lines_of
+from agents.desk.slots import folded
 from agents.desk.strip import strip_of
 from agents.desk.tree import table_of, tree_html
 from agents.events import brief
@@ -98,7 +99,8 @@ def test_every_kind_of_event_renders_as_one_line(world: World) -> None:
         EventType.RUN_FINISHED: {"status": "succeeded", "exit_reason": "final_answer", "answer": "Done"},
     }
     assert payloads.keys() == set(EventType)
-    for line in lines_of(card.run_id, add_events(card.run, *payloads.items())):
+    for event in add_events(card.run, *payloads.items()):
+        (line,) = lines_of(card.run_id, [event])
         assert line.html.startswith("<li "), line
         assert line.html.count("<li ") == 1, line
         assert line.html.endswith("</li>"), line
