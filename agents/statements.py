@@ -59,7 +59,13 @@ class Prepared:
         return self.converted(self.raw_rows(*values))
 
     def raw_rows(self, *values: int | str) -> list[tuple[Any, ...]]:
-        """The rows as the database's driver gives them."""
+        """The rows as the database's driver gives them.
+
+        Raises:
+            ValueError: so many values are not what the query is over.
+        """
+        if len(values) != len(self._slots):
+            raise ValueError(f"{len(values)} values for {len(self._slots)} slots")
         database = connections[DEFAULT_DB_ALIAS]
         compiled = self._compiled.get(database.vendor) or self._compile()
         with database.cursor() as cursor:

@@ -19,11 +19,10 @@ from typing import Any, ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
 from channels.layers import get_channel_layer
-from django.db import DatabaseError, InterfaceError, connection
+from django.db import DatabaseError, InterfaceError, connection, connections
 from django.utils import timezone
 from redis.exceptions import RedisError
 
-from agents.engine.connections import let_go
 from agents.membership import hash_of
 
 logger = logging.getLogger(__name__)
@@ -73,14 +72,14 @@ class Seat(ABC):
 
 
 def in_thread(function: Callable[Args, Answer]) -> Callable[Args, Any]:
-    """A database function for use with `await`; PostgreSQL's connection is in the pool again when it ends."""
+    """A database function for use with `await`; its connection goes back to the pool when it ends."""
 
     @functools.wraps(function)
     def closing(*args: Args.args, **kwargs: Args.kwargs) -> Answer:
         try:
             return function(*args, **kwargs)
         finally:
-            let_go()
+            connections.close_all()
 
     return sync_to_async(closing, thread_sensitive=False, executor=READERS)
 

@@ -34,7 +34,7 @@ from . import sentences
 from .cards import ICONS, Card, cards_of, tool_of
 from .children import Child, children_of
 from .documents import Document, documents_of
-from .slots import OF_CALLS, drawn, is_replacement, slot_of
+from .slots import OF_CALLS, is_replacement, slot_of
 from .strip import Strip, strip_of
 from .tree import data_html, params_html
 
@@ -91,12 +91,7 @@ _COSTS = Prepared(
 
 @dataclass(frozen=True)
 class Line:
-    """One event with its HTML.
-
-    Attributes:
-        slot: empty for a line that nothing replaces.
-        html: empty if an earlier line of the batch, that of the event `drawn_at`, shows already what it would.
-    """
+    """One event with its HTML; `slot` is empty for a line that nothing replaces."""
 
     seq: int
     type: str
@@ -104,7 +99,6 @@ class Line:
     created_at: datetime
     slot: str
     html: str = ""
-    drawn_at: int = 0
 
 
 @dataclass(frozen=True)
@@ -171,7 +165,7 @@ class _Facts:
     @cached_property
     def figures(self) -> dict[int, str]:
         """What each recorded pass has cost, in words; only of passes that a line of the batch may tell it for."""
-        numbers = self._passes_told()
+        numbers = {number for event in self.events if (number := self._pass_told_by(event))}
         rows = _COSTS.rows(self.run_id, min(numbers), max(numbers)) if numbers else ()
         return {number: figures_of(figures) for number, *figures in rows if number in numbers}
 
@@ -217,30 +211,32 @@ class _Facts:
             one.run = self.run
         return {card.call.pk: card for card in cards_of(newest.values())}
 
-    def html_of(self, card: Card) -> str:
-        """The card as this page shows it."""
-        shown = {"card": card, "call": card.call, "token": self.page.token, "member": self.page.member}
-        return get_template("cards/card.html").render(shown)
+    def unfolded(self, call: ToolCall, card: Card | None) -> dict[str, str]:
+        """What stands below the call's line: its card as this page shows it, and another employee's task."""
+        found, child = {}, self.children.get(call.pk)
+        if card is not None:
+            shown = {"card": card, "call": call, "token": self.page.token, "member": self.page.member}
+            found["card"] = get_template("cards/card.html").render(shown)
+        if child is not None:
+            found["child"] = get_template("parts/child.html").render({"child": child})
+        return found
 
     def has_bar(self, call: ToolCall) -> bool:
         """Whether the call has started, and without waiting for anybody: its bar would lie hours from the others."""
         return call.started_at is not None and call.pk not in self.asked and not _suspends(call)
 
-    @cached_property
-    def begun(self) -> frozenset[int]:
-        """The first calls of passes that were recorded right before an event of the batch."""
-        first = {int(event.payload["call_id"]) for event in self.events if event.type in FIRST_OF_CALLS}
-        return frozenset(pk for pk in first if self.calls[pk].index == 0)
-
-    def _passes_told(self) -> set[int]:
-        """The passes whose figures the batch tells."""
-        own = (EventType.ASSISTANT_MESSAGE, EventType.PASS_STARTED)
-        numbers = {int(event.payload["pass_number"]) for event in self.events if event.type in own}
-        return numbers | {self.calls[pk].pass_number for pk in self.begun}
+    def _pass_told_by(self, event: Event) -> int:
+        """The pass that was recorded before this event, or 0."""
+        if event.type in (EventType.ASSISTANT_MESSAGE, EventType.PASS_STARTED):
+            return int(event.payload["pass_number"])
+        if event.type in FIRST_OF_CALLS:
+            call = self.calls[int(event.payload["call_id"])]
+            return call.pass_number if call.index == 0 else 0
+        return 0
 
 
 def lines_of(run_id: int, events: Iterable[Event], run: Run | None = None, page: Page = SHARED) -> list[Line]:
-    """A line for each event, rendered from the rows as they are now, and of each slot once.
+    """A line for each event, rendered from the rows as they are now.
 
     Args:
         run: the run's row with its parts, if it is at hand.
@@ -248,10 +244,11 @@ def lines_of(run_id: int, events: Iterable[Event], run: Run | None = None, page:
     wanted = list(events)
     call_ids = {int(one.payload["call_id"]) for one in wanted if one.type in OF_CALLS}
     rows = _CALLS.rows(run_id, min(call_ids), max(call_ids)) if call_ids else []
-    calls = {call.pk: call for *row, _ in rows if (call := row_of(ToolCall, row, only=CALL_FIELDS)).pk in call_ids}
-    asked = frozenset(pk for pk, *_, has_card in rows if has_card and pk in call_ids)
+    rows = [row for row in rows if row[0] in call_ids]
+    calls = {pk: row_of(ToolCall, (pk, *columns), only=CALL_FIELDS) for pk, *columns, _ in rows}
+    asked = frozenset(pk for pk, *_, has_card in rows if has_card)
     facts = _Facts(run_id, run, calls, asked, wanted, page)
-    return [_line(event, shown, facts) for event, shown in zip(wanted, drawn(wanted), strict=True)]
+    return [_line(event, facts) for event in wanted]
 
 
 def figures_of(of_pass: Sequence[Any]) -> str:
@@ -266,18 +263,12 @@ def figures_of(of_pass: Sequence[Any]) -> str:
     return f"{tokens}{cost}{duration_ms / 1000:.1f} s"
 
 
-def _line(event: Event, shown: Event | int, facts: _Facts) -> Line:
-    line = Line(event.seq, event.type, event.payload, event.created_at, slot_of(event))
-    if isinstance(shown, int):
-        return replace(line, drawn_at=shown)
-    return replace(line, drawn_at=event.seq, html=_html_of(shown, facts))
-
-
-def _html_of(event: Event, facts: _Facts) -> str:
+def _line(event: Event, facts: _Facts) -> Line:
     line = Line(event.seq, event.type, event.payload, event.created_at, slot_of(event))
     name = "approval_replaced" if is_replacement(event) else event.type
     template = get_template(f"{name}.html", using=LINE_TEMPLATES)
-    return template.render({"line": line, "payload": event.payload, **_about(line, event, facts)}).strip()
+    html = template.render({"line": line, "payload": event.payload, **_about(line, event, facts)})
+    return replace(line, html=html.strip())
 
 
 def _about(line: Line, event: Event, facts: _Facts) -> dict[str, Any]:
@@ -313,20 +304,19 @@ def _about_call(event: Event, facts: _Facts) -> dict[str, Any]:
     card = facts.cards.get(call.pk)
     if card is not None:
         call = card.call
-    tool, child = tool_of(call), facts.children.get(call.pk)
+    tool = tool_of(call)
     about: dict[str, Any] = {
         "call": call,
         "title": tool.title if tool else call.tool,
         "call_url": reverse("call", args=[call.run_id, call.pk]),
-        "card": facts.html_of(card) if card else "",
-        "child": get_template("parts/child.html").render({"child": child}) if child else "",
+        **({} if is_replacement(event) else facts.unfolded(call, card)),
         "icon_name": icon_of(call.tool),
         "level_icon": ICONS[call.level],
         "mark": MARKS.get(call.status) or Mark("mark bad", "x", call.get_status_display()),
         "params": params_html(call.params),
         "asked_params": params_html(call.model_params) if call.model_params is not None else "",
     }
-    if call.pk in facts.begun:
+    if event.type in FIRST_OF_CALLS and call.index == 0:
         about["figures"] = facts.figures.get(call.pass_number)
     if call.started_at is not None and facts.has_bar(call):
         about["began_ms"] = round(call.started_at.timestamp() * 1000)

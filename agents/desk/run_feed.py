@@ -28,17 +28,11 @@ _LATER = Prepared(
 
 @dataclass
 class Sendable:
-    """A line as it goes out.
-
-    Attributes:
-        drawn_at: the number of the event that brought its HTML, its own or an earlier one of the same reading.
-        is_stale: a later line has taken its place, so that its HTML is not true any more.
-    """
+    """A line as it goes out; stale once a later line has taken its place, because its HTML is not true any more."""
 
     seq: int
     slot: str
     text: str
-    drawn_at: int
     is_stale: bool = False
 
 
@@ -95,7 +89,7 @@ class RunFeed(Feed):
         if not self._kept or self._kept[0].seq > last + 1:
             return None
         page = [one for one in self._kept if one.seq > last][:PAGE]
-        return None if any(one.is_stale or one.drawn_at <= last for one in page) else page
+        return None if any(one.is_stale for one in page) else page
 
     def _keep(self, page: list[Sendable]) -> None:
         """Lines of one page are all made from the same rows, so only those of earlier pages grow stale by it."""
@@ -127,7 +121,7 @@ def _newest_seq(run_id: int) -> int:
 
 
 def _sendable(line: Line) -> Sendable:
-    return Sendable(line.seq, line.slot, _as_text(line.seq, line.type, line.payload, line.html), line.drawn_at)
+    return Sendable(line.seq, line.slot, _as_text(line.seq, line.type, line.payload, line.html))
 
 
 def _as_text(seq: int | None, type_: str, payload: dict[str, Any], html: str) -> str:

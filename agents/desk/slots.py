@@ -55,28 +55,18 @@ def is_replacement(event: Event) -> bool:
 
 def folded(events: Iterable[Event]) -> list[Event]:
     """The events whose lines are still to be seen, each at the place of the first of its slot."""
-    return [shown for shown in drawn(events) if not isinstance(shown, int)]
-
-
-def drawn(events: Iterable[Event]) -> list[Event | int]:
-    """For each event the one whose line stands at its place: the newest of its slot at the place of the first.
-
-    Events after the first of a slot have no place of their own, but the number of that first one.
-    """
-    wanted = list(events)
     places: dict[str, int] = {}
-    found: list[Event | int] = []
+    kept: list[Event] = []
     newest_told = -1
-    for index, event in enumerate(wanted):
+    for event in events:
         slot = slot_of(event)
         place = places.get(slot, -1)
         if place > (newest_told if slot.startswith(WAIT) else -1):
-            found[place] = event
-            found.append(wanted[place].seq)
+            kept[place] = event
             continue
         if slot:
-            places[slot] = index
+            places[slot] = len(kept)
         else:
-            newest_told = index
-        found.append(event)
-    return found
+            newest_told = len(kept)
+        kept.append(event)
+    return kept

@@ -100,7 +100,7 @@ _DUE = Prepared(
             status=RunStatus.QUEUED,
         )
         .order_by()
-        .select_for_update(no_key=True, of=("self",))
+        .select_for_update(no_key=True)
         .values_list("lease_epoch", "started_at", Now())
     )
 )

@@ -23,8 +23,9 @@ _LEFT_EXECUTING = Prepared(
 def recover(held: lease.Claim) -> Turn:
     """Settle what the last holder left executing, and find the first move; one transaction."""
     with held.recording() as record:
-        for (pk,) in _LEFT_EXECUTING.rows(held.run_id, held.epoch):
-            losses.lose_worker(record, ToolCall.objects.get(pk=pk), may_repeat=True)
+        if left := [pk for (pk,) in _LEFT_EXECUTING.rows(held.run_id, held.epoch)]:
+            for call in ToolCall.objects.filter(pk__in=left).order_by("pk"):
+                losses.lose_worker(record, call, may_repeat=True)
         return turns.settle(record, held)
 
 

@@ -10,6 +10,7 @@ from django.db import connection
 from typing_extensions import override
 
 from agents import stops
+from agents.engine.gate import grants_of
 from agents.engine.planning import ROUNDS
 from agents.models import ApprovalStatus, CallStatus, Employee, Grant, Organization, RunStatus, ToolRule
 from agents.refusals import Conflict
@@ -103,6 +104,16 @@ def test_while_the_model_answers(workshop: Workshop, toolbox: Toolbox, model: Mo
         assert (row.status, row.attempts) == (CallStatus.SUCCEEDED, 1)
     else:
         assert (row.status, row.attempts, error_code(row)) == (CallStatus.REJECTED, 0, "NOT_PERMITTED")
+
+
+def test_what_is_granted_is_read_each_time_and_for_each_mode(workshop: Workshop) -> None:
+    employee, tool = workshop.employee.pk, "data.searchRecords"
+    assert tool in grants_of(employee, "general").tools
+    assert grants_of(employee, "research").mode == "research"
+    Grant.objects.filter(employee=employee, tool=tool).update(level=Level.WRITE)
+    assert grants_of(employee, "general").raised == {tool: Level.WRITE}
+    Grant.objects.filter(employee=employee, tool=tool).delete()
+    assert tool not in grants_of(employee, "general").tools
 
 
 def test_a_level_raised_while_the_model_answers_asks_for_a_card(workshop: Workshop, model: ModelServer) -> None:

@@ -6,6 +6,8 @@ import time
 
 import pytest
 from django.template.loader import render_to_string
+from django.template.utils import EngineHandler
+from django.test import override_settings
 
 from agents.desk import safe_text
 from agents.desk.markdown import render_markdown
@@ -67,3 +69,13 @@ def test_a_late_report_says_what_it_reported_and_nothing_else() -> None:
     assert "It reported after all: succeeded." in html
     assert "It did not happen" not in html
     assert "It did not happen" in resolved("not_done")
+
+
+def test_the_templates_of_lines_escape_and_show_nothing_for_what_is_missing() -> None:
+    line = {"seq": 1, "slot": "", "created_at": None}
+    html = render_to_string("history_shortened.html", {"line": line, "told": '"><script>'}, using=LINE_TEMPLATES)
+    assert "<script" not in html
+    assert 'data-seq="1"' in html
+    with override_settings(DEBUG=True):
+        resumed = EngineHandler()[LINE_TEMPLATES].get_template("run_resumed.html")
+        assert "Goes on" in resumed.render({"line": line, "payload": {}})

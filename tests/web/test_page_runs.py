@@ -99,8 +99,7 @@ def test_every_kind_of_event_renders_as_one_line(world: World) -> None:
         EventType.RUN_FINISHED: {"status": "succeeded", "exit_reason": "final_answer", "answer": "Done"},
     }
     assert payloads.keys() == set(EventType)
-    for event in add_events(card.run, *payloads.items()):
-        (line,) = lines_of(card.run_id, [event])
+    for line in lines_of(card.run_id, add_events(card.run, *payloads.items())):
         assert line.html.startswith("<li "), line
         assert line.html.count("<li ") == 1, line
         assert line.html.endswith("</li>"), line

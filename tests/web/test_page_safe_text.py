@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import html
+import re
+
 import pytest
 
 from agents.desk import safe_text
@@ -34,6 +37,13 @@ def test_hidden_characters_become_visible_tokens(hidden: str, token: str) -> Non
 def test_everything_is_escaped_also_around_tokens() -> None:
     assert safe_text.visible("<img src=x>\u202e<b>").count("<") == 2
     assert "&lt;img" in safe_text.visible("<img src=x>\u202e<b>")
+
+
+@pytest.mark.parametrize("text", ['<img src=x> & "it\'s"', "a.b <xn--80ak6aa92e.com>", "Plain words.", ""])
+def test_an_ordinary_text_is_escaped_like_any_other(text: str) -> None:
+    with_token = safe_text.visible(f"{text}\u202e")
+    assert with_token.startswith(safe_text.visible(text))
+    assert html.unescape(re.sub(r"<span[^>]*>[^<]*</span>", "", safe_text.visible(text))) == text
 
 
 def test_plain_text_emoji_and_other_scripts_stay_as_they_are() -> None:

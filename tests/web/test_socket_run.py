@@ -17,7 +17,7 @@ from agents.events import recording
 from agents.membership import issue_token
 from agents.models import ApiToken, Approval, Event, EventType, Membership, Run
 from tests.web.socket_client import SocketClient, in_loop
-from tests.web.world import World, make_world, success
+from tests.web.world import World, make_world
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_url")]
 
@@ -189,35 +189,6 @@ def test_the_html_is_for_everybody_and_an_old_event_brings_back_no_live_card(wor
     assert "data-action" not in stale
     assert "Denied" in stale
     assert Approval.objects.get(pk=card.pk).status == "denied"
-
-
-def test_a_call_that_moved_on_is_drawn_once_wherever_a_browser_begins(world: World) -> None:
-    call, client = world.call(world.run()), world.client("viewer")
-    told = {"call_id": str(call.pk), "tool": call.tool}
-    result = {"result": success(None, summary="Found 47 records"), "duration_ms": 12}
-    types = (EventType.TOOL_START, EventType.TOOL_PROGRESS, EventType.TOOL_RESULT)
-    publish(call.run, 1)
-
-    def move() -> None:
-        with recording(call.run_id) as record:
-            for type_ in types:
-                record.publish(type_, **told, **result, fraction=0.5, text="half")
-
-    async def look() -> list[list[dict[str, Any]]]:
-        async with SocketClient(path_of(call.run), client) as socket:
-            assert (await socket.message())["seq"] == 1
-            await in_thread(move)()
-            seen = [await socket.messages(3)]
-            for after in (2, 3):
-                await socket.say(json.dumps({"after": after}))
-                seen.append(await socket.messages(4 - after))
-            return seen
-
-    for messages in in_loop(look()):
-        first, *others = messages
-        assert "Found 47 records" in first["html"], first
-        assert [other["html"] for other in others] == [""] * len(others)
-        assert [message["type"] for message in messages] == list(types[-len(messages) :])
 
 
 def test_nonsense_is_ignored_and_too_much_of_it_ends_the_socket(world: World) -> None:
