@@ -1,7 +1,7 @@
-"""Statements that every pass runs: compiled once instead of at each use, which is most of what the ORM costs.
+"""Statements that run all the time: compiled once instead of at each use, which is most of what the ORM costs.
 
-The queries stay querysets and the rows stay models; only their SQL is kept. Everything that does not run for every
-pass uses the ORM as usual.
+The queries stay querysets and the rows stay models; only their SQL is kept. It is for what every pass, every reading of
+a socket, every sweep and every request with a token does; all else uses the ORM as usual.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ Row = TypeVar("Row", bound=Model)
 
 AnyField: TypeAlias = "Field[Any, Any]"
 _Converters = dict[int, tuple[list[Callable[..., Any]], Any]]
-_SLOTS = (1_900_000_011, 1_900_000_012, 1_900_000_013)
+STAND_INS = (1_900_000_011, 1_900_000_012, 1_900_000_013)
+"""For the values of a `Prepared` query, where its columns take numbers so large."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Prepared:
         slots: the stand-ins, which nothing else in the query is equal to.
     """
 
-    def __init__(self, build: Callable[..., QuerySet[Any, Any]], slots: Sequence[int | str] = _SLOTS[:1]) -> None:
+    def __init__(self, build: Callable[..., QuerySet[Any, Any]], slots: Sequence[int | str] = STAND_INS[:1]) -> None:
         self._build = build
         self._slots = tuple(slots)
         self._compiled: dict[str, _Compiled] = {}

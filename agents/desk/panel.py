@@ -28,7 +28,7 @@ from agents.models import (
     ToolCall,
 )
 from agents.providers.scripted import UNKNOWN_TASK
-from agents.statements import Prepared, columns_of, row_of
+from agents.statements import STAND_INS, Prepared, columns_of, row_of
 
 from . import sentences
 from .cards import ICONS, Card, cards_of, tool_of
@@ -77,7 +77,7 @@ _CALLS = Prepared(
         .order_by()
         .values_list(*columns_of(ToolCall, only=CALL_FIELDS), Exists(Approval.objects.filter(tool_call=OuterRef("pk"))))
     ),
-    slots=(1_900_000_011, 1_900_000_012, 1_900_000_013),
+    slots=STAND_INS,
 )
 _COSTS = Prepared(
     lambda run_id, first, last: (
@@ -85,7 +85,7 @@ _COSTS = Prepared(
         .order_by()
         .values_list("number", *FIGURES)
     ),
-    slots=(1_900_000_011, 31_011, 31_012),
+    slots=(STAND_INS[0], 31_011, 31_012),
 )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.models import Event, Run
-from agents.statements import Prepared, columns_of, row_of
+from agents.statements import STAND_INS, Prepared, columns_of, row_of
 
 from .feeds import Feed, Seat, Viewer, in_thread, still_allowed
 from .panel import Line, lines_of
@@ -22,7 +22,7 @@ _LATER = Prepared(
     lambda run_id, after: (
         Event.objects.filter(run_id=run_id, seq__gt=after).order_by("seq").values_list(*columns_of(Event))[:PAGE]
     ),
-    slots=(1_900_000_011, 1_900_000_012),
+    slots=STAND_INS[:2],
 )
 
 

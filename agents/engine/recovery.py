@@ -7,7 +7,7 @@ from agents.engine.outcomes import reject
 from agents.engine.turns import Turn
 from agents.events import recording
 from agents.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus, ToolCall
-from agents.statements import Prepared
+from agents.statements import STAND_INS, Prepared
 from tools.contract import ToolError
 
 _LEFT_EXECUTING = Prepared(
@@ -16,7 +16,7 @@ _LEFT_EXECUTING = Prepared(
         .order_by("pk")
         .values_list("pk")
     ),
-    slots=(1_900_000_011, 1_900_000_012),
+    slots=STAND_INS[:2],
 )
 
 
