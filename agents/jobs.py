@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
 
 from celery import shared_task
 from celery.signals import worker_shutdown, worker_shutting_down
@@ -20,6 +21,9 @@ logger = logging.getLogger(__name__)
 
 MOST_ABANDONED = 8
 """Tool threads that outlived their timeouts; at so many the worker leaves, and is started again."""
+
+NAMED_AT_ONCE = 4
+_naming = ThreadPoolExecutor(NAMED_AT_ONCE, thread_name_prefix="naming")
 
 
 @shared_task(name=hints.ADVANCE_JOB, ignore_result=True)  # type: ignore[untyped-decorator]  # Celery has no types
@@ -42,7 +46,13 @@ def advance_run(run_id: int) -> None:
 
 @shared_task(name=hints.TITLE_JOB, ignore_result=True)  # type: ignore[untyped-decorator]
 def name_run(run_id: int) -> None:
-    """Give one run a name; whatever goes wrong, it goes on without."""
+    """Have one run named by threads of their own: a name may come late, and no run waits for it."""
+    if not lease.is_going_down():
+        _naming.submit(_name, run_id)
+
+
+def _name(run_id: int) -> None:
+    """Give the run a name; whatever goes wrong, it goes on without."""
     close_old_connections()
     with surviving(f"naming run {run_id}"):
         title_run(run_id)
@@ -61,6 +71,7 @@ def refresh_source(source_id: int) -> None:
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]
 def _leave(**_: object) -> None:
     lease.go_down()
+    _naming.shutdown(wait=False, cancel_futures=True)
 
 
 @worker_shutdown.connect  # type: ignore[untyped-decorator]

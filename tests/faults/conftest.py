@@ -25,9 +25,13 @@ def recorder() -> Iterator[Recorder]:
 
 @pytest.fixture(scope="module")
 def installation(request: pytest.FixtureRequest, recorder: Recorder) -> Iterator[Installation]:
-    """A Gadget at a tenth of the real times, or at the file's TIMING_SCALE; workers serve one test after another."""
+    """A Gadget at a tenth of the real times, or at the file's TIMING_SCALE; workers serve one test after another.
+
+    VARIABLES of the file are added to the environment.
+    """
     scale = getattr(request.module, "TIMING_SCALE", 0.1)
-    with Installation(timing_scale=scale, variables={RECORDER_VARIABLE: recorder.url}) as running:
+    variables = {RECORDER_VARIABLE: recorder.url, **getattr(request.module, "VARIABLES", {})}
+    with Installation(timing_scale=scale, variables=variables) as running:
         yield running
 
 

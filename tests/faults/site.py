@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
+from celery import current_app
 from django.db import connection
 from django.db.models import Q
 from django.db.models.functions import Now
+from kombu.connection import Connection
 
 from agents import resolutions, runs
 from agents.management.parts import Part, sweeper_part, worker_part
@@ -30,6 +32,7 @@ from agents.models import (
     RunStatus,
     ToolCall,
 )
+from gadget_site.addresses import celery_broker
 from tests.engine.workshop import Workshop
 from tests.faults.awaiting import await_that
 from tests.model_server import ModelServer
@@ -86,21 +89,23 @@ class Site:
         provider.save()
         return self.workshop.submit(task)
 
-    def submit_to_model(self) -> Run:
+    def submit_to_model(self, task: str = "Think") -> Run:
         """A run of another employee, whose model is `self.model`."""
         organization = self.workshop.organization
-        provider = ModelProvider.objects.create(
-            organization=organization,
-            name="Held",
-            kind=ProviderKind.OPENAI,
-            base_url=self.model.url,
-            api_key="sk-test",
-            timeout_s=60,
-        )
-        employee = Employee.objects.create(organization=organization, name="Mo", provider=provider, model="fake")
-        Grant.objects.create(employee=employee, tool="probe.gate")
-        submission = runs.Submission(employee_id=employee.pk, task="Think")
+        held = {"kind": ProviderKind.OPENAI, "base_url": self.model.url, "api_key": "sk-test", "timeout_s": 60}
+        provider, _ = ModelProvider.objects.get_or_create(organization=organization, name="Held", defaults=held)
+        answered = {"provider": provider, "model": "fake"}
+        employee, _ = Employee.objects.get_or_create(organization=organization, name="Mo", defaults=answered)
+        Grant.objects.get_or_create(employee=employee, tool="probe.gate")
+        submission = runs.Submission(employee_id=employee.pk, task=task)
         return runs.submit(self.workshop.operator, submission)[0]
+
+    def send(self, job: str, *runs_: Run) -> None:
+        """Put a message for each of these runs into the workers' queue."""
+        with Connection(celery_broker(self.installation.redis.url)) as queue:  # type: ignore[no-untyped-call]
+            for run in runs_:
+                place = {"connection": queue, "queue": self.installation.queue}
+                current_app.send_task(job, args=[run.pk], ignore_result=True, **place)
 
     def driver_of(self, run: Run) -> RealProcess:
         """The worker that holds the run's lease."""

@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 import redis
-from celery import current_app
-from kombu.connection import Connection
 
 from agents.hints import ADVANCE_JOB
-from agents.models import Run, RunStatus
-from gadget_site.addresses import celery_broker
+from agents.models import RunStatus
 from tests.engine.workshop import event_types, passes
 from tests.faults.awaiting import await_that
 from tests.faults.site import Site, fresh
 
 COPIES = 50
-
-
-def _send_copies(site: Site, run: Run) -> None:
-    address = celery_broker(site.installation.redis.url)
-    with Connection(address) as queue:  # type: ignore[no-untyped-call]
-        for _ in range(COPIES):
-            current_app.send_task(
-                ADVANCE_JOB, args=[run.pk], connection=queue, queue=site.installation.queue, ignore_result=True
-            )
 
 
 def _all_are_taken(site: Site) -> bool:
@@ -34,14 +22,14 @@ def test_fifty_copies_of_a_message_start_one_driver(site: Site) -> None:
     site.have_workers(2)
     site.model.hold()
     run = site.submit_to_model()
-    _send_copies(site, run)
+    site.send(ADVANCE_JOB, *[run] * COPIES)
     site.model.wait_for_held(1, timeout=30)
-    _send_copies(site, run)
+    site.send(ADVANCE_JOB, *[run] * COPIES)
     await_that(lambda: _all_are_taken(site), "every copy has been taken", 20)
     assert fresh(run).lease_epoch == 1
     site.model.release()
     done = site.await_status(run, RunStatus.SUCCEEDED)
-    _send_copies(site, run)
+    site.send(ADVANCE_JOB, *[run] * COPIES)
     await_that(lambda: _all_are_taken(site), "every copy has been taken", 20)
     assert fresh(run).lease_epoch == done.lease_epoch == 1
     assert len(site.model.requests) == len(passes(run)) == 1

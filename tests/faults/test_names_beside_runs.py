@@ -1,0 +1,43 @@
+"""Runs are named beside the runs: however many names are asked for and however slowly, runs go on."""
+
+from __future__ import annotations
+
+from agents.hints import TITLE_JOB
+from agents.jobs import NAMED_AT_ONCE
+from agents.models import Run, RunStatus
+from tests.faults.awaiting import await_that
+from tests.faults.site import Site, fresh, leaving
+from tests.model_server import Answer
+
+VARIABLES = {"WORKER_THREADS": "1"}
+TASK = "Look through all companies.\nQualify those with a score above 80."
+NAME = "Qualify companies"
+
+
+def _unnamed_runs(site: Site) -> list[Run]:
+    """Runs that have ended, of which as many as can be at once are being named by a model that does not answer."""
+    site.have_workers(1)
+    site.model.title = Answer(text=NAME, hold="start")
+    runs = [site.submit_to_model(TASK) for _ in range(NAMED_AT_ONCE + 2)]
+    site.send(TITLE_JOB, *runs)
+    site.model.wait_for_held(NAMED_AT_ONCE, timeout=30)
+    for run in runs:
+        assert site.await_status(run, RunStatus.SUCCEEDED).title != NAME
+    return runs
+
+
+def test_a_worker_with_one_thread_drives_runs_while_it_waits_for_names(site: Site) -> None:
+    runs = _unnamed_runs(site)
+    site.model.title = Answer(text=NAME)
+    site.model.release()
+    await_that(lambda: all(fresh(run).title == NAME for run in runs), "all are named", 20)
+    assert {fresh(run).title for run in runs} == {NAME}
+
+
+def test_a_worker_that_leaves_gives_names_up(site: Site) -> None:
+    runs = _unnamed_runs(site)
+    (worker,) = site.workers()
+    with leaving(worker):
+        await_that(lambda: not worker.is_alive, "the worker has left", 10)
+    assert worker.exit_code == 0
+    assert not any(fresh(run).title == NAME for run in runs)
