@@ -110,8 +110,8 @@ class Card:
 
     @property
     def connected_as(self) -> str:
-        """The tool's name, which begins with its source's, if it came from outside: its title is what others wrote."""
-        return self.call.tool if self.tool and self.tool.source != Tool.source else ""
+        """See `connected_name`."""
+        return connected_name(self.tool)
 
     @property
     def verdict(self) -> str:
@@ -269,6 +269,11 @@ def _by_call(wanted: list[Approval]) -> dict[int, list[Approval]]:
 def tool_of(call: ToolCall) -> Tool | None:
     """The tool of that name that the organisation has, or None if it is gone."""
     return toolbox_of(call.organization_id).get_tool(call.tool)
+
+
+def connected_name(tool: Tool | None) -> str:
+    """The tool's name, which begins with its source's, if it came from outside: its title is what others wrote."""
+    return tool.name if tool and tool.source != Tool.source else ""
 
 
 def _shape_of(card: Approval) -> tuple[str, int]:

@@ -31,7 +31,7 @@ from agents.providers.scripted import UNKNOWN_TASK
 from agents.statements import STAND_INS, Prepared, columns_of, row_of
 
 from . import sentences
-from .cards import ICONS, Card, cards_of, tool_of
+from .cards import ICONS, Card, cards_of, connected_name, tool_of
 from .children import Child, children_of
 from .documents import Document, documents_of
 from .slots import OF_CALLS, is_replacement, slot_of
@@ -308,6 +308,7 @@ def _about_call(event: Event, facts: _Facts) -> dict[str, Any]:
     about: dict[str, Any] = {
         "call": call,
         "title": tool.title if tool else call.tool,
+        "connected_as": connected_name(tool),
         "call_url": reverse("call", args=[call.run_id, call.pk]),
         **({} if is_replacement(event) else facts.unfolded(call, card)),
         "icon_name": icon_of(call.tool),

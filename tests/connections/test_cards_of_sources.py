@@ -1,10 +1,13 @@
-"""What an open card says of a connected tool: whose it is, and whether it could still start."""
+"""What cards and the panel say of a connected tool: whose it is, and whether it could still start."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 from django.test import Client
 
+from agents.desk.panel import lines_of
 from agents.models import Approval
 from tests.connections.api import Api, operation
 from tests.connections.connecting import connect_api, leave, offer, read
@@ -48,6 +51,16 @@ def test_it_names_the_tool_and_nothing_stands_in_the_way(workshop: Workshop, car
     html = shown(workshop, card)
     assert f"<dt>Tool</dt><dd>{ADD}</dd>" in html
     assert obstacle(html) == ""
+
+
+def test_its_lines_in_the_panel_name_it_and_those_of_a_built_in_tool_have_its_title(
+    workshop: Workshop, source: Source
+) -> None:
+    workshop.play(asking(call("utility.now"), call(ADD, name="Ada")))
+    run = workshop.work()
+    lines = [line.html for line in lines_of(run.pk, run.events.order_by("seq")) if 'class="call-title"' in line.html]
+    named = re.findall(r'class="call-title">([^<]*)</span>(?: <span class="call-tool">([^<]*)</span>)?', "".join(lines))
+    assert sorted(set(named)) == [("Add a contact", ADD), ("Current time", "")]
 
 
 def test_a_tool_that_is_described_in_another_way_says_so(
