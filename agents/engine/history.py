@@ -39,6 +39,10 @@ _SENT_HARDER = "gadget_sent_harder"
 _CLOSING = "Answer now with what you have. Do not call any more tools."
 
 
+class OpenCalls(RuntimeError):
+    """A call of the run has not ended, so it is no time to ask the model."""
+
+
 @dataclass(frozen=True)
 class History:
     """What the next request holds.
@@ -57,7 +61,11 @@ class History:
 
 
 def history_of(place: Workplace, closing: bool, room: Room) -> History:
-    """Costs two queries; one more where people have said more than the task, and where something is shortened."""
+    """Costs two queries; one more where people have said more than the task, and where something is shortened.
+
+    Raises:
+        OpenCalls: a call has no result yet; whoever drives the run asks only once all have.
+    """
     run = place.run
     said = _said(run)
     results: dict[int, list[dict[str, Any]]] = {}
@@ -66,7 +74,9 @@ def history_of(place: Workplace, closing: bool, room: Room) -> History:
         signatures.add(signature)
         if parent_id is not None:
             continue
-        results.setdefault(number, []).append({"role": "tool", "tool_call_id": call_id, "content": own or earlier})
+        if (content := own or earlier) is None:
+            raise OpenCalls(f"run {run.pk}: a call of pass {number} has no result")
+        results.setdefault(number, []).append({"role": "tool", "tool_call_id": call_id, "content": content})
     messages = [{"role": "system", "content": _system_text(place)}]
     heard = 0
     recorded = []

@@ -13,7 +13,7 @@ from agents.engine.duplicates import earlier_calls, is_volatile
 from agents.engine.endings import Ending
 from agents.engine.execution import most_at_once
 from agents.engine.gate import Workplace, workplace
-from agents.engine.history import History, history_of, kept, outcomes_of
+from agents.engine.history import History, OpenCalls, history_of, kept, outcomes_of
 from agents.engine.inserting import CARDS_ARE_FULL, insert_calls
 from agents.engine.planning import ROUNDS, Planned, judged, preview, too_many
 from agents.engine.timing import OPEN_CARDS
@@ -64,10 +64,15 @@ def ask(held: lease.Claim, turn: Turn) -> Answer:
         ProviderError: the model could not be asked or answered nonsense.
         ProviderStopped: the driver was told to stop meanwhile.
         BudgetExhausted: nothing was asked.
+        LeaseLost: somebody else drives the run by now.
     """
     place = workplace(held.run_id)
     budgets.check(place.run)
-    answer = _answered(held, turn, place)
+    try:
+        answer = _answered(held, turn, place)
+    except OpenCalls:
+        with held.recording():
+            raise  # unless the lease is lost: then they are the next driver's
     answer.planned.extend(_judged_in(place, answer))
     if all(plan.decision != Decision.ASK for plan in answer.planned):
         return answer

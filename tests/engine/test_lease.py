@@ -10,10 +10,12 @@ from django.db import IntegrityError, InterfaceError, OperationalError, connecti
 from django.db.models.functions import Now
 
 from agents.engine import lease
+from agents.engine.history import OpenCalls
 from agents.engine.loop import advance
+from agents.engine.passes import ask
 from agents.engine.recovery import recover
 from agents.engine.timing import CRASHES
-from agents.engine.turns import LEAVE
+from agents.engine.turns import LEAVE, Move, Turn
 from agents.models import CallStatus, ExitReason, Run, RunStatus
 from tests.engine.workshop import (
     Workshop,
@@ -95,6 +97,35 @@ class TestClaiming:
         for run in (driven, waiting, ended):
             assert lease.claim(run.pk) is None
         assert [again(run).status for run in (driven, waiting, ended)] == ["running", "waiting", "succeeded"]
+
+
+class TestADriverThatStoodStill:
+    """SIGSTOP between two statements, while another driver takes the run and goes on."""
+
+    @pytest.fixture
+    def waiting(self, workshop: Workshop) -> tuple[lease.Claim, Turn, Run]:
+        """What the first driver was about to do, and the run as the next one left it: with a card."""
+        workshop.play(asking(call("probe.effect", name="a")))
+        run = workshop.submit()
+        held = claimed(run)
+        turn = recover(held)
+        assert turn.move == Move.ASK
+        return held, turn, workshop.drive(lose_worker(run))
+
+    def test_leaves_what_the_next_one_has_begun(self, waiting: tuple[lease.Claim, Turn, Run]) -> None:
+        held, turn, run = waiting
+        with pytest.raises(lease.LeaseLost):
+            ask(held, turn)
+        assert (again(run).status, again(run).crash_count, len(passes(run))) == (RunStatus.WAITING, 0, 1)
+
+    def test_a_call_without_a_result_is_a_fault_for_who_does_drive_the_run(
+        self, waiting: tuple[lease.Claim, Turn, Run]
+    ) -> None:
+        held, turn, run = waiting
+        mine = {"status": RunStatus.RUNNING, "lease_owner": lease.OWNER, "lease_epoch": held.epoch}
+        Run.objects.filter(pk=run.pk).update(**mine, lease_expires_at=Now() + timedelta(minutes=1))
+        with pytest.raises(OpenCalls):
+            ask(held, turn)
 
 
 class TestTheHeartbeat:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 from collections import Counter
+from itertools import takewhile
 
 from agents.management.parts import sweeper_part, worker_part
 from agents.models import Run, RunStatus
@@ -15,6 +17,20 @@ WORKERS = 3
 LONGER_THAN_A_LEASE_S = (3.5, 6.0)
 LONGEST_PEACE_S = 1.5
 ALARM = "the engine failed"
+LINE_OF_LOG = re.compile(r"\d{4}-\d\d-\d\dT")
+MOST_OF_TRACE = 12
+"""Lines."""
+
+
+def alarms_of(process: RealProcess) -> list[str]:
+    """Each failure of the engine that the process has logged, with where and why."""
+    found = [process.lines[at:] for at, line in enumerate(process.lines) if ALARM in line]
+    return ["\n    ".join([f"{process.name}: {lines[0]}", *_trace(lines[1:])]) for lines in found]
+
+
+def _trace(lines: list[str]) -> list[str]:
+    """The end of the trace that these lines begin with."""
+    return list(takewhile(lambda line: not LINE_OF_LOG.match(line), lines))[-MOST_OF_TRACE:]
 
 
 class Trouble:
@@ -22,7 +38,7 @@ class Trouble:
 
     def __init__(self, site: Site, chance: random.Random) -> None:
         self.done: Counter[str] = Counter()
-        self.alarms: list[str] = []
+        self._alarms: list[str] = []
         self._site, self._chance = site, chance
         self._number = 0
         self._paused: dict[RealProcess, float] = {}
@@ -33,13 +49,18 @@ class Trouble:
         processes = self._site.installation.processes
         for dead in [process for process in processes if not process.is_alive]:
             processes.remove(dead)
-            self.alarms += [f"{dead.name}: {line}" for line in dead.lines if ALARM in line]
+            self._alarms += alarms_of(dead)
             self._paused.pop(dead, None)
         if not any(process.name == "sweeper" for process in processes):
             self._site.installation.spawn(sweeper_part())
         for _ in range(WORKERS - len(self._site.workers())):
             self._number += 1
             self._site.installation.spawn(worker_part(self._number))
+
+    @property
+    def alarms(self) -> list[str]:
+        """Of the dead and of the living."""
+        return self._alarms + [alarm for each in self._site.installation.processes for alarm in alarms_of(each)]
 
     def ready_workers(self) -> list[RealProcess]:
         """Those that take runs now."""
