@@ -10,7 +10,9 @@ from gadget_site.addresses import celery_broker
 from gadget_site.databases import database_settings
 from gadget_site.environment import read_settings
 from gadget_site.logs import logging_settings
+from gadget_site.memory import load_without_collecting
 
+load_without_collecting()
 BASE_DIR = Path(__file__).resolve().parent.parent
 SITE = read_settings(os.environ, BASE_DIR)
 

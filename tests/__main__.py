@@ -49,6 +49,7 @@ def _files_with_alone() -> list[str]:
 def _run(database: str, arguments: list[str]) -> int:
     print(f"\n$ {services.DATABASE_VARIABLE}={database} pytest {' '.join(arguments)}", flush=True)
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", services.DATABASE_VARIABLE: database}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # or each of many processes would compile everything again
     return subprocess.run([sys.executable, "-m", "pytest", *arguments], env=environment, check=False).returncode
 
 
