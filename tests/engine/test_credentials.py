@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -226,15 +227,20 @@ def transcript_of(run: Run) -> str:
 
 
 def file_of_the_database() -> str:
-    """The bytes of SQLite's file and of its log; on PostgreSQL, the stored column."""
+    """The bytes of SQLite's file and of its log; on PostgreSQL, the stored column.
+
+    Another process reads them: who closes a file that its own connections use drops their locks, and those of the next
+    tests fail with "disk I/O error" (https://www.sqlite.org/howtocorrupt.html, 2.2).
+    """
     if connection.vendor != "sqlite":
         with connection.cursor() as cursor:
             cursor.execute("SELECT fields FROM agents_credential")
             return str(cursor.fetchall())
     name = Path(str(connection.settings_dict["NAME"]))
-    found = [path.read_bytes() for path in (name, name.with_name(f"{name.name}-wal")) if path.exists()]
-    assert any(b"agents_credential" in part for part in found)
-    return b"".join(found).decode("latin-1")
+    paths = [path for path in (name, name.with_name(f"{name.name}-wal")) if path.exists()]
+    found = subprocess.run(["cat", *paths], capture_output=True, check=True).stdout
+    assert b"agents_credential" in found
+    return found.decode("latin-1")
 
 
 def test_the_key_of_a_provider_is_hidden_in_the_log_once_it_was_read(workshop: Workshop, model: ModelServer) -> None:
