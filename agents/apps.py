@@ -10,6 +10,6 @@ class AgentsConfig(AppConfig):
     verbose_name = "Employees at work"
 
     def ready(self) -> None:
-        """All is loaded, and stays: no later collection looks through it; so far none did (gadget_site/memory.py)."""
+        """What is loaded stays: no later collection looks through it, and so far none did (gadget_site/memory.py)."""
         gc.freeze()
         gc.enable()

@@ -59,29 +59,37 @@ class _Publisher(threading.Thread):
         super().__init__(name="gadget-hints", daemon=True)
         self._waiting = _Waiting()
         self._changed = threading.Condition()
+        self._is_sending = False
         self._reachable = True
 
     def put_job(self, job: str, pk: int) -> None:
         with self._changed:
             self._waiting.jobs[job, pk] = None
-            self._changed.notify()
+            self._changed.notify_all()
 
     def put_bell(self, group: str) -> None:
         with self._changed:
             self._waiting.bells[group] = None
-            self._changed.notify()
+            self._changed.notify_all()
 
     def put_delta(self, run_id: int, pass_number: int, text: str) -> None:
         with self._changed:
             self._waiting.deltas.append((run_id, pass_number, text))
-            self._changed.notify()
+            self._changed.notify_all()
+
+    def wait_until_sent(self) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._waiting and not self._is_sending, _PATIENCE_S)
 
     def run(self) -> None:
         loop = asyncio.new_event_loop()
         while True:
             with self._changed:
+                self._is_sending = False
+                self._changed.notify_all()
                 self._changed.wait_for(lambda: bool(self._waiting))
                 batch, self._waiting = self._waiting, _Waiting()
+                self._is_sending = True
             with surviving("sending hints"):
                 self._send_or_drop(loop, batch)
 
@@ -127,6 +135,11 @@ def _running() -> _Publisher:
     publisher = _Publisher()
     publisher.start()
     return publisher
+
+
+def send_all() -> None:
+    """Wait until all that was asked for is sent or dropped, for two seconds at most: before a process ends."""
+    _running().wait_until_sent()
 
 
 def wake(run_id: int) -> None:

@@ -47,16 +47,20 @@ def advance_run(run_id: int) -> None:
 @shared_task(name=hints.TITLE_JOB, ignore_result=True)  # type: ignore[untyped-decorator]
 def name_run(run_id: int) -> None:
     """Have one run named by threads of their own: a name may come late, and no run waits for it."""
-    if not lease.is_going_down():
-        _naming.submit(_name, run_id)
+    _naming.submit(_name, run_id)
 
 
 def _name(run_id: int) -> None:
-    """Give the run a name; whatever goes wrong, it goes on without."""
-    close_old_connections()
-    with surviving(f"naming run {run_id}"):
-        title_run(run_id)
-    connection.close()
+    """Give the run a name; whatever goes wrong, it goes on without. A worker that leaves asks another one to do it."""
+    try:
+        with surviving(f"naming run {run_id}"):
+            close_old_connections()
+            if not lease.is_going_down():
+                title_run(run_id)
+    finally:
+        connection.close()
+    if lease.is_going_down():
+        hints.name_run(run_id)
 
 
 @shared_task(name=hints.REFRESH_JOB, ignore_result=True)  # type: ignore[untyped-decorator]
@@ -71,9 +75,11 @@ def refresh_source(source_id: int) -> None:
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]
 def _leave(**_: object) -> None:
     lease.go_down()
-    _naming.shutdown(wait=False, cancel_futures=True)
 
 
 @worker_shutdown.connect  # type: ignore[untyped-decorator]
-def _put_tools_away(**_: object) -> None:
+def _put_away(**_: object) -> None:
+    """The last act: no run is driven any more, and what was put back is sent."""
+    _naming.shutdown()
+    hints.send_all()
     installed_toolbox().shutdown()

@@ -243,7 +243,7 @@ def _stop_those_told(watched: Sequence[Watch], to_stop: Q) -> None:
             each.stopped.set()
 
 
-_going_down = threading.Event()
+_going_down = False
 
 
 @lru_cache(maxsize=1)
@@ -297,12 +297,18 @@ def watched(run_id: int, tool: str) -> Iterator[threading.Event]:
 
 
 def go_down() -> None:
-    """The worker is leaving: every driver stops at its next step and gives its run back."""
-    _going_down.set()
+    """The worker is leaving: every driver stops at its next step and gives its run back.
+
+    Handlers of signals call it, and one may interrupt the other: so it goes by a plain flag, without a lock.
+    """
+    global _going_down  # noqa: PLW0603
+    if _going_down:
+        return
+    _going_down = True
     for each in (*_beating().all(), *_beating().beside()):
         each.stopped.set()
 
 
 def is_going_down() -> bool:
     """True once this worker was told to leave."""
-    return _going_down.is_set()
+    return _going_down

@@ -38,7 +38,7 @@ class Stubborn(Tool):
 def leaving(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """The signals by which this process is told to leave; it stays."""
     told: list[int] = []
-    monkeypatch.setattr(lease, "_going_down", threading.Event())
+    monkeypatch.setattr(lease, "_going_down", False)
     before = signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
     yield told
     signal.signal(signal.SIGTERM, before)

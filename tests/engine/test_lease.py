@@ -1,7 +1,6 @@
 """One driver at a time: a run is claimed once, kept by heartbeats, and lost for good by who does not keep it."""
 
 import sqlite3
-import threading
 from contextlib import closing
 from datetime import timedelta
 
@@ -40,7 +39,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture(autouse=True)
 def _own_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Going down ends with the test."""
-    monkeypatch.setattr(lease, "_going_down", threading.Event())
+    monkeypatch.setattr(lease, "_going_down", False)
 
 
 def claimed(run: Run) -> lease.Claim:

@@ -26,18 +26,28 @@ def _unnamed_runs(site: Site) -> list[Run]:
     return runs
 
 
-def test_a_worker_with_one_thread_drives_runs_while_it_waits_for_names(site: Site) -> None:
-    runs = _unnamed_runs(site)
+def _have_the_model_answer(site: Site) -> None:
     site.model.title = Answer(text=NAME)
     site.model.release()
-    await_that(lambda: all(fresh(run).title == NAME for run in runs), "all are named", 20)
-    assert {fresh(run).title for run in runs} == {NAME}
 
 
-def test_a_worker_that_leaves_gives_names_up(site: Site) -> None:
+def _are_named(runs: list[Run]) -> bool:
+    return {fresh(run).title for run in runs} == {NAME}
+
+
+def test_a_worker_with_one_thread_drives_runs_while_it_waits_for_names(site: Site) -> None:
+    runs = _unnamed_runs(site)
+    _have_the_model_answer(site)
+    await_that(lambda: _are_named(runs), "all are named", 20)
+
+
+def test_a_worker_that_leaves_leaves_its_names_to_the_next_one(site: Site) -> None:
     runs = _unnamed_runs(site)
     (worker,) = site.workers()
     with leaving(worker):
         await_that(lambda: not worker.is_alive, "the worker has left", 10)
     assert worker.exit_code == 0
     assert not any(fresh(run).title == NAME for run in runs)
+    _have_the_model_answer(site)
+    site.have_workers(1)
+    await_that(lambda: _are_named(runs), "the next one has named all", 20)

@@ -142,7 +142,7 @@ def test_owners_share_no_process() -> None:
     assert len(pids) == 2
 
 
-def test_a_killed_server_is_opened_again_by_the_next_call() -> None:
+def test_a_killed_server_is_opened_again() -> None:
     server = misbehaving(owner="killed")
     tool = tool_of(server, "pid", Level.WRITE)
     first = int(called(tool).markdown)

@@ -1,7 +1,7 @@
 """Tools of servers that speak the Model Context Protocol, over standard input and output or streamable HTTP.
 
-What needs the protocol's SDK is loaded when it is first asked for: most processes never talk to such a server, and the
-SDK is a sixth of what they would load.
+What needs the protocol's SDK is loaded when it is first asked for, which is when the tools of such a server are first
+listed: most processes never do, and the SDK is a sixth of what they would load.
 """
 
 from importlib import import_module

@@ -18,8 +18,8 @@ class LoopThread:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def submit(self, work: Coroutine[Any, Any, Value]) -> "Future[Value]":
-        """Begin the work; to cancel what is returned cancels the work."""
-        return asyncio.run_coroutine_threadsafe(work, self._running_loop())
+        """Begin the work; to cancel what is returned cancels the work, whose failure nobody is told of then."""
+        return asyncio.run_coroutine_threadsafe(_heard(work), self._running_loop())
 
     async def run(self, work: Coroutine[Any, Any, Value]) -> Value:
         """The work's result, awaited on another loop, whose cancellation is passed on and not waited for."""
@@ -36,6 +36,13 @@ class LoopThread:
                 self._loop = asyncio.new_event_loop()
                 threading.Thread(target=self._loop.run_forever, name="mcp", daemon=True).start()
             return self._loop
+
+
+async def _heard(work: Coroutine[Any, Any, Value]) -> Value:
+    """The work's result. Whoever waits for it hears of a failure; asyncio does not log one that nobody waits for."""
+    if task := asyncio.current_task():
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return await work
 
 
 LOOP = LoopThread()
