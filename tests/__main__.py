@@ -13,7 +13,7 @@ import pytest
 from tests import browser, services
 
 # More than the cores, because many tests wait for real processes; conftest.py says which tests stay together.
-SIDE_BY_SIDE = ("-n", "3")
+SIDE_BY_SIDE = ("-n", "4")
 
 
 def main(arguments: list[str]) -> int:

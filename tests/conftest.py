@@ -13,6 +13,7 @@ from xdist.scheduler import LoadScopeScheduling
 from agents.engine import connected, credentials
 from agents.models import versions
 from tests import services
+from tests.emptying import empty_tables_after_tests
 from tests.frozen_rows import freeze_ended_rows
 from tests.processes import Installation
 
@@ -64,9 +65,10 @@ def _depends_on_the_database(item: pytest.Item) -> bool:
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
-    """In the tests' database, rows that have ended cannot be changed."""
+    """In the tests' database, rows that have ended cannot be changed, and none is left from test to test."""
     with django_db_blocker.unblock():
         freeze_ended_rows()
+    empty_tables_after_tests()
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from agents import approvals, audit
 from agents.desk import audit_pages
 from agents.models import AuditEntry, AuditHead
 from agents.views import audit as audit_view
-from tests.web.world import World, make_world
+from tests.web.world import World, make_world, streamed
 
 pytestmark = [
     pytest.mark.django_db,
@@ -50,7 +50,7 @@ def exported(client: Client, query: str) -> str:
     assert answer.status_code == 200, answer.content
     assert answer.is_async, "only an asynchronous answer is sent while it is read"
     assert answer["Content-Disposition"].startswith('attachment; filename="audit-')
-    return b"".join(answer).decode()
+    return streamed(answer)
 
 
 @pytest.mark.parametrize("username", ["viewer", "operator", "approver"])

@@ -15,7 +15,7 @@ from agents.desk.panel import lines_of
 from agents.desk.transcript import fenced, inline
 from agents.models import EventType, ModelProvider, Pass, Run, RunStatus
 from tests.web.test_page_runs import add_events, ended, started
-from tests.web.world import World, make_world, success
+from tests.web.world import World, make_world, streamed, success
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -55,7 +55,7 @@ def download(client: Client, run: Run, form: str) -> str:
     assert answer.status_code == 200
     assert answer["Content-Disposition"] == f'attachment; filename="run-{run.pk}.{form}"'
     assert answer["Cache-Control"] == "no-store"
-    return b"".join(answer).decode()
+    return streamed(answer)
 
 
 def outside_fences(text: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.db.models.functions import Now
 from django.test import Client
@@ -191,6 +192,15 @@ def pages(client: Client, path: str, limit: int) -> Iterator[list[dict[str, Any]
         assert len(answer["items"]) <= limit
         yield answer["items"]
         cursor = answer["next_cursor"]
+
+
+def streamed(response: Any) -> str:
+    """The whole text of an answer that is sent while it is read."""
+
+    async def parts() -> list[bytes]:
+        return [part async for part in response]
+
+    return b"".join(async_to_sync(parts)()).decode()
 
 
 def problem(response: Any, status: int) -> dict[str, Any]:

@@ -1,0 +1,36 @@
+"""Between tests that commit: the tables that hold rows are emptied, in a tenth of the time of Django's flush.
+
+Flush truncates every table, which takes PostgreSQL 65 ms, and writes types and permissions anew, which takes
+10 to 20 ms.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from django.db import connection, transaction
+from django.test import TransactionTestCase
+
+KEPT = frozenset({"django_content_type", "auth_permission"})
+"""What migrating writes, and no test."""
+
+
+def empty_tables_after_tests() -> None:
+    """From now on, after each test that commits."""
+    TransactionTestCase._fixture_teardown = lambda _: _empty_tables()  # type: ignore[attr-defined]
+
+
+def _empty_tables() -> None:
+    names = _tables()
+    with transaction.atomic(), connection.cursor() as cursor:
+        if connection.vendor == "postgresql":  # or what another process writes meanwhile would stay
+            cursor.execute(f"LOCK TABLE {', '.join(names)} IN ACCESS EXCLUSIVE MODE")
+        cursor.execute(" UNION ALL ".join(f"SELECT '{name}' WHERE EXISTS (SELECT 1 FROM {name})" for name in names))
+        for (name,) in cursor.fetchall():
+            cursor.execute(f"DELETE FROM {name}")
+
+
+@lru_cache(maxsize=1)
+def _tables() -> tuple[str, ...]:
+    found = connection.introspection.django_table_names(only_existing=True, include_views=False)
+    return tuple(name for name in found if name not in KEPT)
