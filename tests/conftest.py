@@ -20,6 +20,8 @@ from tests.processes import Installation
 
 JOURNEYS = sorted(f"tests/journeys/{path.name}" for path in (Path(__file__).parent / "journeys").glob("test_*.py"))
 GROUPS_OF_JOURNEYS = 2
+LONGEST = ("tests/journeys/", "tests/faults/", "tests/web/test_hostile", "tests/sources")
+"""What begins with these runs first and in this order, or at the end all processes but one would have nothing to do."""
 DATABASE_FIXTURES = frozenset({"db", "transactional_db", "django_db_setup", "live_server"})
 
 
@@ -42,6 +44,7 @@ class _Together(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no type
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _Together:
+    config.option.loadscopereorder = False  # files with many tests first: those are quick
     return _Together(config, log)
 
 
@@ -50,6 +53,7 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: [not item.nodeid.startswith(path) for path in LONGEST])
     if not config.getoption("--database-tests-only"):
         return
     kept = [item for item in items if _depends_on_the_database(item)]
