@@ -62,7 +62,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """What was loaded and collected stays; looking through it again and again took a fifth of the processor time."""
+    """What was loaded and collected stays; looking through it again and again takes a fifth of the processor time."""
     settle_memory()
 
 

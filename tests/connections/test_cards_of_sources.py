@@ -47,6 +47,14 @@ def obstacle(html: str) -> str:
     return rest.partition("<span>")[2].partition("</span>")[0] if found else ""
 
 
+def titles_and_names(workshop: Workshop) -> set[tuple[str, str]]:
+    """What the panel's lines call the tools of a run that calls a built-in and a connected one."""
+    workshop.play(asking(call("utility.now"), call(ADD, name="Ada")))
+    run = workshop.work()
+    html = "".join(line.html for line in lines_of(run.pk, run.events.order_by("seq")))
+    return set(re.findall(r'class="call-title">([^<]*)</span>(?: <span class="call-tool">([^<]*)</span>)?', html))
+
+
 def test_it_names_the_tool_and_nothing_stands_in_the_way(workshop: Workshop, card: Approval) -> None:
     html = shown(workshop, card)
     assert f"<dt>Tool</dt><dd>{ADD}</dd>" in html
@@ -56,11 +64,13 @@ def test_it_names_the_tool_and_nothing_stands_in_the_way(workshop: Workshop, car
 def test_its_lines_in_the_panel_name_it_and_those_of_a_built_in_tool_have_its_title(
     workshop: Workshop, source: Source
 ) -> None:
-    workshop.play(asking(call("utility.now"), call(ADD, name="Ada")))
-    run = workshop.work()
-    lines = [line.html for line in lines_of(run.pk, run.events.order_by("seq")) if 'class="call-title"' in line.html]
-    named = re.findall(r'class="call-title">([^<]*)</span>(?: <span class="call-tool">([^<]*)</span>)?', "".join(lines))
-    assert sorted(set(named)) == [("Add a contact", ADD), ("Current time", "")]
+    assert titles_and_names(workshop) == {("Add a contact", ADD), ("Current time", "")}
+
+
+def test_a_tool_whose_source_gives_it_no_title_is_named_once(workshop: Workshop, api: Api) -> None:
+    del api.paths["/contacts"]["post"]["summary"]
+    offer(workshop, connect_api(workshop, api), ADD)
+    assert titles_and_names(workshop) == {(ADD, ""), ("Current time", "")}
 
 
 def test_a_tool_that_is_described_in_another_way_says_so(

@@ -39,6 +39,7 @@ def test_a_worker_with_one_thread_drives_runs_while_it_waits_for_names(site: Sit
     runs = _unnamed_runs(site)
     _have_the_model_answer(site)
     await_that(lambda: _are_named(runs), "all are named", 20)
+    assert len(site.workers()) == 1
 
 
 def test_a_worker_that_leaves_leaves_its_names_to_the_next_one(site: Site) -> None:

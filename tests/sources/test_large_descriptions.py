@@ -48,7 +48,7 @@ def read(published: Published) -> Description:
 
 @pytest.fixture(scope="module", autouse=True)
 def _forget() -> Iterator[None]:
-    """They hold hundreds of megabytes."""
+    """They are large, and no other file needs them."""
     yield
     read_once.cache_clear()
 
