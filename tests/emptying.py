@@ -16,10 +16,11 @@ KEPT = frozenset({"django_content_type", "auth_permission"})
 
 def empty_tables_after_tests() -> None:
     """From now on, after each test that commits."""
-    TransactionTestCase._fixture_teardown = lambda _: _empty_tables()  # type: ignore[attr-defined]
+    TransactionTestCase._fixture_teardown = lambda _: empty_tables()  # type: ignore[attr-defined]
 
 
-def _empty_tables() -> None:
+def empty_tables() -> None:
+    """Now: also after a whole Gadget that served several tests has ended, for its sweeper writes until then."""
     names = _tables()
     with transaction.atomic(), connection.cursor() as cursor:
         if connection.vendor == "postgresql":  # or what another process writes meanwhile would stay

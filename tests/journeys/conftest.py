@@ -8,8 +8,10 @@ from contextlib import ExitStack
 import pytest
 from django.conf import settings
 from playwright.sync_api import Browser, expect, sync_playwright
+from pytest_django import DjangoDbBlocker
 
 from tests.browser import browser_path, launch_arguments
+from tests.emptying import empty_tables
 from tests.engine.invariants import assert_invariants
 from tests.engine.workshop import build_workshop
 from tests.journeys.awaiting import await_that
@@ -34,11 +36,15 @@ def recorder() -> Iterator[Recorder]:
 
 
 @pytest.fixture(scope="package")
-def installation(django_db_setup: None, recorder: Recorder) -> Iterator[Installation]:
+def installation(
+    django_db_setup: None, django_db_blocker: DjangoDbBlocker, recorder: Recorder
+) -> Iterator[Installation]:
     """Web, sweeper and a worker, which serve one journey after another."""
     with Installation(variables={RECORDER_VARIABLE: recorder.url, UNSAFE: ""}) as running:
         running.start_all()
         yield running
+    with django_db_blocker.unblock():
+        empty_tables()
 
 
 @pytest.fixture(scope="package")

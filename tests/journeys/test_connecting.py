@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
+from pytest_django import DjangoDbBlocker
 
 from agents.members import let_into_admin
 from agents.models import CallStatus, RunStatus, ToolCall
+from tests.emptying import empty_tables
 from tests.journeys.conftest import UNSAFE
 from tests.journeys.office import Office, run_of, story
 from tests.journeys.test_accessibility import faults_of
@@ -41,11 +43,15 @@ WIDTHS = (360, 768, 1440)
 
 
 @pytest.fixture(scope="module")
-def installation(django_db_setup: None, recorder: Recorder) -> Iterator[Installation]:
+def installation(
+    django_db_setup: None, django_db_blocker: DjangoDbBlocker, recorder: Recorder
+) -> Iterator[Installation]:
     """A Gadget of its own: one that served other journeys remembers tools of organisations that are gone."""
     with Installation(variables={RECORDER_VARIABLE: recorder.url, UNSAFE: ""}) as running_one:
         running_one.start_all()
         yield running_one
+    with django_db_blocker.unblock():
+        empty_tables()
 
 
 @pytest.fixture

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import expect
+from pytest_django import DjangoDbBlocker
 
 from agents.members import let_into_admin
 from agents.models import Credential
+from tests.emptying import empty_tables
 from tests.journeys.conftest import UNSAFE
 from tests.journeys.office import Office
 from tests.journeys.test_accessibility import faults_of
@@ -23,11 +25,15 @@ TOKEN = "marker-of-acme-1234"
 
 
 @pytest.fixture(scope="module")
-def installation(django_db_setup: None, recorder: Recorder) -> Iterator[Installation]:
+def installation(
+    django_db_setup: None, django_db_blocker: DjangoDbBlocker, recorder: Recorder
+) -> Iterator[Installation]:
     """A Gadget of its own: one that served other journeys remembers content types that were cleared with them."""
     with Installation(variables={RECORDER_VARIABLE: recorder.url, UNSAFE: ""}) as running:
         running.start_all()
         yield running
+    with django_db_blocker.unblock():
+        empty_tables()
 
 
 def test_a_value_is_written_and_not_shown_again(office: Office, visit: Callable[..., Visitor]) -> None:
