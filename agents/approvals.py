@@ -279,7 +279,7 @@ def _unknown(approval_id: int) -> NotFound:
 
 
 def _fresh(approval_id: int) -> Approval:
-    return Approval.objects.select_related("tool_call", "decided_by").get(pk=approval_id)
+    return Approval.objects.select_related("tool_call", "run", "decided_by").get(pk=approval_id)
 
 
 def _decide(member: Membership, card: Approval, decision: Decision, status: ApprovalStatus, **columns: Any) -> None:

@@ -82,9 +82,8 @@ def approve(request: HttpRequest, approval_id: PathId, payload: Approving) -> Ap
         digest=payload.digest, decision_id=payload.decision_id, grace_s=payload.grace_s, confirm=payload.confirm
     )
     if payload.params is None:
-        approvals.approve(member, approval_id, decision)
-    else:
-        approvals.edit(member, approval_id, decision, payload.params)
+        return _shapes_of([approvals.approve(member, approval_id, decision)])[0]
+    approvals.edit(member, approval_id, decision, payload.params)
     return _shown(member, approval_id)
 
 
@@ -94,8 +93,8 @@ def approve(request: HttpRequest, approval_id: PathId, payload: Approving) -> Ap
 def deny(request: HttpRequest, approval_id: PathId, payload: Denial) -> ApprovalShape:
     """Refuses the call; the model hears the reason."""
     member = member_of(request)
-    approvals.deny(member, approval_id, Decision(payload.digest, payload.decision_id, payload.reason))
-    return _shown(member, approval_id)
+    denied = approvals.deny(member, approval_id, Decision(payload.digest, payload.decision_id, payload.reason))
+    return _shapes_of([denied])[0]
 
 
 @router.post(

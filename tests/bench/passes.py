@@ -9,6 +9,7 @@ from statistics import mean, median
 from agents.engine.loop import advance
 from agents.models import Pass, Run
 from tests.bench.browser import browsing
+from tests.bench.by_hand import by_hand
 from tests.bench.figures import Figure, figure, rounds
 from tests.bench.site import Worksite, passes_of_calls, seconds_of, succeeded, worksite
 from tests.bench.statements import Statement, listened, split_passes, usual_pass
@@ -55,6 +56,7 @@ def in_worker(installation: Installation, repeats: int) -> list[Figure]:
 def in_process(repeats: int) -> tuple[list[Figure], Anatomy]:
     """The same run driven in this process, where its processor time and its statements can be counted."""
     with worksite(passes_of_calls(PASSES, CALLS)) as site:
+        compared = by_hand(site, PASSES, CALLS, repeats, PATIENCE_S)
         driven = [_drive(site) for _ in rounds(repeats, PATIENCE_S)][1:]
         heard = [_listen(site) for _ in rounds(repeats, PATIENCE_S)][1:]
     usual = [usual_pass(split_passes(statements)) for _, statements, _ in heard]
@@ -68,6 +70,7 @@ def in_process(repeats: int) -> tuple[list[Figure], Anatomy]:
     return [
         figure("pass of 5 calls: in one process, unwatched", "ms", [1000 * wall / PASSES for wall, _ in driven]),
         figure("processor time of that", "ms", [1000 * cpu / PASSES for _, cpu in driven]),
+        compared,
         figure("queries per pass", "", queries),
         figure("queries per call", "", [each / CALLS for each in queries]),
         figure("commits per pass", "", transactions),

@@ -123,18 +123,23 @@ def test_it_is_read_within_seconds_and_its_schemas_are_bounded(published: Publis
 
 
 READS_ALL = """
-import resource, django
+import django
 django.setup()
 from tests.sources.descriptions import PUBLISHED
 from tools.sources.openapi import read_description
 for published in PUBLISHED:
     read_description(published.text)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+# The system counts to a process also what the one that started it held; this one, in between, holds little.
+MEASURES = """
+import resource, subprocess, sys
+subprocess.run([sys.executable, "-c", sys.argv[1]], check=True)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)
 """
 
 
 def test_a_process_that_reads_them_all_stays_small() -> None:
-    told = subprocess.run([sys.executable, "-c", READS_ALL], capture_output=True, text=True, check=True)
+    told = subprocess.run([sys.executable, "-c", MEASURES, READS_ALL], capture_output=True, text=True, check=True)
     assert int(told.stdout) < MEGABYTES
 
 

@@ -1,0 +1,94 @@
+"""The pass of five calls as a loop of one page: what machine, SDK and database cost before Gadget costs anything.
+
+It keeps each message as one row and commits twice a pass. There is no gate, no approval, no lease, no recovery, no
+event and nobody who watches. Figures of two machines can be compared by it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import connection
+from openai import OpenAI, Stream
+from openai.types.chat import ChatCompletionChunk
+
+from tests.bench.figures import Figure, figure, rounds
+from tests.bench.site import Worksite
+
+_TABLE = "bench_by_hand"
+_NUMBER = {"type": "number"}
+_TOOL = {
+    "name": "utility__calculate",
+    "description": "Calculate.",
+    "parameters": {"type": "object", "properties": {"operation": {"type": "string"}, "a": _NUMBER, "b": _NUMBER}},
+}
+
+
+def by_hand(site: Worksite, passes: int, calls: int, repeats: int, patience_s: float) -> Figure:
+    """Milliseconds for each pass of such a run, in this process.
+
+    Raises:
+        AssertionError: a message of the run was not kept.
+    """
+    with connection.cursor() as cursor, OpenAI(base_url=site.model_url, api_key="sk-bench") as client:
+        cursor.execute(f"CREATE TABLE {_TABLE} (run integer, place integer, body text, PRIMARY KEY (run, place))")
+        seconds = []
+        for number in rounds(repeats, patience_s):
+            began = time.perf_counter()
+            _run(client, number)
+            seconds.append(time.perf_counter() - began)
+            cursor.execute(f"SELECT count(*) FROM {_TABLE} WHERE run = %s", [number])
+            assert cursor.fetchone()[0] == 1 + passes * (1 + calls) + 1
+        cursor.execute(f"DROP TABLE {_TABLE}")
+    return figure(f"pass of {calls} calls: a loop by hand", "ms", [1000 * each / passes for each in seconds[1:]])
+
+
+def _run(client: OpenAI, run: int) -> None:
+    messages: list[dict[str, Any]] = []
+    _keep(run, messages, [{"role": "user", "content": "Do the work of the benchmark"}])
+    while True:
+        answer = _ask(client, messages)
+        _keep(run, messages, [answer])
+        if "tool_calls" not in answer:
+            return
+        _keep(run, messages, [_called(call) for call in answer["tool_calls"]])
+
+
+def _ask(client: OpenAI, messages: list[dict[str, Any]]) -> dict[str, Any]:
+    """The answer as a message; the request goes the SDK's short way, as Gadget's does."""
+    body = {"model": "fake", "messages": messages, "tools": [{"type": "function", "function": _TOOL}], "stream": True}
+    text, calls = "", dict[int, dict[str, Any]]()
+    stream = client.post(
+        "/chat/completions", body=body, cast_to=ChatCompletionChunk, stream=True, stream_cls=Stream[ChatCompletionChunk]
+    )
+    for chunk in stream:
+        for choice in chunk.choices:
+            text += choice.delta.content or ""
+            for part in choice.delta.tool_calls or ():
+                call = calls.setdefault(
+                    part.index, {"id": part.id, "type": "function", "function": {"name": "", "arguments": ""}}
+                )
+                if part.function:
+                    call["function"]["name"] += part.function.name or ""
+                    call["function"]["arguments"] += part.function.arguments or ""
+    message: dict[str, Any] = {"role": "assistant", "content": text or None}
+    return {**message, "tool_calls": list(calls.values())} if calls else message
+
+
+def _called(call: dict[str, Any]) -> dict[str, Any]:
+    params = json.loads(call["function"]["arguments"])
+    return {"role": "tool", "tool_call_id": call["id"], "content": str(params["a"] + params["b"])}
+
+
+def _keep(run: int, messages: list[dict[str, Any]], new: Sequence[dict[str, Any]]) -> None:
+    """One statement, one commit."""
+    values: list[int | str] = []
+    for place, message in enumerate(new, len(messages)):
+        values += run, place, json.dumps(message)
+    places = ", ".join(["(%s, %s, %s)"] * len(new))
+    with connection.cursor() as cursor:
+        cursor.execute(f"INSERT INTO {_TABLE} VALUES {places}", values)
+    messages += new
