@@ -162,10 +162,9 @@ def _found(member: Membership, run_id: int) -> Run:
 
 
 def _events(run: Run, before: int | None) -> list[Event]:
-    rows = run.events.order_by("-seq")
-    if before is not None:
-        rows = rows.filter(seq__lt=before)
-    return list(rows[:MOST_LINES])[::-1]
+    """The newest events before that number, and none that the run's row, read a moment ago, does not know of."""
+    end = run.next_event_seq if before is None else min(before, run.next_event_seq)
+    return list(run.events.filter(seq__lt=end).order_by("-seq")[:MOST_LINES])[::-1]
 
 
 def _newest_end(events: list[Event]) -> Event | None:

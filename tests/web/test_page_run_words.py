@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from agents import approvals, resolutions, stops
@@ -19,11 +21,14 @@ from agents.events import recording
 from agents.models import CallStatus, Event, EventType, ModelProvider, ProviderKind, Run, RunStatus
 from agents.providers.scripted import UNKNOWN_TASK
 from agents.runs import Submission, submit
+from tests.engine.workshop import beside
 from tests.web.asking import handed_over, question
 from tests.web.test_page_runs import add_events, text_of
 from tests.web.world import World, make_world
 
 pytestmark = pytest.mark.django_db
+
+TIDY = json.dumps({"scripts": [{"task": "(?i)tidy", "title": "Tidy up", "passes": [], "answer": "Tidied."}]})
 
 
 @pytest.fixture
@@ -48,8 +53,7 @@ def test_a_task_that_no_script_knows_is_no_answer_and_offers_what_is_known(world
 
 @pytest.mark.django_db(transaction=True)
 def test_a_task_that_no_script_knows_is_answered_with_nothing_was_done_on_top(world: World) -> None:
-    script = {"scripts": [{"task": "(?i)tidy", "title": "Tidy up", "passes": [], "answer": "Tidied."}]}
-    ModelProvider.objects.update(script=json.dumps(script))
+    ModelProvider.objects.update(script=TIDY)
     run, _ = submit(world.member("operator"), Submission(world.employee.pk, "Book a flight"))
     advance(run.pk)
     answered = world.client("viewer").get(f"/api/runs/{run.pk}").json()
@@ -60,6 +64,31 @@ def test_a_task_that_no_script_knows_is_answered_with_nothing_was_done_on_top(wo
     top = text_of(world.client("viewer"), f"/runs/{run.pk}/").split('id="end"')[1].split("</section>")[0]
     assert "<b>Nothing was done:</b> Dana follows a script" in top
     assert top.index("Nothing was done") < top.index("Tidy up.")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_run_that_ends_while_its_page_is_read_is_shown_as_it_was_before(world: World) -> None:
+    """What has happened since comes by the socket; an end above a run that goes on would stay there."""
+    ModelProvider.objects.update(script=TIDY)
+    run, _ = submit(world.member("operator"), Submission(world.employee.pk, "Tidy"))
+    path, client = f"/runs/{run.pk}/", world.client("viewer")
+    text_of(client, path)
+    ended: list[bool] = []
+
+    def end_before_its_events_are_read(execute: Callable[..., Any], sql: str, *others: Any) -> Any:
+        if sql.startswith("SELECT") and 'FROM "agents_event"' in sql and not ended:
+            ended.append(True)
+            with beside(lambda: advance(run.pk)):
+                pass
+        return execute(sql, *others)
+
+    with connection.execute_wrapper(end_before_its_events_are_read):
+        page = text_of(client, path)
+    assert ended
+    assert f'data-run-status="{RunStatus.QUEUED}"' in page
+    assert f'data-after="{run.next_event_seq - 1}"' in page
+    assert re.search(r'id="end"[^>]* hidden', page)
+    assert f'data-run-status="{RunStatus.SUCCEEDED}"' in text_of(client, path)
 
 
 def test_a_replaced_card_leaves_a_line_that_says_who_and_why(world: World) -> None:
