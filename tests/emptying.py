@@ -5,13 +5,18 @@ Django's flush truncates every table and writes types and permissions anew, whic
 
 from __future__ import annotations
 
+import time
 from functools import lru_cache
 
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.test import TransactionTestCase
+from psycopg.errors import LockNotAvailable
 
 KEPT = frozenset({"django_content_type", "auth_permission"})
 """What migrating writes, and no test."""
+LOCK_TIMEOUT_MS = 200
+"""Far below PostgreSQL's own second: of two that wait for each other, this one steps back, and no process of the test."""
+PATIENCE_S = 60.0
 
 
 def empty_tables_after_tests() -> None:
@@ -20,10 +25,24 @@ def empty_tables_after_tests() -> None:
 
 
 def empty_tables() -> None:
-    """Now: also after a whole Gadget that served several tests has ended, for its sweeper writes until then."""
+    """Now: also after a whole Gadget that served several tests has ended, for its sweeper writes until then.
+
+    Raises OperationalError if somebody else holds a table for a minute.
+    """
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return _empty_tables()
+        except OperationalError as error:
+            if not isinstance(error.__cause__, LockNotAvailable) or time.monotonic() > deadline:
+                raise
+
+
+def _empty_tables() -> None:
     names = _tables()
     with transaction.atomic(), connection.cursor() as cursor:
         if connection.vendor == "postgresql":  # or what another process writes meanwhile would stay
+            cursor.execute(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}")
             cursor.execute(f"LOCK TABLE {', '.join(names)} IN ACCESS EXCLUSIVE MODE")
         cursor.execute(" UNION ALL ".join(f"SELECT '{name}' WHERE EXISTS (SELECT 1 FROM {name})" for name in names))
         for (name,) in cursor.fetchall():
