@@ -15,7 +15,7 @@ from psycopg.errors import LockNotAvailable
 KEPT = frozenset({"django_content_type", "auth_permission"})
 """What migrating writes, and no test."""
 LOCK_TIMEOUT_MS = 200
-"""Far below the second of PostgreSQL: of two that wait for each other this one steps back, not a process of the test."""
+"""Far below PostgreSQL's own second: of two that wait for each other, this one steps back and no process does."""
 PATIENCE_S = 60.0
 
 
