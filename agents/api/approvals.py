@@ -82,7 +82,7 @@ def approve(request: HttpRequest, approval_id: PathId, payload: Approving) -> Ap
         digest=payload.digest, decision_id=payload.decision_id, grace_s=payload.grace_s, confirm=payload.confirm
     )
     if payload.params is None:
-        return _shapes_of([approvals.approve(member, approval_id, decision)])[0]
+        return _shape_of(approvals.approve(member, approval_id, decision))
     approvals.edit(member, approval_id, decision, payload.params)
     return _shown(member, approval_id)
 
@@ -93,8 +93,8 @@ def approve(request: HttpRequest, approval_id: PathId, payload: Approving) -> Ap
 def deny(request: HttpRequest, approval_id: PathId, payload: Denial) -> ApprovalShape:
     """Refuses the call; the model hears the reason."""
     member = member_of(request)
-    denied = approvals.deny(member, approval_id, Decision(payload.digest, payload.decision_id, payload.reason))
-    return _shapes_of([denied])[0]
+    decision = Decision(payload.digest, payload.decision_id, payload.reason)
+    return _shape_of(approvals.deny(member, approval_id, decision))
 
 
 @router.post(
@@ -137,17 +137,21 @@ def _matching(member: Membership, filters: ApprovalFilter) -> QuerySet[Approval]
 
 
 def _shown(member: Membership, approval_id: int) -> ApprovalShape:
-    return _shapes_of([found(_approvals_of(member), approval_id, "approval")])[0]
+    return _shape_of(found(_approvals_of(member), approval_id, "approval"))
+
+
+def _shape_of(card: Approval) -> ApprovalShape:
+    return _shapes_of([card])[0]
 
 
 def _shapes_of(cards: Sequence[Approval]) -> list[ApprovalShape]:
     replaced = [card.tool_call_id for card in cards if card.status == ApprovalStatus.SUPERSEDED]
     others = Approval.objects.filter(tool_call_id__in=replaced) if replaced else Approval.objects.none()
     ids = {(call, sequence): pk for call, sequence, pk in others.values_list("tool_call_id", "sequence", "pk")}
-    return [_shape_of(card, ids.get((card.tool_call_id, card.sequence + 1))) for card in cards]
+    return [_shape(card, ids.get((card.tool_call_id, card.sequence + 1))) for card in cards]
 
 
-def _shape_of(card: Approval, next_id: int | None) -> ApprovalShape:
+def _shape(card: Approval, next_id: int | None) -> ApprovalShape:
     call = card.tool_call
     return ApprovalShape(
         id=str(card.pk),

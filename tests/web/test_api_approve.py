@@ -6,7 +6,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.db.models.functions import Now
+from django.test.utils import CaptureQueriesContext
 
 from agents.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus, ToolCall
 from tests.web.world import World, make_world, post, problem
@@ -32,6 +34,19 @@ def test_an_approved_call_may_start(world: World) -> None:
     assert shown["decided_at"].endswith("Z")
     assert ToolCall.objects.get(pk=card.tool_call_id).status == CallStatus.APPROVED
     assert Run.objects.get(pk=card.run_id).status == RunStatus.QUEUED
+
+
+def test_costs_the_same_however_much_else_waits(world: World) -> None:
+    client, asked = world.client("approver"), []
+    for _ in range(3):
+        card = world.card()
+        with CaptureQueriesContext(connection) as queries:
+            answer = post(client, f"/api/approvals/{card.pk}/approve", {"digest": card.digest})
+        assert answer.status_code == 200, answer.content
+        asked.append(len(queries))
+        for _ in range(10):
+            world.card()
+    assert asked[1] == asked[2] <= 20, asked
 
 
 def test_another_digest_is_not_the_card_that_was_shown(world: World) -> None:
