@@ -15,12 +15,12 @@ from agents.models import (
     ApprovalStatus,
     CallStatus,
     Employee,
-    Event,
     EventType,
     Pass,
     Run,
     ToolCall,
 )
+from tests.web.test_page_runs import add_events
 from tests.web.world import DELETE, World, change, make_world, nobody, success
 from tools.records.models import Record
 
@@ -307,7 +307,7 @@ class TestFourEyes:
     @pytest.mark.parametrize("path", ["/approvals/{card}/", "/approvals/{card}/card/", "/approvals/", "/runs/{run}/"])
     def test_are_said_on_the_card_wherever_it_stands(self, world: World, card: Approval, path: str) -> None:
         requested = {"call_id": str(card.tool_call_id), "approval_id": str(card.pk)}
-        Event.objects.create(run=card.run, seq=1, type=EventType.APPROVAL_REQUESTED, payload=requested)
+        add_events(card.run, (EventType.APPROVAL_REQUESTED, requested))
         address = path.format(card=card.pk, run=card.run_id)
         mine, theirs = (text_of(world.client(name), address) for name in ("approver", "admin"))
         for html in (mine, theirs):
