@@ -293,6 +293,8 @@ HIDDEN_LETTERS = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0d\U000e0100-\U000e01ef]"
 )
 
+BEYOND_PLAIN = re.compile(r"[^ -~\n\t]")
+
 
 def is_hidden(char: str, before: str = "", after: str = "") -> bool:
     """Whether nobody sees the character between these two; said here anew, not asked of what is tested."""
@@ -305,7 +307,7 @@ def is_hidden(char: str, before: str = "", after: str = "") -> bool:
 
 def hidden_in(text: str) -> set[str]:
     """The hidden characters of a text of a page, as `U+202E`; a selector may stand behind what is not in the text."""
-    if text.isascii() and text.isprintable():
+    if not BEYOND_PLAIN.search(text):
         return set()
     return {f"U+{ord(char):04X}" for char in set(text) - set(SELECTOR) if is_hidden(char)}
 

@@ -48,6 +48,7 @@ OF_MARKDOWN: frozenset[Shape] = frozenset(
     | {("a", frozenset({"href", "rel"})), ("a", frozenset({"rel"}))}
     | {("div", frozenset({"class", "tabindex", "role", "aria-label"}))}
 )
+OF_RENDERED = OF_MARKDOWN | OF_TEXT
 MARKDOWN_LINK = re.compile(r"https?://[^\s\"<>]*", re.IGNORECASE)
 # What a form sends back as it is, and what only the page's own scripts compare or type in.
 RAW = frozenset({"value", "data-example", "data-confirm", "data-only-user", "data-user"})
@@ -79,25 +80,24 @@ class Reading(HTMLParser):
     def __post_init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self._open: list[tuple[str, bool]] = []
+        self._open_markdown = 0
         self._pieces: list[str] = []
         self.feed(self.html)
         self.close()
         self.text = "".join("".join(self._pieces).replace(FLAG, "").split())
 
-    @property
-    def _in_markdown(self) -> bool:
-        return any(is_markdown for _, is_markdown in self._open)
-
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}
         shape = (tag, frozenset(values))
-        if not (self._in_markdown and shape in OF_MARKDOWN | OF_TEXT):
+        if not (self._open_markdown and shape in OF_RENDERED):
             self.shapes.add(shape)
         self._check_values(tag, values)
         if values.get("rel") == "next":
             self.following = values.get("href", "")
         if tag not in VOID:
-            self._open.append((tag, "markdown" in values.get("class", "").split()))
+            is_markdown = "markdown" in values.get("class", "").split()
+            self._open.append((tag, is_markdown))
+            self._open_markdown += is_markdown
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.handle_starttag(tag, attrs)
@@ -105,9 +105,12 @@ class Reading(HTMLParser):
             self.handle_endtag(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        while self._open and any(name == tag for name, _ in self._open):
-            if self._open.pop()[0] == tag:
-                break
+        if not any(name == tag for name, _ in reversed(self._open)):
+            return
+        name = ""
+        while name != tag:
+            name, is_markdown = self._open.pop()
+            self._open_markdown -= is_markdown
 
     def handle_data(self, data: str) -> None:
         self._pieces.append(data)
@@ -137,7 +140,7 @@ class Reading(HTMLParser):
                 self.faults.append(f"{sorted(hidden)[:5]} in <{tag} {name}={value[:60]!a}>")
 
     def _is_tame(self, tag: str, name: str, value: str) -> bool:
-        in_markdown = self._in_markdown and tag == "a" and name == "href"
+        in_markdown = self._open_markdown and tag == "a" and name == "href"
         return bool((MARKDOWN_LINK if in_markdown else OWN_ADDRESS).fullmatch(value))
 
 
