@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from pytest_django import DjangoDbBlocker
 
+from tests.emptying import empty_tables
 from tests.engine.invariants import assert_invariants
 from tests.engine.workshop import build_workshop
 from tests.faults.awaiting import await_that
@@ -24,8 +26,10 @@ def recorder() -> Iterator[Recorder]:
 
 
 @pytest.fixture(scope="module")
-def installation(request: pytest.FixtureRequest, recorder: Recorder) -> Iterator[Installation]:
-    """A Gadget at a tenth of the real times, or at the file's TIMING_SCALE; workers serve one test after another.
+def installation(
+    request: pytest.FixtureRequest, django_db_setup: None, django_db_blocker: DjangoDbBlocker, recorder: Recorder
+) -> Iterator[Installation]:
+    """A Gadget at a tenth of the real times, or at the file's TIMING_SCALE; its processes serve one test after another.
 
     VARIABLES of the file are added to the environment.
     """
@@ -33,6 +37,8 @@ def installation(request: pytest.FixtureRequest, recorder: Recorder) -> Iterator
     variables = {RECORDER_VARIABLE: recorder.url, **getattr(request.module, "VARIABLES", {})}
     with Installation(timing_scale=scale, variables=variables) as running:
         yield running
+    with django_db_blocker.unblock():
+        empty_tables()
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +50,7 @@ def model() -> Iterator[ModelServer]:
 
 @pytest.fixture
 def site(transactional_db: None, installation: Installation, recorder: Recorder, model: ModelServer) -> Iterator[Site]:
-    """A test's own rows and sweeper; when the test has ended, the invariants must hold."""
+    """A test's own rows; when the test has ended, the invariants must hold."""
     running = Site(installation, build_workshop(), recorder, model)
     yield running
     await_that(lambda: not unsettled(), "all runs are settled")
@@ -56,11 +62,9 @@ def site(transactional_db: None, installation: Installation, recorder: Recorder,
 def _clean_stage(
     transactional_db: None, installation: Installation, recorder: Recorder, model: ModelServer
 ) -> Iterator[None]:
-    """Whatever a test left: nobody is held or stands still, and nobody sweeps while the database is emptied."""
+    """Whatever a test left: nobody is held or stands still."""
     yield
     model.reset()
     recorder.reset()
     for process in installation.processes:
         process.resume()
-        if process.name == "sweeper":
-            process.kill()
