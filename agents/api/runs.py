@@ -120,8 +120,8 @@ def _matching(member: Membership, filters: RunFilter) -> QuerySet[Run]:
 def _shown(member: Membership, run_id: int) -> RunShape:
     """The run as it stands in the database, in three queries however many calls it has."""
     run = found(_runs_of(member), run_id, "run")
+    calls = list(run.tool_calls.order_by("pass_number", "index"))
     cards = dict(Approval.objects.filter(run=run).order_by("sequence").values_list("tool_call_id", "pk"))
-    calls = run.tool_calls.order_by("pass_number", "index")
     return RunShape(**_summary_of(run), tool_calls=[call_shape(call, cards.get(call.pk)) for call in calls])
 
 

@@ -18,8 +18,9 @@ from django.utils import timezone
 from agents.models import Approval, ApprovalStatus, Organization, Run, ToolCall
 
 DAYS = 14
-UNSETTLED = timedelta(minutes=10)
-"""Younger than that, a transaction may still commit with an earlier time, and an approval may be undone."""
+UNSETTLED = timedelta(minutes=30)
+"""Younger than that, a transaction may still commit with an earlier time, and an approval may be undone, or asked anew
+because its call could not start for a quarter of an hour."""
 MOST_REMEMBERED = 1000
 
 

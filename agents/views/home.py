@@ -24,7 +24,7 @@ from .pages import framed, page
 
 MOST_CARDS = 6
 MOST_RUNS = 6
-AT_WORK = (RunStatus.RUNNING, RunStatus.QUEUED)
+AT_WORK = (RunStatus.QUEUED, RunStatus.RUNNING)
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,11 @@ def _lists(member: Membership) -> dict[str, Any]:
     cards = Approval.objects.filter(organization_id=member.organization_id)
     cards = with_status(cards, ApprovalStatus.PENDING, then="pk").select_related("run__employee")
     beginnings = _beginnings(member.organization_id)
-    at_work = [*_newest(member, *AT_WORK), *_newest(member, *PARKED)][:MOST_RUNS]
+    parked, moving, recent = (
+        _newest(member, *each) for each in (PARKED, AT_WORK, ENDED)
+    )  # as runs move, so none slips by
+    moving = _without(moving, recent)
+    at_work = [*moving, *_without(parked, [*moving, *recent])][:MOST_RUNS]
     return {
         "guide": None if beginnings.are_over else beginnings,
         "cards": cards.defer("params", "preview", "run__answer")[:MOST_CARDS],
@@ -111,7 +115,7 @@ def _lists(member: Membership) -> dict[str, Any]:
         "at_work": at_work,
         "has_more_at_work": len(at_work) == MOST_RUNS,
         "is_moving": any(run.status in AT_WORK for run in at_work),
-        "recent": _newest(member, *ENDED),
+        "recent": recent,
     }
 
 
@@ -119,8 +123,14 @@ def _newest(member: Membership, *statuses: RunStatus) -> list[Run]:
     """The newest runs with one of these statuses: one walk along the index for each, however many others there are."""
     rows = Run.objects.filter(organization_id=member.organization_id).select_related("employee")
     rows = rows.defer("answer", "problem", "employee__instructions")
-    found = [run for status in statuses for run in with_waits(with_status(rows, status))[:MOST_RUNS]]
-    return sorted(found, key=lambda run: -run.pk)[:MOST_RUNS]
+    found = {run.pk: run for status in statuses for run in with_waits(with_status(rows, status))[:MOST_RUNS]}
+    return [found[pk] for pk in sorted(found, reverse=True)][:MOST_RUNS]
+
+
+def _without(runs_before: list[Run], later: list[Run]) -> list[Run]:
+    """Those that had not moved on when the others were looked for."""
+    moved = {run.pk for run in later}
+    return [run for run in runs_before if run.pk not in moved]
 
 
 def _beginnings(organization_id: int) -> Beginnings:

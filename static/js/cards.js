@@ -217,9 +217,10 @@ export async function lookAgain(card) {
   if (!newest || !card.isConnected || "locked" in card.dataset) {
     return;
   }
-  if (newest.dataset.card !== card.dataset.card) {
+  const isAnother = newest.dataset.card !== card.dataset.card;
+  if (isAnother && !newest.matches(".unknown")) {
     offerNewCard(card);
-  } else if (!("open" in newest.dataset)) {
+  } else if (isAnother || !("open" in newest.dataset)) {
     await showCardNow(card, false);
   }
 }

@@ -21,6 +21,11 @@ function renew(place, fresh) {
   parts.forEach((part, at) => part === place.children[at] || place.insertBefore(part, place.children[at] ?? null));
 }
 
+// What a reader can tell apart: the words, and where they lead.
+function told(section) {
+  return [section.textContent, ...[...section.querySelectorAll("[href]")].map((link) => link.getAttribute("href"))].join("\n");
+}
+
 function isBusy(section) {
   return section.contains(document.activeElement);
 }
@@ -44,7 +49,7 @@ async function refresh() {
       if (newer) {
         localTimes(newer);
       }
-      if (!newer || newer.textContent === section.textContent) {
+      if (!newer || told(newer) === told(section)) {
         continue;
       }
       if (isBusy(section)) {

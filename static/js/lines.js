@@ -59,12 +59,13 @@ export class Lines {
     }
   }
 
-  // False if the line was not shown, because somebody reads the card that it would replace.
+  // False if the line was not shown, because somebody reads the card that it would replace. A card that asks what became
+  // of the call replaces one that was decided and started.
   place(line) {
     const earlier = this.replacedBy(line);
     const read = earlier?.querySelector(OPEN_CARD);
     const asked = line.querySelector(OPEN_CARD);
-    if (read && asked && read.dataset.card !== asked.dataset.card) {
+    if (read && asked && read.dataset.card !== asked.dataset.card && !asked.matches(".unknown")) {
       offerNewCard(read);
       return false;
     }

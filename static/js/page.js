@@ -22,7 +22,15 @@ for (const form of document.querySelectorAll("[data-submit-on-change]")) {
   form.addEventListener("change", () => form.requestSubmit());
 }
 
-const bareTitle = document.title.replace(/^\(\d+\) /, "");
+let bareTitle = document.title.replace(/^\(\d+\) /, "");
+const counted = () => document.title.match(/^\(\d+\) /)?.[0] ?? "";
+
+// What the page is about has got another name.
+document.addEventListener("page-named", ({ detail: { name } }) => {
+  const title = `${name} · Gadget`;
+  document.title = counted() + title;
+  bareTitle = title;
+});
 
 function showPending(pending) {
   for (const badge of document.querySelectorAll("[data-pending]")) {

@@ -46,6 +46,8 @@ const NAME_OF = {
   cancelled: "Cancelled",
 };
 const MAY_GO_ON = new Set(["run_resumed", "run_waiting", "run_needs_attention", "run_finished", "pass_started"]);
+// After these a pass whose answer was being written is asked again, from its first word.
+const ASKED_ANEW = new Set(["provider_delayed", "run_waiting", "run_resumed"]);
 const ENDED = new Set(["succeeded", "failed", "cancelled"]);
 
 function showStatus(status, reason = "") {
@@ -116,7 +118,13 @@ function showEvent(message) {
     beginPass(message.payload.pass_number);
   }
   if (message.type === "run_titled" && message.payload.title) {
-    run.querySelector("h1").textContent = visible(message.payload.title);
+    const name = visible(message.payload.title);
+    run.querySelector("h1").textContent = name;
+    document.dispatchEvent(new CustomEvent("page-named", { detail: { name } }));
+  }
+  if (ASKED_ANEW.has(message.type)) {
+    endStream();
+    early.clear();
   }
   if (message.type === "provider_delayed") {
     nextTry.dateTime = message.payload.retry_at;

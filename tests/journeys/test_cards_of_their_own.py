@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import WebSocketRoute, expect
 
-from tests.engine.workshop import asking
+from agents.models import RunStatus
+from tests.engine.workshop import asking, call
 from tests.journeys.office import Office
 from tests.journeys.test_cards_in_a_browser import decisions_sent, delete, update, waiting
 from tests.journeys.visitor import Visitor
@@ -48,6 +50,39 @@ class TestOnItsOwnPage:
         link.click()
         (fresh,) = office.workshop.cards(run)
         expect(visitor.card(fresh.pk).locator(".changed")).to_contain_text("pending")
+
+    @pytest.mark.parametrize("page", ["/approvals/{card}/", "/runs/{run}/"])
+    def test_a_card_whose_call_started_and_got_lost_does_not_say_that_nothing_was_decided(
+        self, office: Office, visit: Visit, page: str
+    ) -> None:
+        """All of it while the page hears nothing; then the newest card of the call is one that asks what happened."""
+        run, (card,) = waiting(office, call("probe.shortEffect", name="pay"))
+        visitor = visit("approver")
+        sockets: list[WebSocketRoute] = []
+        hears = [True]
+
+        def connect(socket: WebSocketRoute) -> None:
+            sockets.append(socket)
+            socket.connect_to_server() if hears else socket.close(code=1001)
+
+        visitor.page.route_web_socket(re.compile("/ws/"), connect)
+        visitor.page.goto(page.format(card=card.pk, run=run.pk))
+        expect(visitor.card(card.pk).locator(".approve-button")).to_be_enabled()
+        hears.clear()
+        for socket in sockets:
+            socket.close(code=1001)
+        office.recorder.hold("pay")
+        office.workshop.approve(card)
+        office.end_grace()
+        office.await_status(run.pk, RunStatus.NEEDS_ATTENTION)
+        asking_card = office.workshop.card(run)
+        hears.append(True)
+        if page.startswith("/runs/"):
+            expect(visitor.card(asking_card.pk)).to_contain_text("OUTCOME UNKNOWN")
+        else:
+            expect(visitor.card(card.pk)).to_contain_text("Approved by")
+        expect(visitor.page.get_by_text("Nothing was decided")).to_have_count(0)
+        office.workshop.resolve(asking_card.tool_call)
 
     def test_going_back_after_a_corrected_edit_shows_the_card_and_sends_nothing(
         self, office: Office, visit: Visit

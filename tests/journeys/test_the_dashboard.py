@@ -99,6 +99,17 @@ def test_what_moves_is_kept_fresh_and_what_has_the_focus_is_left_alone(office: O
     expect(visitor.page.locator("#waiting")).to_contain_text("Nothing waits.")
 
 
+def test_a_row_that_reads_like_the_one_before_it_leads_to_its_own_run(office: Office, visit: Visit) -> None:
+    run = office.submit("Look")
+    office.await_end(run.pk)
+    visitor = visit("viewer")
+    visitor.page.goto("/")
+    ended = visitor.page.locator("#recent a").first
+    ended.evaluate("(link) => link.setAttribute('href', '/runs/0/')")
+    visitor.page.evaluate("document.dispatchEvent(new CustomEvent('inbox-changed', { detail: { pending: 0 } }))")
+    expect(ended).to_have_attribute("href", f"/runs/{run.pk}/")
+
+
 @pytest.mark.parametrize("width", [360, 768, 1440])
 def test_the_page_never_scrolls_sideways(office: Office, visit: Visit, width: int) -> None:
     colleague = second_employee(office)

@@ -210,7 +210,7 @@ def test_text_is_seen_while_the_model_writes_and_once_when_it_has(
         Answer(text="This is *quite* a long answer, written word by word.", hold="middle"),
     )
     visitor = visit("operator")
-    run_id = visitor.start("Dana", "Write an answer")
+    run_id = visitor.start("Dana", "Write an answer that is long enough to be named by a model. " * 5)
     reached(office, "one")
     office.await_bells(run_id)
     office.recorder.release("one")
@@ -219,6 +219,34 @@ def test_text_is_seen_while_the_model_writes_and_once_when_it_has(
     model.release()
     office.await_end(run_id)
     expect(visitor.answer.locator("em")).to_have_text("quite")
+    expect(visitor.page.locator(".streaming")).to_have_count(0)
+    expect(visitor.page.locator("h1")).to_have_text("Named by its model")
+    expect(visitor.page).to_have_title("Named by its model · Gadget")
+    visitor.assert_panel_is_whole(run_id)
+
+
+def test_text_that_was_cut_off_gives_way_to_the_answer_that_is_asked_for_anew(
+    office: Office, visit: Visit, model: ModelServer
+) -> None:
+    office.workshop.connect(model.url)
+    office.recorder.hold("one")
+    model.enqueue(
+        Answer(calls=(Call("probe.gate", {"name": "one"}),)),
+        Answer(text="A first answer, which is never finished because it is cut.", fault="cut"),
+        Answer(text="Now another one, which is whole and longer than before.", hold="middle"),
+    )
+    visitor = visit("operator")
+    run_id = visitor.start("Dana", "Write an answer")
+    reached(office, "one")
+    office.await_bells(run_id)
+    office.recorder.release("one")
+    streaming = visitor.page.locator(".says.streaming")
+    expect(streaming).to_contain_text("Now another")
+    pieces = [message["payload"]["text"] for message in visitor.heard if message["type"] == "assistant_delta"]
+    assert pieces[0].startswith("A first")
+    expect(streaming).not_to_contain_text("A first")
+    model.release()
+    office.await_end(run_id)
     expect(visitor.page.locator(".streaming")).to_have_count(0)
     visitor.assert_panel_is_whole(run_id)
 
