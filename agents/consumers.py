@@ -53,7 +53,7 @@ class Closed(Exception):
 
 
 async def run_socket(scope: Scope, receive: Receive, send: Send) -> None:
-    """/ws/runs/<id>/?after=SEQ"""
+    """/ws/runs/<id>/?after=SEQ, and &status=1 for who also wants `run_status`."""
     await _served(scope, receive, send, _run_served)
 
 
@@ -96,7 +96,8 @@ async def _run_served(scope: Scope, receive: Receive, send: Send) -> None:
         raise Closed(NO_LOGIN)
     if not await _is_theirs(run_id, viewer):
         raise Closed(NOT_THERE)
-    seat = RunSeat(viewer, _seq_in(parse_qs(scope["query_string"].decode("latin-1")).get("after", ["0"])[0]))
+    query = parse_qs(scope["query_string"].decode("latin-1"))
+    seat = RunSeat(viewer, _seq_in(query.get("after", ["0"])[0]), follows=query.get("status") == ["1"])
     group = hints.run_group(run_id)
     feed = sit_down(group, seat, lambda name: RunFeed(name, run_id))
     assert isinstance(feed, RunFeed)
@@ -146,6 +147,9 @@ async def _send_events(feed: RunFeed, seat: RunSeat, send: Send) -> None:
             seat.last = page[-1].seq
         while seat.deltas:
             await _say(send, seat.deltas.popleft())
+        if not page and (state := feed.untold(seat)):
+            seat.told = state
+            await _say(send, state.as_text())
         if not page:
             await seat.woken.wait()
 

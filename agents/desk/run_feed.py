@@ -12,6 +12,7 @@ from agents.statements import STAND_INS, Prepared, columns_of, row_of
 
 from .feeds import Feed, Seat, Viewer, in_thread, still_allowed
 from .panel import Line, lines_of
+from .run_state import RunState, read_state
 
 PAGE = 200
 KEPT = 300
@@ -42,11 +43,15 @@ class RunSeat(Seat):
     Attributes:
         last: the number of the last event that it was sent.
         resume: the number after which the browser wants to have the events again.
+        follows: whether it also wants to hear of a status that has changed without an event.
+        told: the state that it was told last.
     """
 
-    def __init__(self, viewer: Viewer, last: int) -> None:
+    def __init__(self, viewer: Viewer, last: int, *, follows: bool = False) -> None:
         super().__init__(viewer)
         self.last = last
+        self.follows = follows
+        self.told: RunState | None = None
         self.resume: int | None = None
         self.deltas: deque[str] = deque(maxlen=MOST_DELTAS)
 
@@ -64,6 +69,7 @@ class RunFeed(Feed):
     def __init__(self, group: str, run_id: int) -> None:
         super().__init__(group)
         self.run_id = run_id
+        self.state: RunState | None = None
         self._last: int | None = None
         self._kept: deque[Sendable] = deque(maxlen=KEPT)
 
@@ -73,7 +79,7 @@ class RunFeed(Feed):
             self._last = await _newest_seq(self.run_id)
             self._wake()
             return
-        more = True
+        more, before = True, self._last
         while more:
             allowed, page = await read_page(self.run_id, self._last, viewers)
             self.expel_others(viewers, allowed)
@@ -81,6 +87,20 @@ class RunFeed(Feed):
                 self._keep(page)
                 self._wake()
             more = len(page) == PAGE
+        if self._last == before and any(seat.follows for seat in self.seats if isinstance(seat, RunSeat)):
+            await self._look_at_state()
+
+    async def _look_at_state(self) -> None:
+        """Nothing has happened lately: what events do not tell is told now."""
+        known, self.state = self.state, await read_state(self.run_id)
+        if self.state != known:
+            self._wake()
+
+    def untold(self, seat: RunSeat) -> RunState | None:
+        """The state, if the seat follows it, was not told it, and has all events that came before it."""
+        if not seat.follows or self.state is None or self.state == seat.told or self.state.after != seat.last:
+            return None
+        return self.state
 
     def since(self, last: int) -> list[Sendable] | None:
         """What a seat lacks, at most one page; None if it has to read the database itself."""

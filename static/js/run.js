@@ -149,6 +149,22 @@ function showEvent(message) {
   }
 }
 
+// What changed without an event; older than what is shown already, it is nothing new.
+function showState({ status, reason, next_try: nextTryAt, after }) {
+  if (after !== last) {
+    return;
+  }
+  if (nextTryAt) {
+    nextTry.dateTime = nextTryAt;
+    countNextTry();
+  }
+  if (status !== "running") {
+    endStream();
+    early.clear();
+  }
+  showStatus(status, reason);
+}
+
 // A stop that holds this run: who is behind it comes with its event. Whether it still holds after what came next is only
 // known to the server.
 const stopNotice = run.querySelector("[data-run-stopped]");
@@ -247,8 +263,18 @@ run.querySelector("[data-to-card]")?.addEventListener("click", (event) => {
 
 followChildren(panel);
 
-const socket = new LastingSocket(() => `${panel.dataset.socket}?after=${last}`, {
-  onMessage: (message) => (message.seq === null ? showText(message.payload) : showEvent(message)),
+function hear(message) {
+  if (message.seq !== null) {
+    showEvent(message);
+  } else if (message.type === "run_status") {
+    showState(message.payload);
+  } else {
+    showText(message.payload);
+  }
+}
+
+const socket = new LastingSocket(() => `${panel.dataset.socket}?after=${last}&status=1`, {
+  onMessage: hear,
   onOpen: () => {
     askedAfter = -1;
     lostBar.hidden = true;

@@ -187,7 +187,7 @@ def test_comes_although_the_run_has_answered_meanwhile(workshop: Workshop, model
     model.script(Answer(text="Qualify companies", hold="start"))
     run = workshop.submit(TASK)
     with beside(lambda: title_run(run.pk)):
-        eventually(lambda: len(model.requests) == 1)
+        model.wait_for_held()
         succeeded(workshop, run)
         model.release()
         eventually(lambda: again(run).title == "Qualify companies")

@@ -62,6 +62,7 @@ def test_one_change_is_approved_one_denied_and_the_model_hears_both(
         while heard[-1]["payload"]["pass_number"] < 3:
             heard += socket.until("assistant_delta")
         assert run_of(run_id).pass_number == 2, "the third answer is not recorded yet"
+        model.wait_for_held()
         model.release()
         heard += socket.until("run_finished")
 

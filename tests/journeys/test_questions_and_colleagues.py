@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import expect
 
-from agents.models import ApprovalStatus, CallStatus, Run, RunStatus
+from agents.models import ApprovalKind, ApprovalStatus, CallStatus, Run, RunStatus
 from tests.engine.colleagues import ask, child_of, hand_over, hire, may_ask, may_delegate, question_of
 from tests.engine.workshop import asking, call, statuses
 from tests.journeys.awaiting import await_that
@@ -43,6 +43,20 @@ class TestAQuestion:
         expect(operator.answer).to_contain_text("Done.")
         office.await_end(run.pk)
         assert statuses(run) == [CallStatus.SUCCEEDED]
+
+    def test_is_what_the_run_waits_for_once_the_card_beside_it_is_decided(self, office: Office, visit: Visit) -> None:
+        may_ask(office.workshop.employee)
+        update = call("data.updateRecord", record_id=str(office.workshop.record().pk), changes={"score": 5})
+        office.workshop.play(asking(ask("Which address is right?"), update))
+        run = office.await_status(office.submit().pk, RunStatus.WAITING)
+        (card,) = [each for each in office.workshop.cards(run) if each.kind == ApprovalKind.APPROVAL]
+        visitor = visit("viewer")
+        visitor.open_run(run.pk)
+        badge = visitor.page.locator("[data-badge]")
+        expect(badge).to_have_text("Waiting for a decision")
+        office.workshop.deny(card)
+        expect(badge).to_have_text("Waiting for an answer")
+        office.workshop.cancel(run)
 
     def test_is_answered_in_ones_own_words_with_the_keyboard_alone(
         self, office: Office, visit: Visit, run: Run

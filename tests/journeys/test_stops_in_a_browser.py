@@ -110,6 +110,7 @@ def test_the_banner_stays_when_a_card_is_decided_below_it(office: Office, visit:
     visitor.open_run(run.pk)
     visitor.deny(visitor.card(card.pk), "Not now")
     expect(visitor.page.locator("#panel")).to_contain_text("Denied")
+    expect(visitor.page.locator("[data-badge]")).to_have_text("Queued")
     for banner in ("[data-stopped]", "[data-run-stopped]"):
         expect(visitor.page.locator(banner)).to_contain_text("acme-operator stopped everything")
     stops.release_everything(office.member("admin"))

@@ -245,6 +245,7 @@ def test_text_that_was_cut_off_gives_way_to_the_answer_that_is_asked_for_anew(
     pieces = [message["payload"]["text"] for message in visitor.heard if message["type"] == "assistant_delta"]
     assert pieces[0].startswith("A first")
     expect(streaming).not_to_contain_text("A first")
+    model.wait_for_held()
     model.release()
     office.await_end(run_id)
     expect(visitor.page.locator(".streaming")).to_have_count(0)

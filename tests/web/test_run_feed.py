@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from agents.desk import feeds
 from agents.desk.feeds import Viewer, in_thread
 from agents.desk.run_feed import RunFeed, RunSeat
 from agents.events import recording
 from agents.membership import issue_token
-from agents.models import ApiToken, EventType, Run
-from tests.web.socket_client import in_loop
+from agents.models import ApiToken, EventType, Run, RunStatus
+from tests.web.socket_client import SocketClient, in_loop
 from tests.web.world import World, make_world
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_url")]
@@ -50,3 +53,36 @@ def test_lines_of_one_reading_stay_good_and_older_ones_whose_place_they_take_do_
         assert feed.since(5) == []
 
     in_loop(read())
+
+
+def test_a_status_that_changes_without_an_event_is_told_to_who_follows_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feeds, "POLL_S", 0.05)
+    run, client = world.run(RunStatus.QUEUED), world.client("viewer")
+    Run.objects.filter(pk=run.pk).update(patience_tries=1, next_wake_at="2030-01-01T00:00:00Z")
+    silently = in_thread(lambda **columns: Run.objects.filter(pk=run.pk).update(**columns))
+
+    async def follow() -> None:
+        path = f"/ws/runs/{run.pk}/?after=0"
+        async with SocketClient(f"{path}&status=1", client) as page, SocketClient(path, client) as other:
+            assert await page.message() == status("queued", "delayed", 0, "2030-01-01T00:00:00+00:00")
+            await silently(patience_tries=0, next_wake_at=None)
+            assert await page.message() == status("queued", "", 0)
+            await in_thread(world.card)(run)
+            await silently(status=RunStatus.WAITING)
+            assert await page.message() == status("waiting", "decision", 0)
+            await in_thread(begin_pass)(run, 1)
+            assert [(await socket.message())["type"] for socket in (page, other)] == ["pass_started"] * 2
+            assert await page.message() == status("waiting", "decision", 1)
+            await silently(status=RunStatus.FAILED, exit_reason="deadline", finished_at="2026-01-01T00:00:00Z")
+            assert await page.message() == status("failed", "deadline", 1)
+            await in_thread(begin_pass)(run, 2)
+            assert (await other.message())["seq"] == 2, "what it heard before were events"
+
+    in_loop(follow())
+
+
+def status(name: str, reason: str, after: int, next_try: str | None = None) -> dict[str, Any]:
+    payload = {"status": name, "reason": reason, "next_try": next_try, "after": after}
+    return {"seq": None, "type": "run_status", "payload": payload}
