@@ -40,11 +40,12 @@ class RunState:
 def read_state(run_id: int) -> RunState | None:
     """The run's state of now in one query; None if there is no such run."""
     for status, exit_reason, waits_for, tries, wake_at, next_seq in _ROW.rows(run_id):
-        next_try = _delayed_until(status, tries, wake_at)
+        next_try = delayed_until(status, tries, wake_at)
         reason = exit_reason if status in ENDED else DELAYED if next_try else waits_for.rpartition(" ")[2]
         return RunState(status, reason, next_try.isoformat() if next_try else None, next_seq - 1)
     return None
 
 
-def _delayed_until(status: str, tries: int, wake_at: datetime | None) -> datetime | None:
+def delayed_until(status: str, tries: int, wake_at: datetime | None) -> datetime | None:
+    """When a run asks its model again that has asked for patience; None if it does not wait for that."""
     return wake_at if status == RunStatus.QUEUED and tries else None

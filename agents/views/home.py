@@ -103,9 +103,8 @@ def _lists(member: Membership) -> dict[str, Any]:
     cards = Approval.objects.filter(organization_id=member.organization_id)
     cards = with_status(cards, ApprovalStatus.PENDING, then="pk").select_related("run__employee")
     beginnings = _beginnings(member.organization_id)
-    parked, moving, recent = (
-        _newest(member, *each) for each in (PARKED, AT_WORK, ENDED)
-    )  # as runs move, so none slips by
+    # Looked for in the order in which runs move, so that none slips by in between.
+    parked, moving, recent = (_newest(member, *each) for each in (PARKED, AT_WORK, ENDED))
     moving = _without(moving, recent)
     at_work = [*moving, *_without(parked, [*moving, *recent])][:MOST_RUNS]
     return {

@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 from agents import runs
 from agents.desk.panel import RUN_PARTS, Page, is_unplayed, lines_of
 from agents.desk.run_pages import MOST_LOOKED_THROUGH, Wanted, page_of_runs, with_waits
+from agents.desk.run_state import delayed_until
 from agents.desk.slots import folded
 from agents.desk.tree import data_html
 from agents.models import Employee, Event, EventType, Membership, Origin, Run, RunStatus
@@ -82,7 +83,7 @@ def _shown(request: HttpRequest, member: Membership, run_id: int, before: int | 
         "end": end,
         "is_unplayed": end is not None and is_unplayed(end),
         "most_text": runs.MOST_TEXT,
-        "next_try": run.next_wake_at if run.status == RunStatus.QUEUED and run.patience_tries else None,
+        "next_try": delayed_until(run.status, run.patience_tries, run.next_wake_at),
         "after": events[-1].seq if events else 0,
         "earlier": first if first > 1 else None,
         "is_live": is_live,

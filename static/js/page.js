@@ -23,13 +23,12 @@ for (const form of document.querySelectorAll("[data-submit-on-change]")) {
 }
 
 let bareTitle = document.title.replace(/^\(\d+\) /, "");
-const counted = () => document.title.match(/^\(\d+\) /)?.[0] ?? "";
 
 // What the page is about has got another name.
 document.addEventListener("page-named", ({ detail: { name } }) => {
-  const title = `${name} · Gadget`;
-  document.title = counted() + title;
-  bareTitle = title;
+  const counter = document.title.slice(0, -bareTitle.length);
+  bareTitle = `${name} · Gadget`;
+  document.title = counter + bareTitle;
 });
 
 function showPending(pending) {

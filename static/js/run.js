@@ -123,8 +123,7 @@ function showEvent(message) {
     document.dispatchEvent(new CustomEvent("page-named", { detail: { name } }));
   }
   if (ASKED_ANEW.has(message.type)) {
-    endStream();
-    early.clear();
+    dropText();
   }
   if (message.type === "provider_delayed") {
     nextTry.dateTime = message.payload.retry_at;
@@ -159,8 +158,7 @@ function showState({ status, reason, next_try: nextTryAt, after }) {
     countNextTry();
   }
   if (status !== "running") {
-    endStream();
-    early.clear();
+    dropText();
   }
   showStatus(status, reason);
 }
@@ -221,6 +219,11 @@ function endStream() {
   if (lines.in(streaming)?.classList.contains("streaming")) {
     lines.remove(streaming);
   }
+}
+
+function dropText() {
+  endStream();
+  early.clear();
 }
 
 function showText({ pass_number: pass, text }) {

@@ -200,20 +200,25 @@ def test_the_transcript_is_downloaded_from_the_page(office: Office, visit: Visit
     assert coming.value.suggested_filename == f"run-{run.pk}.md"
 
 
-def test_text_is_seen_while_the_model_writes_and_once_when_it_has(
-    office: Office, visit: Visit, model: ModelServer
-) -> None:
+def start_writing(office: Office, visitor: Visitor, model: ModelServer, task: str, *answers: Answer) -> int:
+    """A run whose model writes these answers once its page is open and hears them."""
     office.workshop.connect(model.url)
     office.recorder.hold("one")
-    model.enqueue(
-        Answer(calls=(Call("probe.gate", {"name": "one"}),)),
-        Answer(text="This is *quite* a long answer, written word by word.", hold="middle"),
-    )
-    visitor = visit("operator")
-    run_id = visitor.start("Dana", "Write an answer that is long enough to be named by a model. " * 5)
+    model.enqueue(Answer(calls=(Call("probe.gate", {"name": "one"}),)), *answers)
+    run_id = visitor.start("Dana", task)
     reached(office, "one")
     office.await_bells(run_id)
     office.recorder.release("one")
+    return run_id
+
+
+def test_text_is_seen_while_the_model_writes_and_once_when_it_has(
+    office: Office, visit: Visit, model: ModelServer
+) -> None:
+    visitor = visit("operator")
+    task = "Write an answer that is long enough to be named by a model. " * 5
+    answer = Answer(text="This is *quite* a long answer, written word by word.", hold="middle")
+    run_id = start_writing(office, visitor, model, task, answer)
     model.wait_for_held()
     expect(visitor.page.locator(".says.streaming")).to_contain_text("This is *quite*")
     model.release()
@@ -228,18 +233,12 @@ def test_text_is_seen_while_the_model_writes_and_once_when_it_has(
 def test_text_that_was_cut_off_gives_way_to_the_answer_that_is_asked_for_anew(
     office: Office, visit: Visit, model: ModelServer
 ) -> None:
-    office.workshop.connect(model.url)
-    office.recorder.hold("one")
-    model.enqueue(
-        Answer(calls=(Call("probe.gate", {"name": "one"}),)),
+    visitor = visit("operator")
+    answers = (
         Answer(text="A first answer, which is never finished because it is cut.", fault="cut"),
         Answer(text="Now another one, which is whole and longer than before.", hold="middle"),
     )
-    visitor = visit("operator")
-    run_id = visitor.start("Dana", "Write an answer")
-    reached(office, "one")
-    office.await_bells(run_id)
-    office.recorder.release("one")
+    run_id = start_writing(office, visitor, model, "Write an answer", *answers)
     streaming = visitor.page.locator(".says.streaming")
     expect(streaming).to_contain_text("Now another")
     pieces = [message["payload"]["text"] for message in visitor.heard if message["type"] == "assistant_delta"]
