@@ -13,7 +13,7 @@ from .feeds import in_thread
 from .run_pages import with_waits
 
 DELAYED = "delayed"
-COLUMNS = ("status", "exit_reason", "waits_for", "patience_tries", "next_wake_at", "next_event_seq")
+COLUMNS = ("status", "exit_reason", "waits_for", "patience_tries", "next_wake_at", "stopped_because", "next_event_seq")
 _ROW = Prepared(lambda run_id: with_waits(Run.objects.filter(pk=run_id)).order_by().values_list(*COLUMNS))
 
 
@@ -23,11 +23,13 @@ class RunState:
 
     Attributes:
         reason: how it ended; or for what it waits: `decision`, `answer`, `colleague`, `delayed` for its model.
+        stopped: why nothing of it may start now; empty if it may.
         next_try: when its model is asked again, if it waits for that; ISO 8601.
     """
 
     status: str
     reason: str
+    stopped: str
     next_try: str | None
     after: int
 
@@ -39,10 +41,10 @@ class RunState:
 @in_thread
 def read_state(run_id: int) -> RunState | None:
     """The run's state of now in one query; None if there is no such run."""
-    for status, exit_reason, waits_for, tries, wake_at, next_seq in _ROW.rows(run_id):
+    for status, exit_reason, waits_for, tries, wake_at, stopped, next_seq in _ROW.rows(run_id):
         next_try = delayed_until(status, tries, wake_at)
         reason = exit_reason if status in ENDED else DELAYED if next_try else waits_for.rpartition(" ")[2]
-        return RunState(status, reason, next_try.isoformat() if next_try else None, next_seq - 1)
+        return RunState(status, reason, stopped, next_try.isoformat() if next_try else None, next_seq - 1)
     return None
 
 

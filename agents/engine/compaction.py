@@ -1,9 +1,9 @@
 """What of a long history is shortened, so that a request fits the model's context.
 
 Decided anew for every request, from rows alone: the requests before it are gone through again, each with what the model
-said it took, and whether the provider had found it too long at first. So the same things are short from pass to pass, a
-provider's cache finds the beginning that it knows, and no process remembers anything. It happens in steps: beyond 70 %
-of the context, until half of it is used.
+said it took, and whether the provider had found it too long at first. So the same things are short from pass to pass,
+whoever drives the run, and a provider's cache finds the beginning that it knows. It happens in steps: beyond 70 % of
+the context, until half of it is used.
 
 In this order: results of earlier passes, the largest first, to their summaries; texts of earlier passes, the oldest
 first; and where the newest results alone are too large, the largest of them to what there is room for.

@@ -17,6 +17,7 @@ from django.db.models.functions import Now
 
 from agents.boundaries import surviving
 from agents.engine.connections import is_lost
+from agents.engine.past import Past
 from agents.engine.timing import timing
 from agents.events import LostRace, Recording, recording
 from agents.models import Employee, Organization, Run, RunStatus, ToolRule
@@ -58,12 +59,14 @@ class Claim(Watch):
     Attributes:
         slice_ends: monotonic time after which other runs get their turn.
         moves_by: monotonic time until which the heartbeat believes the driver to be alive.
+        past: what of the run its driver has read.
     """
 
     epoch: int
     slice_ends: float = 0.0
     moves_by: float = 0.0
     gives_up: bool = False
+    past: Past = field(default_factory=Past)
 
     def expects(self, seconds: float) -> None:
         """The next step may take so long; the heartbeat keeps the lease meanwhile."""

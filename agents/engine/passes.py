@@ -1,6 +1,7 @@
 """One pass: ask the model, then record its answer and the calls that it asks for in one transaction."""
 
 import time
+from collections.abc import Set
 from dataclasses import asdict, dataclass, field, replace
 
 from django.conf import settings
@@ -13,8 +14,9 @@ from agents.engine.duplicates import earlier_calls, is_volatile
 from agents.engine.endings import Ending
 from agents.engine.execution import most_at_once
 from agents.engine.gate import Workplace, workplace
-from agents.engine.history import History, OpenCalls, history_of, kept, outcomes_of
+from agents.engine.history import History, history_of, kept, outcomes_of
 from agents.engine.inserting import CARDS_ARE_FULL, insert_calls
+from agents.engine.past import OpenCalls
 from agents.engine.planning import ROUNDS, Planned, judged, preview, too_many
 from agents.engine.timing import OPEN_CARDS
 from agents.engine.turns import LEAVE, Move, Turn
@@ -96,7 +98,7 @@ def _answered(held: lease.Claim, turn: Turn, place: Workplace) -> Answer:
     """What the model says to the history, which is made shorter once if the provider finds it too long."""
     config, employee, tools = provider_config(place), place.run.employee, place.tools
     room = room_for(employee, employee.provider, tools)
-    history = history_of(place, turn.move == Move.CLOSE, room)
+    history = history_of(place, held.past, turn.move == Move.CLOSE, room)
     request = ModelRequest(
         model=employee.model,
         messages=history.messages,
@@ -111,7 +113,7 @@ def _answered(held: lease.Claim, turn: Turn, place: Workplace) -> Answer:
     except ProviderError as error:
         if error.code != TOO_LONG:
             raise
-        shorter = history_of(place, request.closing, replace(room, harder=True))
+        shorter = history_of(place, held.past, request.closing, replace(room, harder=True))
         if shorter.cuts == history.cuts:
             raise
     try:
@@ -203,7 +205,7 @@ def _judged(place: Workplace, index: int, requested: RequestedCall) -> Planned:
     return plan
 
 
-def _preview_all(held: lease.Claim, place: Workplace, planned: list[Planned], seen: frozenset[str]) -> None:
+def _preview_all(held: lease.Claim, place: Workplace, planned: list[Planned], seen: Set[str]) -> None:
     """Compute what each card will show, once for equal calls and for no more than may wait at a time.
 
     Calls whose signature the run has `seen` before may turn out to be duplicates and take nobody's place.
@@ -326,7 +328,7 @@ def _record_calls(recording: Recording, answer: Answer) -> list[ToolCall]:
     return insert_calls(recording, answer.planned, slots=most_at_once() if may_start else 0)
 
 
-def _find_duplicates(run_id: int, planned: list[Planned], seen: frozenset[str]) -> None:
+def _find_duplicates(run_id: int, planned: list[Planned], seen: Set[str]) -> None:
     earlier = earlier_calls(run_id, [plan.row for plan in planned if plan.row.signature in seen])
     volatile_free = {plan.row.signature: plan.row for plan in reversed(planned) if not is_volatile(plan.row)}
     for plan in planned:

@@ -186,6 +186,7 @@ export async function showCardNow(card, newest) {
     (double.closest("[data-inbox-card]") ?? double).remove(); // the list was quicker to show it
   }
   card.replaceWith(now);
+  now.dispatchEvent(new CustomEvent("card-shown", { bubbles: true }));
   if (hadFocus) {
     now.focus({ preventScroll: true });
   }
@@ -278,8 +279,7 @@ async function decide(form, card, submitter) {
   try {
     response = await post(form.dataset.api, body);
   } catch {
-    unlock(card);
-    say(card, "Gadget could not be reached. It is not known whether your decision arrived: the card shows it as soon as it does.");
+    leaveOpen(card, "Gadget could not be reached.");
     return;
   }
   try {
@@ -303,9 +303,29 @@ async function showOutcome(response, form, card) {
     say(card, wordsOf(problem));
     await showCardNow(card, false);
     announce(wordsOf(problem));
+  } else if (response.status >= 500) {
+    leaveOpen(card, `The server answered ${response.status}.`);
   } else {
     unlock(card);
     say(card, wordsOf(problem));
+  }
+}
+
+// A decision without a proper answer may have arrived all the same, and its bell rung while the card was busy.
+function leaveOpen(card, why) {
+  unlock(card);
+  say(card, `${why} It is not known whether your decision arrived: the card shows it as soon as it does.`);
+  lookWhetherItArrived(card).catch((error) => console.warn("The card is not fresh:", error.message));
+}
+
+async function lookWhetherItArrived(card) {
+  if ("open" in card.dataset) {
+    await lookAgain(card);
+    return;
+  }
+  const newest = await fetched(card, true);
+  if (newest && "open" in newest.dataset) {
+    await showCardNow(card, true);
   }
 }
 

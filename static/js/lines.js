@@ -15,6 +15,8 @@ export class Lines {
     this.places = 0;
     this.lastCard = -1; // the place of the last line that has a card
     this.lastTold = -1; // the place of the last line that has no slot
+    this.heldBack = new Map(); // by slot, the line whose card the reader has not asked for yet
+    panel.addEventListener("card-shown", (event) => this.showAround(event.target));
     for (const line of panel.children) {
       this.remember(line);
     }
@@ -67,8 +69,10 @@ export class Lines {
     const asked = line.querySelector(OPEN_CARD);
     if (read && asked && read.dataset.card !== asked.dataset.card && !asked.matches(".unknown")) {
       offerNewCard(read);
+      this.heldBack.set(line.dataset.slot, line);
       return false;
     }
+    this.heldBack.delete(line.dataset.slot);
     localTimes(line);
     if (earlier) {
       this.placeOf.set(line, this.placeOf.get(earlier));
@@ -80,6 +84,17 @@ export class Lines {
     countDown(line);
     this.noteCards(line);
     return true;
+  }
+
+  // The reader has asked for the new card: its line comes with it, around the card as it was fetched.
+  showAround(card) {
+    const earlier = card.closest("[data-slot]");
+    const line = this.heldBack.get(earlier.dataset.slot);
+    const own = line?.querySelector("[data-card]");
+    if (own?.dataset.card === card.dataset.card) {
+      own.replaceWith(card);
+      this.place(line);
+    }
   }
 
   noteCards(line) {

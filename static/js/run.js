@@ -149,7 +149,7 @@ function showEvent(message) {
 }
 
 // What changed without an event; older than what is shown already, it is nothing new.
-function showState({ status, reason, next_try: nextTryAt, after }) {
+function showState({ status, reason, stopped, next_try: nextTryAt, after }) {
   if (after !== last) {
     return;
   }
@@ -161,6 +161,7 @@ function showState({ status, reason, next_try: nextTryAt, after }) {
     dropText();
   }
   showStatus(status, reason);
+  showStopped(stopped);
 }
 
 // A stop that holds this run: who is behind it comes with its event. Whether it still holds after what came next is only
@@ -171,8 +172,10 @@ let toldOfStop = 0;
 
 function showStopped(because) {
   toldOfStop = last;
-  stopNotice.querySelector("[data-because]").textContent = visible(because);
-  stopNotice.hidden = false;
+  if (because) {
+    stopNotice.querySelector("[data-because]").textContent = visible(because);
+  }
+  stopNotice.hidden = !because;
 }
 
 async function lookAtStop() {

@@ -9,9 +9,9 @@ from django.db import IntegrityError, InterfaceError, OperationalError, connecti
 from django.db.models.functions import Now
 
 from agents.engine import lease
-from agents.engine.history import OpenCalls
 from agents.engine.loop import advance
 from agents.engine.passes import ask
+from agents.engine.past import OpenCalls
 from agents.engine.recovery import recover
 from agents.engine.timing import CRASHES
 from agents.engine.turns import LEAVE, Move, Turn

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -305,11 +304,6 @@ class TestDestructive:
         assert not Record.objects.filter(pk=record.pk).exists()
 
 
-def hear_nothing(visitor: Visitor) -> None:
-    """What happens elsewhere does not reach this page: its sockets are open and silent."""
-    visitor.page.route_web_socket(re.compile("/ws/"), lambda _socket: None)
-
-
 class TestDecidedElsewhere:
     def test_other_screens_say_at_once_who_decided(self, office: Office, visit: Visit) -> None:
         run, (card,) = waiting(office, update(office.workshop.record()))
@@ -348,7 +342,7 @@ class TestDecidedElsewhere:
     def test_who_comes_too_late_is_told_who_decided(self, office: Office, visit: Visit) -> None:
         _, (card,) = waiting(office, update(office.workshop.record()))
         visitor = visit("approver")
-        hear_nothing(visitor)
+        visitor.hear_nothing()
         visitor.page.goto(f"/approvals/{card.pk}/")
         office.workshop.deny(card, "Not this one", by=office.member("admin"))
         visitor.approve(visitor.card(card.pk))
@@ -359,7 +353,7 @@ class TestDecidedElsewhere:
         record = office.workshop.record()
         run, (card,) = waiting(office, update(record))
         visitor = visit("approver")
-        hear_nothing(visitor)
+        visitor.hear_nothing()
         visitor.page.goto(f"/approvals/{card.pk}/")
         shown = visitor.card(card.pk)
         params = {"record_id": str(record.pk), "changes": {"status": "pending"}}
@@ -385,8 +379,12 @@ class TestDecidedElsewhere:
         expect(shown).to_contain_text("This card has changed since it was shown")
         expect(shown.locator(".approve-button")).to_be_disabled()
         expect(visitor.card(edited.pk)).to_have_count(0)
+        line = visitor.page.locator(f"#call-{edited.tool_call_id} .call-brief")
+        expect(line).to_contain_text("inactive")
         shown.get_by_role("button", name="Show the new card").click()
         expect(visitor.card(edited.pk).locator(".changed")).to_contain_text("pending")
+        expect(line).to_contain_text("pending")
+        visitor.assert_panel_is_whole(run.pk)
         visitor.approve(visitor.card(edited.pk))
         expect(visitor.card(edited.pk)).to_contain_text("Approved by")
 

@@ -19,6 +19,18 @@ pytestmark = pytest.mark.once
 
 Visit = Callable[..., Visitor]
 
+# The next answer to a form gets lost, or a server in between answers instead; what was sent arrives or not.
+LOSE_AN_ANSWER = """([arrives, status]) => {
+  const real = window.fetch;
+  window.fetch = async (...sent) => {
+    if (sent[1]?.method !== "POST") return real(...sent);
+    window.fetch = real;
+    if (arrives) await real(...sent);
+    if (!status) throw new TypeError("The answer got lost.");
+    return new Response("Bad gateway", { status });
+  };
+}"""
+
 
 class TestOnItsOwnPage:
     def test_a_card_tells_what_became_of_its_call(self, office: Office, visit: Visit) -> None:
@@ -104,6 +116,36 @@ class TestOnItsOwnPage:
         visitor.page.go_back()
         expect(visitor.card(card.pk)).to_contain_text("The card that replaced it")
         assert sum(line.startswith("POST ") for line in visitor.sent) == 2
+
+
+@pytest.mark.parametrize("status", [0, 502])
+class TestLostAnswers:
+    """While the page hears of nothing."""
+
+    def test_a_decision_that_arrived_is_shown(self, office: Office, visit: Visit, status: int) -> None:
+        _, (card,) = waiting(office, update(office.workshop.record()))
+        visitor = visit("approver")
+        visitor.hear_nothing()
+        visitor.page.goto(f"/approvals/{card.pk}/")
+        visitor.page.evaluate(LOSE_AN_ANSWER, [True, status])
+        visitor.approve(visitor.card(card.pk))
+        expect(visitor.card(card.pk)).to_contain_text("Approved by acme-approver")
+        visitor.stand_still(visitor.card(card.pk))
+        visitor.page.evaluate(LOSE_AN_ANSWER, [True, status])
+        visitor.card(card.pk).get_by_role("button", name="Undo").click()
+        expect(visitor.open_cards).to_have_count(1)
+
+    def test_one_that_did_not_is_sent_again(self, office: Office, visit: Visit, status: int) -> None:
+        _, (card,) = waiting(office, update(office.workshop.record()))
+        visitor = visit("approver")
+        visitor.hear_nothing()
+        visitor.page.goto(f"/approvals/{card.pk}/")
+        visitor.page.evaluate(LOSE_AN_ANSWER, [False, status])
+        visitor.approve(visitor.card(card.pk))
+        expect(visitor.card(card.pk)).to_contain_text("It is not known whether your decision arrived")
+        visitor.approve(visitor.card(card.pk))
+        expect(visitor.card(card.pk)).to_contain_text("Approved by acme-approver")
+        assert len(decisions_sent(visitor)) == 1
 
 
 class TestFourEyes:

@@ -70,10 +70,15 @@ def test_the_banner_comes_to_open_pages_and_goes(office: Office, visit: Visit) -
     office.workshop.cancel(run)
 
 
-def test_a_stopped_employees_run_says_so_while_it_is_looked_at(office: Office, visit: Visit) -> None:
+@pytest.mark.parametrize("is_reachable", [True, False], ids=["", "while what it fetches gets lost"])
+def test_a_stopped_employees_run_says_so_while_it_is_looked_at(
+    office: Office, visit: Visit, is_reachable: bool
+) -> None:
     run = waiting_run(office)
     page = visit("operator").page
     page.goto(f"/runs/{run.pk}/")
+    if not is_reachable:
+        page.route("**/runs/*/", lambda route: route.abort())
     notice = page.locator("[data-run-stopped]")
     expect(notice).to_be_hidden()
     stops.stop_employee(office.member("operator"), run.employee_id)

@@ -84,6 +84,10 @@ class Visitor:
         """Waits until the card has not moved for a moment, as a person does who aims."""
         await_that(lambda: card.evaluate(STILL) > STANDS_STILL_S * 1000, "the card stands still")
 
+    def hear_nothing(self) -> None:
+        """What happens elsewhere does not reach the pages from now on: their sockets are open and silent."""
+        self.page.route_web_socket(re.compile("/ws/"), lambda _socket: None)
+
     # What they see
 
     def run_id(self) -> int:

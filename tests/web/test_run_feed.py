@@ -77,12 +77,14 @@ def test_a_status_that_changes_without_an_event_is_told_to_who_follows_it(
             assert await page.message() == status("waiting", "decision", 1)
             await silently(status=RunStatus.FAILED, exit_reason="deadline", finished_at="2026-01-01T00:00:00Z")
             assert await page.message() == status("failed", "deadline", 1)
+            await silently(stopped_because="Ada stopped Dana.")
+            assert await page.message() == status("failed", "deadline", 1, stopped="Ada stopped Dana.")
             await in_thread(begin_pass)(run, 2)
             assert (await other.message())["seq"] == 2, "what it heard before were events"
 
     in_loop(follow())
 
 
-def status(name: str, reason: str, after: int, next_try: str | None = None) -> dict[str, Any]:
-    payload = {"status": name, "reason": reason, "next_try": next_try, "after": after}
+def status(name: str, reason: str, after: int, next_try: str | None = None, stopped: str = "") -> dict[str, Any]:
+    payload = {"status": name, "reason": reason, "stopped": stopped, "next_try": next_try, "after": after}
     return {"seq": None, "type": "run_status", "payload": payload}
