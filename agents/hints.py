@@ -40,13 +40,22 @@ def inbox_group(organization_id: int) -> str:
     return f"inbox.{organization_id}"
 
 
+@dataclass(frozen=True)
+class Writing:
+    """Which pass of a run is being written, and by the driver of which epoch; a later one begins it anew."""
+
+    run_id: int
+    epoch: int
+    pass_number: int
+
+
 @dataclass
 class _Waiting:
     """What is to be sent; equal hints collapse into one."""
 
     jobs: dict[tuple[str, int], None] = field(default_factory=dict)
     bells: dict[str, None] = field(default_factory=dict)
-    deltas: deque[tuple[int, int, str]] = field(default_factory=lambda: deque(maxlen=_MOST_DELTAS))
+    deltas: deque[tuple[Writing, str]] = field(default_factory=lambda: deque(maxlen=_MOST_DELTAS))
 
     def __bool__(self) -> bool:
         return bool(self.jobs or self.bells or self.deltas)
@@ -72,9 +81,9 @@ class _Publisher(threading.Thread):
             self._waiting.bells[group] = None
             self._changed.notify_all()
 
-    def put_delta(self, run_id: int, pass_number: int, text: str) -> None:
+    def put_delta(self, writing: Writing, text: str) -> None:
         with self._changed:
-            self._waiting.deltas.append((run_id, pass_number, text))
+            self._waiting.deltas.append((writing, text))
             self._changed.notify_all()
 
     def wait_until_sent(self) -> None:
@@ -115,19 +124,20 @@ async def _ring(batch: _Waiting) -> None:
     if layer is None:
         return
     async with asyncio.timeout(_PATIENCE_S):
-        for run_id, pass_number, text in _joined(batch.deltas):
-            await layer.group_send(run_group(run_id), {"type": "delta", "pass_number": pass_number, "text": text})
+        for one, text in _joined(batch.deltas).items():
+            delta = {"type": "delta", "pass_number": one.pass_number, "epoch": one.epoch, "text": text}
+            await layer.group_send(run_group(one.run_id), delta)
         message: dict[str, Any] = {"type": "bell"}
         for group in batch.bells:
             await layer.group_send(group, message)
 
 
-def _joined(deltas: deque[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
-    """Neighbouring pieces of one run's text, as one piece."""
-    texts: dict[tuple[int, int], list[str]] = {}
-    for run_id, pass_number, text in deltas:
-        texts.setdefault((run_id, pass_number), []).append(text)
-    return [(run_id, pass_number, "".join(parts)) for (run_id, pass_number), parts in texts.items()]
+def _joined(deltas: deque[tuple[Writing, str]]) -> dict[Writing, str]:
+    """Neighbouring pieces of one text, as one piece."""
+    texts: dict[Writing, list[str]] = {}
+    for one, text in deltas:
+        texts.setdefault(one, []).append(text)
+    return {one: "".join(parts) for one, parts in texts.items()}
 
 
 @lru_cache(maxsize=1)
@@ -167,6 +177,6 @@ def ring_inbox(organization_id: int) -> None:
     _running().put_bell(inbox_group(organization_id))
 
 
-def stream_text(run_id: int, pass_number: int, text: str) -> None:
+def stream_text(writing: Writing, text: str) -> None:
     """Show text while the model writes it; it has no number and may be lost."""
-    _running().put_delta(run_id, pass_number, text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    _running().put_delta(writing, text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))

@@ -58,7 +58,7 @@ class RunSeat(Seat):
     def hear(self, message: dict[str, Any]) -> None:
         """Streamed text; dropped rather than held for a reader that is too slow."""
         if message["type"] == "delta":
-            payload = {"pass_number": message["pass_number"], "text": message["text"]}
+            payload = {name: message[name] for name in ("pass_number", "epoch", "text")}
             self.deltas.append(_as_text(None, "assistant_delta", payload, ""))
             self.woken.set()
 

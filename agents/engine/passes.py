@@ -3,6 +3,7 @@
 import time
 from collections.abc import Set
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 
 from django.conf import settings
 
@@ -132,7 +133,8 @@ class _Asking:
 
     def answer(self, request: ModelRequest, history: History) -> Answer:
         """The answer, no later than the request's deadline and the provider's timeout."""
-        held, number = self.held, self.place.run.pass_number + 1
+        held = self.held
+        writing = hints.Writing(held.run_id, held.epoch, self.place.run.pass_number + 1)
         provider = provider_for(self.config)
         held.expects(self.config.timeout_s)
         let_go()
@@ -140,7 +142,7 @@ class _Asking:
         started = time.perf_counter()
         response = provider.ask(
             replace(request, deadline=deadline),
-            lambda text: hints.stream_text(held.run_id, number, text),
+            partial(hints.stream_text, writing),
             held.stopped,
         )
         return Answer(self.place, history, response, round((time.perf_counter() - started) * 1000))

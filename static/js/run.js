@@ -205,16 +205,18 @@ async function showTried() {
   }
 }
 
-// Streamed text has no number: it waits until its pass stands in the panel, and a pass that is asked again begins anew.
+// Streamed text has no number: it waits until its pass stands in the panel, and a pass that is asked again begins anew,
+// also where another worker has silently taken over from the one that wrote.
 const early = new Map();
 let streaming = "";
+let writer = 0; // the epoch of the newest one that was heard
 
 function beginPass(pass) {
   lines.remove(`text-${pass}`);
   const text = early.get(pass);
   early.clear();
   if (text) {
-    showText({ pass_number: pass, text });
+    showText({ pass_number: pass, epoch: writer, text });
   }
 }
 
@@ -229,9 +231,13 @@ function dropText() {
   early.clear();
 }
 
-function showText({ pass_number: pass, text }) {
-  if (ENDED.has(run.dataset.runStatus)) {
+function showText({ pass_number: pass, epoch, text }) {
+  if (ENDED.has(run.dataset.runStatus) || epoch < writer) {
     return;
+  }
+  if (epoch > writer) {
+    writer = epoch;
+    dropText();
   }
   const slot = `text-${pass}`;
   const line = lines.in(slot);

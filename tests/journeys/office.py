@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 import redis
+from channels_redis.pubsub import RedisPubSubChannelLayer
 from django.conf import settings
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -94,6 +97,13 @@ class Office:
         group = f"{self.installation.queue}:bell__group__{hints.run_group(run_id)}"
         with redis.Redis.from_url(self.installation.redis.url) as client:
             await_that(lambda: client.pubsub_numsub(group)[0][1] > 0, f"a socket hears the bells of run {run_id}")
+
+    def stream(self, run_id: int, epoch: int, text: str) -> None:
+        """Text of the run's second pass, as the worker of this epoch would send it."""
+        layer = RedisPubSubChannelLayer([self.installation.redis.url], prefix=f"{self.installation.queue}:bell")
+        delta = {"type": "delta", "pass_number": 2, "epoch": epoch, "text": text}
+        with ThreadPoolExecutor() as beside:  # the browser's loop runs in this thread
+            beside.submit(asyncio.run, layer.group_send(hints.run_group(run_id), delta)).result()
 
     def end_grace(self) -> None:
         """The grace of every approval is over now."""

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from tests.engine.workshop import asking, call
 from tests.journeys.awaiting import await_that
-from tests.journeys.office import Office, numbers_of
+from tests.journeys.office import Office, numbers_of, run_of
 from tests.journeys.outside import numbered
 from tests.journeys.visitor import Visitor
 from tests.model_server import Answer, Call, ModelServer, failing
@@ -248,6 +248,24 @@ def test_text_that_was_cut_off_gives_way_to_the_answer_that_is_asked_for_anew(
     model.release()
     office.await_end(run_id)
     expect(visitor.page.locator(".streaming")).to_have_count(0)
+    visitor.assert_panel_is_whole(run_id)
+
+
+def test_text_gives_way_to_that_of_another_worker_which_took_over(
+    office: Office, visit: Visit, model: ModelServer
+) -> None:
+    visitor = visit("operator")
+    answer = Answer(text="A first answer, of which the half is written.", hold="middle")
+    run_id = start_writing(office, visitor, model, "Write an answer", answer)
+    streaming = visitor.page.locator(".says.streaming")
+    expect(streaming).to_contain_text("A first")
+    model.wait_for_held()
+    epoch = run_of(run_id).lease_epoch
+    for later, text in ((1, "Anot"), (0, " of the first one"), (1, "her one")):
+        office.stream(run_id, epoch + later, text)
+    expect(streaming).to_have_text("Another one")
+    model.release()
+    office.await_end(run_id)
     visitor.assert_panel_is_whole(run_id)
 
 
