@@ -66,7 +66,7 @@ class Claim(Watch):
     slice_ends: float = 0.0
     moves_by: float = 0.0
     gives_up: bool = False
-    past: Past = field(default_factory=Past)
+    past: Past = field(default_factory=Past, repr=False)
 
     def expects(self, seconds: float) -> None:
         """The next step may take so long; the heartbeat keeps the lease meanwhile."""

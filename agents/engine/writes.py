@@ -96,7 +96,7 @@ def _run_outside(held: lease.Claim, due: _Approved) -> Turn:
         )
         publish_start(record, due.call)
         _audit_execution(record, due)
-    done = run_alone(place, due.call, effect.preview, partial(_report_late, held, due.call))
+    done = run_alone(place, due.call, effect.preview, partial(_report_late, held.epoch, due.call))
     return _record_done(held, due, done)
 
 
@@ -244,13 +244,13 @@ def _record_once(held: lease.Claim, due: _Approved, done: Finished) -> Turn:
     with recording(held.run_id) as record:
         error = done.result.error
         if record.run.lease_epoch != held.epoch:
-            _settle_late(record, held, call, done.result)
+            _settle_late(record, held.epoch, call, done.result)
         elif done.suspend is not None:
             _let_wait(record, held, call, done)
         elif error is not None and not error.is_definite:
             lose_outcome(record, call, error.message)
         elif not record_result(record, call, Execution(held.epoch, done.result, done.duration_ms)):
-            _settle_late(record, held, call, done.result)
+            _settle_late(record, held.epoch, call, done.result)
         place.keep_session(record.run, call)
         if held.holds(record.run):
             return turns.settle(record, held)
@@ -264,23 +264,23 @@ def _let_wait(record: Recording, held: lease.Claim, call: ToolCall, done: Finish
     try:
         suspend(record, call, Waiting(held.epoch, done.suspend, done.duration_ms))
     except NotExecuting:
-        _settle_late(record, held, call, done.result)
+        _settle_late(record, held.epoch, call, done.result)
 
 
-def _report_late(held: lease.Claim, call: ToolCall, _key: int, result: ToolResult) -> None:
+def _report_late(epoch: int, call: ToolCall, _key: int, result: ToolResult) -> None:
     """In the tool's thread: the call was given up and reports after all."""
-    with recording(held.run_id) as record:
-        _settle_late(record, held, call, result)
+    with recording(call.run_id) as record:
+        _settle_late(record, epoch, call, result)
 
 
-def _settle_late(record: Recording, held: lease.Claim, call: ToolCall, result: ToolResult) -> None:
+def _settle_late(record: Recording, epoch: int, call: ToolCall, result: ToolResult) -> None:
     """The original executor proves what happened, unless a person has said so before: then it is only audited.
 
     It may come before anybody noticed that the call was given up.
     """
     outcome = "succeeded" if result.success else "failed"
     unsettled = (CallStatus.EXECUTING, CallStatus.OUTCOME_UNKNOWN)
-    unknown = ToolCall.objects.filter(pk=call.pk, status__in=unsettled, exec_epoch=held.epoch)
+    unknown = ToolCall.objects.filter(pk=call.pk, status__in=unsettled, exec_epoch=epoch)
     is_definite = result.success or (result.error is not None and result.error.is_definite)
     if is_definite and unknown.update(**ended(record, call, result)):
         close_unknown_card(call, "The executor reported late.")

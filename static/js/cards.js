@@ -196,13 +196,13 @@ export async function showCardNow(card, newest) {
 }
 
 // Locks a card that another one has replaced; the reader asks for the new one, which shows what changed.
-export function offerNewCard(card) {
+export function offerNewCard(card, words = "This card has changed since it was shown. Nothing was decided. ") {
   if ("locked" in card.dataset && card.querySelector("[data-outcome] button")) {
     return;
   }
   card.removeAttribute("aria-busy");
   lock(card);
-  say(card, "This card has changed since it was shown. Nothing was decided. ");
+  say(card, words);
   const button = Object.assign(document.createElement("button"), {
     type: "button",
     className: "secondary",
@@ -212,15 +212,15 @@ export function offerNewCard(card) {
   card.querySelector("[data-outcome]")?.append(button);
 }
 
-// A card that is decided or changed elsewhere while it is read says so.
-export async function lookAgain(card) {
+// A card that is decided or changed elsewhere while it is read says so; `words`, if it was not only read.
+export async function lookAgain(card, words) {
   const newest = await fetched(card, true);
   if (!newest || !card.isConnected || "locked" in card.dataset) {
     return;
   }
   const isAnother = newest.dataset.card !== card.dataset.card;
   if (isAnother && !newest.matches(".unknown")) {
-    offerNewCard(card);
+    offerNewCard(card, words);
   } else if (isAnother || !("open" in newest.dataset)) {
     await showCardNow(card, false);
   }
@@ -266,9 +266,11 @@ async function post(address, body) {
   });
 }
 
+const sentence = (text) => (text.endsWith(".") ? text : `${text}.`);
+
 function wordsOf(problem) {
   const when = problem.decided_at ? `, ${localTime(problem.decided_at)}` : "";
-  return `Not done: ${problem.detail}${when}.`;
+  return `Not done: ${sentence(problem.detail + when)}`;
 }
 
 async function decide(form, card, submitter) {
@@ -296,7 +298,7 @@ async function showOutcome(response, form, card) {
     await showCardNow(card, form.dataset.action === "undo");
     return;
   }
-  const problem = await response.json().catch(() => ({ detail: `the server answered ${response.status}` }));
+  const problem = await response.json().catch(() => ({ detail: `The server answered ${response.status}` }));
   if (response.status === 412 || problem.approval_status === "superseded") {
     offerNewCard(card);
   } else if (response.status === 409 || response.status === 410) {
@@ -304,7 +306,7 @@ async function showOutcome(response, form, card) {
     await showCardNow(card, false);
     announce(wordsOf(problem));
   } else if (response.status >= 500) {
-    leaveOpen(card, `The server answered ${response.status}.`);
+    leaveOpen(card, sentence(problem.detail));
   } else {
     unlock(card);
     say(card, wordsOf(problem));
@@ -314,13 +316,13 @@ async function showOutcome(response, form, card) {
 // A decision without a proper answer may have arrived all the same, and its bell rung while the card was busy.
 function leaveOpen(card, why) {
   unlock(card);
-  say(card, `${why} It is not known whether your decision arrived: the card shows it as soon as it does.`);
+  say(card, `${why} It is not known whether your decision arrived. If the card does not show it soon, press again.`);
   lookWhetherItArrived(card).catch((error) => console.warn("The card is not fresh:", error.message));
 }
 
 async function lookWhetherItArrived(card) {
   if ("open" in card.dataset) {
-    await lookAgain(card);
+    await lookAgain(card, "This card has changed since it was shown. ");
     return;
   }
   const newest = await fetched(card, true);

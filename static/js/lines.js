@@ -91,10 +91,13 @@ export class Lines {
     const earlier = card.closest("[data-slot]");
     const line = this.heldBack.get(earlier.dataset.slot);
     const own = line?.querySelector("[data-card]");
-    if (own?.dataset.card === card.dataset.card) {
-      own.replaceWith(card);
-      this.place(line);
+    if (!own || Number(own.dataset.card) < Number(card.dataset.card)) {
+      return;
     }
+    if (own.dataset.card === card.dataset.card) {
+      own.replaceWith(card);
+    }
+    this.place(line);
   }
 
   noteCards(line) {

@@ -12,6 +12,7 @@ from django.db.backends.postgresql.base import DatabaseWrapper as PostgreSQL
 from django.db.backends.signals import connection_created
 from pytest_django import DjangoDbBlocker
 
+from agents.engine.past import Past
 from agents.engine.toolbox import installed_toolbox
 from tests.engine.invariants import assert_invariants
 from tests.engine.workshop import Workshop, build_workshop
@@ -60,6 +61,20 @@ def workshop(transactional_db: None) -> Iterator[Workshop]:
     """An organisation at work; when the test has ended, the invariants must hold."""
     yield build_workshop()
     assert_invariants()
+
+
+@pytest.fixture
+def nothing_kept_is_stale(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a driver has kept of its run is, at each pass, what somebody new would read."""
+    read_on = Past.read_on
+
+    def read_and_compared(past: Past, run_id: int) -> None:
+        fresh = Past()
+        read_on(past, run_id)
+        read_on(fresh, run_id)
+        assert past == fresh
+
+    monkeypatch.setattr(Past, "read_on", read_and_compared)
 
 
 def _clear() -> None:

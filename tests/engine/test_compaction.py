@@ -17,7 +17,7 @@ from tests.model_answers import Answer, Call, failing
 from tests.model_server import ModelServer
 from tools.records.models import Record
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("nothing_kept_is_stale")]
 
 PER_TOKEN = 4
 """Characters of a token, as this model counts."""

@@ -24,7 +24,7 @@ from tests.model_server import Answer, Call, ModelServer
 from tests.recorder import Recorder
 from tools.records.models import Record
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("nothing_kept_is_stale")]
 
 ADD = {"operation": "add", "a": 1, "b": 2}
 

@@ -46,7 +46,7 @@ from tests.engine.workshop import (
 from tests.model_server import ModelServer
 from tests.recorder import Recorder
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("nothing_kept_is_stale")]
 
 
 @pytest.fixture

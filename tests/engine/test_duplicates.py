@@ -21,7 +21,7 @@ from tests.engine.workshop import (
 from tests.model_server import Answer, Call, ModelServer
 from tests.recorder import Recorder
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("nothing_kept_is_stale")]
 
 ADD = call("utility.calculate", operation="add", a=1, b=2)
 OTHER = call("utility.calculate", operation="add", a=3, b=4)

@@ -21,7 +21,7 @@ from tests.engine.workshop import (
 from tests.model_server import Answer, Call, ModelServer
 from tests.recorder import Recorder
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("nothing_kept_is_stale")]
 
 EFFECT = Answer(text="I ask.", calls=(Call("probe.effect", {"name": "a"}, id="c1"),))
 SLEEP = Answer(calls=(Call("probe.sleep", {"ms": 0}, id="c2"),))

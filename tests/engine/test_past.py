@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 
 from agents.engine.past import OpenCalls, Past
 from agents.models import Pass, Run, ToolCall
@@ -44,6 +47,20 @@ def test_what_is_known_is_not_read_again(workshop: Workshop) -> None:
         past.read_on(run.pk)
         transaction.set_rollback(True)
     assert past == whole
+
+
+def test_each_pass_reads_only_what_is_new(workshop: Workshop) -> None:
+    known = []
+
+    def watching(execute: Callable[..., Any], sql: str, params: Sequence[int], many: bool, context: Any) -> Any:
+        if '"agents_pass"."response"' in sql:
+            known.append(tuple(params))
+        return execute(sql, params, many, context)
+
+    workshop.play(*(asking(call("probe.sleep", ms=number)) for number in range(3)))
+    with connection.execute_wrapper(watching):
+        run = workshop.work()
+    assert [sorted(params) for params in known] == [sorted((run.pk, number)) for number in (0, 0, 1, 2)]
 
 
 def test_a_call_that_has_not_ended_is_no_past(workshop: Workshop) -> None:

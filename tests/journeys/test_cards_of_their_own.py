@@ -130,6 +130,13 @@ class TestLostAnswers:
         visitor.page.evaluate(LOSE_AN_ANSWER, [True, status])
         visitor.approve(visitor.card(card.pk))
         expect(visitor.card(card.pk)).to_contain_text("Approved by acme-approver")
+
+    def test_an_undo_that_arrived_is_shown(self, office: Office, visit: Visit, status: int) -> None:
+        _, (card,) = waiting(office, update(office.workshop.record()))
+        office.workshop.approve(card, by=office.member("approver"), grace_s=60)
+        visitor = visit("approver")
+        visitor.hear_nothing()
+        visitor.page.goto(f"/approvals/{card.pk}/")
         visitor.stand_still(visitor.card(card.pk))
         visitor.page.evaluate(LOSE_AN_ANSWER, [True, status])
         visitor.card(card.pk).get_by_role("button", name="Undo").click()

@@ -85,7 +85,7 @@ class Visitor:
         await_that(lambda: card.evaluate(STILL) > STANDS_STILL_S * 1000, "the card stands still")
 
     def hear_nothing(self) -> None:
-        """What happens elsewhere does not reach the pages from now on: their sockets are open and silent."""
+        """What happens elsewhere does not reach the pages that are opened from now on: their sockets are silent."""
         self.page.route_web_socket(re.compile("/ws/"), lambda _socket: None)
 
     # What they see
