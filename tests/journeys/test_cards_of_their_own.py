@@ -154,6 +154,22 @@ class TestLostAnswers:
         expect(visitor.card(card.pk)).to_contain_text("Approved by acme-approver")
         assert len(decisions_sent(visitor)) == 1
 
+    def test_a_card_that_changed_meanwhile_does_not_say_that_nothing_was_decided(
+        self, office: Office, visit: Visit, status: int
+    ) -> None:
+        record = office.workshop.record()
+        _, (card,) = waiting(office, update(record))
+        visitor = visit("approver")
+        visitor.hear_nothing()
+        visitor.page.goto(f"/approvals/{card.pk}/")
+        expect(visitor.card(card.pk).locator(".approve-button")).to_be_enabled()
+        params = {"record_id": str(record.pk), "changes": {"status": "pending"}}
+        office.workshop.edit(card, params, by=office.member("admin"))
+        visitor.page.evaluate(LOSE_AN_ANSWER, [False, status])
+        visitor.approve(visitor.card(card.pk))
+        expect(visitor.page.get_by_role("button", name="Show the new card")).to_be_visible()
+        expect(visitor.page.get_by_text("Nothing was decided")).to_have_count(0)
+
 
 class TestFourEyes:
     def test_who_started_the_run_is_told_and_given_no_button(self, office: Office, visit: Visit) -> None:
