@@ -24,6 +24,8 @@ AnyField: TypeAlias = "Field[Any, Any]"
 _Converters = dict[int, tuple[list[Callable[..., Any]], Any]]
 STAND_INS = (1_900_000_011, 1_900_000_012, 1_900_000_013)
 """For the values of a `Prepared` query, where its columns take numbers so large."""
+SMALL_STAND_INS = (31_011, 31_012)
+"""For those whose columns do not."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from agents.models import (
     ToolCall,
 )
 from agents.providers.scripted import UNKNOWN_TASK
-from agents.statements import STAND_INS, Prepared, columns_of, row_of
+from agents.statements import SMALL_STAND_INS, STAND_INS, Prepared, columns_of, row_of
 
 from . import sentences
 from .cards import ICONS, Card, cards_of, connected_name, tool_of
@@ -85,7 +85,7 @@ _COSTS = Prepared(
         .order_by()
         .values_list("number", *FIGURES)
     ),
-    slots=(STAND_INS[0], 31_011, 31_012),
+    slots=(STAND_INS[0], *SMALL_STAND_INS),
 )
 
 

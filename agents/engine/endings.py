@@ -26,7 +26,7 @@ from agents.models import (
     RunStatus,
     ToolCall,
 )
-from agents.statements import STAND_INS, Prepared
+from agents.statements import SMALL_STAND_INS, STAND_INS, Prepared
 from tools.contract import ErrorCode, ToolError
 
 OPEN_OR_LAST = Prepared(
@@ -35,7 +35,7 @@ OPEN_OR_LAST = Prepared(
         .order_by()
         .values_list("status", "pass_number")
     ),
-    slots=(STAND_INS[0], 31_011),
+    slots=(STAND_INS[0], SMALL_STAND_INS[0]),
 )
 """Status and pass of the calls that are open, or of the last pass."""
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from agents.engine.compaction import Sizes, sizes_of_message
 from agents.models import Pass, ToolCall
-from agents.statements import STAND_INS, Prepared
+from agents.statements import SMALL_STAND_INS, STAND_INS, Prepared
 
 SENT_HARDER = "gadget_sent_harder"
 """Beside the model's message of a pass whose request was refused as too long before a shorter one was taken."""
 
-_OF_PASSES = (STAND_INS[0], 31_011)
+_OF_PASSES = (STAND_INS[0], SMALL_STAND_INS[0])
 """The run, and the last pass that is known."""
 _TOLD = Prepared(
     lambda run_id, known: (

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import WebSocketRoute, expect
 
-from agents.models import RunStatus
+from agents.models import Approval, RunStatus
 from tests.engine.workshop import asking, call
 from tests.journeys.office import Office
 from tests.journeys.test_cards_in_a_browser import decisions_sent, delete, update, waiting
@@ -118,15 +118,19 @@ class TestOnItsOwnPage:
         assert sum(line.startswith("POST ") for line in visitor.sent) == 2
 
 
+def deciding(visit: Visit, card: Approval) -> Visitor:
+    """An approver at the page of this card, which hears of nothing."""
+    visitor = visit("approver")
+    visitor.hear_nothing()
+    visitor.page.goto(f"/approvals/{card.pk}/")
+    return visitor
+
+
 @pytest.mark.parametrize("status", [0, 502])
 class TestLostAnswers:
-    """While the page hears of nothing."""
-
     def test_a_decision_that_arrived_is_shown(self, office: Office, visit: Visit, status: int) -> None:
         _, (card,) = waiting(office, update(office.workshop.record()))
-        visitor = visit("approver")
-        visitor.hear_nothing()
-        visitor.page.goto(f"/approvals/{card.pk}/")
+        visitor = deciding(visit, card)
         visitor.page.evaluate(LOSE_AN_ANSWER, [True, status])
         visitor.approve(visitor.card(card.pk))
         expect(visitor.card(card.pk)).to_contain_text("Approved by acme-approver")
@@ -134,9 +138,7 @@ class TestLostAnswers:
     def test_an_undo_that_arrived_is_shown(self, office: Office, visit: Visit, status: int) -> None:
         _, (card,) = waiting(office, update(office.workshop.record()))
         office.workshop.approve(card, by=office.member("approver"), grace_s=60)
-        visitor = visit("approver")
-        visitor.hear_nothing()
-        visitor.page.goto(f"/approvals/{card.pk}/")
+        visitor = deciding(visit, card)
         visitor.stand_still(visitor.card(card.pk))
         visitor.page.evaluate(LOSE_AN_ANSWER, [True, status])
         visitor.card(card.pk).get_by_role("button", name="Undo").click()
@@ -144,9 +146,7 @@ class TestLostAnswers:
 
     def test_one_that_did_not_is_sent_again(self, office: Office, visit: Visit, status: int) -> None:
         _, (card,) = waiting(office, update(office.workshop.record()))
-        visitor = visit("approver")
-        visitor.hear_nothing()
-        visitor.page.goto(f"/approvals/{card.pk}/")
+        visitor = deciding(visit, card)
         visitor.page.evaluate(LOSE_AN_ANSWER, [False, status])
         visitor.approve(visitor.card(card.pk))
         expect(visitor.card(card.pk)).to_contain_text("It is not known whether your decision arrived")
@@ -159,9 +159,7 @@ class TestLostAnswers:
     ) -> None:
         record = office.workshop.record()
         _, (card,) = waiting(office, update(record))
-        visitor = visit("approver")
-        visitor.hear_nothing()
-        visitor.page.goto(f"/approvals/{card.pk}/")
+        visitor = deciding(visit, card)
         expect(visitor.card(card.pk).locator(".approve-button")).to_be_enabled()
         params = {"record_id": str(record.pk), "changes": {"status": "pending"}}
         office.workshop.edit(card, params, by=office.member("admin"))
