@@ -10,7 +10,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 COMPILE := $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	--no-emit-find-links --no-emit-index-url --no-annotate
 
-.PHONY: run test lint format bench soak screens lock clean
+.PHONY: run test lint format bench soak mutants screens lock clean
 .DEFAULT_GOAL := run
 
 run: $(RUN_STAMP)  ## Installs what is needed, makes the demo data and starts everything
@@ -33,6 +33,9 @@ bench: $(DEV_STAMP)  ## Benchmarks
 
 soak: $(DEV_STAMP)  ## Long random tests
 	@$(BIN)/python -m tests.soak $(ARGS)
+
+mutants: $(DEV_STAMP)  ## Weaken one guard at a time: its tests must notice
+	@$(BIN)/python -m tests.mutants $(ARGS)
 
 screens: $(DEV_STAMP)  ## Screenshots of every page
 	@$(BIN)/python -m tests.screens $(ARGS)

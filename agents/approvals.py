@@ -8,10 +8,13 @@ from typing import Any
 
 from django.db.models.functions import Now
 
+from agents.askers import refuse_asker
+from agents.closed_cards import next_card, refuse_closed
 from agents.engine import turns
 from agents.engine.cards import Effect, effect_of, publish_decision, reopen, seal
 from agents.engine.connected import toolbox_of
-from agents.engine.gate import same, workplace
+from agents.engine.digests import is_sealed
+from agents.engine.gate import Workplace, same, workplace
 from agents.engine.outcomes import end_unexecuted
 from agents.engine.recovery import current_effect
 from agents.engine.timing import timing
@@ -25,12 +28,14 @@ from agents.models import (
     Role,
     ToolCall,
 )
-from agents.refusals import Conflict, Decided, Expired, Forbidden, Invalid, NotFound, Refusal, Stale
-from tools.contract import ErrorCode, Level, Preview, ToolError
+from agents.refusals import Conflict, Forbidden, Invalid, NotFound, Refusal, Stale
+from tools.contract import ErrorCode, Level, Preview, Tool, ToolError
 from tools.toolbox.permissions import Decision as GateDecision
+from tools.toolbox.permissions import Verdict
 
 MOST_REASON = 2000
 MOST_GRACE_S = 60
+NOT_EDITED = "the edit was not applied"
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,8 @@ def approve(member: Membership, approval_id: int, decision: Decision) -> Approva
         if _is_repeated(member, card, decision, (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)):
             return card
         _refuse_undecidable(card, decision.digest)
-        _refuse_own(member, record)
+        _refuse_unsealed(card)
+        refuse_asker(member, record.run, card)
         _check_confirmation(card, decision)
         start = record.now + timedelta(seconds=decision.grace_s)
         until = start + timing().start_within
@@ -100,7 +106,7 @@ def deny(member: Membership, approval_id: int, decision: Decision) -> Approval:
         if _is_repeated(member, card, decision, (ApprovalStatus.DENIED,)):
             return card
         _refuse_undecidable(card, decision.digest)
-        _refuse_own(member, record)
+        refuse_asker(member, record.run, card)
         _decide(member, card, decision, ApprovalStatus.DENIED)
         because = f" Reason: {decision.reason}" if decision.reason else ""
         hint = "Respect this; do not ask for the same again."
@@ -124,22 +130,17 @@ def edit(member: Membership, approval_id: int, decision: Decision, params: dict[
     card = _find(member, approval_id)
     if _is_repeated(member, card, decision, (ApprovalStatus.SUPERSEDED,)):
         return next_card(card) or card
-    _refuse_undecidable(card, decision.digest)
-    call = card.tool_call
+    _refuse_undecidable(card, decision.digest, NOT_EDITED)
     place = workplace(card.run_id)
-    tool, verdict = place.judge(call.tool, params)
-    if tool is None or verdict.error is not None:
-        raise _unfit(verdict.error or ToolError(ErrorCode.TOOL_NOT_FOUND, "The tool is not installed any more."))
-    if verdict.decision != GateDecision.ASK:
-        raise Invalid("params", "with these params nobody would have to be asked")
     try:
-        effect = effect_of(tool, verdict.params, place.context(call))
-    except ToolError as error:
-        raise _unfit(error) from error
+        tool, verdict, effect = _judge_edit(place, card.tool_call, params)
+    except Invalid:
+        _refuse_undecidable(_find(member, approval_id), decision.digest, NOT_EDITED)  # its effect may be in the way
+        raise
     with _deciding(member, approval_id) as (record, card):
         if _is_repeated(member, card, decision, (ApprovalStatus.SUPERSEDED,)):
             return next_card(card) or card
-        _refuse_undecidable(card, decision.digest)
+        _refuse_undecidable(card, decision.digest, NOT_EDITED)
         if record.run.cancel_requested_at is not None:
             raise Conflict("the run was cancelled meanwhile", approval_status=card.status)
         if not (now := place.judging_anew()).judges_like(place) and not same(now.judge(tool.name, params)[1], verdict):
@@ -156,6 +157,23 @@ def edit(member: Membership, approval_id: int, decision: Decision, params: dict[
             decided_by=member.user, decided_at=Now(), decision_id=decision.decision_id
         )
         return reopen(record, card, effect, f"{member.user.get_username()} changed the params.")
+
+
+def _judge_edit(place: Workplace, call: ToolCall, params: dict[str, Any]) -> tuple[Tool, Verdict, Effect]:
+    """Compute the effect of the call with these params, outside transactions.
+
+    Raises:
+        Invalid: the params are wrong or not allowed, or nobody would have to be asked.
+    """
+    tool, verdict = place.judge(call.tool, params)
+    if tool is None or verdict.error is not None:
+        raise _unfit(verdict.error or ToolError(ErrorCode.TOOL_NOT_FOUND, "The tool is not installed any more."))
+    if verdict.decision != GateDecision.ASK:
+        raise Invalid("params", "a call with these params needs no approval")
+    try:
+        return tool, verdict, effect_of(tool, verdict.params, place.context(call))
+    except ToolError as error:
+        raise _unfit(error) from error
 
 
 def _unfit(error: ToolError) -> Invalid:
@@ -204,8 +222,11 @@ def _decide_one(member: Membership, approval_id: int, action: str, decision: Dec
         if action == "deny":
             deny(member, approval_id, decision)
         elif action == "approve":
-            if _find(member, approval_id).level == Level.DESTRUCTIVE:
+            card = _find(member, approval_id)
+            if card.level == Level.DESTRUCTIVE:
                 raise Invalid("action", "a destructive call is approved on its own card")
+            if member.organization.restored_at is not None and card.warning:
+                raise Invalid("action", "a card with a warning is approved individually")
             approve(member, approval_id, decision)
         else:
             raise Invalid("action", f"action is {action!r}, but has to be 'approve' or 'deny'")
@@ -249,20 +270,11 @@ def confirm_phrase(card: Approval) -> str:
     return tool.title if tool else card.tool_call.tool
 
 
-def next_card(card: Approval) -> Approval | None:
-    """The card that replaced this one."""
-    return Approval.objects.filter(tool_call_id=card.tool_call_id, sequence=card.sequence + 1).first()
-
-
 @contextmanager
 def _deciding(member: Membership, approval_id: int) -> Iterator[tuple[Recording, Approval]]:
     """Lock the run, then read the card: nobody else decides meanwhile."""
     demand_approver(member)
-    own = Approval.objects.filter(organization_id=member.organization_id, pk=approval_id)
-    run_id = own.values_list("run_id", flat=True).first()
-    if run_id is None:
-        raise _unknown(approval_id)
-    with recording(run_id) as record:
+    with recording(_find(member, approval_id).run_id) as record:
         yield record, _find(member, approval_id)
 
 
@@ -270,12 +282,8 @@ def _find(member: Membership, approval_id: int) -> Approval:
     own = Approval.objects.filter(organization_id=member.organization_id, pk=approval_id)
     card = own.select_related("tool_call", "decided_by").first()
     if card is None:
-        raise _unknown(approval_id)
+        raise NotFound(f"there is no approval {approval_id}")
     return card
-
-
-def _unknown(approval_id: int) -> NotFound:
-    return NotFound(f"there is no approval {approval_id}")
 
 
 def _fresh(approval_id: int) -> Approval:
@@ -300,32 +308,18 @@ def _decide(member: Membership, card: Approval, decision: Decision, status: Appr
     card.decided_by, card.status = member.user, status
 
 
-def _refuse_undecidable(card: Approval, digest: str) -> None:
+def _refuse_undecidable(card: Approval, digest: str, lost: str = "") -> None:
     if card.kind != ApprovalKind.APPROVAL:
         raise Conflict(f"a card of kind {card.kind!r} is not approved or denied", approval_status=card.status)
-    refuse_closed(card)
+    refuse_closed(card, lost)
     if card.digest != digest:
         raise Stale("the digest is not that of the card as it is now", digest=card.digest)
 
 
-def refuse_closed(card: Approval) -> None:
-    """Raise Expired or Decided, saying what became of it, if the card does not wait any more."""
-    if card.status == ApprovalStatus.EXPIRED or _is_past(card):
-        raise Expired("the card has expired", approval_status=str(ApprovalStatus.EXPIRED))
-    if card.status != ApprovalStatus.PENDING:
-        by = card.decided_by.get_username() if card.decided_by else None
-        following = next_card(card)
-        raise Decided(
-            f"already {card.get_status_display().lower()}{f' by {by}' if by else ''}",
-            decided_by=by,
-            decided_at=card.decided_at.isoformat() if card.decided_at else None,
-            approval_status=card.status,
-            next_approval_id=str(following.pk) if following else None,
-        )
-
-
-def _is_past(card: Approval) -> bool:
-    return Approval.objects.filter(pk=card.pk, status=ApprovalStatus.PENDING, expires_at__lte=Now()).exists()
+def _refuse_unsealed(card: Approval) -> None:
+    if not is_sealed(card):
+        told = "the card or its call was changed in the database; deny it, or edit it to ask again"
+        raise Conflict(told, approval_status=card.status)
 
 
 def _is_repeated(member: Membership, card: Approval, decision: Decision, statuses: tuple[ApprovalStatus, ...]) -> bool:
@@ -350,12 +344,6 @@ def _check_confirmation(card: Approval, decision: Decision) -> None:
     phrase = confirm_phrase(card)
     if phrase and " ".join(decision.confirm.split()) != phrase:
         raise Invalid("confirm", f"type {phrase!r} to confirm a destructive call")
-
-
-def _refuse_own(member: Membership, record: Recording) -> None:
-    run = record.run
-    if run.organization.four_eyes and run.created_by_id == member.user_id:
-        raise Forbidden("four eyes: somebody else than who started the run has to decide")
 
 
 def demand_approver(member: Membership) -> None:

@@ -1,18 +1,30 @@
-"""The only door to the audit chain: each entry's hash covers its fields and the hash of the one before."""
+"""The only door to the audit chain: each entry is signed, and its signature covers the one before it.
 
+Write access to the database without an audit key allows nobody to change or add an entry unnoticed. They can still
+remove the newest entries: only a head that was printed elsewhere shows that. See docs/audit.md.
+"""
+
+import logging
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Self
 
 from django.db import connection
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
+from agents import signatures
 from agents.models import AuditEntry, AuditHead, Organization
-from tools.contract import fingerprint
+from tools.contract import canonical_json
 
 PART = 1000
+SIGNED_LATER = "audit_signed"
+"""The action of an entry that says: all entries before it were written without a key and signed by a migration."""
+_HEAD = re.compile(r"([-\w]+):(\d{1,18}):([0-9a-f]{64})")
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -39,6 +51,7 @@ def append(organization_id: int, entries: Sequence[Entry]) -> None:
         AuditHead.objects.bulk_create([AuditHead(organization_id=organization_id)], ignore_conflicts=True)
         head = heads.annotate(now=Now()).get(organization_id=organization_id)
     rows = []
+    key_id = signatures.current_key_id()
     for entry in entries:
         row = AuditEntry(
             organization_id=organization_id,
@@ -48,9 +61,10 @@ def append(organization_id: int, entries: Sequence[Entry]) -> None:
             subject=entry.subject[:200],
             payload=entry.payload,
             previous_hash=head.hash,
+            key_id=key_id,
             at=head.now,
         )
-        row.hash = _hash_of(row)
+        row.hash = sign_entry(row) or ""
         head.seq, head.hash = row.seq, row.hash
         rows.append(row)
     AuditEntry.objects.bulk_create(rows)
@@ -66,9 +80,86 @@ class Checked:
     last: int
 
 
+@dataclass
+class Signed:
+    """The entries that one key signed: their number, and the first and last of them."""
+
+    first: int
+    last: int = 0
+    count: int = 0
+
+
+@dataclass
+class Chain:
+    """A whole chain, as read.
+
+    Attributes:
+        faults: one sentence for each.
+        keys: the entries of each key, by its id.
+        signed_later: the entry up to which all were signed by a migration, 0 if none was.
+    """
+
+    slug: str
+    seq: int
+    hash: str
+    faults: list[str] = field(default_factory=list)
+    keys: dict[str, Signed] = field(default_factory=dict)
+    signed_later: int = 0
+
+    @property
+    def head(self) -> str:
+        """The end of the chain, in the form that `PrintedHead.parse` reads."""
+        return f"{self.slug}:{self.seq}:{self.hash}"
+
+
+@dataclass(frozen=True)
+class PrintedHead:
+    """The end of an organization's chain, as printed at some time: `acme:812:9f3c…`."""
+
+    slug: str
+    seq: int
+    hash: str
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read a head as `verify_audit` and the sweeper print it.
+
+        Raises:
+            ValueError: it has another form.
+        """
+        found = _HEAD.fullmatch(text.strip())
+        if found is None:
+            raise ValueError(f"{text!r} is not a head: it must be ORGANIZATION:NUMBER:HASH")
+        return cls(found[1], int(found[2]), found[3])
+
+    @property
+    def fault(self) -> str:
+        """The reason why the current chain does not contain this head; empty if it does."""
+        entries = AuditEntry.objects.filter(organization__slug=self.slug)
+        found = entries.filter(seq=self.seq).values_list("hash", flat=True).first()
+        if found is None:
+            return f"entry {self.seq} of {self.slug} was printed as a head but no longer exists"
+        return "" if found == self.hash else f"entry {self.seq} of {self.slug} differs from the printed head"
+
+
+def read_chain(organization: Organization) -> Chain:
+    """Read and verify the whole chain of an organization."""
+    end = _head(organization.pk)
+    chain = Chain(organization.slug, end.seq, end.hash or "")
+    chain.faults += _faults(organization.pk, 1, end, chain)
+    return chain
+
+
 def verify(organization_id: int) -> list[str]:
     """Read the whole chain; returns one sentence for each fault, an empty list if it holds."""
     return list(_faults(organization_id, 1, _head(organization_id)))
+
+
+def log_heads() -> None:
+    """Log the head of every chain: the log is outside the database that somebody may change."""
+    heads = AuditHead.objects.exclude(seq=0).order_by("organization_id")
+    for slug, seq, hash_ in heads.values_list("organization__slug", "seq", "hash"):
+        logger.info("audit head %s:%s:%s", slug, seq, hash_)
 
 
 def verify_part(organization_id: int, most: int, before: int | None = None) -> Checked:
@@ -99,7 +190,8 @@ def _head(organization_id: int) -> _End:
     return _End(last.seq if last else 0, "")
 
 
-def _faults(organization_id: int, first: int, end: _End) -> Iterator[str]:
+def _faults(organization_id: int, first: int, end: _End, chain: Chain | None = None) -> Iterator[str]:
+    """Yield a sentence for each fault; with `chain`, also note there which keys signed which entries."""
     entries = AuditEntry.objects.filter(organization_id=organization_id)
     expected, previous = first, _hash_before(entries, first)
     known = entries.filter(seq__gte=first, seq__lte=end.seq)  # what was appended since is not judged
@@ -108,8 +200,10 @@ def _faults(organization_id: int, first: int, end: _End) -> Iterator[str]:
             yield f"entry {expected} is missing"
         if previous is not None and row.previous_hash != previous:
             yield f"entry {row.seq} does not follow the one before it"
-        if row.hash != _hash_of(row):
-            yield f"entry {row.seq} was changed"
+        if fault := _signature_fault(row):
+            yield fault
+        elif chain is not None:
+            _note(chain, row)
         expected, previous = row.seq + 1, row.hash
     if end.hash is None and expected <= end.seq:
         yield f"entry {expected} is missing"
@@ -130,17 +224,33 @@ def _in_order(entries: QuerySet[AuditEntry]) -> Iterator[AuditEntry]:
         read = part[-1].seq
 
 
-def _hash_of(row: AuditEntry) -> str:
+def _signature_fault(row: AuditEntry) -> str:
+    if not row.key_id:
+        return f"entry {row.seq} is not signed"
+    signature = sign_entry(row)
+    if signature is None:
+        return f"entry {row.seq} is signed with the key {row.key_id}, which GADGET_AUDIT_KEYS does not hold"
+    return "" if signature == row.hash else f"entry {row.seq} was changed"
+
+
+def _note(chain: Chain, row: AuditEntry) -> None:
+    signed = chain.keys.setdefault(row.key_id, Signed(row.seq))
+    signed.last, signed.count = row.seq, signed.count + 1
+    if row.action == SIGNED_LATER:
+        chain.signed_later = row.seq - 1
+
+
+def sign_entry(row: AuditEntry) -> str | None:
+    """Return the signature over all fields of the entry; None if its key is not among ours."""
     at: datetime = row.at
-    return fingerprint(
-        {
-            "organization": row.organization_id,
-            "seq": row.seq,
-            "actor": row.actor,
-            "action": row.action,
-            "subject": row.subject,
-            "payload": row.payload,
-            "previous": row.previous_hash,
-            "at": at.astimezone(UTC).isoformat(timespec="microseconds"),
-        }
-    )
+    fields = {
+        "organization": row.organization_id,
+        "seq": row.seq,
+        "actor": row.actor,
+        "action": row.action,
+        "subject": row.subject,
+        "payload": row.payload,
+        "previous": row.previous_hash,
+        "at": at.astimezone(UTC).isoformat(timespec="microseconds"),
+    }
+    return signatures.sign("audit", canonical_json(fields), row.key_id)

@@ -3,18 +3,32 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
-from django.db import InterfaceError, OperationalError
+from agents.database_condition import LOST, UNAVAILABLE, condition_of
 
 logger = logging.getLogger(__name__)
 
 
+@dataclass
+class Survived:
+    """The way a block ended.
+
+    Attributes:
+        condition: the condition of the database that made the block fail; else empty.
+    """
+
+    condition: str = ""
+
+
 @contextmanager
-def surviving(act: str) -> Iterator[None]:
-    """Log what the block raises and go on after it; a lost database is one line, everything else is told whole."""
+def surviving(act: str) -> Iterator[Survived]:
+    """Log the block's failure and continue: a condition of the database in one line, any other error in full."""
+    survived = Survived()
     try:
-        yield
-    except (OperationalError, InterfaceError) as error:
-        logger.warning("%s: the database does not answer: %s", act, error)
+        yield survived
+    except UNAVAILABLE as error:
+        survived.condition = condition_of(error) or LOST
+        logger.warning("%s: %s (%s)", act, survived.condition, error)
     except Exception:
         logger.exception("%s failed", act)

@@ -20,6 +20,7 @@ from autobahn.exception import Disconnected
 from django.db import DatabaseError, InterfaceError
 
 from agents import hints
+from agents.database_condition import condition_of
 from agents.desk.feeds import REST_AFTER_FAILURE_S, Seat, Viewer, in_thread, leave, sit_down
 from agents.desk.inbox_feed import InboxFeed, InboxSeat
 from agents.desk.run_feed import RunFeed, RunSeat, Sendable, read_page
@@ -75,6 +76,9 @@ async def _served(
         except Closed as closed:
             if closed.code:
                 await send({"type": "websocket.close", "code": closed.code})
+        except (DatabaseError, InterfaceError) as error:
+            logger.warning("a socket could not begin: %s", condition_of(error) or error)
+            await send({"type": "websocket.close", "code": FAILED})
 
 
 def _unless_gone(send: Send) -> Send:

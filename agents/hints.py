@@ -9,6 +9,7 @@ import logging
 import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -28,6 +29,7 @@ REFRESH_JOB = "agents.jobs.refresh_source"
 _MOST_DELTAS = 2000
 _REST_AFTER_FAILURE_S = 0.5
 _PATIENCE_S = 2.0
+_UNREACHABLE = (TimeoutError, OSError, RedisError, QueueUnreachable)
 
 
 def run_group(run_id: int) -> str:
@@ -106,7 +108,7 @@ class _Publisher(threading.Thread):
         try:
             self._send(loop, batch)
             self._reachable = True
-        except (TimeoutError, OSError, RedisError, QueueUnreachable) as error:
+        except _UNREACHABLE as error:
             if self._reachable:
                 logger.warning("hints are dropped while Redis is away: %s", type(error).__name__)
             self._reachable = False
@@ -114,9 +116,13 @@ class _Publisher(threading.Thread):
 
     def _send(self, loop: asyncio.AbstractEventLoop, batch: _Waiting) -> None:
         for job, pk in batch.jobs:
-            current_app.send_task(job, args=[pk], ignore_result=True, retry=False)
+            _send_job(job, pk)
         if batch.bells or batch.deltas:
             loop.run_until_complete(_ring(batch))
+
+
+def _send_job(job: str, pk: int) -> None:
+    current_app.send_task(job, args=[pk], ignore_result=True, retry=False)
 
 
 async def _ring(batch: _Waiting) -> None:
@@ -155,6 +161,18 @@ def send_all() -> None:
 def wake(run_id: int) -> None:
     """Ask a worker to drive this run; sent twice or never, the run is driven once."""
     _running().put_job(ADVANCE_JOB, run_id)
+
+
+def hand_over(run_ids: Sequence[int]) -> list[int]:
+    """Ask workers to drive these runs, at once and in this thread; return those the queue accepted."""
+    taken = []
+    try:
+        for pk in run_ids:
+            _send_job(ADVANCE_JOB, pk)
+            taken.append(pk)
+    except _UNREACHABLE as error:
+        logger.debug("the queue took %d of %d runs: %s", len(taken), len(run_ids), type(error).__name__)
+    return taken
 
 
 def name_run(run_id: int) -> None:

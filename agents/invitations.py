@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from secrets import token_urlsafe
 
+from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, QuerySet, Sum
 from django.db.models.functions import Now
 
 from agents import audit
@@ -25,6 +26,8 @@ DAYS = (1, 7, 30)
 LONGEST_NOTE = 120
 LONGEST_USERNAME = 150
 MOST_OPEN = 100
+MOST_TRIES_TOGETHER = 50
+"""For all of an organization's invitations together: its admin can create and use any number of them."""
 MOST_TRIES = 10
 """So often a name may be asked for that is taken: a link must not be a way to learn who has an account."""
 
@@ -127,12 +130,14 @@ def join_anew(hash_: str, username: str, password: str) -> Membership:
     """The person accepts and gets an account with it.
 
     Raises:
-        NotFound, Invalid: the name or the password cannot be had, and why.
+        NotFound, Invalid: the name or the password is not allowed, and why, Conflict: too many names were taken.
     """
+    account = _new_account(username, password)  # hashed before others have to wait for the transaction
     try:
         with transaction.atomic():
             invitation = _locked(hash_)
-            return _let_in(invitation, _new_account(username, password), account="new")
+            _check_tries(invitation.organization_id)
+            return _let_in(invitation, _save_account(account), account="new")
     except NameTaken:
         Invitation.objects.filter(hash=hash_).update(tries=F("tries") + 1)
         raise
@@ -172,13 +177,28 @@ def _new_account(username: str, password: str) -> User:
     except ValidationError as error:
         raise Invalid("username", "A name has letters, digits and @ . + - _ only.") from error
     check_password(password, User(username=name))
+    return User(username=name, password=make_password(password))
+
+
+def _save_account(account: User) -> User:
+    name = account.get_username()
     if User.objects.filter(username__iexact=name).exists():
         raise NameTaken("username", f"The name {name!r} is taken. Choose another one.")
     try:
         with transaction.atomic():
-            return User.objects.create_user(name, password=password)
+            account.save()
     except IntegrityError as error:
         raise NameTaken("username", f"The name {name!r} is taken. Choose another one.") from error
+    return account
+
+
+def _check_tries(organization_id: int) -> None:
+    """Refuse new names, free or taken, once too many taken ones were tried with the organization's invitations."""
+    recent = Invitation.objects.filter(
+        organization_id=organization_id, created_at__gt=Now() - timedelta(days=max(DAYS) + 1)
+    )
+    if (recent.aggregate(tries=Sum("tries"))["tries"] or 0) >= MOST_TRIES_TOGETHER:
+        raise Conflict("New accounts cannot be created right now. Log in with an account you already have.")
 
 
 def _record(invitation: Invitation, by: User, action: str, **payload: str) -> None:

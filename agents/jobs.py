@@ -6,15 +6,19 @@ import signal
 from concurrent.futures import ThreadPoolExecutor
 
 from celery import shared_task
-from celery.signals import worker_shutdown, worker_shutting_down
-from django.db import InterfaceError, OperationalError, close_old_connections, connection
+from celery.signals import worker_init, worker_shutdown, worker_shutting_down
+from django.conf import settings
+from django.db import close_old_connections, connection
 
 from agents import hints, sources
 from agents.boundaries import surviving
+from agents.database_condition import UNAVAILABLE, condition_of
 from agents.engine import lease
 from agents.engine.loop import advance
 from agents.engine.titles import title_run
 from agents.engine.toolbox import installed_toolbox
+from agents.identity import confirm_at_start
+from agents.lookout import Lookout
 from tools.toolbox.threads import abandoned_threads
 
 logger = logging.getLogger(__name__)
@@ -25,6 +29,8 @@ MOST_ABANDONED = 8
 NAMED_AT_ONCE = 4
 _naming = ThreadPoolExecutor(NAMED_AT_ONCE, thread_name_prefix="naming")
 
+_lookouts: list[Lookout] = []
+
 
 @shared_task(name=hints.ADVANCE_JOB, ignore_result=True)  # type: ignore[untyped-decorator]  # Celery has no types
 def advance_run(run_id: int) -> None:
@@ -32,8 +38,8 @@ def advance_run(run_id: int) -> None:
     close_old_connections()
     try:
         advance(run_id)
-    except (OperationalError, InterfaceError) as error:
-        logger.warning("run %s: the database failed: %s", run_id, error)
+    except UNAVAILABLE as error:
+        logger.warning("run %s: %s (%s)", run_id, condition_of(error) or "the database failed", error)
     except BaseException:
         logger.exception("run %s: the engine failed", run_id)
     finally:
@@ -72,6 +78,15 @@ def refresh_source(source_id: int) -> None:
     connection.close()
 
 
+@worker_init.connect  # type: ignore[untyped-decorator]
+def _begin(**_: object) -> None:
+    """End a worker with another folder or other keys before it takes a run."""
+    confirm_at_start()
+    lookout = Lookout(settings.GADGET_WORKER_THREADS, advance_run)
+    _lookouts.append(lookout)
+    lookout.start()
+
+
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]
 def _leave(**_: object) -> None:
     lease.go_down()
@@ -80,6 +95,8 @@ def _leave(**_: object) -> None:
 @worker_shutdown.connect  # type: ignore[untyped-decorator]
 def _put_away(**_: object) -> None:
     """The last act: no run is driven any more, and what was put back is sent."""
+    for lookout in _lookouts:
+        lookout.stop()
     _naming.shutdown()
     hints.send_all()
     installed_toolbox().shutdown()

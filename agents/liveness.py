@@ -1,9 +1,12 @@
-"""Which workers and sweepers are alive: each leaves a sign of life in Redis that fades by itself."""
+"""Shows which processes are alive: workers and sweepers leave expiring signs in Redis; all beat for a supervisor."""
 
 from __future__ import annotations
 
+import os
 import threading
+import time
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import redis
 import structlog
@@ -13,9 +16,30 @@ log = structlog.get_logger(__name__)
 
 BEAT_S = 3.0
 FADES_AFTER_S = 12
+LATELY_S = 600
+"""The time for which a vanished process counts as missing."""
+REDIS = "redis"
 SOCKET_TIMEOUT_S = 2.0
 WORKER = "worker"
 SWEEPER = "sweeper"
+HEARTBEAT_FILE = "HEARTBEAT_FILE"
+"""The variable that names the file a process touches while its threads run."""
+HEARTBEAT_S = 0.5
+
+
+def beat_for_supervisor() -> None:
+    """Show a supervisor that this process's threads still run, if it named a file for that."""
+    if name := os.environ.get(HEARTBEAT_FILE):
+        threading.Thread(target=_beat, args=(Path(name),), name="heartbeat", daemon=True).start()
+
+
+def _beat(file: Path) -> None:
+    while True:
+        try:
+            file.touch()
+        except OSError as error:
+            log.warning("no heartbeat", file=str(file), error=str(error))
+        time.sleep(HEARTBEAT_S)
 
 
 @dataclass
@@ -37,6 +61,7 @@ class Pulse:
         try:
             with _redis() as client:
                 client.delete(_key(self.part, self.name))
+                client.zrem(_key("seen", self.part), self.name)
         except redis.RedisError:
             log.info("sign of life left to fade", part=self.part, name=self.name)
 
@@ -48,6 +73,8 @@ class Pulse:
         try:
             with _redis() as client:
                 client.set(_key(self.part, self.name), "alive", ex=FADES_AFTER_S)
+                client.zadd(_key("seen", self.part), {self.name: time.time()})
+                client.zremrangebyscore(_key("seen", self.part), 0, time.time() - LATELY_S)
         except redis.RedisError:
             log.debug("no sign of life: Redis is away", part=self.part)
 
@@ -57,6 +84,33 @@ def living(part: str) -> list[str]:
     prefix = _key(part, "")
     with _redis() as client:
         return sorted(key.decode().removeprefix(prefix) for key in client.scan_iter(match=f"{prefix}*", count=1000))
+
+
+@dataclass(frozen=True)
+class Presence:
+    """The processes that are alive; numbers of workers are None while Redis, which knows them, is unavailable.
+
+    Attributes:
+        workers_alive: workers that left a sign in the last seconds.
+        workers_seen: these, plus workers that vanished in the last ten minutes without shutting down in order.
+        missing: any of redis, worker and sweeper that is not there.
+    """
+
+    workers_alive: int | None
+    workers_seen: int | None
+    missing: tuple[str, ...]
+
+
+def look_around() -> Presence:
+    """Look which processes are alive now."""
+    try:
+        alive, has_sweeper = set(living(WORKER)), bool(living(SWEEPER))
+        with _redis() as client:
+            seen = {name.decode() for name in client.zrange(_key("seen", WORKER), 0, -1)}
+    except redis.RedisError:
+        return Presence(None, None, (REDIS,))
+    missing = [part for part, is_there in ((WORKER, bool(alive)), (SWEEPER, has_sweeper)) if not is_there]
+    return Presence(len(alive), len(alive | seen), tuple(missing))
 
 
 def _key(part: str, name: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from secrets import token_urlsafe
 
+from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
@@ -41,8 +42,10 @@ def members_of(organization_id: int) -> QuerySet[Membership]:
     return mine.annotate(is_elsewhere=Exists(others)).order_by("user__username")
 
 
-def add(by: Ruler, user: User, role: str) -> Membership:
-    """Make somebody a member; `user` is a new account that is not saved yet, or for a superuser any.
+def add(by: Superuser, user: User, role: str) -> Membership:
+    """Make somebody a member, with a new, unsaved account or an existing one.
+
+    Only superusers do: an admin invites people, and so learns nothing about who has an account.
 
     Raises:
         Forbidden, Invalid: there is no such role, Conflict: is a member already.
@@ -51,8 +54,6 @@ def add(by: Ruler, user: User, role: str) -> Membership:
         check_role(role)
         if user._state.adding:
             user.save()
-        elif not isinstance(by, Superuser):
-            raise Forbidden("An account that exists is added by a superuser only.")
         elif Membership.objects.filter(organization_id=by.organization_id, user=user).exists():
             raise Conflict(f"{user.get_username()} is a member already.")
         made = Membership.objects.create(organization_id=by.organization_id, user=user, role=role)
@@ -184,12 +185,13 @@ def set_password(hash_: str, password: str) -> User:
     Raises:
         NotFound, Invalid: the password is too weak, and why.
     """
+    check_password(password, open_reset(hash_).membership.user)
+    hashed = make_password(password)  # before others have to wait for the transaction
     with transaction.atomic():
         list(PasswordReset.objects.select_for_update().filter(hash=hash_))
         reset = open_reset(hash_)
         user = reset.membership.user
-        check_password(password, user)
-        user.set_password(password)
+        user.password = hashed
         user.save(update_fields=["password"])
         PasswordReset.objects.filter(pk=reset.pk).update(used_at=Now())
         tokens = ApiToken.objects.filter(membership=reset.membership_id, revoked_at=None)

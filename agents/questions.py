@@ -2,7 +2,7 @@
 
 from django.db.models.functions import Now
 
-from agents.approvals import refuse_closed
+from agents.closed_cards import refuse_closed
 from agents.engine import turns
 from agents.engine.cards import publish_decision
 from agents.engine.suspended import brief_words, end
@@ -36,7 +36,6 @@ def answer(member: Membership, approval_id: int, text: str, decision_id: str = "
         is_same = bool(decision_id) and (card.decision_id, card.decided_by_id) == (decision_id, member.user_id)
         if is_same and card.status == ApprovalStatus.ANSWERED:
             return card
-        _refuse_unanswerable(card)
         asked = Approval.objects.filter(
             pk=card.pk,
             kind=ApprovalKind.QUESTION,

@@ -58,3 +58,9 @@ class Invalid(Refusal):
 
     def __init__(self, field: str, detail: str) -> None:
         super().__init__(detail, field=field)
+
+
+class Unavailable(Refusal):
+    """The database cannot do this at the moment."""
+
+    status, code = 503, "database_away"

@@ -1,29 +1,38 @@
 """Saying what became of a call that nobody knows of."""
 
+from django.db.models.functions import Now
+
 from agents.approvals import MOST_REASON, demand_approver
 from agents.engine import turns
 from agents.engine.outcomes import close_unknown_card, ended
 from agents.engine.writes import Resolution, publish_resolution
 from agents.events import recording
-from agents.models import CallStatus, Membership, ToolCall
+from agents.models import Approval, ApprovalKind, ApprovalStatus, CallStatus, Membership, ToolCall
 from agents.refusals import Conflict, Invalid, NotFound
 from tools.contract import ErrorCode, ToolError, ToolResult
 
+ACKNOWLEDGED = "acknowledged"
+OUTCOMES = ("succeeded", "not_done", ACKNOWLEDGED)
+
 
 def resolve(member: Membership, call_id: int, outcome: str, reason: str) -> ToolCall:
-    """Say what became of a call whose outcome is unknown: "succeeded" or "not_done".
+    """Settle a call whose outcome is unknown: "succeeded" or "not_done".
+
+    "acknowledged" closes the card of a late effect, and changes nothing else.
 
     Raises:
-        Forbidden, NotFound, Invalid, Conflict: its outcome is not unknown.
+        Forbidden, NotFound, Invalid, Conflict: its outcome is not unknown, or no late effect waits.
     """
     demand_approver(member)
-    if outcome not in ("succeeded", "not_done"):
-        raise Invalid("outcome", f"outcome is {outcome!r}, but has to be 'succeeded' or 'not_done'")
+    if outcome not in OUTCOMES:
+        raise Invalid("outcome", f"outcome is {outcome!r}, but has to be one of {', '.join(map(repr, OUTCOMES))}")
     if not reason.strip() or len(reason) > MOST_REASON or "\0" in reason:
         raise Invalid("reason", f"a reason of 1 to {MOST_REASON:,} characters is needed")
     call = ToolCall.objects.filter(organization_id=member.organization_id, pk=call_id).first()
     if call is None:
         raise NotFound(f"there is no tool call {call_id}")
+    if outcome == ACKNOWLEDGED:
+        return _acknowledge(member, call, reason)
     by = member.user.get_username()
     with recording(call.run_id) as record:
         call = ToolCall.objects.get(pk=call_id)
@@ -31,12 +40,26 @@ def resolve(member: Membership, call_id: int, outcome: str, reason: str) -> Tool
         unknown = ToolCall.objects.filter(pk=call.pk, status=CallStatus.OUTCOME_UNKNOWN)
         if not unknown.update(**ended(record, call, result)):
             raise Conflict("the outcome of this call is not unknown", call_status=call.status)
-        close_unknown_card(call, f"{by}: {reason}")
+        close_unknown_card(call, f"{by}: {reason}", member.user)
         record.inbox_changed = True
         publish_resolution(record, call, Resolution(outcome, by, reason))
         record.audit(f"user:{by}", "outcome_resolved", f"tool_call:{call.pk}", outcome=outcome, reason=reason)
         turns.wake_if_possible(record, by)
     return ToolCall.objects.get(pk=call_id)
+
+
+def _acknowledge(member: Membership, call: ToolCall, reason: str) -> ToolCall:
+    by = member.user.get_username()
+    with recording(call.run_id) as record:
+        cards = Approval.objects.filter(tool_call=call, kind=ApprovalKind.UNKNOWN, status=ApprovalStatus.PENDING)
+        seen = cards.filter(tool_call__late_effect__isnull=False)
+        decided = {"decided_by": member.user, "decided_at": Now(), "reason": reason}
+        if not seen.update(status=ApprovalStatus.ANSWERED, **decided):
+            raise Conflict("this call has no late effect to acknowledge", call_status=call.status)
+        record.inbox_changed = True
+        publish_resolution(record, call, Resolution(ACKNOWLEDGED, by, reason))
+        record.audit(f"user:{by}", "late_effect_acknowledged", f"tool_call:{call.pk}", tool=call.tool, reason=reason)
+    return ToolCall.objects.get(pk=call.pk)
 
 
 def _said_by_person(outcome: str, by: str, reason: str) -> ToolResult:

@@ -2,6 +2,7 @@
 
 import re
 from datetime import datetime
+from enum import StrEnum
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
@@ -145,9 +146,9 @@ class BulkDecisions(Body):
 
 
 class Resolution(Body):
-    """What a person found out about a call whose outcome was unknown."""
+    """A person's finding about a call whose outcome was unknown, or the acknowledgment of its late effect."""
 
-    outcome: Literal["succeeded", "not_done"]
+    outcome: Literal["succeeded", "not_done", "acknowledged"]
     reason: Text = Field(min_length=1, max_length=LONGEST_REASON, description="How you know.")
 
 
@@ -166,8 +167,21 @@ class RunFilter(Paging):
     q: Name = Field("", description="Text in the title or the task.")
 
 
+class Order(StrEnum):
+    """The order of a list."""
+
+    OLDEST = "oldest"
+    NEWEST = "newest"
+
+
 class ApprovalFilter(Paging):
     """Which approvals."""
+
+    order: Order | None = Field(
+        None,
+        description="`oldest` first, in call order, or `newest` first; send the same order for each page. "
+        "The default is `oldest` for `status=pending`, so that clients can decide from the top, else `newest`.",
+    )
 
     status: ApprovalStatus | None = None
     kind: ApprovalKind | None = None
@@ -221,10 +235,15 @@ class Alive(BaseModel):
 
 
 class Readiness(BaseModel):
-    """Work can be done; what is in `degraded` is away, and work waits for it without being lost."""
+    """Work can be done; parts in `degraded` are unavailable, and work waits for them without being lost."""
 
     status: Literal["ready"] = "ready"
-    degraded: list[str] = Field(examples=[["worker"]], description="Of: redis, worker, sweeper.")
+    degraded: list[str] = Field(examples=[["worker"]], description="Any of: redis, worker, sweeper, files.")
+    workers_alive: int | None = Field(examples=[1], description="Running workers; null while Redis is unavailable.")
+    workers_seen: int | None = Field(
+        examples=[2],
+        description="Running workers and those that vanished in the last ten minutes; null while Redis is unavailable.",
+    )
 
 
 class EmployeeShape(BaseModel):
@@ -254,6 +273,9 @@ class ToolCallShape(BaseModel):
     pass_number: int
     approval_id: str | None = Field(description="The newest card of this call.")
     duplicate_of: str | None = Field(description="The call whose result counts for this one too.")
+    late_effect: dict[str, Any] | None = Field(
+        description="Set if the call was declared not done but happened: reported_at, result, done_again_by."
+    )
 
 
 class WholeToolCall(ToolCallShape):
@@ -293,6 +315,9 @@ class RunSummary(BaseModel):
     pass_number: int
     max_passes: int
     usage: Usage
+    usage_estimated: bool = Field(
+        description="Part of the usage is an estimate: the model's server has not reported it."
+    )
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
@@ -329,6 +354,7 @@ class ApprovalShape(BaseModel):
     sentence: str
     preview: dict[str, Any]
     why: str
+    warning: str = Field(description="A warning to read before deciding; empty for most cards, and for decided ones.")
     confirm: str = Field(description="What must be typed to approve; empty below destructive level.")
     requested_at: datetime
     expires_at: datetime

@@ -24,7 +24,10 @@ PATIENT = Patience()
 IN_A_REQUEST = Patience(seconds=3.0, document_bytes=1_000_000)
 """So long may somebody who looks at a page have to wait; what takes longer is a worker's."""
 MORE_PATIENCE = frozenset({ErrorCode.TIMEOUT, ErrorCode.LIMIT_EXCEEDED})
-PRIVATE_HINT = " If it is a server of yours, tick “It may be in a private network” in the settings."
+PRIVATE_HINT = (
+    " If this is your server, ask a superuser to tick “It may be in a private network”, "
+    "or add it to ALLOWED_PRIVATE_HOSTS."
+)
 REFRESH_AFTER = timedelta(hours=1)
 """A server that changes what its tools do is found out after so long."""
 ASK_AGAIN_AFTER = timedelta(minutes=2)

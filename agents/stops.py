@@ -143,6 +143,12 @@ def refuse_stopped(employee: Employee) -> None:
         raise Conflict(f"{why} Nothing can be started until an admin lets it go on.", stopped=True)
 
 
+def tell_all(organization_id: int) -> None:
+    """Let every run of the organization know if it may continue, and have open pages refresh."""
+    hints.ring_inbox(organization_id)
+    _tell(Run.objects.filter(organization_id=organization_id))
+
+
 def unsettled() -> QuerySet[Run]:
     """Runs that live and do not know yet that they were stopped, or may go on."""
     is_stopped = Q(organization__stopped_at__isnull=False) | Q(employee__stopped_at__isnull=False)

@@ -8,11 +8,17 @@ from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from gadget_site.faults import SettingError
+from gadget_site.variables import is_host, is_port
 
 DATABASE_EXAMPLE = "postgresql://gadget:password@localhost:5432/gadget"
+SQLITE_EXAMPLE = "sqlite:////srv/gadget/gadget.sqlite3"
 REDIS_EXAMPLE = "redis://localhost:6379/0"
 POSTGRESQL_SCHEMES = frozenset({"postgresql", "postgres"})
-SSL_OPTIONS = frozenset({"sslmode", "sslrootcert", "sslcert", "sslkey"})
+SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+SSL_FILES = ("sslrootcert", "sslcert", "sslkey")
+SSL_OPTIONS = frozenset({"sslmode", *SSL_FILES})
+SYSTEM_CERTIFICATES = "system"
+"""As `sslrootcert`: the authorities that this machine trusts."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +66,19 @@ def parse_redis_url(url: str) -> str:
         raise SettingError("REDIS_URL", fault, REDIS_EXAMPLE)
     if parts.scheme == "unix" and not parts.path.startswith("/"):
         raise SettingError("REDIS_URL", f"{url!r} names no absolute path of a socket", "unix:///run/redis/redis.sock")
-    if parts.scheme != "unix" and not (parts.hostname and re.fullmatch(r"/?|/\d+", parts.path)):
+    if parts.scheme != "unix" and not (is_host(parts.hostname or "") and re.fullmatch(r"/?|/[0-9]+", parts.path)):
         raise SettingError("REDIS_URL", f"{without_password(url)!r} is not redis://host:port/number", REDIS_EXAMPLE)
     return url
+
+
+def is_web_address(text: str) -> bool:
+    """Return True for `http://` and `https://` with a host, and a possible port if one is given."""
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        return False
+    return parts.scheme in {"http", "https"} and is_host(parts.hostname or "") and port != 0
 
 
 def celery_broker(redis_url: str) -> str:
@@ -77,9 +93,11 @@ def celery_broker(redis_url: str) -> str:
 def _split(name: str, url: str, example: str) -> SplitResult:
     try:
         parts = urlsplit(url)
-        _ = parts.port
+        port = parts.port
     except ValueError as error:
         raise SettingError(name, f"{without_password(url)!r} is not an address: {error}", example) from error
+    if port == 0:
+        raise SettingError(name, f"{without_password(url)!r} is not an address: 0 is not a port", example)
     return parts
 
 
@@ -87,21 +105,25 @@ def _sqlite(parts: SplitResult, url: str) -> DatabaseAddress:
     path = unquote(parts.path.removeprefix("/"))
     if parts.netloc or parts.query or not path or path == ":memory:":
         fault = f"{url!r} names no file (all parts of Gadget share one, so it cannot live in memory)"
-        raise SettingError("DATABASE_URL", fault, "sqlite:////srv/gadget/gadget.sqlite3")
-    return DatabaseAddress.sqlite(Path(path).expanduser().absolute())
+        raise SettingError("DATABASE_URL", fault, SQLITE_EXAMPLE)
+    file = Path(path).expanduser().absolute()
+    if not file.parent.is_dir():
+        raise SettingError("DATABASE_URL", f"there is no folder {str(file.parent)!r}", SQLITE_EXAMPLE)
+    if file.is_dir():
+        raise SettingError("DATABASE_URL", f"{str(file)!r} is a folder, not a file", SQLITE_EXAMPLE)
+    return DatabaseAddress.sqlite(file)
 
 
 def _postgresql(parts: SplitResult, url: str) -> DatabaseAddress:
-    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    options = _options(parts)
     host = options.pop("host", "") or parts.hostname or ""
     port = options.pop("port", "") or str(parts.port or "")
     name = unquote(parts.path.removeprefix("/"))
-    unknown = sorted(set(options) - SSL_OPTIONS)
-    if unknown:
-        known = ", ".join(["host", "port", *sorted(SSL_OPTIONS)])
-        raise SettingError("DATABASE_URL", f"the option {unknown[0]!r} is none of {known}", DATABASE_EXAMPLE)
     if not name or "/" in name:
         raise SettingError("DATABASE_URL", f"{without_password(url)!r} names no database", DATABASE_EXAMPLE)
+    if not all(one.startswith(("/", "@")) or is_host(one) for one in host.split(",") if host):
+        fault = f"{host!r} is neither a host nor a socket folder"
+        raise SettingError("DATABASE_URL", fault, DATABASE_EXAMPLE)
     return DatabaseAddress(
         engine="postgresql",
         name=name,
@@ -111,3 +133,31 @@ def _postgresql(parts: SplitResult, url: str) -> DatabaseAddress:
         port=port,
         ssl=tuple(sorted(options.items())),
     )
+
+
+def _options(parts: SplitResult) -> dict[str, str]:
+    """Read the options after the `?`: each must be known, given once, and have a valid value."""
+    given = parse_qsl(parts.query, keep_blank_values=True)
+    options = dict(given)
+    known = ["host", "port", *sorted(SSL_OPTIONS)]
+    for name, value in given:
+        fault = ""
+        if name not in known:
+            fault = f"the option {name!r} is not one of {', '.join(known)}"
+        elif [other for other, _ in given].count(name) > 1:
+            fault = f"the option {name!r} is given twice"
+        elif not value:
+            fault = f"the option {name!r} has no value"
+        elif name == "sslmode" and value not in SSL_MODES:
+            fault = f"sslmode {value!r} is not one of {', '.join(SSL_MODES)}"
+        elif name == "port" and not all(map(is_port, value.split(","))):
+            fault = f"{value!r} is not a port from 1 to 65535"
+        elif name in SSL_FILES and not _is_there(name, value):
+            fault = f"{name}: there is no file {value!r}"
+        if fault:
+            raise SettingError("DATABASE_URL", fault, DATABASE_EXAMPLE)
+    return options
+
+
+def _is_there(option: str, value: str) -> bool:
+    return (option == "sslrootcert" and value == SYSTEM_CERTIFICATES) or Path(value).is_file()

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import os
 import warnings
+from functools import cached_property
 from typing import Any
 
 import structlog
 from celery import Celery
-from celery.app.amqp import AMQP
 from celery.exceptions import CPendingDeprecationWarning, SecurityWarning
 from celery.signals import setup_logging, worker_init, worker_ready, worker_shutting_down
 from django.conf import settings
-from kombu.connection import Connection
 
-from agents.liveness import WORKER, Pulse
+from agents.liveness import WORKER, Pulse, beat_for_supervisor
 from agents.providers.choice import load_providers
+from gadget_site.broker import PatientQueue
 from gadget_site.memory import settle_memory
-
-LONGEST_PAUSE_S = 2.0
+from gadget_site.open_files import allow_open_files
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gadget_site.settings")
 warnings.filterwarnings("ignore", category=SecurityWarning)  # root is no danger to a queue of plain JSON
@@ -26,21 +25,15 @@ log = structlog.get_logger(__name__)
 pulses: list[Pulse] = []
 
 
-class PatientConnection(Connection):
-    """A connection that looks for a lost Redis at least every two seconds, for as long as it takes."""
+class GadgetQueue(Celery):  # type: ignore[misc]
+    """Celery with our own workers."""
 
-    def _ensure_connection(self, *args: Any, **options: Any) -> Any:
-        options.update(interval_start=0.2, interval_step=0.4, interval_max=LONGEST_PAUSE_S)
-        return super()._ensure_connection(*args, **options)  # type: ignore[no-untyped-call]
-
-
-class PatientQueue(AMQP):  # type: ignore[misc]
-    """Celery's door to the broker, with connections that come back quickly."""
-
-    Connection = PatientConnection
+    @cached_property
+    def Worker(self) -> Any:  # noqa: N802
+        return self.subclass_with_self("gadget_site.quiet_worker:QuietWorker")
 
 
-app = Celery("gadget", amqp=PatientQueue)
+app = GadgetQueue("gadget", amqp=PatientQueue)
 app.config_from_object("django.conf:settings", namespace="CELERY")
 
 
@@ -51,6 +44,8 @@ def keep_the_logging_of_settings(**_: Any) -> None:
 def prepare_the_worker(**_: Any) -> None:
     """A worker asks models. It shows no error pages: with DEBUG, Django would remember every query of every thread."""
     settings.DEBUG = False
+    allow_open_files()
+    beat_for_supervisor()
     app.log.redirect_stdouts("WARNING")  # what a tool prints is cleaned of secrets like any line of the log
     load_providers()
 

@@ -5,13 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from gadget_site.addresses import DatabaseAddress
+from gadget_site.answering import STATEMENT_S, AnsweringConnection
 
 SQLITE_START = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA busy_timeout=20000;"
 SQLITE_PATIENCE_S = 20
-POOL_PATIENCE_S = 20
+POOL_PATIENCE_S = 10
+RECONNECT_S = 5
+"""Longer attempts would pause longer each time, and miss the database's return."""
+CONNECT_S = 5
+SILENT_LINK_S = 10
+KEEPALIVES = {
+    "keepalives": 1,
+    "keepalives_idle": SILENT_LINK_S,
+    "keepalives_interval": 5,
+    "keepalives_count": 2,
+    "tcp_user_timeout": SILENT_LINK_S * 1000,
+}
+"""A link that was cut without a word is noticed after 10 s with something sent, and after 20 s without. They
+apply to TCP; libpq ignores them for Unix sockets and on systems without them."""
 POSTGRESQL_START = {
     "synchronous_commit": "on",
-    "statement_timeout": "30s",
+    "statement_timeout": f"{STATEMENT_S}s",
     "lock_timeout": "2s",
     "idle_in_transaction_session_timeout": "15s",
 }
@@ -39,10 +53,18 @@ def database_settings(address: DatabaseAddress, pool_size: int) -> dict[str, Any
         "CONN_MAX_AGE": 0,
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {
-            "pool": {"min_size": 1, "max_size": pool_size, "timeout": POOL_PATIENCE_S, "max_idle": 60},
+            "pool": {
+                "min_size": 1,
+                "max_size": pool_size,
+                "timeout": POOL_PATIENCE_S,
+                "reconnect_timeout": RECONNECT_S,
+                "max_idle": 60,
+                "connection_class": AnsweringConnection,
+            },
             "options": " ".join(f"-c {name}={value}" for name, value in POSTGRESQL_START.items()),
             "application_name": "gadget",
-            "connect_timeout": 5,
+            "connect_timeout": CONNECT_S,
+            **KEEPALIVES,
             "server_side_binding": True,
             "prepare_threshold": 3,  # planning a pass' statements anew takes as long as running them
             **dict(address.ssl),

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from gadget_site.addresses import DatabaseAddress, parse_database_url, parse_redis_url
+from gadget_site.addresses import (
+    DatabaseAddress,
+    is_web_address,
+    parse_database_url,
+    parse_redis_url,
+    without_password,
+)
 from gadget_site.faults import SettingError
-from gadget_site.keys import encryption_keys_fault, kept_encryption_key, kept_secret_key
+from gadget_site.keys import kept_audit_key, kept_encryption_key, kept_secret_key, keys_fault
+from gadget_site.private_hosts import LOOPBACK, of_addresses, read_private_hosts
 from gadget_site.redis_server import socket_path
+from gadget_site.variables import Variables, is_host, refuse_unknown_names
 from tools.config import Config, ConfigError, read_config
+from tools.contract import PrivateHosts
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 LOOPBACK_ADDRESSES = frozenset({"localhost", "127.0.0.1", "::1"})
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 LOG_FORMATS = ("text", "json")
-YES = frozenset({"1", "true", "yes", "on"})
-NO = frozenset({"0", "false", "no", "off"})
 SMALLEST_SECRET = 32
 SMALLEST_TOKEN = 20
+VARIABLE_OF_CONFIG = re.compile(r"\$\{([^}]*)\}")
 KEY_EXAMPLE = "$(python -c 'from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())')"
 SECRET_EXAMPLE = "$(python -c 'import secrets; print(secrets.token_urlsafe(50))')"  # noqa: S105
 
@@ -35,11 +43,14 @@ class SiteSettings:
     debug: bool
     secret_key: str
     encryption_keys: tuple[str, ...]
+    audit_keys: tuple[str, ...]
     database: DatabaseAddress
     redis_url: str
     redis_is_embedded: bool
     allowed_hosts: tuple[str, ...]
     allowed_origins: tuple[str, ...]
+    allowed_private_hosts: PrivateHosts
+    trusted_proxies: tuple[IPv4Network | IPv6Network, ...]
     host: str
     port: int
     openai_api_key: str
@@ -59,68 +70,50 @@ class SiteSettings:
     @property
     def is_only_local(self) -> bool:
         """True while nothing says that others than this machine reach Gadget, be it through a proxy."""
-        return self.host in LOOPBACK_ADDRESSES and self.allowed_hosts == LOCAL_NAMES and not self.allowed_origins
+        is_open = self.allowed_hosts != LOCAL_NAMES or self.allowed_origins or self.trusted_proxies
+        return self.host in LOOPBACK_ADDRESSES and not is_open
+
+    @property
+    def private_providers(self) -> PrivateHosts:
+        """The private servers that model providers may use: those of tools, plus those in the environment."""
+        named = of_addresses((self.openai_base_url, self.ollama_host))
+        return PrivateHosts((*self.allowed_private_hosts.entries, *named))
 
     @property
     def served_over_https(self) -> bool:
         """True when every address that people use is https: cookies are then sent over nothing else."""
         return bool(self.allowed_origins) and all(origin.startswith("https://") for origin in self.allowed_origins)
 
-
-class Variables:
-    """The environment, read by name and kind; an empty value counts as none."""
-
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ = environ
-
-    def text(self, name: str, default: str = "") -> str:
-        return self._environ.get(name, "").strip() or default
-
-    def flag(self, name: str, default: bool) -> bool:
-        value = self.text(name)
-        if not value:
-            return default
-        if value.lower() in YES | NO:
-            return value.lower() in YES
-        raise SettingError(name, f"{value!r} is neither on nor off", "off")
-
-    def number(self, name: str, default: int, bounds: tuple[int, int]) -> int:
-        low, high = bounds
-        value = self.text(name, str(default))
-        if not re.fullmatch(r"\d{1,9}", value) or not low <= int(value) <= high:
-            raise SettingError(name, f"{value!r} is not a whole number from {low} to {high}", str(default))
-        return int(value)
-
-    def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
-        value = self.text(name, default)
-        for choice in choices:
-            if value.lower() == choice.lower():
-                return choice
-        raise SettingError(name, f"{value!r} is none of {', '.join(choices)}", default)
-
-    def words(self, name: str) -> tuple[str, ...]:
-        return tuple(word.strip() for word in self.text(name).split(",") if word.strip())
+    @property
+    def origin(self) -> str:
+        """The origin of absolute links while Gadget is served over HTTPS; else empty, and the request's own counts."""
+        return self.allowed_origins[0] if self.served_over_https else ""
 
 
 def read_settings(environ: Mapping[str, str], base_dir: Path) -> SiteSettings:
     """The settings of the installation in `base_dir`; SettingError names the first one that is wrong."""
     variables = Variables(environ)
+    config_file = _config_file(variables, base_dir)
+    refuse_unknown_names(environ, frozenset(VARIABLE_OF_CONFIG.findall(config_file[1])))
     data_dir = _data_dir(variables, base_dir)
     allowed_hosts = _allowed_hosts(variables)
-    host = variables.text("HOST", "127.0.0.1")
+    host = _host(variables)
     debug = variables.flag("DEBUG", default=not allowed_hosts and host in LOOPBACK_ADDRESSES)
     redis_url = variables.text("REDIS_URL")
     return SiteSettings(
         data_dir=data_dir,
-        config=_config(variables, environ, base_dir),
+        config=_config(config_file, environ),
         debug=debug,
         secret_key=_secret_key(variables, debug, data_dir),
-        encryption_keys=_encryption_keys(variables, debug, data_dir),
+        encryption_keys=_keys(variables, "GADGET_ENCRYPTION_KEYS", debug, lambda: kept_encryption_key(data_dir)),
+        audit_keys=_audit_keys(variables, debug, data_dir),
         database=_database(variables, data_dir),
         redis_url=parse_redis_url(redis_url) if redis_url else f"unix://{socket_path(data_dir)}",
         redis_is_embedded=not redis_url,
         allowed_hosts=allowed_hosts or LOCAL_NAMES,
         allowed_origins=_allowed_origins(variables),
+        allowed_private_hosts=_allowed_private_hosts(variables, debug),
+        trusted_proxies=_trusted_proxies(variables),
         host=host,
         port=variables.number("PORT", 8000, (1, 65535)),
         openai_api_key=variables.text("OPENAI_API_KEY"),
@@ -132,7 +125,7 @@ def read_settings(environ: Mapping[str, str], base_dir: Path) -> SiteSettings:
         log_format=variables.choice("LOG_FORMAT", LOG_FORMATS, "text"),
         queue=_queue(variables),
         workers=variables.number("WORKERS", 1 if _database(variables, data_dir).is_sqlite else 2, (1, 64)),
-        worker_threads=variables.number("WORKER_THREADS", 32, (1, 256)),
+        worker_threads=variables.number("WORKER_THREADS", 512, (1, 2048)),
         database_pool=variables.number("DATABASE_POOL", 24, (2, 256)),
         timing_scale=_timing_scale(variables),
         metrics_token=_metrics_token(variables),
@@ -140,26 +133,46 @@ def read_settings(environ: Mapping[str, str], base_dir: Path) -> SiteSettings:
 
 
 def _data_dir(variables: Variables, base_dir: Path) -> Path:
+    """The folder, created if its parent exists; refuses a misspelled path or an unmounted disk."""
     given = variables.text("GADGET_DATA_DIR", "var")
     folder = (base_dir / Path(given).expanduser()).resolve()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except FileNotFoundError:
+        fault = f"there is no folder {str(folder.parent)!r} to hold {folder.name!r}"
+        raise SettingError("GADGET_DATA_DIR", fault, "var") from None
     except OSError as error:
         raise SettingError("GADGET_DATA_DIR", f"{str(folder)!r} cannot be made: {error.strerror}", "var") from error
     return folder
 
 
-def _config(variables: Variables, environ: Mapping[str, str], base_dir: Path) -> Config:
+def _config_file(variables: Variables, base_dir: Path) -> tuple[str, str]:
+    """Return name and text of `gadget.yaml`, or of the file in GADGET_CONFIG; no text without either."""
     given = variables.text("GADGET_CONFIG")
     path = base_dir / (Path(given).expanduser() if given else Path("gadget.yaml"))
     if not given and not path.exists():
-        return Config()
+        return path.name, ""
     try:
-        return read_config(path.read_text(encoding="utf-8"), environ)
+        return path.name, path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise SettingError("GADGET_CONFIG", f"there is no file {str(path)!r}", "gadget.yaml") from None
-    except (OSError, UnicodeDecodeError, ConfigError) as error:
-        raise SettingError("GADGET_CONFIG", f"{path.name}, {error}", "gadget.yaml") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingError("GADGET_CONFIG", f"{path.name} cannot be read: {error}", "gadget.yaml") from error
+
+
+def _config(file: tuple[str, str], environ: Mapping[str, str]) -> Config:
+    name, text = file
+    try:
+        return read_config(text, environ)
+    except ConfigError as error:
+        raise SettingError("GADGET_CONFIG", f"{name}, {error}", "gadget.yaml") from error
+
+
+def _host(variables: Variables) -> str:
+    host = variables.text("HOST", "127.0.0.1")
+    if not is_host(host):
+        raise SettingError("HOST", f"{host!r} is neither an IP address nor a host name", "127.0.0.1")
+    return host
 
 
 def _secret_key(variables: Variables, debug: bool, data_dir: Path) -> str:
@@ -174,17 +187,25 @@ def _secret_key(variables: Variables, debug: bool, data_dir: Path) -> str:
     return kept_secret_key(data_dir)
 
 
-def _encryption_keys(variables: Variables, debug: bool, data_dir: Path) -> tuple[str, ...]:
-    keys = variables.words("GADGET_ENCRYPTION_KEYS")
-    fault = encryption_keys_fault(keys)
+def _keys(variables: Variables, name: str, debug: bool, kept: Callable[[], str]) -> tuple[str, ...]:
+    """Return the keys of this setting; while DEBUG is on and there are none, the one under the data folder."""
+    keys = variables.words(name)
+    fault = keys_fault(keys)
     if fault:
-        raise SettingError("GADGET_ENCRYPTION_KEYS", fault, KEY_EXAMPLE)
+        raise SettingError(name, fault, KEY_EXAMPLE)
     if keys:
         return keys
     if not debug:
-        fault = "is not set; it is required while DEBUG is off"
-        raise SettingError("GADGET_ENCRYPTION_KEYS", fault, KEY_EXAMPLE)
-    return (kept_encryption_key(data_dir),)
+        raise SettingError(name, "is not set; it is required while DEBUG is off", KEY_EXAMPLE)
+    return (kept(),)
+
+
+def _audit_keys(variables: Variables, debug: bool, data_dir: Path) -> tuple[str, ...]:
+    keys = _keys(variables, "GADGET_AUDIT_KEYS", debug, lambda: kept_audit_key(data_dir))
+    if not set(keys).isdisjoint(variables.words("GADGET_ENCRYPTION_KEYS")):
+        fault = "holds a key of GADGET_ENCRYPTION_KEYS; the audit needs keys of its own"
+        raise SettingError("GADGET_AUDIT_KEYS", fault, KEY_EXAMPLE)
+    return keys
 
 
 def _database(variables: Variables, data_dir: Path) -> DatabaseAddress:
@@ -197,29 +218,49 @@ def _database(variables: Variables, data_dir: Path) -> DatabaseAddress:
 def _allowed_hosts(variables: Variables) -> tuple[str, ...]:
     hosts = variables.words("ALLOWED_HOSTS")
     for host in hosts:
-        if not re.fullmatch(r"\*|\.?[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\]", host):
-            raise SettingError(
-                "ALLOWED_HOSTS", f"{host!r} is not a host name (no scheme, no port)", "gadget.example.com"
-            )
+        is_ipv6 = host.startswith("[") and host.endswith("]") and ":" in host and is_host(host[1:-1])
+        if not (host == "*" or is_ipv6 or (":" not in host and is_host(host.removeprefix(".")))):
+            fault = f"{host!r} is not a host name (no scheme, no port)"
+            raise SettingError("ALLOWED_HOSTS", fault, "gadget.example.com")
     return hosts
 
 
 def _allowed_origins(variables: Variables) -> tuple[str, ...]:
     origins = variables.words("ALLOWED_ORIGINS")
     for origin in origins:
-        if not re.fullmatch(r"https?://[A-Za-z0-9_.\-\[\]:]+", origin):
+        if not (re.fullmatch(r"https?://[A-Za-z0-9_.\-\[\]:]+", origin) and is_web_address(origin)):
             fault = f"{origin!r} is not scheme://host[:port] without a path"
             raise SettingError("ALLOWED_ORIGINS", fault, "https://gadget.example.com")
     return origins
+
+
+def _allowed_private_hosts(variables: Variables, debug: bool) -> PrivateHosts:
+    """Return the setting, or this machine itself while DEBUG is on."""
+    words = variables.words("ALLOWED_PRIVATE_HOSTS")
+    return read_private_hosts(words) if words or not debug else LOOPBACK
+
+
+def _trusted_proxies(variables: Variables) -> tuple[IPv4Network | IPv6Network, ...]:
+    example = "127.0.0.1,10.0.0.0/24"
+    networks = []
+    for word in variables.words("TRUSTED_PROXIES"):
+        try:
+            network = ip_network(word)
+        except ValueError as error:
+            fault = f"{word!r} is not an IP address or network: {error}"
+            raise SettingError("TRUSTED_PROXIES", fault, example) from error
+        if not network.prefixlen:
+            raise SettingError("TRUSTED_PROXIES", f"{word!r} trusts everybody", example)
+        networks.append(network)
+    return tuple(networks)
 
 
 def _web_address(variables: Variables, name: str, example: str) -> str:
     value = variables.text(name)
     if not value:
         return ""
-    parts = urlsplit(value)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise SettingError(name, f"{value!r} is not an http:// or https:// address", example)
+    if not is_web_address(value):
+        raise SettingError(name, f"{without_password(value)!r} is not an http:// or https:// address", example)
     return value
 
 

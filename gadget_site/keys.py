@@ -6,7 +6,7 @@ import binascii
 import os
 import secrets
 import tempfile
-from base64 import urlsafe_b64decode
+from base64 import b64decode
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from cryptography.fernet import Fernet
 
 SECRET_KEY_FILE = "secret_key"  # noqa: S105
 ENCRYPTION_KEY_FILE = "encryption_key"
+AUDIT_KEY_FILE = "audit_key"
 FERNET_BYTES = 32
 
 
@@ -27,11 +28,16 @@ def kept_encryption_key(data_dir: Path) -> str:
     return _kept(data_dir / ENCRYPTION_KEY_FILE, lambda: Fernet.generate_key().decode())
 
 
-def encryption_keys_fault(keys: tuple[str, ...]) -> str:
+def kept_audit_key(data_dir: Path) -> str:
+    """Return the key that signs the audit; the first call creates it."""
+    return _kept(data_dir / AUDIT_KEY_FILE, lambda: Fernet.generate_key().decode())
+
+
+def keys_fault(keys: tuple[str, ...]) -> str:
     """What is wrong with the keys, without showing any; empty when all are sound."""
     for number, key in enumerate(keys, start=1):
         try:
-            size = len(urlsafe_b64decode(key))
+            size = len(b64decode(key, altchars=b"-_", validate=True))
         except (binascii.Error, ValueError):
             return f"key {number} of {len(keys)} is not URL-safe base64"
         if size != FERNET_BYTES:

@@ -95,7 +95,8 @@ def _renderers(log_format: str) -> list[Any]:
 
 
 def _secrets(site: SiteSettings) -> list[str]:
-    own = [site.secret_key, *site.encryption_keys, site.openai_api_key, site.database.password, site.metrics_token]
+    keys = [site.secret_key, *site.encryption_keys, *site.audit_keys]
+    own = [*keys, site.openai_api_key, site.database.password, site.metrics_token]
     return [*own, *site.config.environment.secrets]
 
 

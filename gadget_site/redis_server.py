@@ -70,6 +70,7 @@ def prepare(socket: Path, folder: Path) -> None:
 
 def main(data_dir: Path) -> None:
     """Becomes the server of this data folder; does not return."""
+    os.umask(0o077)
     socket, folder = socket_path(data_dir), data_dir / "redis"
     prepare(socket, folder)
     arguments = command(find_program(), socket, folder)

@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 import os
+import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from gadget_site.addresses import celery_broker
 from gadget_site.databases import database_settings
 from gadget_site.environment import read_settings
+from gadget_site.faults import SettingError
 from gadget_site.logs import logging_settings
 from gadget_site.memory import load_without_collecting
+from tools.files.modes import keep_new_files_private
 
 load_without_collecting()
+keep_new_files_private()  # every part reads these settings before it creates anything
 BASE_DIR = Path(__file__).resolve().parent.parent
-SITE = read_settings(os.environ, BASE_DIR)
+try:
+    SITE = read_settings(os.environ, BASE_DIR)
+except SettingError as error:
+    sys.exit(f"Gadget cannot start. {error}")  # one sentence, whichever part reads the settings
 
 # The installation
 GADGET_DATA_DIR = SITE.data_dir
 GADGET_FILES_DIR = SITE.data_dir / "files"
+GADGET_SQLITE_FILE = Path(SITE.database.name) if SITE.database.is_sqlite else None
 GADGET_CONFIG = SITE.config
 GADGET_ENCRYPTION_KEYS = list(SITE.encryption_keys)
+GADGET_AUDIT_KEYS = list(SITE.audit_keys)
 GADGET_TIMING_SCALE = SITE.timing_scale
 GADGET_QUEUE = SITE.queue
 GADGET_METRICS_TOKEN = SITE.metrics_token
 GADGET_ONLY_LOCAL = SITE.is_only_local
+GADGET_ORIGIN = SITE.origin
+GADGET_TRUSTED_PROXIES = SITE.trusted_proxies
 GADGET_WORKERS = SITE.workers
 GADGET_WORKER_THREADS = SITE.worker_threads
 GADGET_HOST = SITE.host
@@ -42,6 +54,8 @@ DEBUG = SITE.debug
 SECRET_KEY = SITE.secret_key
 ALLOWED_HOSTS = list(SITE.allowed_hosts)
 ALLOWED_ORIGINS = list(SITE.allowed_origins)
+ALLOWED_PRIVATE_HOSTS = SITE.allowed_private_hosts
+PRIVATE_PROVIDERS = SITE.private_providers
 CSRF_TRUSTED_ORIGINS = ALLOWED_ORIGINS
 
 INSTALLED_APPS = [
@@ -75,7 +89,9 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "agents.logins.middleware.LoginMiddleware",
     "axes.middleware.AxesMiddleware",
+    "agents.views.unavailable.DatabaseConditionMiddleware",
 ]
 
 ROOT_URLCONF = "gadget_site.urls"
@@ -121,17 +137,18 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+    {"NAME": "agents.demo.accounts.NotTheDemoPassword"},
 ]
-AXES_FAILURE_LIMIT = 8
-AXES_COOLOFF_TIME = 0.25  # hours
-AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
-AXES_RESET_ON_SUCCESS = True
-AXES_LOCKOUT_TEMPLATE = "login/locked.html"
+PASSWORD_HASHERS = ["agents.logins.hashing.BoundedPasswordHasher"]
+AXES_HANDLER = "agents.logins.limits.LoginLimits"
+AXES_LOCKOUT_CALLABLE = "agents.logins.middleware.locked_page"
+AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_VERBOSE = False
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = SITE.served_over_https
 CSRF_COOKIE_SECURE = SITE.served_over_https
+SECURE_HSTS_SECONDS = 31_536_000 if SITE.served_over_https else 0
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
@@ -161,11 +178,15 @@ WHITENOISE_AUTOREFRESH = SITE.debug
 CELERY_BROKER_URL = celery_broker(SITE.redis_url)
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
+CELERY_BROKER_CHANNEL_ERROR_RETRY = True
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_timeout": 2.0,
     "socket_connect_timeout": 2.0,
     "socket_keepalive": True,
     "health_check_interval": 5,
+    # Do not keep the sender waiting: messages that Redis does not accept at once are sent again later.
+    "max_retries": 0,
+    "interval_start": 0,
 }
 CELERY_IMPORTS = ["agents.jobs"]
 CELERY_TASK_DEFAULT_QUEUE = SITE.queue

@@ -12,3 +12,5 @@ urlpatterns = [
     path("metrics", metrics, name="metrics"),
     path("", include("agents.urls")),
 ]
+
+handler500 = "agents.views.unavailable.failed"

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import os
+import sys
 
 os.environ.setdefault("ASGI_THREADS", "16")  # read once, when daphne.server is imported
 
+import daphne.server
 import structlog
 from daphne.endpoints import build_endpoint_description_strings
 from daphne.server import Server
 from django.conf import settings
+from django.db import connection
 from django.urls import get_resolver
 
+from agents.liveness import beat_for_supervisor
 from gadget_site.asgi import application
+from gadget_site.edge.connections import BoundedFactory
 from gadget_site.memory import settle_memory
+from gadget_site.open_files import allow_open_files
+
+# gadget_site.asgi has set Django up, so what needs models can be imported from here on.
+# isort: split
+from agents.demo.accounts import DemoAccountsError, check_before_listening
+from agents.identity import confirm_at_start
 
 log = structlog.get_logger(__name__)
 
@@ -26,9 +37,14 @@ LARGEST_MESSAGE = 64 * 1024
 
 def serve() -> None:
     """Listens on HOST and PORT until SIGTERM or SIGINT; every page is loaded before the first request comes."""
+    confirm_at_start()
+    _refuse_demo_accounts()
+    allow_open_files()
+    beat_for_supervisor()
     get_resolver().check()
     settle_memory()
-    Server(
+    daphne.server.HTTPFactory = BoundedFactory  # Daphne has no setting for it
+    server = Server(
         application=application,
         endpoints=build_endpoint_description_strings(host=settings.GADGET_HOST, port=settings.GADGET_PORT),
         http_timeout=HTTP_TIMEOUT_S,
@@ -39,11 +55,25 @@ def serve() -> None:
         websocket_max_frame_size=LARGEST_MESSAGE,
         server_name="",
         ready_callable=_say_ready,
-    ).run()
+    )
+    server.run()
+    if not server.listening_addresses:
+        sys.exit(f"Cannot listen on {settings.GADGET_HOST}:{settings.GADGET_PORT}; the lines above say why.")
 
 
 def _say_ready() -> None:
     log.info("web ready", address=f"http://{settings.GADGET_HOST}:{settings.GADGET_PORT}/")
+
+
+def _refuse_demo_accounts() -> None:
+    try:
+        warning = check_before_listening()
+    except DemoAccountsError as error:
+        sys.exit(f"Gadget cannot start. {error}")
+    finally:
+        connection.close()
+    if warning:
+        log.warning("demo accounts are open", warning=warning)
 
 
 if __name__ == "__main__":

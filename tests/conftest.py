@@ -12,6 +12,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from agents.engine import connected, credentials
 from agents.models import versions
+from agents.writability import DATABASE, FILES
 from gadget_site.memory import settle_memory
 from tests import services
 from tests.emptying import empty_tables_after_tests
@@ -87,6 +88,8 @@ def nothing_is_remembered_of_organizations() -> None:
     versions.forget()
     connected.forget()
     credentials.forget()
+    DATABASE.forget()
+    FILES.forget()
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,7 @@
-"""Invariant I5 held by the tests' database itself: what has ended never changes, whichever test or process tries."""
+"""Invariant I5 held by the tests' database itself: what has ended never changes, whichever test or process tries.
+
+A late effect of a call is the one thing that may be added after its end, once.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,13 @@ from agents.models import TERMINAL_CALLS, ApprovalStatus
 OPEN_CARDS = (ApprovalStatus.PENDING, ApprovalStatus.APPROVED)
 ENDED_CARDS = tuple(status for status in ApprovalStatus if status not in OPEN_CARDS)
 FROZEN = {
-    "agents_toolcall": (TERMINAL_CALLS, ("status", "params", "finished_at", "content", "result")),
+    "agents_toolcall": (
+        TERMINAL_CALLS,
+        (
+            *("status", "params", "level", "signature", "exec_epoch", "attempts"),
+            *("finished_at", "finished_seq", "duration_ms", "content", "result"),
+        ),
+    ),
     "agents_approval": (
         ENDED_CARDS,
         (
@@ -27,6 +36,8 @@ FROZEN = {
     ),
     "agents_event": ((), ("run_id", "seq", "type", "payload")),
 }
+ADDED_ONCE = {"agents_toolcall": "late_effect"}
+"""A column that may be filled after the end, and then stays."""
 
 
 def freeze_ended_rows() -> None:
@@ -35,10 +46,14 @@ def freeze_ended_rows() -> None:
         for table, (statuses, columns) in FROZEN.items():
             has_ended = f"OLD.status IN ({', '.join(repr(str(one)) for one in statuses)})" if statuses else "true"
             old, new = (", ".join(f"{row}.{column}" for column in columns) for row in ("OLD", "NEW"))
+            is_not = "IS NOT" if connection.vendor == "sqlite" else "IS DISTINCT FROM"
+            changes = f"({old}) {is_not} ({new})"
+            if (added := ADDED_ONCE.get(table)) is not None:
+                changes = f"({changes} OR OLD.{added} IS NOT NULL AND OLD.{added} {is_not} NEW.{added})"
             if connection.vendor == "sqlite":
                 cursor.execute(
                     f"CREATE TRIGGER frozen_{table} BEFORE UPDATE ON {table}"
-                    f" WHEN {has_ended} AND ({old}) IS NOT ({new})"
+                    f" WHEN {has_ended} AND {changes}"
                     f" BEGIN SELECT RAISE(ABORT, 'I5: an ended row of {table} was changed'); END"
                 )
             else:
@@ -48,7 +63,7 @@ def freeze_ended_rows() -> None:
                 )
                 cursor.execute(
                     f"CREATE TRIGGER frozen_{table} BEFORE UPDATE ON {table} FOR EACH ROW"
-                    f" WHEN ({has_ended} AND ({old}) IS DISTINCT FROM ({new})) EXECUTE FUNCTION frozen_{table}()"
+                    f" WHEN ({has_ended} AND {changes}) EXECUTE FUNCTION frozen_{table}()"
                 )
 
 

@@ -1,5 +1,6 @@
 """Tools of the tests' own: they reach a recorder over real HTTP, wait until it lets them go, sleep, fail or hang."""
 
+import ctypes
 import os
 import threading
 import time
@@ -7,6 +8,7 @@ import urllib.parse
 import urllib.request
 from collections import Counter
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from django.db import DatabaseError, IntegrityError, OperationalError, connection
@@ -154,6 +156,22 @@ class Hang(Tool):
     def execute(self, params: Named, context: ToolContext) -> ToolResult:
         threading.Event().wait(5)
         return ToolResult.ok()
+
+
+class Freeze(Tool):
+    """A read that holds the interpreter at its first attempt, so that no other thread of its worker runs."""
+
+    name = "probe.freeze"
+    description = "Freezes its worker."
+    level = Level.READ
+    Params = Named
+
+    def execute(self, params: Named, context: ToolContext) -> ToolResult:
+        mark = Path(os.environ["GADGET_DATA_DIR"], f"frozen-{params.name}")
+        if not mark.exists():
+            mark.touch()
+            ctypes.PyDLL(None).sleep(60)
+        return ToolResult.ok({"thawed": True}, "Thawed")
 
 
 class Fail(Tool):
@@ -339,6 +357,7 @@ PROBES = (
     Rename,
     Sleep,
     Hang,
+    Freeze,
     Fail,
     Clock,
     Report,

@@ -72,6 +72,10 @@ class RealProcess:
                 self._changed.wait(min(left, 0.5))
         return found
 
+    def wait_for_end(self, seconds: float = READY_PATIENCE_S) -> int:
+        """The exit code, once the process has ended by itself."""
+        return self._process.wait(seconds)
+
     @property
     def output(self) -> str:
         return "\n".join(self.lines)

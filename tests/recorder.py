@@ -22,7 +22,7 @@ class Recorder:
         self._held: set[str] = set()
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.recorder = self
-        threading.Thread(target=self._server.serve_forever, name="recorder", daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), name="recorder", daemon=True).start()
 
     @property
     def url(self) -> str:

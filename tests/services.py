@@ -43,12 +43,15 @@ TEST_ENVIRONMENT = {
     "DEBUG": "off",
     "SECRET_KEY": "tests-only-" + "0123456789" * 4,
     "GADGET_ENCRYPTION_KEYS": "dGVzdHMtb25seS10ZXN0cy1vbmx5LXRlc3RzLW9ubHk=",
+    "GADGET_AUDIT_KEYS": "YXVkaXQtdGVzdHMtb25seS1hdWRpdC10ZXN0cy1vbmw=",
+    "ALLOWED_PRIVATE_HOSTS": "127.0.0.0/8, ::1",
     "LOG_LEVEL": "INFO",
     "LOG_FORMAT": "text",
 }
 FOREIGN_VARIABLES = (
-    "DATABASE_URL", "REDIS_URL", "ALLOWED_HOSTS", "ALLOWED_ORIGINS", "OPENAI_API_KEY", "OPENAI_BASE_URL",
-    "OPENAI_MODEL", "OLLAMA_HOST", "OLLAMA_MODEL", "GADGET_CONFIG", "GADGET_QUEUE", "HOST", "PORT", "WORKERS",
+    "DATABASE_URL", "REDIS_URL", "ALLOWED_HOSTS", "ALLOWED_ORIGINS", "TRUSTED_PROXIES", "OPENAI_API_KEY",
+    "OPENAI_BASE_URL", "OPENAI_MODEL", "OLLAMA_HOST", "OLLAMA_MODEL", "GADGET_CONFIG", "GADGET_QUEUE", "HOST", "PORT",
+    "WORKERS",
 )  # fmt: skip
 
 
@@ -69,9 +72,9 @@ def prepare_environment() -> None:
     for name in FOREIGN_VARIABLES:
         os.environ.pop(name, None)
     data_dir = _session_folder() / os.environ.get("PYTEST_XDIST_WORKER", "main")
-    data_dir.mkdir(exist_ok=True)
+    data_dir.mkdir(mode=0o700, exist_ok=True)
     os.environ["GADGET_DATA_DIR"] = str(data_dir)
-    (data_dir / "gadget.yaml").touch()
+    (data_dir / "gadget.yaml").touch(mode=0o600)
     os.environ["GADGET_CONFIG"] = str(data_dir / "gadget.yaml")
     os.environ["DATABASE_URL"] = _database_url(data_dir)
 

@@ -14,7 +14,8 @@ from gadget_site.settings import DATABASES, SITE  # noqa: E402
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 AXES_ENABLED = False
-GADGET_TOOLS = [*GADGET_TOOLS, "tests.probes.PROBES", "tests.composed_probes.PROBES", "tests.bad_probes.PROBES"]  # noqa: F405
+_PROBES = ("probes", "composed_probes", "bad_probes", "late_probes")
+GADGET_TOOLS = [*GADGET_TOOLS, *(f"tests.{module}.PROBES" for module in _PROBES)]  # noqa: F405
 
 if SITE.database.is_sqlite:
     DATABASES["default"]["TEST"] = {"NAME": str(SITE.data_dir / "test.sqlite3")}

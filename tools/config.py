@@ -10,12 +10,16 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 from pydantic.alias_generators import to_camel, to_snake
 
 from tools.contract import Environment
 
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
+_SERVICES = "services"
+_AT_THE_TOP = ("google", "github", "slack")
+"""Services that may also be top-level keys."""
+_SEARCH = "google.cse"
 _NO_LIST = {"tuple_type", "frozen_set_type"}
 _Path = tuple[str, ...]
 
@@ -53,12 +57,22 @@ class ToolSettings(BaseModel):
 
 
 class Config(BaseModel):
-    """The whole file; `services` is flat: {"google.cse": {"api_key": …}}."""
+    """The whole file; `services` is flat: {"google.cse": {"api_key": …}}.
+
+    Attributes:
+        unset: services that are left out, by name, with their missing environment variables.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     tools: ToolSettings = ToolSettings()
     services: dict[str, dict[str, str]] = Field({}, repr=False)
+
+    _unset: dict[str, tuple[str, ...]] = PrivateAttr(default_factory=dict)
+
+    @property
+    def unset(self) -> Mapping[str, tuple[str, ...]]:
+        return self._unset
 
     @property
     def environment(self) -> Environment:
@@ -66,10 +80,10 @@ class Config(BaseModel):
 
 
 def read_config(text: str, variables: Mapping[str, str]) -> Config:
-    """The settings in the text of a `gadget.yaml`.
+    """Read the settings in the text of a `gadget.yaml`. An unset variable leaves out only its own service.
 
     Args:
-        variables: what `${NAME}` stands for.
+        variables: the values of `${NAME}`.
 
     Raises:
         ConfigError
@@ -86,13 +100,19 @@ def read_config(text: str, variables: Mapping[str, str]) -> Config:
     if not isinstance(root, yaml.MappingNode):
         raise ConfigError("line 1: expected the keys 'tools:' and 'services:'")
     lines: dict[_Path, int] = {}
-    values = _Reading(variables, lines).value(root, ())
-    flat = dict(_services(values.get("services") or {}, (), lines))
-    given = {"tools": values.get("tools") or {}, "services": flat}
+    reading = _Reading(variables, lines)
+    values = reading.value(root, ())
+    flat = _all_services(values, lines)
+    given = {
+        "tools": values.pop("tools", None) or {},
+        _SERVICES: {name: flat[name] for name in flat.keys() - reading.unset},
+    }
     try:
-        return Config.model_validate({**values, **given})
+        config = Config.model_validate({**values, **given})
     except ValidationError as error:
         raise _explained(error, lines) from None
+    config._unset.update({name: tuple(lacking) for name, lacking in reading.unset.items()})
+    return config
 
 
 class _Reading:
@@ -103,6 +123,7 @@ class _Reading:
         self._lines = lines
         self._plain = yaml.SafeLoader("")
         self._seen: set[yaml.Node] = set()
+        self.unset: dict[str, list[str]] = {}
 
     def value(self, node: yaml.Node, path: _Path) -> Any:
         line = self._lines.setdefault(path, node.start_mark.line + 1)
@@ -115,7 +136,7 @@ class _Reading:
             return [self.value(child, (*path, str(index))) for index, child in enumerate(node.value)]
         if "${" in node.value:
             return _VARIABLE.sub(lambda found: self._variable(found[1], path), node.value)
-        if path[0] == "services" and node.tag != "tag:yaml.org,2002:null":
+        if path[0] in (_SERVICES, *_AT_THE_TOP) and node.tag != "tag:yaml.org,2002:null":
             return node.value  # a token like 00123 is no number
         try:
             return self._plain.construct_object(node)
@@ -132,6 +153,9 @@ class _Reading:
         return str(key.value)
 
     def _variable(self, name: str, path: _Path) -> str:
+        if name not in self._variables and path[0] in (_SERVICES, *_AT_THE_TOP):
+            self.unset.setdefault(_service_at(path[:-1]), []).append(name)
+            return ""
         if name not in self._variables:
             raise ConfigError(
                 f"line {self._lines[path]}: {'.'.join(path)} needs the environment variable {name!r}, which is not set"
@@ -139,19 +163,39 @@ class _Reading:
         return self._variables[name]
 
 
-def _services(node: Any, path: _Path, lines: Mapping[_Path, int]) -> Iterator[tuple[str, dict[str, str]]]:
+def _all_services(values: dict[str, Any], lines: Mapping[_Path, int]) -> dict[str, dict[str, str]]:
+    """Collect the services under `services:` and at the top level, and remove them from the values.
+
+    Raises:
+        ConfigError: a service is in both places.
+    """
+    found = dict(_services(values.pop(_SERVICES, None) or {}, (_SERVICES,), lines))
+    for key in _AT_THE_TOP:
+        for name, fields in _services(values.pop(key, None) or {}, (key,), lines):
+            if name in found:
+                raise ConfigError(f"line {lines[(key,)]}: {name} is given here and under 'services:'; keep only one")
+            found[name] = fields
+    return found
+
+
+def _service_at(path: _Path) -> str:
+    """Return the name of the service at this path; Google's own fields belong to its search."""
+    name = ".".join(path[1:] if path[0] == _SERVICES else path)
+    return _SEARCH if path == ("google",) else name
+
+
+def _services(node: Any, here: _Path, lines: Mapping[_Path, int]) -> Iterator[tuple[str, dict[str, str]]]:
     """Each mapping that holds values is a service, named by the way to it."""
-    here = ("services", *path)
     if not isinstance(node, dict):
         raise ConfigError(f"line {lines[here]}: {'.'.join(here)} needs keys with values, like 'token: …'")
     fields = {to_snake(key): value for key, value in node.items() if not isinstance(value, dict)}
     for key, value in node.items():
         if isinstance(value, dict):
-            yield from _services(value, (*path, key), lines)
-        elif isinstance(value, list) or not path:
+            yield from _services(value, (*here, key), lines)
+        elif isinstance(value, list) or here == (_SERVICES,):
             raise ConfigError(f"line {lines[(*here, key)]}: {'.'.join((*here, key))} needs a key with a value in it")
     if fields:
-        yield ".".join(path), {key: value or "" for key, value in fields.items()}
+        yield _service_at(here), {key: value or "" for key, value in fields.items()}
 
 
 def _explained(error: ValidationError, lines: Mapping[_Path, int]) -> ConfigError:

@@ -77,7 +77,7 @@ class EventAdmin(ReadOnlyAdmin):
 
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnlyAdmin):
-    """The audit chain; `manage.py verify_audit` proves that nobody changed it."""
+    """The audit chain; `manage.py verify_audit` checks its signatures."""
 
     list_display = ("id", "organization", "seq", "actor", "action", "subject", "at")
     list_filter = (("organization", ScopedRelatedFilter),)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib import admin
 from django.db.models import Model
 from django.http import HttpRequest
@@ -13,16 +14,18 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 
 from tools.connections.changes import new_generation
 from tools.connections.models import AllowedHost
-from tools.contract import Reach, ToolError
+from tools.contract import HostPort, Reach, ToolError
 from tools.network import host_in, host_of, read_url
 from tools.network.addresses import fault_of
 from tools.network.urls import literal
 
 from .configuration import ConfigurationAdmin
 from .confirming import ConfirmingForm
-from .scope import ScopedRelatedFilter
+from .scope import ScopedRelatedFilter, person
 
 LONGEST_ADDRESS = 2_000
+ONLY_SUPERUSERS = "Only a superuser of this installation may allow private addresses."
+BY_SETTING = "with the setting ALLOWED_PRIVATE_HOSTS"
 
 
 def private_network(host: str) -> str:
@@ -37,11 +40,30 @@ def refuse_unreachable(host: str) -> None:
         ValidationError: it is one.
     """
     address = literal(host)
-    if address is not None and (fault := fault_of(address, host, Reach(private=frozenset({host})))):
+    if address is not None and (fault := fault_of(address, HostPort(host, 0), Reach(private=frozenset({host})))):
         raise forms.ValidationError(f"{host} is {fault}: no tool ever reaches it, whatever is allowed.")
 
 
-class HostForm(ConfirmingForm):
+class PrivateNetworkForm(ConfirmingForm):
+    """A form with the tick `may_be_private`, for superusers, and for admins within what the installation allows.
+
+    Attributes:
+        by_superuser: set by the page.
+    """
+
+    by_superuser = False
+
+    def refuse_private(self, hosts: Iterable[str], opened: Iterable[str]) -> None:
+        """Refuse the tick for hosts that this person may not open; hosts that a superuser `opened` stay open."""
+        for host in [] if self.by_superuser else sorted(set(hosts) - set(opened)):
+            if not settings.ALLOWED_PRIVATE_HOSTS.may_cover(host, literal(host)):
+                self.add_error(
+                    "may_be_private", f"{ONLY_SUPERUSERS} The installation can also allow {host} {BY_SETTING}."
+                )
+                return
+
+
+class HostForm(PrivateNetworkForm):
     """One host; letting tools into a network that is not public is confirmed."""
 
     host = forms.CharField(
@@ -64,9 +86,25 @@ class HostForm(ConfirmingForm):
         refuse_unreachable(host)
         return host
 
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        host = cleaned.get("host", self.instance.host)
+        if cleaned.get("may_be_private") and host:
+            self.refuse_private([host], [host] if self.is_opened else [])
+        return cleaned
+
     def consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        if cleaned["may_be_private"] and not self.initial.get("may_be_private"):
+        if cleaned["may_be_private"] and not (self.is_opened or (self._was_ticked and not self.by_superuser)):
             yield private_network(cleaned.get("host", self.instance.host))
+
+    @property
+    def is_opened(self) -> bool:
+        """Return True if a superuser ticked it before."""
+        return self._was_ticked and self.instance.opened_by_superuser
+
+    @property
+    def _was_ticked(self) -> bool:
+        return bool(self.initial.get("may_be_private"))
 
 
 @admin.register(AllowedHost)
@@ -75,13 +113,27 @@ class AllowedHostAdmin(ConfigurationAdmin):
 
     form = HostForm
     fixed = ("organization", "host")
-    list_display = ("host", "without_card", "may_be_private", "organization", "created_at")
+    list_display = ("host", "without_card", "private_network", "organization", "created_at")
     list_filter = ("without_card", "may_be_private", ("organization", ScopedRelatedFilter))
     list_select_related = ("organization",)
     search_fields = ("host",)
     ordering = ("host", "id")
 
+    def get_form(self, request: HttpRequest, obj: Model | None = None, change: bool = False, **kwargs: Any) -> Any:
+        form = super().get_form(request, obj, change, **kwargs)
+        form.by_superuser = bool(person(request).is_superuser)
+        return form
+
+    @admin.display(description="Private network")
+    def private_network(self, host: AllowedHost) -> str:
+        """Mark the ticks by admins that hold only as far as the installation allows."""
+        if not host.may_be_private:
+            return "no"
+        return "yes" if host.opened_by_superuser else "as far as ALLOWED_PRIVATE_HOSTS allows"
+
     def save_model(self, request: HttpRequest, obj: AllowedHost, form: forms.ModelForm[Any], change: bool) -> None:
+        assert isinstance(form, HostForm)
+        obj.opened_by_superuser = obj.may_be_private and (form.by_superuser or form.is_opened)
         super().save_model(request, obj, form, change)
         new_generation(obj.organization_id)
 

@@ -25,7 +25,7 @@ from .configuration import ConfigurationAdmin
 from .confirming import ConfirmingForm
 from .fields import LinesField
 from .prices import without_price
-from .scope import ScopedRelatedFilter, person
+from .scope import ScopedRelatedFilter, may_configure, person
 
 
 class OrganizationForm(ConfirmingForm):
@@ -37,6 +37,7 @@ class OrganizationForm(ConfirmingForm):
         model = Organization
         fields = ("name", "slug", "four_eyes", "card_days", "plan_features", "currency", "month_tokens", "month_cost")
         labels = {"month_tokens": "Tokens a month", "month_cost": "Cost a month"}
+        help_texts = {"four_eyes": "Two-person rule: people who asked for a call cannot decide its card."}
 
     def clean_currency(self) -> str:
         """A code of three letters, in capitals."""
@@ -48,7 +49,7 @@ class OrganizationForm(ConfirmingForm):
     def consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
         """One person alone may do what took two before."""
         if self.instance.pk and "four_eyes" in self.changed_data and not cleaned["four_eyes"]:
-            yield "From now on people may approve the cards of runs that they started themselves."
+            yield "From now on, people may approve calls they asked for themselves."
         if self.instance.pk and "currency" in self.changed_data:
             yield f"All prices and budgets count as {cleaned['currency']} from now on; no number is converted."
         if self.instance.pk and "month_cost" in self.changed_data and cleaned["month_cost"] is not None:
@@ -81,11 +82,7 @@ class OrganizationAdmin(ConfigurationAdmin):
 
 
 class MembershipForm(ConfirmingForm):
-    """A member: a role for somebody who is there, or for somebody who gets an account with it.
-
-    An account that exists already is added by a superuser only: an admin who could add any name would learn who works
-    for other organisations.
-    """
+    """A member with a new account, or with one that exists: a superuser's form."""
 
     username = forms.CharField(
         max_length=150,
@@ -99,7 +96,6 @@ class MembershipForm(ConfirmingForm):
         widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}),
         help_text="The first password of a new account.",
     )
-    by_superuser = False
     never_shown = ("password",)
 
     class Meta:
@@ -122,8 +118,6 @@ class MembershipForm(ConfirmingForm):
         found = User.objects.filter(username=username).first()
         if found is None:
             self._check_password(username, cleaned.get("password", ""))
-        elif not self.by_superuser:
-            self.add_error("username", f"The name {username!r} is taken. Choose another one.")
         elif cleaned.get("password"):
             self.add_error("password", f"{username!r} has an account already: leave the password empty.")
         elif Membership.objects.filter(organization=cleaned.get("organization"), user=found).exists():
@@ -143,12 +137,6 @@ class MembershipForm(ConfirmingForm):
         username = User.normalize_username(self.cleaned_data["username"])
         known = User.objects.filter(username=username).first()
         return known or User(username=username, password=make_password(self.cleaned_data["password"]))
-
-
-class NewMembershipBySuperuserForm(MembershipForm):
-    """A superuser may add accounts that exist."""
-
-    by_superuser = True
 
 
 class ChangedMembershipForm(ConfirmingForm):
@@ -196,8 +184,7 @@ class MembershipAdmin(ConfigurationAdmin):
         change: bool = False,
         **kwargs: Any,
     ) -> type[forms.ModelForm[Any]]:
-        new = NewMembershipBySuperuserForm if person(request).is_superuser else MembershipForm
-        kwargs["form"] = new if obj is None else ChangedMembershipForm
+        kwargs["form"] = MembershipForm if obj is None else ChangedMembershipForm
         form: type[forms.ModelForm[Any]] = super().get_form(request, obj, change, **kwargs)
         if isinstance(obj, Membership) and issubclass(form, ChangedMembershipForm):
             form.by = _ruler(request, obj.organization_id)
@@ -219,7 +206,7 @@ class MembershipAdmin(ConfigurationAdmin):
             raise PermissionDenied
         if change:
             members.change_role(by, obj.pk, form.cleaned_data["role"])
-        elif isinstance(form, MembershipForm):
+        elif isinstance(form, MembershipForm) and isinstance(by, members.Superuser):
             obj.user = form.account()
             obj.pk = members.add(by, obj.user, obj.role).pk
 
@@ -232,6 +219,14 @@ class MembershipAdmin(ConfigurationAdmin):
         if by is None:
             raise PermissionDenied
         members.remove(by, obj.pk)
+
+    def add_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Lead admins to the invitations, whatever they send: no answer tells them who has an account."""
+        if may_configure(request) and not person(request).is_superuser:
+            messages.info(request, "Invite people with a link. They join with a new account or the one they have.")
+            return redirect("users")
+        answer: HttpResponseBase = super().add_view(request, *args, **kwargs)
+        return answer
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         return self._answered(request, super().changeform_view, *args, **kwargs)

@@ -7,13 +7,15 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.db.models import Model
 from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import URLPattern, path
 from django.views.decorators.http import require_POST
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextareaWidget, UnfoldAdminURLInputWidget
 
-from agents.engine.passes import check_provider
+from agents.engine.model_access import address_refusal, check_provider
 from agents.models import Employee, ModelProvider, ProviderKind
 from agents.providers.base import ProviderError
 from agents.providers.scripts import validate_script
@@ -24,6 +26,7 @@ from .prices import PricesField, without_price
 from .scope import ScopedRelatedFilter
 
 PATIENCE_S = 10.0
+LOOKUP_S = 2.0
 
 
 class ProviderForm(ConfirmingForm):
@@ -55,9 +58,14 @@ class ProviderForm(ConfirmingForm):
         labels = {"timeout_s": "Timeout in seconds"}
         widgets = {"script": UnfoldAdminTextareaWidget(attrs={"rows": 24, "spellcheck": "false"})}
 
+    address_fault = ""
+    """The reason why the typed address is not allowed; set by the page, which looks it up before the transaction."""
+
     def clean(self) -> dict[str, Any]:
         """A script must be one, and a key is never sent to an address that it was not given for."""
         cleaned = super().clean() or {}
+        if self.address_fault and cleaned.get("is_active"):
+            self.add_error("base_url", self.address_fault)
         if cleaned.get("kind") == ProviderKind.SCRIPTED:
             self._check_script(cleaned.get("script", ""))
         given, forgotten = cleaned.get("new_key"), cleaned.get("forget_key")
@@ -110,6 +118,16 @@ class ProviderForm(ConfirmingForm):
         return saved
 
 
+def _address_fault(request: HttpRequest) -> str:
+    """Say why the address in this form is not allowed; empty if it is, or if the form refuses it anyway."""
+    kind, typed = request.POST.get("kind", ""), request.POST.get("base_url", "")
+    try:
+        address = forms.URLField(required=False, assume_scheme="https").clean(typed)
+        return address_refusal(kind, address, LOOKUP_S)
+    except (forms.ValidationError, ProviderError):
+        return ""
+
+
 def _costs_are_limited(employee: Employee) -> bool:
     limits = (employee.run_cost, employee.month_cost, employee.organization.month_cost)
     return any(limit is not None for limit in limits)
@@ -134,6 +152,16 @@ class ProviderAdmin(ConfigurationAdmin):
     )
 
     change_form_outer_after_template = "admin/test_connection.html"
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if request.method == "POST":
+            request.address_fault = _address_fault(request)  # type: ignore[attr-defined]
+        return super().changeform_view(request, *args, **kwargs)
+
+    def get_form(self, request: HttpRequest, obj: Model | None = None, change: bool = False, **kwargs: Any) -> Any:
+        form = super().get_form(request, obj, change, **kwargs)
+        form.address_fault = getattr(request, "address_fault", "")
+        return form
 
     def get_urls(self) -> list[URLPattern]:
         tested = self.admin_site.admin_view(require_POST(self.test_connection))

@@ -7,6 +7,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
+from django.db.models import Model
 from django.http import HttpRequest
 from pydantic import ValidationError as FieldsInvalid
 
@@ -65,6 +66,10 @@ class RecordAdmin(ConfigurationAdmin):
     search_fields = ("name", "domain")
     ordering = ("name", "id")
     readonly_fields = ("attributes", "qualification", "qualification_reason", "version", "created_at", "updated_at")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
+        """Leave them out of the form for a new record, which has none of them yet."""
+        return super().get_readonly_fields(request, obj) if obj is not None else ()
 
     def save_model(self, request: HttpRequest, obj: Record, form: forms.ModelForm[Record], change: bool) -> None:
         author = Author(actor=person(request).get_username())

@@ -12,6 +12,7 @@ from django.http.request import QueryDict
 from tools.connections.changes import Choice
 from tools.connections.models import Source, SourceTool
 from tools.contract import Level, fingerprint
+from tools.sources.risks import carried_by, reached_by
 
 from .acts import last_changed_by
 from .source_definitions import MOST_CHARACTERS, Told, told_of
@@ -105,7 +106,7 @@ class Sent:
             row = self.rows[pk]
             is_confirmed = row.is_chosen and choice.level == row.level
             if choice.is_chosen and choice.level and not is_confirmed and _is_low(row, choice.level):
-                fallen[choice.level].append(f"{row.tool} (inferred: {row.inferred_level})")
+                fallen[choice.level].append(_describe_lowered(row))
         sentences = [
             f"From now on these count as {level}, which is less than their source suggests: {', '.join(names)}."
             for level, names in fallen.items()
@@ -162,6 +163,12 @@ def _levels(source: Source, row: SourceTool, chosen: str) -> tuple[tuple[str, st
     """An MCP server's own hints bind nobody, so that a level has to be chosen; an API's method says enough."""
     first = "choose one" if source.is_mcp else f"{row.inferred_level} (inferred)"
     return (("", first, not chosen), *((each.value, each.value, chosen == each.value) for each in Level))
+
+
+def _describe_lowered(row: SourceTool) -> str:
+    """Describe the tool, its inferred level, and the reason for that level."""
+    why = "; ".join(filter(None, (carried_by(row.definition), reached_by(row.definition))))
+    return f"{row.tool} (inferred: {row.inferred_level}{f', {why}' if why else ''})"
 
 
 def _is_low(row: SourceTool, level: str) -> bool:

@@ -9,6 +9,8 @@ from typing import Any
 
 from agents.desk.differences import INSIDE, Change
 from tools.connections.models import SourceTool
+from tools.contract import Level
+from tools.sources.risks import risks_of
 
 MOST_CHARACTERS = 400_000
 """Of definitions on one page, shared by its tools."""
@@ -42,7 +44,8 @@ class Told:
 
     Attributes:
         level_reason: why its level was inferred; empty if its source cannot say.
-        hints_level: whether an MCP server says anything of what its tool does.
+        risks: what the choice of its level decides about, a sentence each.
+        calls_itself: the level that an MCP server's hints speak for; empty if it says nothing of what its tool does.
         parts: JSON, each with its heading.
         changes: since it was accepted, if it waits for that again; None if it does not.
         left_out: characters that are not shown.
@@ -50,7 +53,8 @@ class Told:
 
     description: str
     level_reason: str
-    hints_level: bool
+    risks: tuple[str, ...]
+    calls_itself: str
     params: tuple[Param, ...]
     parts: tuple[tuple[str, str], ...]
     changes: tuple[Change, ...] | None
@@ -70,12 +74,21 @@ def told_of(row: SourceTool, at_most: int) -> Told:
     return Told(
         description=description,
         level_reason=_words(definition.get("level_reason", "")),
-        hints_level=any(isinstance(_dict(definition.get("annotations")).get(name), bool) for name in HINTS),
+        risks=tuple(risks_of(definition)),
+        calls_itself=_read_hint(_dict(definition.get("annotations"))),
         params=params,
         parts=tuple((title, text) for title, text in parts if text),
         changes=changes,
         left_out=room.left_out + of_changes.left_out,
     )
+
+
+def _read_hint(hints: Mapping[str, Any]) -> str:
+    if not any(isinstance(hints.get(name), bool) for name in HINTS):
+        return ""
+    if hints.get("readOnlyHint") is True:
+        return Level.READ.value
+    return Level.WRITE.value if hints.get("destructiveHint") is False else Level.DESTRUCTIVE.value
 
 
 class _Room:

@@ -22,9 +22,8 @@ from tools.connections.servers import check_base_url
 from tools.contract import ToolError
 from tools.network import host_of, read_url
 
-from .confirming import ConfirmingForm
 from .fields import FIELD_NAME, LinesField
-from .hosts import private_network, refuse_unreachable
+from .hosts import PrivateNetworkForm, private_network, refuse_unreachable
 
 LARGEST_DOCUMENT = 20_000_000
 ADDRESSES = ("address", "base_url", "token_url")
@@ -52,7 +51,7 @@ SERVICE_HELP = (
 )
 
 
-class SourceForm(ConfirmingForm):
+class SourceForm(PrivateNetworkForm):
     """What all kinds have. `kind` is set by the page, `told` says what the kind is for."""
 
     kind = SourceKind.OPENAPI
@@ -66,7 +65,7 @@ class SourceForm(ConfirmingForm):
         required=False,
         widget=UnfoldBooleanWidget,
         help_text="Tick this for a server of your own, e.g. at 10.0.0.5 or on this machine. "
-        "It goes for all tools of the organisation, see Allowed hosts.",
+        "It applies to all tools of the organization, and needs a superuser or ALLOWED_PRIVATE_HOSTS.",
     )
 
     class Meta:
@@ -99,6 +98,8 @@ class SourceForm(ConfirmingForm):
         for field in ADDRESSES:
             if cleaned.get(field):
                 self._check_address(field, cleaned[field])
+        if cleaned.get("may_be_private") and not self.errors:
+            self.refuse_private(_places(cleaned), self._known(cleaned, opened_by_superuser=True))
         for field in NEEDED.get(cleaned.get("authentication", ""), ()):
             if field in self.fields and not cleaned.get(field):
                 self.add_error(field, "This authentication needs it.")
@@ -115,12 +116,11 @@ class SourceForm(ConfirmingForm):
 
     def consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
         """A network that is not public, and credentials that go to another place."""
-        places = sorted({host_of(read_url(cleaned[name])) for name in ADDRESSES if cleaned.get(name)})
+        places = _places(cleaned)
         moved = {*ADDRESSES, "authentication", "service"} & set(self.changed_data)
         if cleaned.get("may_be_private"):
-            owner = cleaned.get("organization") or self.instance.organization
-            known = owner.allowed_hosts.filter(host__in=places, may_be_private=True).values_list("host", flat=True)
-            yield from map(private_network, sorted(set(places) - set(known)))
+            known = self._known(cleaned, **({"opened_by_superuser": True} if self.by_superuser else {}))
+            yield from map(private_network, sorted(set(places) - known))
         if self.instance.pk and moved and places and self.instance.authentication != Authentication.NONE:
             service, where = self.instance.credentials_service, ", ".join(places)
             if self._has_credentials(cleaned):
@@ -128,9 +128,20 @@ class SourceForm(ConfirmingForm):
             else:
                 yield f"The credentials of {service} will go to {where} once they are given."
 
+    def _known(self, cleaned: dict[str, Any], **more: bool) -> set[str]:
+        """Return the hosts of the form that may be private already."""
+        owner = cleaned.get("organization") or self.instance.organization
+        known = owner.allowed_hosts.filter(host__in=_places(cleaned), may_be_private=True, **more)
+        return set(known.values_list("host", flat=True))
+
     def _has_credentials(self, cleaned: dict[str, Any]) -> bool:
         owner = cleaned.get("organization") or self.instance.organization
         return Credential.objects.filter(organization=owner, service=self.instance.credentials_service).exists()
+
+
+def _places(cleaned: dict[str, Any]) -> list[str]:
+    """List the hosts of a valid form's addresses."""
+    return sorted({host_of(read_url(cleaned[name])) for name in ADDRESSES if cleaned.get(name)})
 
 
 class OpenAPIForm(SourceForm):

@@ -109,6 +109,7 @@ class SourceAdmin(ConfigurationAdmin):
         kwargs["form"] = FORMS[kind]
         form = super().get_form(request, obj, change, **kwargs)
         form.kind = kind
+        form.by_superuser = bool(person(request).is_superuser)
         return form
 
     def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
@@ -134,7 +135,7 @@ class SourceAdmin(ConfigurationAdmin):
         changed = READ_ANEW_IF & set(form.changed_data)
         request.reads_anew = bool(changed) or obj.refreshed_at is None  # type: ignore[attr-defined]
         if form.cleaned_data.get("may_be_private"):
-            allow_private(obj)
+            allow_private(obj, by_superuser=form.by_superuser)
         elif "may_be_private" in form.changed_data:
             forbid_private(obj)
         new_generation(obj.organization_id)

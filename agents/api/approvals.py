@@ -8,6 +8,7 @@ from ninja import Body, Query, Router
 
 from agents import approvals, questions
 from agents.approvals import Decision
+from agents.desk.call_order import in_call_order
 from agents.models import Approval, ApprovalStatus, Membership, Role
 from agents.refusals import Forbidden
 from agents.schemas import (
@@ -17,6 +18,7 @@ from agents.schemas import (
     Approving,
     BulkDecisions,
     Denial,
+    Order,
     Outcome,
     Outcomes,
     Page,
@@ -26,7 +28,7 @@ from agents.schemas import (
 from .auth import member_of
 from .documentation import refusals
 from .lookup import PathId, found
-from .paging import newest_first
+from .paging import cut, id_in, newest_first
 
 router = Router(tags=["Approvals"])
 
@@ -39,8 +41,15 @@ class ApprovalPage(Page[ApprovalShape]):
 
 @router.get("", response=ApprovalPage, summary="List approvals")
 def list_approvals(request: HttpRequest, filters: Query[ApprovalFilter]) -> ApprovalPage:
-    """The organisation's cards, newest first; `?status=pending` are those that wait."""
-    page, next_cursor = newest_first(_matching(member_of(request), filters), filters)
+    """List the organization's cards; with `?status=pending` oldest first, and in call order within a run."""
+    member = member_of(request)
+    rows = _matching(member, filters)
+    waiting_only = filters.status == ApprovalStatus.PENDING
+    if filters.order == Order.OLDEST or (filters.order is None and waiting_only):
+        after = id_in(filters.cursor) if filters.cursor else None
+        page, next_cursor = cut(in_call_order(rows, member.organization_id, after), filters)
+    else:
+        page, next_cursor = newest_first(rows, filters)
     return ApprovalPage(items=_shapes_of(page), next_cursor=next_cursor)
 
 
@@ -122,7 +131,7 @@ def undo(request: HttpRequest, approval_id: PathId, payload: Body[Undoing] = WHI
 
 def _approvals_of(member: Membership) -> QuerySet[Approval]:
     rows = Approval.objects.filter(organization_id=member.organization_id)
-    return rows.select_related("tool_call", "run", "decided_by")
+    return rows.select_related("tool_call", "run__organization", "decided_by")
 
 
 def _matching(member: Membership, filters: ApprovalFilter) -> QuerySet[Approval]:
@@ -167,6 +176,7 @@ def _shape(card: Approval, next_id: int | None) -> ApprovalShape:
         sentence=card.sentence,
         preview=card.preview,
         why=card.why,
+        warning=card.warning,
         confirm=approvals.confirm_phrase(card),
         requested_at=card.requested_at,
         expires_at=card.expires_at,

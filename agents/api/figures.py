@@ -60,17 +60,31 @@ class WholeEmployee(EmployeeShape):
 
 
 class ToolShape(BaseModel):
-    """A capability; `parameters` is a JSON schema."""
+    """A tool.
 
+    Attributes:
+        id: name and version.
+        source: where it comes from: built in, a plugin, or what the organization has connected.
+        parameters: JSON schema of the params.
+        output: JSON schema of the result's data; None if the tool promises nothing.
+        capabilities, features: what it demands of the employee and of the organization's plan.
+    """
+
+    id: str
     name: str
     display_name: str
     description: str
     category: str
     level: str
     version: str
+    author: str
     source: str
     is_enabled: bool
+    has_side_effects: bool
+    capabilities: list[str]
+    features: list[str]
     parameters: dict[str, Any]
+    output: dict[str, Any] | None
     figures: Figures
 
 

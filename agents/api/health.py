@@ -1,15 +1,16 @@
 """Health, for load balancers and monitoring: alive is the process, ready is the installation."""
 
-import redis
-from django.db import connection
 from django.http import HttpRequest
 from ninja import Router
 
-from agents.liveness import SWEEPER, WORKER, living
+from agents.liveness import REDIS, Presence, look_around
+from agents.refusals import Unavailable
 from agents.schemas import Alive, Readiness
+from agents.writability import DATABASE, FILES, Watch
 
 from .documentation import refusals
 
+RETRY_AFTER_S = 2
 router = Router(tags=["Health"], auth=None)
 
 
@@ -21,14 +22,20 @@ def show_health(request: HttpRequest) -> Alive:
 
 @router.get("/ready", response=Readiness, summary="Ready", openapi_extra=refusals(503))
 def show_readiness(request: HttpRequest) -> Readiness:
-    """200 while the database answers; what else is away stands in `degraded`. 503 without the database."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT 1")
-    return Readiness(degraded=_degraded())
+    """Answer 200 while the database accepts writes, else 503; `degraded` lists everything else that is unavailable.
+
+    The checks run beside the request and each other, so it is answered within two seconds, whatever hangs.
+    """
+    PRESENCE.start()
+    FILES.start()
+    if condition := DATABASE.look():
+        raise Unavailable(condition, retry_after=RETRY_AFTER_S)
+    found, fault = PRESENCE.look(), FILES.look()
+    return Readiness(
+        degraded=[*found.missing, *(["files"] if fault else [])],
+        workers_alive=found.workers_alive,
+        workers_seen=found.workers_seen,
+    )
 
 
-def _degraded() -> list[str]:
-    try:
-        return [part for part in (WORKER, SWEEPER) if not living(part)]
-    except redis.RedisError:
-        return ["redis"]
+PRESENCE = Watch(look_around, Presence(None, None, (REDIS,)), fresh_s=0.0)

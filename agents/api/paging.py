@@ -20,7 +20,7 @@ def newest_first(rows: QuerySet[Row], paging: Paging) -> tuple[list[Row], str | 
     """
     if paging.cursor:
         rows = rows.filter(pk__lt=id_in(paging.cursor))
-    return _cut(rows.order_by("-pk"), paging)
+    return cut(rows.order_by("-pk"), paging)
 
 
 def oldest_first(rows: QuerySet[Row], paging: Paging) -> tuple[list[Row], str | None]:
@@ -31,7 +31,7 @@ def oldest_first(rows: QuerySet[Row], paging: Paging) -> tuple[list[Row], str | 
     """
     if paging.cursor:
         rows = rows.filter(pk__gt=id_in(paging.cursor))
-    return _cut(rows.order_by("pk"), paging)
+    return cut(rows.order_by("pk"), paging)
 
 
 def cursor_of(row: str) -> str:
@@ -63,7 +63,8 @@ def id_in(cursor: str) -> int:
         raise Invalid("cursor", f"{cursor[:40]!r} is not a cursor; send the next_cursor of an answer.") from error
 
 
-def _cut(rows: QuerySet[Row], paging: Paging) -> tuple[list[Row], str | None]:
+def cut(rows: QuerySet[Row], paging: Paging) -> tuple[list[Row], str | None]:
+    """Return the first page of sorted rows, and the cursor of the next page or None."""
     page = list(rows[: paging.limit + 1])
     if len(page) <= paging.limit:
         return page, None

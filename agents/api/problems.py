@@ -7,12 +7,13 @@ from typing import Any
 
 import structlog
 from django.core.exceptions import RequestDataTooBig
-from django.db import DataError, InterfaceError, OperationalError
+from django.db import DataError, InterfaceError, InternalError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, RawPostDataException, UnreadablePostError
 from django.http.response import HttpResponseBase
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
+from agents.database_condition import LOST, condition_of
 from agents.refusals import Refusal
 
 log = structlog.get_logger(__name__)
@@ -64,6 +65,7 @@ def answer_in_problems(api: NinjaAPI) -> None:
         UnreadablePostError: _cut_off,
         OperationalError: _database_away,
         InterfaceError: _database_away,
+        InternalError: _database_away,
         DataError: _unstorable,
         Exception: _unexpected,
     }
@@ -160,8 +162,11 @@ def _cut_off(request: HttpRequest, error: UnreadablePostError) -> HttpResponse:
 
 
 def _database_away(request: HttpRequest, error: Exception) -> HttpResponse:
+    condition = condition_of(error)
+    if not condition and isinstance(error, InternalError):
+        return _unexpected(request, error)
     log.error("database away", path=request.path, exc_info=error)
-    response = problem(503, "The database does not answer in time; try again.", "database_away")
+    response = problem(503, f"{condition or LOST} Try again.", "database_away")
     response["Retry-After"] = str(RETRY_WHEN_DATABASE_IS_BACK_S)
     return response
 

@@ -141,6 +141,7 @@ def _summary_of(run: Run) -> dict[str, Any]:
         "pass_number": run.pass_number,
         "max_passes": run.max_passes,
         "usage": Usage(input_tokens=run.input_tokens, output_tokens=run.output_tokens, cost=in_units(known_cost(run))),
+        "usage_estimated": run.estimated_tokens > 0,
         "created_at": run.created_at,
         "started_at": run.started_at,
         "finished_at": run.finished_at,

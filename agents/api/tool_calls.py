@@ -30,7 +30,10 @@ def show_tool_call(request: HttpRequest, call_id: PathId) -> WholeToolCall:
     openapi_extra=refusals(403, 404, 409),
 )
 def resolve_tool_call(request: HttpRequest, call_id: PathId, payload: Resolution) -> WholeToolCall:
-    """Says what became of a call that nobody heard the end of. `not_done` makes it failed; the model may ask again."""
+    """Settles a call whose outcome is unknown. `not_done` makes it failed; the model may ask again.
+
+    `acknowledged` closes the card of a late effect (a call with `late_effect`) and changes nothing else.
+    """
     member = member_of(request)
     resolutions.resolve(member, call_id, payload.outcome, payload.reason)
     return _shown(member, call_id)
@@ -38,7 +41,12 @@ def resolve_tool_call(request: HttpRequest, call_id: PathId, payload: Resolution
 
 def call_shape(call: ToolCall, approval_id: int | None) -> ToolCallShape:
     """The call as it stands in a run, with a shortened result."""
-    return ToolCallShape(**_fields_of(call, approval_id), result=None if call.result is None else brief(call.result))
+    late = call.late_effect
+    return ToolCallShape(
+        **_fields_of(call, approval_id),
+        result=None if call.result is None else brief(call.result),
+        late_effect=None if late is None else {**late, "result": brief(late["result"])},
+    )
 
 
 def _shown(member: Membership, call_id: int) -> WholeToolCall:
@@ -47,6 +55,7 @@ def _shown(member: Membership, call_id: int) -> WholeToolCall:
     return WholeToolCall(
         **_fields_of(call, newest),
         result=call.result,
+        late_effect=call.late_effect,
         run_id=str(call.run_id),
         version=call.version,
         why=call.why,

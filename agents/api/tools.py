@@ -35,15 +35,22 @@ def list_tools(request: HttpRequest, filters: Query[Paging]) -> ToolPage:
 
 
 def _shape_of(tool: Tool, toolbox: Toolbox, found: dict[str, figures.Figures], rules: Grants) -> ToolShape:
+    level = level_of(tool, rules)
     return ToolShape(
+        id=tool.id,
         name=tool.name,
         display_name=tool.title,
         description=tool.description,
         category=tool.category,
-        level=level_of(tool, rules).value,
+        level=level.value,
         version=tool.version,
+        author=tool.author,
         source=tool.source,
         is_enabled=tool.name not in rules.stopped and not {tool.name, tool.id} & toolbox.policy.disabled,
+        has_side_effects=level.has_side_effects,
+        capabilities=sorted(tool.capabilities),
+        features=sorted(tool.features),
         parameters=tool.schema,
+        output=dict(tool.output_schema) if tool.output_schema is not None else None,
         figures=shape_of(found.get(tool.name, figures.Figures())),
     )

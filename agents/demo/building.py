@@ -17,7 +17,7 @@ from tools.records.models import Record
 from tools.schedules.models import Schedule
 
 from . import staff
-from .names import ORGANIZATION, OTHER_ORGANIZATION, PASSWORD
+from .names import EMAIL_DOMAIN, ORGANIZATION, OTHER_ORGANIZATION, PASSWORD
 
 MAX_PASSES = 10
 ACTOR = "manage.py demo"
@@ -118,7 +118,7 @@ def _organization(slug: str, name: str, built: Built) -> Organization:
 def _member(organization: Organization, username: str, role: Role, built: Built) -> None:
     user = User.objects.filter(username=username).first()
     if user is None:
-        user = User.objects.create_user(username, email=f"{username}@gadget.example", password=PASSWORD)
+        user = User.objects.create_user(username, email=f"{username}@{EMAIL_DOMAIN}", password=PASSWORD)
         built.note(f"the account {username}")
     _, is_new = Membership.objects.get_or_create(organization=organization, user=user, defaults={"role": role})
     if is_new:
@@ -173,6 +173,7 @@ def _paused_schedule(organization: Organization, built: Built) -> None:
     """An example that starts nothing until somebody resumes it; whatever became of it, it is made only once."""
     if not Schedule.objects.filter(organization=organization).exists():
         name, task, cron, time_zone = staff.SCHEDULED
+        operator = User.objects.get(username="operator")
         Schedule.objects.create(
             organization=organization,
             employee=Employee.objects.get(organization=organization, name=name),
@@ -180,7 +181,8 @@ def _paused_schedule(organization: Organization, built: Built) -> None:
             cron=cron,
             time_zone=time_zone,
             is_active=False,
-            created_by=User.objects.get(username="operator"),
+            created_by=operator,
+            made_by=operator,
         )
         built.note(f"a paused schedule of {name}")
 

@@ -23,6 +23,8 @@ WORK = {
     "outcome_unknown": "does not know how a call ended",
     "outcome_resolved": "said how a call ended",
     "late_report": "heard late how a call ended",
+    "late_effect": "reported that a call declared not done happened",
+    "late_effect_acknowledged": "acknowledged a late effect",
     "run_cancelled": "cancelled a run",
     "stopped": "stopped",
     "released": "let go on",
@@ -34,6 +36,8 @@ WORK = {
     "schedule_switched_off": "switched a schedule off",
     "schedule_skipped": "skipped a time of a schedule",
     "demo_built": "made the demo",
+    "backup_restored": "restored a backup of",
+    "audit_signed": "signed the audit",
 }
 PEOPLE = {
     "invitation_made": "invited somebody",

@@ -11,6 +11,8 @@ from django.db.models import Q
 from django.utils import timezone
 
 from agents.approvals import confirm_phrase
+from agents.askers import Asker, askers_of, in_words
+from agents.engine.cards import SEND
 from agents.engine.connected import toolbox_of
 from agents.models import Approval, ApprovalKind, ApprovalStatus, Pass, Run, ToolCall
 from agents.models.tool_call import CARDED_LEVELS
@@ -24,6 +26,7 @@ from .fates import Fate, fate_of
 from .fields import Field, Typed
 from .questions import Question, question_of
 from .safe_text import own_words
+from .similar_names import Similar, similar_names
 
 MOST_EARLIER = 5
 DECIDED = (ApprovalStatus.DENIED, ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
@@ -43,6 +46,7 @@ ICONS = {
 VERDICT_ICONS = {
     "Approved": "circle-check",
     "Settled": "circle-check",
+    "Acknowledged": "circle-check",
     "Answered": "circle-check",
     "Denied": "circle-x",
     "Expired": "hourglass",
@@ -50,6 +54,7 @@ VERDICT_ICONS = {
 }
 LONGEST_OBJECT = 40
 NOUNS = {"data": ("record", "records"), "files": ("file", "files")}
+REQUESTS = ("request", "requests")
 DENY_REASONS = ("Wrong target", "Wrong values", "Not needed", "Not now", "Explain first why this is needed")
 
 
@@ -66,6 +71,8 @@ class Card:
         reported: what the call has reported, where that is not told beside the card.
         said: an answer that was typed and could not be given.
         asked_by: who handed the task to whom, if somebody did: `Dana asked Kim`.
+        similar: names on it that look like another record's, while it is open.
+        askers: those who may not decide it, because they asked for the call and two people are needed.
     """
 
     approval: Approval
@@ -81,6 +88,8 @@ class Card:
     reported: str = ""
     said: str = ""
     asked_by: str = ""
+    askers: list[Asker] = field(default_factory=list)
+    similar: list[Similar] = field(default_factory=list)
     now: datetime = field(default_factory=timezone.now)
 
     @property
@@ -90,8 +99,13 @@ class Card:
 
     @property
     def is_unknown(self) -> bool:
-        """It is not known whether the call happened, and nobody has said so yet."""
+        """True if a person has to check: nobody knows whether the call happened, or it happened late."""
         return self.approval.kind == ApprovalKind.UNKNOWN and self.approval.status == ApprovalStatus.PENDING
+
+    @property
+    def is_late_effect(self) -> bool:
+        """True if the call happened although it was declared not done, and nobody has acknowledged that."""
+        return self.is_unknown and self.call.late_effect is not None
 
     @cached_property
     def question(self) -> Question | None:
@@ -118,6 +132,8 @@ class Card:
         """What a person decided, or what became of the card without a decision."""
         if self.approval.kind == ApprovalKind.UNKNOWN and self.approval.status == ApprovalStatus.CANCELLED:
             return "Settled"
+        if self.approval.kind == ApprovalKind.UNKNOWN and self.approval.status == ApprovalStatus.ANSWERED:
+            return "Acknowledged"
         was_approved = self.approval.status in (ApprovalStatus.CONSUMED, ApprovalStatus.APPROVED)
         return "Approved" if self.was_withdrawn or was_approved else self.approval.get_status_display()
 
@@ -133,9 +149,13 @@ class Card:
 
     @property
     def not_by(self) -> str:
-        """Who may not decide it because they started the run: the name, if the organisation demands four eyes."""
-        starter = self.run.created_by
-        return starter.get_username() if self.run.organization.four_eyes and starter is not None else ""
+        """The names of those who asked for the call, if they may not decide it; usernames have no spaces."""
+        return " ".join(asker.name for asker in self.askers)
+
+    @property
+    def two_person_rule(self) -> str:
+        """The actions of those people, in words."""
+        return in_words(self.askers)
 
     @property
     def fate(self) -> Fate | None:
@@ -163,7 +183,8 @@ class Card:
     def effect(self) -> Effect:
         """What the call would change, as it was sealed."""
         preview = self.approval.preview if isinstance(self.approval.preview, dict) else {}
-        nouns = NOUNS.get(self.call.tool.partition(".")[0], ("thing", "things"))
+        is_sent = preview.get("effect") == SEND
+        nouns = REQUESTS if is_sent else NOUNS.get(self.call.tool.partition(".")[0], ("thing", "things"))
         return Effect(preview, nouns, self.all_targets)
 
     @property
@@ -226,13 +247,15 @@ class Card:
 def cards_of(approvals: Iterable[Approval], *, all_targets: bool = False, with_earlier: bool = True) -> list[Card]:
     """One card for each approval (with its call and run), in the same order.
 
-    Costs two queries, one more if a task was handed over, and with the earlier decisions one more for each tool and
-    employee whose cards are open.
+    Costs three queries, one more if a task was handed over, those of `askers_of` where the two-person rule holds, and
+    with the earlier decisions one more for each tool and employee whose cards are open.
     """
     wanted = list(approvals)
     waiting = [one for one in wanted if one.status == ApprovalStatus.PENDING and one.kind != ApprovalKind.QUESTION]
     askings = askings_of([one.run for one in wanted])
     earlier = _earlier_decisions(waiting) if with_earlier else {}
+    not_by = askers_of([one for one in waiting if one.run.organization.four_eyes])
+    similar = similar_names([one for one in waiting if one.kind == ApprovalKind.APPROVAL])
     passes = _words({(one.run_id, one.tool_call.pass_number) for one in wanted})
     by_call = _by_call(wanted)
     return [
@@ -247,6 +270,8 @@ def cards_of(approvals: Iterable[Approval], *, all_targets: bool = False, with_e
             successor=_after(one, by_call[one.tool_call_id]),
             all_targets=all_targets,
             asked_by=askings.get(one.run_id, ""),
+            askers=not_by.get(one.pk, []),
+            similar=similar.get(one.pk, []),
         )
         for one in wanted
     ]

@@ -39,6 +39,17 @@ def fields_of(schema: Mapping[str, Any], params: Mapping[str, Any], typed: Typed
     return _fields(_Slot((), schema, required=True, present=params), schema.get("$defs", {}), typed or Typed())
 
 
+def changed_texts(fields: Iterable[Field], typed: Typed) -> list[tuple[str, str]]:
+    """Return the inputs that were changed, by name, with the typed text."""
+    found: list[tuple[str, str]] = []
+    for one in fields:
+        found += changed_texts(one.fields, typed)
+        text = typed.values.get(one.key, one.value).replace("\r\n", "\n")
+        if one.kind != "group" and text != one.value.replace("\r\n", "\n"):
+            found.append((" · ".join(one.path), text))
+    return found
+
+
 def blamed(fields: Iterable[Field], key: str) -> str:
     """The key of the innermost input that a complaint about `changes.phone` or `record_ids.3` belongs to, or empty."""
     for one in fields:

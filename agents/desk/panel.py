@@ -44,9 +44,15 @@ LINE_TEMPLATES = "lines"
 IN_WORDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     EventType.RUN_WAITING: lambda payload: {"waits_for": sentences.waits_for(payload)},
     EventType.HISTORY_SHORTENED: lambda payload: {"told": sentences.shortened(payload)},
-    EventType.PROVIDER_DELAYED: lambda payload: {"retry_at": datetime.fromisoformat(payload["retry_at"])},
+    EventType.ANSWER_CUT: lambda payload: {"told": sentences.describe_cut(payload)},
+    EventType.USAGE_REPORTED: lambda payload: {"told": sentences.describe_usage(payload)},
+    EventType.PROVIDER_DELAYED: lambda payload: {
+        "retry_at": datetime.fromisoformat(payload["retry_at"]),
+        "told": sentences.describe_delay(payload),
+    },
 }
 # Each call's first line comes right after its pass was recorded, so these tell what the pass has cost.
+RIGHT_BEFORE_AN_END = (EventType.ASSISTANT_MESSAGE, EventType.ANSWER_CUT, EventType.HISTORY_SHORTENED)
 FIRST_OF_CALLS = frozenset(
     {EventType.TOOL_START, EventType.TOOL_SKIPPED, EventType.TOOL_REJECTED, EventType.APPROVAL_REQUESTED}
 )
@@ -54,6 +60,7 @@ FIRST_OF_CALLS = frozenset(
 CALL_FIELDS = (
     "organization_id", "run_id", "tool", "version", "level", "status", "params", "model_params", "why", "pass_number",
     "index", "duration_ms", "duplicate_of_id", "idempotency_key", "started_at", "definition_hash", "parent_call_id",
+    "late_effect",
 )  # fmt: skip
 # What lines and cards show of a run beside its own row.
 RUN_PARTS = ("employee", "organization", "created_by")
@@ -68,7 +75,10 @@ CATEGORY_ICONS = {
     "search_google": "search",
 }
 
-FIGURES = ("input_tokens", "output_tokens", "duration_ms", "cost_micros", "run__organization__currency")
+FIGURES = (
+    *("input_tokens", "output_tokens", "duration_ms", "cost_micros"),
+    *("run__organization__currency", "usage_estimated"),
+)
 """What a pass is told by."""
 
 _CALLS = Prepared(
@@ -173,7 +183,7 @@ class _Facts:
     def answers(self) -> frozenset[str]:
         """The answers that the run's ends show; an end is recorded together with its answer's own line."""
         ends = [event.payload.get("answer", "") for event in self.events if event.type == EventType.RUN_FINISHED]
-        if self.events[-1].type in (EventType.ASSISTANT_MESSAGE, EventType.HISTORY_SHORTENED):
+        if self.events[-1].type in RIGHT_BEFORE_AN_END:
             later = Event.objects.filter(run_id=self.run_id, seq__gt=self.events[-1].seq, type=EventType.RUN_FINISHED)
             ends += later.order_by("seq").values_list("payload__answer", flat=True)[:1]
         return frozenset(filter(None, ends))
@@ -252,13 +262,16 @@ def lines_of(run_id: int, events: Iterable[Event], run: Run | None = None, page:
 
 
 def figures_of(of_pass: Sequence[Any]) -> str:
-    """What a pass has cost: `1,200 + 80 tokens · 0.0042 USD · 2.1 s`; a script has no tokens, and not all a price.
+    """Describe the cost of a pass: `1,200 + 80 tokens · 0.0042 USD · 2.1 s`; scripts have no tokens, some no price.
+
+    An estimate begins with `about`.
 
     Args:
         of_pass: the columns FIGURES of the pass.
     """
-    input_tokens, output_tokens, duration_ms, cost_micros, currency = of_pass
-    tokens = f"{input_tokens:,} + {output_tokens:,} tokens · " if input_tokens or output_tokens else ""
+    input_tokens, output_tokens, duration_ms, cost_micros, currency, is_estimated = of_pass
+    about = "about " if is_estimated else ""
+    tokens = f"{about}{input_tokens:,} + {output_tokens:,} tokens · " if input_tokens or output_tokens else ""
     cost = f"{in_words(cost_micros, currency)} · " if cost_micros else ""
     return f"{tokens}{cost}{duration_ms / 1000:.1f} s"
 

@@ -13,6 +13,8 @@ from typing import Any
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
+from tools.contract.look_alikes import OddWord, odd_words
+
 CLAMP_AT = 200
 WORDS_AT_MOST = 280
 
@@ -35,6 +37,10 @@ LONGEST_LABEL = 63
 LINK = re.compile(r"\b(?:[a-z][a-z0-9+.-]{0,30}+://|www\.)\S+", re.IGNORECASE)
 FLAG = " ⚠ mixed alphabets"
 HOST_FLAG = '<span class="mixed-host" title="Letters of several alphabets in one address">⚠ mixed alphabets</span>'
+ALPHABETS = {"Styled": "not plain letters"}
+MOST_NAMED = 4
+MOST_MARKED = 500
+"""Odd words marked in one text; more would tell a reader nothing new."""
 BOLD = re.compile(r"\*\*(.+?)\*\*", re.DOTALL)
 
 
@@ -50,25 +56,47 @@ def visible_text(text: str, *, keep: str = "\n\t") -> str:
 
 
 def visible(text: str, *, keep: str = "\n\t") -> SafeString:
-    """Escaped HTML: hidden characters as marked tokens, hosts that mix scripts flagged."""
+    """Escaped HTML: hidden characters as marked tokens, hosts and words that mix alphabets flagged letter by letter."""
     if text.isascii() and text.isprintable() and PUNYCODE not in text.lower():
         return SafeString(html.escape(text))  # most texts: nothing hidden, and one alphabet
     text = text.replace("\r\n", "\n")
-    shown = _selectors(HOST.sub(_flagged, escape(text)), _marked_token)
+    pieces, at = [], 0
+    for odd in _odd_parts(text)[:MOST_MARKED]:
+        pieces += [escape(text[at : odd.start]), _flagged(text, odd)]
+        at = odd.end
+    shown = _selectors("".join([*pieces, escape(text[at:])]), _marked_token)
     tokens = _tokens(text, keep, _marked_token)
     return SafeString(shown.translate(tokens) if tokens else shown)
 
 
 def flagged_text(text: str) -> str:
-    """The text with a warning behind each host that mixes alphabets."""
+    """Return the text with a warning after each host and each word that mixes alphabets."""
     if text.isascii() and PUNYCODE not in text.lower():
         return text
-    return HOST.sub(lambda found: found.group() + FLAG if is_mixed_host(found.group()) else found.group(), text)
+    pieces, at = [], 0
+    for odd in _odd_parts(text):
+        pieces += [text[at : odd.end], FLAG]
+        at = odd.end
+    return "".join([*pieces, text[at:]])
+
+
+def _odd_parts(text: str) -> list[OddWord]:
+    """Yield hosts that mix alphabets, and odd words outside them, from left to right."""
+    hosts = [
+        OddWord(found.start(), found.end(), frozenset(), "")
+        for found in HOST.finditer(text)
+        if is_mixed_host(found.group())
+    ]
+    covered = {place for host in hosts for place in range(host.start, host.end)}
+    words = [word for word in odd_words(text) if word.start not in covered]
+    return sorted([*hosts, *words], key=lambda odd: odd.start)
 
 
 def sentence(text: str) -> SafeString:
-    """The card's sentence: escaped first, and only then **pairs** become bold. Line breaks show as tokens."""
-    return SafeString(BOLD.sub(r"<strong><bdi>\1</bdi></strong>", visible(text, keep="")))
+    """The card's sentence: **pairs** become bold, each a value of its own. Line breaks show as tokens."""
+    parts = [visible(part, keep="") for part in BOLD.split(text)]
+    parts[1::2] = [format_html("<strong><bdi>{}</bdi></strong>", part) for part in parts[1::2]]
+    return SafeString("".join(parts))
 
 
 def shown(value: Any, *, clamp_at: int = CLAMP_AT) -> SafeString:
@@ -141,8 +169,20 @@ def _script(char: str) -> str:
     return unicodedata.name(char, "UNKNOWN").partition(" ")[0]
 
 
-def _flagged(found: re.Match[str]) -> str:
-    return found.group() + HOST_FLAG if is_mixed_host(found.group()) else found.group()
+def _flagged(text: str, odd: OddWord) -> str:
+    """Return the host or word as HTML with its odd letters marked, followed by a warning in plain words."""
+    part = text[odd.start : odd.end]
+    if not odd.letters:
+        return escape(part) + HOST_FLAG
+    letters = "".join(_mark_letter(char) if char in odd.letters else escape(char) for char in part)
+    named = ", ".join(sorted(odd.letters)[:MOST_NAMED])
+    told = f"{named} {'is' if len(odd.letters) == 1 else 'are'} {ALPHABETS.get(odd.alphabet, odd.alphabet)}"
+    return letters + format_html('<span class="mixed-host" title="{}">{}</span>', told, FLAG.strip())
+
+
+@functools.lru_cache(maxsize=4096)
+def _mark_letter(char: str) -> str:
+    return format_html('<span class="odd-letter" title="{}">{}</span>', unicodedata.name(char, "").lower(), char)
 
 
 def _tokens(text: str, keep: str, token: Callable[[str], str]) -> dict[int, str]:

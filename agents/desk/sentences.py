@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agents.engine.endings import CUT_OFF_WORDS
+
 
 def shortened(payload: Mapping[str, Any]) -> str:
     """Of `history_shortened`: `Earlier results were shortened … : 3 results, about 21,000 → 14,500 tokens.`"""
@@ -12,6 +14,22 @@ def shortened(payload: Mapping[str, Any]) -> str:
     tokens = f"about {payload['tokens_before']:,} → {payload['tokens_after']:,} tokens"
     what = joined([part for part in parts if part])
     return f"Earlier results were shortened to fit the model's context: {what}, {tokens}."
+
+
+def describe_cut(payload: Mapping[str, Any]) -> str:
+    """Say for `answer_cut` why the answer is incomplete."""
+    return CUT_OFF_WORDS.get(str(payload["cut_off"]), "The answer is incomplete.")
+
+
+def describe_delay(payload: Mapping[str, Any]) -> str:
+    """Say for `provider_delayed` what went wrong, as the beginning of a sentence."""
+    return "The answer was unusable" if payload["code"] == "answer_cut" else "The model could not be asked"
+
+
+def describe_usage(payload: Mapping[str, Any]) -> str:
+    """Say for `usage_reported`: `The model's server reported the usage of pass 2: 1,200 + 80 tokens.`"""
+    tokens = f"{payload['input_tokens']:,} + {payload['output_tokens']:,} tokens"
+    return f"The model's server reported the usage of pass {payload['pass_number']}: {tokens}."
 
 
 def waits_for(payload: Mapping[str, Any]) -> str:

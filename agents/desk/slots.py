@@ -21,6 +21,7 @@ OF_CALLS = frozenset(
         EventType.APPROVAL_REQUESTED,
         EventType.APPROVAL_DECIDED,
         EventType.CALL_RESOLVED,
+        EventType.LATE_EFFECT,
         EventType.QUESTION_ASKED,
         EventType.QUESTION_ANSWERED,
     }

@@ -140,6 +140,9 @@ class AsMarkdown:
                 f"The employee:\n\n{fenced(one.event.payload['text'], 'markdown')}"
             ),
             EventType.TOOL_RESULT: self._tool_result,
+            EventType.ASSISTANT_THOUGHT: lambda one: f"The employee thought:\n\n{fenced(one.event.payload['text'])}",
+            EventType.ANSWER_CUT: lambda one: f"*{sentences.describe_cut(one.event.payload)}*\n",
+            EventType.USAGE_REPORTED: lambda one: f"*{sentences.describe_usage(one.event.payload)}*\n",
             EventType.HISTORY_SHORTENED: lambda one: f"*{sentences.shortened(one.event.payload)}*\n",
             EventType.RUN_FINISHED: self._run_finished,
         }

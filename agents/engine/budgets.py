@@ -177,8 +177,6 @@ class _Used:
 def _sums_of(employee: Employee, organization: Organization, month: Month) -> dict[str, Any]:
     """What the month's budgets of both are counted by, in one query, and without one if they have none."""
     own, everyone = _Used.needed_by(employee), _Used.needed_by(organization)
-    if not own and not everyone:
-        return {}
     runs = _runs_of(organization, month)
     if not everyone:
         runs = runs.filter(employee=employee)

@@ -9,7 +9,7 @@ from django.db import connection
 from django.db.models.functions import Now
 
 from agents.engine.connections import let_go
-from agents.engine.digests import digest_of
+from agents.engine.digests import digest_of, params_hash_of
 from agents.engine.outcomes import end_unexecuted, next_sequence
 from agents.engine.timing import DRIFTS, timing
 from agents.events import Recording, brief_params
@@ -17,11 +17,13 @@ from agents.models import Approval, ApprovalStatus, CallStatus, EventType, ToolC
 from tools.contract import (
     ErrorCode,
     Preview,
+    Target,
     Tool,
     ToolContext,
     ToolError,
     canonical_json,
     fingerprint,
+    inner_requests,
     secrets_of,
     signature_of,
 )
@@ -31,6 +33,9 @@ from tools.toolbox.secrecy import error_without_secrets, preview_without_secrets
 from tools.toolbox.threads import THREADS, came_back, give_up
 
 _SENTENCE_LENGTH = 1000
+MOST_CARRIED = 1_000
+SEND = "send"
+"""The effect of a call that carries other requests."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +98,23 @@ def effect_here(
         if error.code != ErrorCode.TOOL_EXECUTION_FAILED:
             raise error_without_secrets(error, secrets) from error
         return _described(tool, params, Preview.impossible("The preview failed."))
-    shown = preview or Preview.impossible("This tool has no preview.")
+    shown = preview or _list_requests(tool, params) or Preview.impossible("This tool has no preview.")
     return _described(tool, params, preview_without_secrets(shown, secrets))
+
+
+def _list_requests(tool: Tool, params: dict[str, object]) -> Preview | None:
+    """List the requests that a call of a tool from outside carries, each as one item; None if there are none."""
+    carried = inner_requests(params) if tool.is_from_outside else ()
+    if not carried:
+        return None
+    if len(carried) > MOST_CARRIED:
+        return Preview.impossible(
+            f"It carries {len(carried):,} other requests; at most {MOST_CARRIED:,} can be listed."
+        )
+    targets = (
+        Target(str(number), request, after={"request": request}) for number, request in enumerate(carried, start=1)
+    )
+    return Preview(SEND, tuple(targets), reversible=False)
 
 
 def effect_now(card: Approval, tool: Tool | None, verdict: Verdict, context: ToolContext) -> Effect | ToolError:
@@ -168,7 +188,7 @@ def reopen(record: Recording, card: Approval, effect: Effect, why: str) -> Appro
         status=CallStatus.AWAITING_APPROVAL,
         params=call.params,
         model_params=call.model_params,
-        params_hash=call.params_hash,
+        params_hash=params_hash_of(call.params),
         signature=call.signature,
         level=call.level,
         version=call.version,
@@ -242,6 +262,6 @@ def seal(call: ToolCall, tool: Tool, params: dict[str, object]) -> None:
     call.version = tool.version
     call.definition_hash = tool.definition_hash
     call.params = dict(params)
-    call.params_hash = fingerprint(params)
+    call.params_hash = params_hash_of(call.params)
     if call.model_params is None:
         call.signature = fingerprint(signature_of(tool.name, dict(params)))

@@ -3,6 +3,7 @@
 import threading
 from dataclasses import dataclass
 
+from django.conf import settings
 from django.db import connection
 
 from agents.engine.credentials import own_credentials
@@ -10,7 +11,7 @@ from agents.engine.toolbox import installed_toolbox
 from agents.models import Organization
 from agents.models.versions import Versions, correct, newest_seen
 from tools.connections.offered import offered_tools
-from tools.contract import Reach
+from tools.contract import PrivateHosts, Reach
 from tools.toolbox import Toolbox
 
 MOST_ORGANIZATIONS = 500
@@ -75,14 +76,18 @@ def _made(organization_id: int) -> _Connected:
         rows.values_list(
             *("tools_version", "credentials_version"),
             *("allowed_hosts__host", "allowed_hosts__without_card", "allowed_hosts__may_be_private"),
+            "allowed_hosts__opened_by_superuser",
         )
     )
     versions = Versions(*found[0][:2]) if found else Versions()
     if not versions.tools:
         return _nothing(versions)
+    wanted = frozenset(host for _, _, host, _, is_wanted, is_opened in found if is_wanted and not is_opened)
     reach = Reach(
-        allowed=frozenset(host for _, _, host, without_card, _ in found if without_card),
-        private=frozenset(host for _, _, host, _, may_be_private in found if may_be_private),
+        allowed=frozenset(host for _, _, host, without_card, *_ in found if without_card),
+        private=frozenset(host for _, _, host, _, is_wanted, is_opened in found if is_wanted and is_opened),
+        wanted=wanted,
+        installation=settings.ALLOWED_PRIVATE_HOSTS if wanted else PrivateHosts(),
     )
     offered = offered_tools(organization_id, own_credentials(organization_id, versions.credentials), reach)
     toolbox = installed_toolbox().extended(offered.tools, reach.allowed, offered.withheld)

@@ -3,9 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from django.db import InterfaceError, OperationalError, connection
-
-_LOST = ("08", "57P", "25P03")
+from django.db import connection
 
 
 def let_go() -> None:
@@ -21,14 +19,3 @@ def tool_thread() -> Iterator[None]:
         yield
     finally:
         connection.close()
-
-
-def is_lost(error: BaseException) -> bool:
-    """True if the database went away, rather than refused: PostgreSQL's classes 08 and 57P, a session ended for idling,
-    or no state at all.
-    """
-    cause = error.__cause__
-    if connection.vendor == "sqlite" or cause is None or not isinstance(error, (OperationalError, InterfaceError)):
-        return False
-    state: str | None = getattr(cause, "sqlstate", None)
-    return state is None or state.startswith(_LOST)

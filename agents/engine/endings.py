@@ -26,6 +26,7 @@ from agents.models import (
     RunStatus,
     ToolCall,
 )
+from agents.providers.base import CutOff
 from agents.statements import SMALL_STAND_INS, STAND_INS, Prepared
 from tools.contract import ErrorCode, ToolError
 
@@ -52,10 +53,27 @@ class Ending:
     def status(self) -> RunStatus:
         if self.reason == ExitReason.CANCELLED:
             return RunStatus.CANCELLED
+        if self.reason == ExitReason.MAX_PASSES:
+            return RunStatus.SUCCEEDED if self.answer.strip() else RunStatus.FAILED
         return RunStatus.SUCCEEDED if self.reason in _SUCCESSES else RunStatus.FAILED
 
+    @classmethod
+    def answered(cls, answer: str, cut_off: str, reason: ExitReason = ExitReason.FINAL_ANSWER) -> "Ending":
+        """Return how a run ends with this answer of its model, which may be cut off."""
+        if cut_off:
+            return cls(_CUT_OFF[cut_off], answer, CUT_OFF_WORDS[cut_off])
+        return cls(reason, answer)
 
-_SUCCESSES = (ExitReason.FINAL_ANSWER, ExitReason.ALL_TOOLS_DUPLICATE, ExitReason.MAX_PASSES)
+
+CUT_OFF_WORDS: dict[str, str] = {
+    CutOff.LENGTH: "The answer is incomplete: it reached the model's length limit.",
+    CutOff.FILTER: "The answer is incomplete: a content filter of the model's server withheld the rest.",
+}
+_CUT_OFF: dict[str, ExitReason] = {
+    CutOff.LENGTH: ExitReason.ANSWER_CUT,
+    CutOff.FILTER: ExitReason.ANSWER_FILTERED,
+}
+_SUCCESSES = (ExitReason.FINAL_ANSWER, ExitReason.ALL_TOOLS_DUPLICATE)
 
 
 def end(record: Recording, ending: Ending) -> None:
@@ -83,6 +101,7 @@ def end(record: Recording, ending: Ending) -> None:
         pass_number=run.pass_number,
         input_tokens=run.input_tokens,
         output_tokens=run.output_tokens,
+        usage_estimated=run.estimated_tokens > 0,
         cost=prices.in_units(prices.known_cost(run)),
         currency=run.organization.currency,
     )

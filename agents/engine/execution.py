@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from agents.engine import lease, turns
 from agents.engine.connections import let_go, tool_thread
@@ -17,7 +17,7 @@ from agents.engine.turns import Turn
 from agents.events import Recording
 from agents.models import CallStatus, ToolCall
 from agents.statements import update
-from tools.contract import ErrorCode, Preview, ToolError, ToolResult
+from tools.contract import ErrorCode, LastLook, Level, Preview, ToolError, ToolResult
 from tools.toolbox.executor import Batch, Finished, Progress
 from tools.toolbox.permissions import Decision
 
@@ -123,7 +123,24 @@ def _reject_forbidden(record: Recording, place: Workplace) -> None:
             reject(record, call, error)
 
 
-def run_alone(place: Workplace, call: ToolCall, sealed: Preview, late: Callable[[int, ToolResult], None]) -> Finished:
+@dataclass(frozen=True)
+class Alone:
+    """The conditions under which an approved call runs.
+
+    Attributes:
+        sealed: the effect that was approved.
+        may_begin: checked right before the effect; see `LastLook`.
+        late: receives what the call reports after it was given up.
+    """
+
+    sealed: Preview
+    may_begin: Callable[[], bool]
+    late: Callable[[int, ToolResult], None]
+
+
+def run_alone(place: Workplace, call: ToolCall, alone: Alone) -> Finished:
     """Run one approved call in a thread of its own, at most its timeout."""
-    alone = prepared(place, call)
-    return run_one(call, replace(alone, context=replace(alone.context, preview=sealed)), late)
+    usual = prepared(place, call)
+    look = LastLook(alone.may_begin, is_read=not Level(call.level).has_side_effects)
+    sealed = replace(usual, context=replace(usual.context, preview=alone.sealed), last_look=look)
+    return run_one(call, sealed, alone.late)

@@ -16,12 +16,13 @@ from agents.engine.connected import reach_for, toolbox_of
 from agents.engine.credentials import credentials_of
 from agents.models import Employee, Grant, ModelProvider, Organization, Run, ToolCall, ToolRule
 from agents.models.versions import take_note
+from agents.providers.wire_names import plain_form
 from agents.statements import Prepared, columns_of, next_row
 from tools.contract import Level, Person, Tool, ToolContext, ToolResult, storable_json
 from tools.contract.portions import call_of
 from tools.toolbox import Toolbox
 from tools.toolbox.conditions import Condition
-from tools.toolbox.permissions import Grants, Policy, Verdict, verdict_for
+from tools.toolbox.permissions import Grants, Policy, Verdict, refusal_for, verdict_for
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +51,20 @@ class Workplace:
     def judge(self, tool_name: str, arguments: str | dict[str, object]) -> tuple[Tool | None, Verdict]:
         """The tool of that name, and the verdict about calling it so."""
         tool = self.toolbox.get_tool(tool_name)
+        if tool is None and (refused := self._refuse_wire_name(tool_name)) is not None:
+            return None, refused
         return tool, verdict_for(tool, arguments, self.grants, self.policy, name=tool_name)
+
+    def _refuse_wire_name(self, wire: str) -> Verdict | None:
+        """Refuse a tool that no request offered, called by the wire form of its name.
+
+        Offered wire forms were turned into internal names before: a granted tool is never found here.
+        """
+        for tool in self.toolbox.tools():
+            is_meant = tool.name != wire and plain_form(tool.name) == wire
+            if is_meant and refusal_for(tool, self.grants, self.policy) is not None:
+                return verdict_for(tool, {}, self.grants, self.policy)
+        return None
 
     def tool_of(self, call: ToolCall) -> Tool | None:
         """What the call was judged as here; None if it was not."""

@@ -11,12 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from django.db import InterfaceError, OperationalError, connection, transaction
-from django.db.models import Exists, OuterRef, Q
+from django.db import connection, transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 
 from agents.boundaries import surviving
-from agents.engine.connections import is_lost
+from agents.database_condition import UNAVAILABLE, condition_of
+from agents.engine import clock
 from agents.engine.past import Past
 from agents.engine.timing import timing
 from agents.events import LostRace, Recording, recording
@@ -58,14 +59,18 @@ class Claim(Watch):
 
     Attributes:
         slice_ends: monotonic time after which other runs get their turn.
-        moves_by: monotonic time until which the heartbeat believes the driver to be alive.
-        past: what of the run its driver has read.
+        moves_by: monotonic time until which the heartbeat takes the driver for alive.
+        holds_until: the lease held at least until then, by `clock`, when it was last seen to be taken or renewed.
+        problem: why the driver gives up: the condition of the database.
+        past: the part of the run that its driver has read.
     """
 
     epoch: int
     slice_ends: float = 0.0
     moves_by: float = 0.0
+    holds_until: float = 0.0
     gives_up: bool = False
+    problem: str = ""
     past: Past = field(default_factory=Past, repr=False)
 
     def expects(self, seconds: float) -> None:
@@ -73,8 +78,8 @@ class Claim(Watch):
         self.moves_by = time.monotonic() + seconds + timing().slack_s
 
     def holds(self, run: Run) -> bool:
-        """True if the run, read under its lock, is still this driver's."""
-        return run.status == RunStatus.RUNNING and run.lease_epoch == self.epoch and run.lease_owner == OWNER
+        """True if the run, read under its lock, is still this driver's; one that is not running has no owner."""
+        return run.lease_epoch == self.epoch and run.lease_owner == OWNER
 
     @contextmanager
     def recording(self) -> Iterator[Recording]:
@@ -87,6 +92,26 @@ class Claim(Watch):
             if not self.holds(record.run):
                 raise LeaseLost(f"run {self.run_id}, epoch {self.epoch}")
             yield record
+
+    @contextmanager
+    def renewing(self) -> Iterator[Recording]:
+        """Open a transaction as in `recording`, whose commit renews the lease."""
+        began = clock.now_s()
+        with self.recording() as record:
+            yield record
+            is_held = self.holds(record.run)
+            if is_held:
+                record.run.lease_expires_at = record.now + timing().lease
+        if is_held:
+            self.note_renewal(began)
+
+    def note_renewal(self, began: float) -> None:
+        """Note that the lease was renewed by a transaction that began at this time of the clock, or after it."""
+        self.holds_until = max(self.holds_until, began + timing().lease.total_seconds())
+
+    def may_begin_effect(self) -> bool:
+        """Return True while the lease is known to hold for another heartbeat, so that nobody can have taken the run."""
+        return clock.now_s() < self.holds_until - timing().heartbeat_s
 
 
 _STOPPED_ORGANIZATION = Organization.objects.filter(pk=OuterRef("organization_id"), stopped_at__isnull=False)
@@ -109,11 +134,21 @@ _DUE = Prepared(
 )
 
 
+def due_runs() -> QuerySet[Run]:
+    """Return queued runs that are due and not stopped."""
+    return Run.objects.filter(
+        Q(next_wake_at=None) | Q(next_wake_at__lte=Now()),
+        Q(stopped_because="") | Q(cancel_requested_at__isnull=False),
+        status=RunStatus.QUEUED,
+    )
+
+
 def claim(run_id: int) -> Claim | None:
     """Take a queued run whose time has come; None if somebody has it or stopped it, or there is nothing to do.
 
     A cancelled run that a leaving worker put back is taken too: the first thing its driver does is to end it.
     """
+    began = clock.now_s()
     with transaction.atomic():
         due = _DUE.rows(run_id)
         if not due:
@@ -130,7 +165,9 @@ def claim(run_id: int) -> Claim | None:
         }
         if update(Run, taken, {"id": run_id, "lease_epoch": epoch}) != 1:
             raise LostRace(f"run {run_id} was taken although it was locked")
-    return Claim(run_id, epoch + 1, slice_ends=time.monotonic() + timing().slice_s)
+    held = Claim(run_id, epoch + 1, slice_ends=time.monotonic() + timing().slice_s)
+    held.note_renewal(began)
+    return held
 
 
 def drop(run: Run) -> None:
@@ -147,6 +184,7 @@ def give_back(held: Claim, crashed: bool = False) -> None:
             drop(run)
             run.status = RunStatus.QUEUED
             run.hinted_at = None
+            run.problem = held.problem or run.problem
             if crashed:
                 run.crash_count += 1
                 run.problem = ENGINE_FAILED
@@ -199,27 +237,33 @@ class _Heartbeat(threading.Thread):
             if not held and not beside:
                 continue
             with surviving("heartbeat"):
-                if time.monotonic() - renewed >= timing().heartbeat_s:
-                    renewed = time.monotonic()
+                now = time.monotonic()
+                if now - renewed >= timing().heartbeat_s:
                     self._renew(held)
+                    renewed = now
                 _stop_those_told(held, _TOLD)
                 for tool in {each.tool for each in beside}:
                     _stop_those_told([each for each in beside if each.tool == tool], _TOLD | _is_over_for(tool))
             for lost in [each for each in held if each.gives_up]:
-                with surviving("giving back a run after the database was lost"):
+                with surviving("giving back a run") as survived:
                     give_back(lost)
                     self.remove(lost)
+                if survived.condition:
+                    break  # each of the others would wait as long, and the living wait for their renewal
             connection.close()
 
     def _renew(self, held: list[Claim]) -> None:
         alive = [each for each in held if time.monotonic() < each.moves_by and not each.gives_up]
+        began = clock.now_s()
         with transaction.atomic():
             free = Run.objects.select_for_update(skip_locked=True, no_key=True)
             found = free.filter(pk__in={each.run_id for each in alive}).order_by("pk")
-            rows = {pk: row for pk, *row in found.values_list("pk", "lease_owner", "lease_epoch", "status")}
-            mine = [each for each in alive if rows.get(each.run_id) == [OWNER, each.epoch, RunStatus.RUNNING]]
+            runs = {run.pk: run for run in found.only("lease_owner", "lease_epoch")}
+            mine = [each for each in alive if each.run_id in runs and each.holds(runs[each.run_id])]
             Run.objects.filter(pk__in={each.run_id for each in mine}).update(lease_expires_at=Now() + timing().lease)
-        for lost in [each for each in alive if each.run_id in rows and each not in mine]:
+        for each in mine:
+            each.note_renewal(began)
+        for lost in [each for each in alive if each.run_id in runs and each not in mine]:
             lost.stopped.set()
 
 
@@ -256,12 +300,17 @@ def _beating() -> _Heartbeat:
     return heartbeat
 
 
+def count_held_runs() -> int:
+    """Count the runs that this process drives."""
+    return len(_beating().all())
+
+
 @contextmanager
 def kept(held: Claim) -> Iterator[None]:
     """Renew the lease while the block runs.
 
-    If the engine fails in it, the run goes back to the queue and the failure is counted; if the database is lost, the
-    heartbeat gives the run back once it answers, and nothing is counted.
+    If the engine fails in it, the run goes back to the queue and the failure is counted. If it is the database's
+    condition, nothing is counted, and the heartbeat gives the run back once the database allows it.
     """
     heartbeat = _beating()
     held.expects(0)
@@ -271,17 +320,20 @@ def kept(held: Claim) -> Iterator[None]:
     finally:
         failure = sys.exception()
         if failure is not None and not isinstance(failure, LeaseLost):
-            held.gives_up = not _given_back(held, crashed=not is_lost(failure))
+            if condition := condition_of(failure):
+                held.problem = f"{condition} The run went back to the queue."
+                logger.warning("run %s: %s (%s)", held.run_id, held.problem, failure)
+            held.gives_up = not _given_back(held, crashed=not condition)
         if not held.gives_up:
             heartbeat.remove(held)
 
 
 def _given_back(held: Claim, crashed: bool) -> bool:
-    """Give the run back after a failure; False if the database does not answer."""
+    """Give the run back after a failure; False if the database does not allow it now."""
     connection.close()
     try:
         give_back(held, crashed)
-    except (OperationalError, InterfaceError):
+    except UNAVAILABLE:
         return False
     return True
 

@@ -2,7 +2,7 @@
 
 import logging
 
-from agents.engine import endings, lease, parking, passes, turns
+from agents.engine import endings, lease, parking, passes, turns, usage
 from agents.engine.budgets import BudgetExhausted
 from agents.engine.endings import Ending
 from agents.engine.execution import run_ready
@@ -16,6 +16,9 @@ from agents.models import EventType, ExitReason
 from agents.providers.base import ProviderError, ProviderStopped
 
 logger = logging.getLogger(__name__)
+
+_USELESS_ANSWERS = {"answer_cut": ExitReason.ANSWER_CUT, "answer_filtered": ExitReason.ANSWER_FILTERED}
+"""Error codes for which an answer came, but was unusable."""
 
 
 def advance(run_id: int) -> None:
@@ -82,6 +85,8 @@ def _unanswered(held: lease.Claim, turn: Turn, error: ProviderError) -> Turn:
     logger.warning("run %s: the provider failed: %s", held.run_id, error)
     with held.recording() as record:
         run = record.run
+        if error.usage is not None:
+            usage.count(run, error.usage)
         if run.cancel_requested_at is not None:
             return turns.settle(record, held)
         if turn.move == Move.CLOSE and run.message_count == run.messages_heard:
@@ -92,10 +97,12 @@ def _unanswered(held: lease.Claim, turn: Turn, error: ProviderError) -> Turn:
             return LEAVE
         run.patience_tries += 1
         run.patience_since = run.patience_since or record.now
-        patient = run.patience_tries < PATIENCE_TRIES and record.now - run.patience_since < timing().patience
+        most_tries = PATIENCE_TRIES if error.most_tries is None else error.most_tries
+        patient = run.patience_tries < most_tries and record.now - run.patience_since < timing().patience
         pause = timing().backoff(run.patience_tries, error.retry_after)
         if not (error.transient and patient) or pause > timing().patience:
-            endings.end(record, Ending(ExitReason.PROVIDER_ERROR, problem=str(error)))
+            reason = _USELESS_ANSWERS.get(error.code, ExitReason.PROVIDER_ERROR)
+            endings.end(record, Ending(reason, problem=str(error)))
             return LEAVE
         parking.requeue(record)
         run.problem = str(error)

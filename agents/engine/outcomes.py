@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db.models import Max
 from django.db.models.functions import Now
 
@@ -129,10 +130,17 @@ def lose_outcome(record: Recording, call: ToolCall, why: str) -> None:
         return
     error = ToolError(ErrorCode.OUTCOME_UNKNOWN, why, recovery_hint="A person has to look and say what happened.")
     publish_result(record, call, ToolResult.failed(error), 0)
-    last = Approval.objects.filter(tool_call=call).order_by("-sequence").first()
+    show_unknown_card(record, call, "It is not known whether this happened", why)
+    record.audit("gadget", "outcome_unknown", f"tool_call:{call.pk}", tool=call.tool, why=why)
+
+
+def show_unknown_card(record: Recording, call: ToolCall, fact: str, why: str) -> Approval:
+    """Create the card that asks a person to look, about what the call's last approval showed."""
+    last = Approval.objects.filter(tool_call=call).exclude(kind=ApprovalKind.UNKNOWN).order_by("-sequence").first()
     effect = last.preview if last else unforeseen("There is no preview.")
     done = last.sentence if last else call.tool
-    Approval.objects.create(
+    record.inbox_changed = True
+    return Approval.objects.create(
         organization_id=call.organization_id,
         run_id=call.run_id,
         tool_call=call,
@@ -140,14 +148,12 @@ def lose_outcome(record: Recording, call: ToolCall, why: str) -> None:
         kind=ApprovalKind.UNKNOWN,
         level=call.level,
         params=call.params,
-        sentence=f"It is not known whether this happened: {done}",
+        sentence=f"{fact}: {done}",
         preview=effect,
         why=why,
         digest=digest_of(call, effect),
         expires_at=Now() + _NEVER,
     )
-    record.inbox_changed = True
-    record.audit("gadget", "outcome_unknown", f"tool_call:{call.pk}", tool=call.tool, why=why)
 
 
 def next_sequence(call: ToolCall) -> int:
@@ -156,8 +162,8 @@ def next_sequence(call: ToolCall) -> int:
     return (last or 0) + 1
 
 
-def close_unknown_card(call: ToolCall, reason: str) -> None:
-    """The card that asked what happened has its answer from elsewhere."""
+def close_unknown_card(call: ToolCall, reason: str, by: User | None = None) -> None:
+    """Close the card that asked what happened: a person has said so, or the executor reported."""
     Approval.objects.filter(tool_call=call, kind=ApprovalKind.UNKNOWN, status=ApprovalStatus.PENDING).update(
-        status=ApprovalStatus.CANCELLED, reason=reason, decided_at=Now()
+        status=ApprovalStatus.CANCELLED, reason=reason, decided_by=by, decided_at=Now()
     )

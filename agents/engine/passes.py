@@ -5,11 +5,9 @@ from collections.abc import Set
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 
-from django.conf import settings
-
 from agents import hints
-from agents.engine import budgets, endings, lease, prices, turns
-from agents.engine.compaction import num_ctx_of, room_for
+from agents.engine import budgets, endings, lease, turns, usage
+from agents.engine.compaction import room_for
 from agents.engine.connections import let_go
 from agents.engine.duplicates import earlier_calls, is_volatile
 from agents.engine.endings import Ending
@@ -17,25 +15,20 @@ from agents.engine.execution import most_at_once
 from agents.engine.gate import Workplace, workplace
 from agents.engine.history import History, history_of, kept, outcomes_of
 from agents.engine.inserting import CARDS_ARE_FULL, insert_calls
+from agents.engine.model_access import provider_config
 from agents.engine.past import OpenCalls
 from agents.engine.planning import ROUNDS, Planned, judged, preview, too_many
 from agents.engine.timing import OPEN_CARDS
 from agents.engine.turns import LEAVE, Move, Turn
 from agents.events import Recording
-from agents.known_secrets import KNOWN_SECRETS
 from agents.models import (
-    Employee,
     EventType,
-    ModelProvider,
     Pass,
-    ProviderKind,
     ToolCall,
 )
-from agents.models.encrypted import Unreadable
 from agents.providers.base import (
     ModelRequest,
     ModelResponse,
-    ModelSettings,
     ProviderConfig,
     ProviderError,
     RequestedCall,
@@ -43,10 +36,13 @@ from agents.providers.base import (
 from agents.providers.choice import provider_for
 from agents.providers.failures import TOO_LONG, still_too_long
 from agents.statements import insert
-from tools.contract import SHORTEST_SECRET, ErrorCode, ToolError
+from tools.contract import ErrorCode, ToolError
 from tools.toolbox.permissions import Decision
 
 MOST_CALLS = 100
+MOST_THOUGHT = 100_000
+"""Characters kept of a model's thoughts; far more come only from a broken or hostile server."""
+MOST_SHOWN_THOUGHT = 8_000
 
 
 @dataclass(frozen=True)
@@ -148,54 +144,6 @@ class _Asking:
         return Answer(self.place, history, response, round((time.perf_counter() - started) * 1000))
 
 
-def provider_config(place: Workplace) -> ProviderConfig:
-    """How the employee's provider is reached.
-
-    Raises:
-        ProviderError: the employee or its provider was switched off.
-    """
-    employee = place.run.employee
-    provider = employee.provider
-    if not employee.is_active or not provider.is_active:
-        name = employee.name if not employee.is_active else f"the provider {provider.name!r}"
-        raise ProviderError("bad_settings", f"{name} is switched off", transient=False)
-    return replace(config_of(provider, float(provider.timeout_s)), settings=_settings_of(employee))
-
-
-def _settings_of(employee: Employee) -> ModelSettings:
-    return ModelSettings(employee.temperature, employee.max_tokens, num_ctx_of(employee), employee.extra_body)
-
-
-def check_provider(provider: ModelProvider, timeout_s: float) -> None:
-    """Ask the provider for something that costs nothing.
-
-    Raises:
-        ProviderError: it cannot be used, or says that it lacks the model of an employee.
-    """
-    named = provider.employees.filter(is_active=True).exclude(model="").order_by("model")
-    models = tuple(named.values_list("model", flat=True).distinct())
-    provider_for(replace(config_of(provider, timeout_s), models=models)).check()
-
-
-def config_of(provider: ModelProvider, timeout_s: float) -> ProviderConfig:
-    """The row as the provider's adapter takes it.
-
-    Raises:
-        ProviderError: its key was encrypted with one that is no longer there.
-    """
-    if isinstance(provider.api_key, Unreadable):
-        raise ProviderError("bad_key", f"the key of the provider {provider.name!r} cannot be read", transient=False)
-    if len(provider.api_key) >= SHORTEST_SECRET:
-        KNOWN_SECRETS.learn([provider.api_key], owner=provider.organization_id)
-    return ProviderConfig(
-        kind=provider.kind,
-        base_url=provider.base_url or (settings.OLLAMA_HOST if provider.kind == ProviderKind.OLLAMA else ""),
-        api_key=provider.api_key,
-        script=provider.script,
-        timeout_s=timeout_s,
-    )
-
-
 def _judged_in(place: Workplace, answer: Answer) -> list[Planned]:
     return [_judged(place, index, call) for index, call in enumerate(answer.response.calls)]
 
@@ -275,37 +223,50 @@ def _record(recording: Recording, held: lease.Claim, turn: Turn, answer: Answer)
 
 
 def _record_pass(recording: Recording, turn: Turn, answer: Answer) -> None:
-    run, usage = recording.run, answer.response.usage
+    run, response = recording.run, answer.response
     run.pass_number += 1
     run.asked_pass = max(run.asked_pass, run.pass_number)
     run.messages_heard = answer.history.heard
     run.crash_count = run.patience_tries = 0
     run.patience_since = None
     run.problem = ""
-    run.input_tokens += usage.input_tokens
-    run.output_tokens += usage.output_tokens
-    cost = prices.cost_of(run.employee.provider, run.employee.model, usage)
-    run.cost_micros += cost
+    cost = usage.count(run, response.usage)
     insert(
         [
             Pass(
                 run_id=run.pk,
                 number=run.pass_number,
-                response=kept(answer.response.message, answer.history.cuts),
-                text=answer.response.text,
+                response=kept(response.message, answer.history.cuts),
+                text=response.text,
+                thought=response.thought[:MOST_THOUGHT],
+                cut_off=response.cut_off.value,
                 messages_upto=answer.history.heard,
                 closing=turn.move == Move.CLOSE,
-                input_tokens=usage.input_tokens,
-                output_tokens=usage.output_tokens,
+                input_tokens=response.usage.input_tokens,
+                output_tokens=response.usage.output_tokens,
                 cost_micros=cost,
+                usage_estimated=response.usage.is_estimated,
                 duration_ms=answer.duration_ms,
             )
         ]
     )
-    if answer.response.text:
-        recording.publish(EventType.ASSISTANT_MESSAGE, text=answer.response.text, pass_number=run.pass_number)
+    if response.late_usage is not None:
+        usage.correct_later(run, response.late_usage)
+    _publish_answer(recording, response)
     if (step := answer.history.cuts.step) is not None:
         recording.publish(EventType.HISTORY_SHORTENED, pass_number=run.pass_number, **asdict(step))
+
+
+def _publish_answer(recording: Recording, response: ModelResponse) -> None:
+    number = recording.run.pass_number
+    if response.thought:
+        shown = response.thought[:MOST_SHOWN_THOUGHT]
+        more = {"truncated": True} if len(shown) < len(response.thought) else {}
+        recording.publish(EventType.ASSISTANT_THOUGHT, pass_number=number, text=shown, **more)
+    if response.text:
+        recording.publish(EventType.ASSISTANT_MESSAGE, text=response.text, pass_number=number)
+    if response.cut_off:
+        recording.publish(EventType.ANSWER_CUT, pass_number=number, cut_off=str(response.cut_off))
 
 
 def _close(recording: Recording, held: lease.Claim, turn: Turn, answer: Answer) -> Turn:
@@ -318,7 +279,7 @@ def _close(recording: Recording, held: lease.Claim, turn: Turn, answer: Answer) 
     _record_calls(recording, answer)
     if recording.run.message_count > answer.history.heard:
         return turns.settle(recording, held)
-    endings.end(recording, Ending(turn.reason, answer.response.text))
+    endings.end(recording, Ending.answered(answer.response.text, answer.response.cut_off, turn.reason))
     return LEAVE
 
 

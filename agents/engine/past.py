@@ -27,7 +27,7 @@ _ANSWERED = Prepared(
     lambda run_id, known: (
         Pass.objects.filter(run_id=run_id, number__gt=known)
         .order_by("number")
-        .values_list("number", "response", "messages_upto", "input_tokens")
+        .values_list("number", "response", "messages_upto", "input_tokens", "usage_estimated")
     ),
     slots=_OF_PASSES,
 )
@@ -86,8 +86,10 @@ class Past:
 
 
 def _past(row: tuple[Any, ...], results: list[dict[str, Any]]) -> PastPass:
-    number, response, heard, input_tokens = row
+    number, response, heard, input_tokens, is_estimated = row
     harder = response.pop(SENT_HARDER, False)
     whole, text = sizes_of_message(response)
     lengths = [len(each["content"]) for each in results]
-    return PastPass(number, heard, response, results, Sizes(0, whole, text, lengths, input_tokens, harder))
+    return PastPass(
+        number, heard, response, results, Sizes(0, whole, text, lengths, 0 if is_estimated else input_tokens, harder)
+    )

@@ -30,6 +30,16 @@ class Timing:
         return 1 * self.scale
 
     @property
+    def look_s(self) -> float:
+        """Return the seconds between a worker's looks for due runs that the queue has not delivered."""
+        return 1 * self.scale
+
+    @property
+    def apart(self) -> timedelta:
+        """Return the time span over which runs that repeatedly lost their worker restart, each at a random moment."""
+        return timedelta(seconds=30 * self.scale)
+
+    @property
     def hint_again(self) -> timedelta:
         return timedelta(seconds=10 * self.scale)
 

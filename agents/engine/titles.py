@@ -12,7 +12,7 @@ from functools import partial
 from agents.engine import budgets, lease, prices
 from agents.engine.connections import let_go
 from agents.engine.gate import Workplace, rules_for_all, workplace
-from agents.engine.passes import provider_config
+from agents.engine.model_access import provider_config
 from agents.engine.toolbox import installed_toolbox
 from agents.events import recording
 from agents.models import EventType, ProviderKind
@@ -56,6 +56,7 @@ def _record(place: Workplace, usage: Usage, title: str) -> bool:
         run = record.run
         run.input_tokens += usage.input_tokens
         run.output_tokens += usage.output_tokens
+        run.estimated_tokens += usage.total if usage.is_estimated else 0
         run.cost_micros += cost or 0
         is_named = bool(title) and run.is_unnamed
         if is_named:
@@ -84,6 +85,11 @@ def _ask(place: Workplace, used: list[Usage], stopped: threading.Event, prompt: 
         )
         response = provider_for(config).ask(request, lambda _: None, stopped)
     except (ProviderError, ProviderStopped, budgets.BudgetExhausted) as error:
+        if isinstance(error, ProviderError) and error.usage is not None:
+            used.append(error.usage)
         raise ToolError(ErrorCode.OPERATION_FAILED, "The model could not be asked.", attempted=False) from error
-    used.append(response.usage)
+    late = response.late_usage.wait() if response.late_usage is not None else None
+    used.append(late or response.usage)
+    if response.cut_off:
+        raise ToolError(ErrorCode.OPERATION_FAILED, "The model's answer was cut off.")
     return response.text

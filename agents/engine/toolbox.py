@@ -1,5 +1,6 @@
 """The toolbox of this installation: what every organisation has, from the sources that the settings name."""
 
+import logging
 from functools import lru_cache
 
 from django.conf import settings
@@ -7,8 +8,11 @@ from django.utils.module_loading import import_string
 
 from agents.engine.shared_limits import shared_guards
 from tools.config import Config
-from tools.sources import Broken, BuiltinSource, PluginSource, fill, plugin_sources
+from tools.sources import Broken, PluginSource, fill, plugin_sources
+from tools.sources.builtin import BuiltinSource
 from tools.toolbox import Limits, Policy, Toolbox
+
+logger = logging.getLogger(__name__)
 
 
 @lru_cache(maxsize=1)
@@ -18,6 +22,8 @@ def installed_toolbox() -> Toolbox:
     `settings.GADGET_TOOLS` lists dotted names of sequences of tools; `gadget.yaml` names plugins and limits them all.
     """
     config: Config = settings.GADGET_CONFIG
+    for service, variables in config.unset.items():
+        logger.warning("the credentials %s are left out: %s is not set", service, ", ".join(variables))
     toolbox = Toolbox(
         Policy(
             disabled=config.tools.disabled,

@@ -150,7 +150,7 @@ def _after_pass(record: Recording, statuses: list[str]) -> Turn:
         return Turn(Move.ASK)
     has_news = run.message_count > run.messages_heard
     if run.origin == Origin.MANUAL or (not statuses and not has_news):
-        end(record, Ending(ExitReason.FINAL_ANSWER, _final_answer(run)))
+        end(record, _final_answer(run))
         return LEAVE
     if not has_news and _denied_repeatedly(run, statuses):
         end(record, Ending(ExitReason.DENIED_REPEATEDLY))
@@ -162,13 +162,15 @@ def _after_pass(record: Recording, statuses: list[str]) -> Turn:
     return Turn(Move.ASK)
 
 
-def _final_answer(run: Run) -> str:
+def _final_answer(run: Run) -> Ending:
     """The model's own; of a run by hand, for which no model is asked, what its one call came to."""
     if run.origin != Origin.MANUAL:
-        return Pass.objects.values_list("text", flat=True).get(run_id=run.pk, number=run.pass_number)
+        rows = Pass.objects.filter(run_id=run.pk, number=run.pass_number)
+        return Ending.answered(*rows.values_list("text", "cut_off").get())
     result = ToolCall.objects.values_list("result", flat=True).get(run_id=run.pk, parent_call=None) or {}
     error = result.get("error")
-    return f"The call failed: {error['message']}" if error else str(result.get("summary", ""))
+    answer = f"The call failed: {error['message']}" if error else str(result.get("summary", ""))
+    return Ending(ExitReason.FINAL_ANSWER, answer)
 
 
 def _denied_repeatedly(run: Run, statuses: list[str]) -> bool:

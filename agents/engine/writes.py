@@ -6,14 +6,16 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, NoReturn
 
-from django.db import DatabaseError, InternalError, OperationalError, connection, transaction
+from django.db import DatabaseError, InternalError, OperationalError, transaction
 from django.db.models.functions import Now
 
+from agents.database_condition import condition_of
 from agents.engine import lease, turns
 from agents.engine.cards import Effect, drifted, effect_here, effect_now, seal, withdraw
-from agents.engine.digests import digest_of
-from agents.engine.execution import run_alone
+from agents.engine.digests import digest_of, params_hash_of
+from agents.engine.execution import Alone, run_alone
 from agents.engine.gate import Workplace, workplace
+from agents.engine.late_effects import happened_meanwhile, note_late_effect
 from agents.engine.outcomes import (
     Execution,
     NotExecuting,
@@ -25,6 +27,7 @@ from agents.engine.outcomes import (
     record_result,
     reject,
 )
+from agents.engine.patience import record_patiently
 from agents.engine.starting import publish_start, timeout_of
 from agents.engine.suspended import Waiting, suspend
 from agents.engine.turns import Turn
@@ -83,7 +86,7 @@ def run_approved(held: lease.Claim) -> Turn:
 def _run_outside(held: lease.Claim, due: _Approved) -> Turn:
     """A write beyond our database: the intent is committed first, then the tool runs, then its result is recorded."""
     effect = effect_now(due.card, due.tool, due.verdict, due.place.context(due.call))
-    with held.recording() as record:
+    with held.renewing() as record:
         place = _may_start(record, due, effect)
         if place is None or isinstance(effect, ToolError):
             return turns.settle(record, held)
@@ -96,7 +99,8 @@ def _run_outside(held: lease.Claim, due: _Approved) -> Turn:
         )
         publish_start(record, due.call)
         _audit_execution(record, due)
-    done = run_alone(place, due.call, effect.preview, partial(_report_late, held.epoch, due.call))
+    alone = Alone(effect.preview, held.may_begin_effect, partial(_report_late, held.epoch, due.call))
+    done = run_alone(place, due.call, alone)
     return _record_done(held, due, done)
 
 
@@ -133,6 +137,10 @@ def _what_changed(due: _Approved, effect: Effect) -> str:
         due.call.level = str(due.verdict.level)
         seal(due.call, due.tool, due.verdict.params)
         return "The tool or its level changed since this was approved."
+    if params_hash_of(due.call.params) != params_hash_of(due.card.params):
+        return "The params were changed in the database after this was approved."
+    if happened_meanwhile(due.card):
+        return "The same call was declared not done but happened: this would do it a second time."
     if digest_of(due.call, effect.preview.as_json()) != due.card.digest:
         return "The target changed since this was approved."
     return ""
@@ -150,7 +158,7 @@ def _audit_execution(record: Recording, due: _Approved) -> None:
         "call_started",
         f"tool_call:{due.call.pk}",
         tool=due.call.tool,
-        params_hash=due.call.params_hash,
+        params_hash=params_hash_of(due.call.params),
         digest=due.card.digest,
         approval=str(due.card.pk),
         approved_by=by,
@@ -164,8 +172,10 @@ def _run_inside_transaction(held: lease.Claim, due: _Approved, tool: Tool) -> Tu
             with held.recording() as record:
                 _attempt(record, due, tool)
                 return turns.settle(record, held)
-        except DatabaseError:
+        except DatabaseError as refusal:
             if attempt == _TRIES:
+                if condition_of(refusal):
+                    raise  # the call stays approved and starts later
                 break
     with held.recording() as record:
         error = ToolError(
@@ -227,16 +237,16 @@ def _in_savepoint(prepared: PreparedCall) -> ToolResult:
 
 
 def _record_done(held: lease.Claim, due: _Approved, done: Finished) -> Turn:
-    """Record what an external write reported, whoever drives the run by now: its effect is a fact.
+    """Record what an external write reported, whoever drives the run by now: the effect is a fact.
 
-    A database that is busy for a moment must not turn a known result into an unknown one.
+    A database that is busy or away must not turn a known result into an unknown one.
     """
-    for _ in range(_TRIES - 1):
-        try:
-            return _record_once(held, due, done)
-        except OperationalError:
-            connection.close()
-    return _record_once(held, due, done)
+
+    def record() -> Turn:
+        held.expects(timeout_of(due.call))
+        return _record_once(held, due, done)
+
+    return record_patiently(f"recording what call {due.call.pk} did", record)
 
 
 def _record_once(held: lease.Claim, due: _Approved, done: Finished) -> Turn:
@@ -269,8 +279,12 @@ def _let_wait(record: Recording, held: lease.Claim, call: ToolCall, done: Finish
 
 def _report_late(epoch: int, call: ToolCall, _key: int, result: ToolResult) -> None:
     """In the tool's thread: the call was given up and reports after all."""
-    with recording(call.run_id) as record:
-        _settle_late(record, epoch, call, result)
+
+    def record() -> None:
+        with recording(call.run_id) as late:
+            _settle_late(late, epoch, call, result)
+
+    record_patiently(f"recording the late report of call {call.pk}", record)
 
 
 def _settle_late(record: Recording, epoch: int, call: ToolCall, result: ToolResult) -> None:
@@ -288,7 +302,9 @@ def _settle_late(record: Recording, epoch: int, call: ToolCall, result: ToolResu
         publish_resolution(record, call, Resolution(outcome, "gadget", "The executor reported late."))
         turns.wake_if_possible(record)
     else:
-        publish_resolution(record, call, Resolution("late_report", "gadget", f"It reported after all: {outcome}."))
+        said = outcome if is_definite else "nobody can know whether it happened"
+        publish_resolution(record, call, Resolution("late_report", "gadget", f"It reported after all: {said}."))
+        note_late_effect(record, call, epoch, result)
     record.audit("gadget", "late_report", f"tool_call:{call.pk}", tool=call.tool, outcome=outcome)
 
 

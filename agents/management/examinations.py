@@ -2,58 +2,50 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
 import redis
 from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
+from agents import signatures
 from agents.encryption import Place, survey
-from agents.engine.passes import check_provider
+from agents.engine.model_access import check_provider
 from agents.engine.toolbox import installed_plugins, installed_toolbox
-from agents.liveness import SWEEPER, WORKER, living
-from agents.models import ModelProvider
+from agents.liveness import SWEEPER, WORKER, living, look_around
+from agents.management.findings import Finding
+from agents.management.host_examinations import examine_demo_accounts, examine_folder, examine_identity, examine_writing
+from agents.models import AuditEntry, ModelProvider
 from agents.providers.base import ProviderError
 from agents.sources import ask
 from tools.connections.changes import sources_to_look_at
 
-KEY_FILES = ("secret_key", "encryption_key")
 SQLITE_FULL = 2
 PROVIDER_PATIENCE_S = 10.0
 MOST_NAMED = 5
-START = "start everything with `make run`, or this part alone: "
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One line of the doctor's report; `mend` is empty when all is well."""
-
-    subject: str
-    text: str
-    mend: str = ""
-
-    @property
-    def is_well(self) -> bool:
-        return not self.mend
+WITH_EVERYTHING = "start everything with `make run`, or this part alone: "
+ALONE = "start it with your process manager: "
 
 
 def examine() -> Iterator[Finding]:
     """All findings, in the order in which mending makes sense; what cannot be reached is not asked twice."""
     yield from examine_settings()
+    yield from examine_folder()
     database = list(examine_database())
     yield from database
     redis_finding = examine_redis()
     yield redis_finding
     if redis_finding.is_well:
         yield examine_part(WORKER, "celery --app gadget_site.celery worker --pool threads")
+        yield from examine_lost_workers()
         yield examine_part(SWEEPER, "python manage.py sweep")
     if all(finding.is_well for finding in database):
+        yield from examine_writing()
+        yield from examine_demo_accounts()
+        yield from examine_identity()
         yield from examine_encryption()
+        yield examine_audit()
         yield from examine_providers()
     sources = list(examine_tools())
     yield from sources
@@ -69,16 +61,9 @@ def examine_settings() -> Iterator[Finding]:
         yield Finding("settings", "read and sound; DEBUG is on, which is for one person on one machine")
     else:
         yield Finding("settings", "read and sound; DEBUG is off")
-    for name in KEY_FILES:
-        path = Path(settings.GADGET_DATA_DIR) / name
-        if path.exists() and stat.S_IMODE(path.stat().st_mode) & 0o077:
-            yield Finding("settings", f"others on this machine can read {str(path)!r}", f"chmod 600 {path}")
-    if not os.access(settings.GADGET_DATA_DIR, os.W_OK):
-        yield Finding(
-            "settings",
-            f"the data folder {str(settings.GADGET_DATA_DIR)!r} cannot be written",
-            "GADGET_DATA_DIR, or chown",
-        )
+    for service, variables in settings.GADGET_CONFIG.unset.items():
+        lacking = f"the credentials {service} of gadget.yaml are left out: {', '.join(variables)} is not set"
+        yield Finding("settings", lacking, "set it, or take these credentials out of the file")
 
 
 def examine_database() -> Iterator[Finding]:
@@ -89,6 +74,7 @@ def examine_database() -> Iterator[Finding]:
         if plan:
             yield Finding("database", f"{len(plan)} migrations are not applied", "python manage.py migrate")
         yield _durability()
+        yield from examine_capacity()
     except DatabaseError as error:
         mend = "see that the server runs and that DATABASE_URL names it, its user, password and database"
         yield Finding("database", f"cannot be reached: {str(error).strip()}", mend)
@@ -137,7 +123,38 @@ def examine_part(part: str, command: str) -> Finding:
     names = living(part)
     if names:
         return Finding(part, f"{len(names)} alive: {', '.join(names)}")
-    return Finding(part, f"no {part} is alive", START + command)
+    return Finding(part, f"no {part} is alive", (WITH_EVERYTHING if settings.REDIS_IS_EMBEDDED else ALONE) + command)
+
+
+def examine_lost_workers() -> Iterator[Finding]:
+    """Name workers that vanished in the last minutes without shutting down in order."""
+    found = look_around()
+    alive, seen = found.workers_alive or 0, found.workers_seen or 0
+    if 0 < alive < seen:
+        text = f"{seen - alive} of {seen} workers vanished in the last ten minutes"
+        yield Finding(WORKER, text, "read their last log lines and restart them")
+
+
+def examine_capacity() -> Iterator[Finding]:
+    """Check that PostgreSQL allows all connections that the processes together may open."""
+    if connection.vendor != "postgresql":
+        return
+    pool = int(connection.settings_dict["OPTIONS"]["pool"]["max_size"])
+    processes = _processes()
+    most = int(str(_value("SHOW max_connections"))) - int(str(_value("SHOW superuser_reserved_connections")))
+    text = f"{processes} processes * {pool} connections (DATABASE_POOL) = {processes * pool}, the server allows {most}"
+    if processes * pool <= most:
+        yield Finding("database", text)
+    else:
+        yield Finding("database", text, "raise PostgreSQL's max_connections or lower DATABASE_POOL")
+
+
+def _processes() -> int:
+    """Count web, workers and sweepers: the ones seen, or as many as `up` would start."""
+    try:
+        return 1 + max(len(living(WORKER)), settings.GADGET_WORKERS) + max(len(living(SWEEPER)), 1)
+    except redis.RedisError:
+        return 1 + settings.GADGET_WORKERS + 1
 
 
 def examine_encryption() -> Iterator[Finding]:
@@ -152,6 +169,15 @@ def examine_encryption() -> Iterator[Finding]:
         yield Finding("encryption", text, "python manage.py rotate_keys")
     if not found.unreadable and not found.outdated:
         yield Finding("encryption", "everything is under the first of GADGET_ENCRYPTION_KEYS")
+
+
+def examine_audit() -> Finding:
+    """Check that every key that signed the audit is here; `verify_audit` checks the signatures themselves."""
+    key_ids = AuditEntry.objects.order_by().values_list("key_id", flat=True).distinct()
+    if missing := sorted(key_id for key_id in key_ids if not signatures.is_known(key_id)):
+        text = f"entries are signed with the key {', '.join(missing)}, which GADGET_AUDIT_KEYS does not hold"
+        return Finding("audit", text, "add that key to GADGET_AUDIT_KEYS, after the first one")
+    return Finding("audit", "GADGET_AUDIT_KEYS holds every key that signed an entry")
 
 
 def _some(places: tuple[Place, ...]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,14 +37,13 @@ def worker_part(number: int) -> Part:
     command = (
         *(sys.executable, "-m", "celery", "--quiet", "--app", "gadget_site.celery", "worker"),
         *("--pool", "threads", "--hostname", worker_name(number)),
-        *("--without-gossip", "--without-mingle", "--without-heartbeat"),
     )
     return Part(f"worker{number}", command, {"CELERY_SKIP_CHECKS": "true"})
 
 
 def worker_name(number: int) -> str:
     """The name under which a worker started by this process leaves its signs of life."""
-    return f"worker{number}@{os.getpid()}"
+    return f"worker{number}-{os.getpid()}@{socket.gethostname()}"
 
 
 def sweeper_part() -> Part:

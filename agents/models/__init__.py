@@ -6,6 +6,7 @@ from .credential import Credential
 from .employee import Employee, Grant, ModelProvider, ProviderKind
 from .event import Event, EventType
 from .figures import EmployeeFigures, EmployeeUse, FiguresHead, ToolFigures, TotalFigures, TotalUse
+from .installation import Installation, WriteProbe
 from .invitation import Invitation, PasswordReset
 from .organization import ApiToken, Membership, Organization, Role
 from .run import ENDED, PARKED, ExitReason, Message, Origin, Pass, Run, RunStatus
@@ -33,6 +34,7 @@ __all__ = [
     "ExitReason",
     "FiguresHead",
     "Grant",
+    "Installation",
     "Invitation",
     "Membership",
     "Message",
@@ -50,4 +52,5 @@ __all__ = [
     "ToolRule",
     "TotalFigures",
     "TotalUse",
+    "WriteProbe",
 ]

@@ -9,6 +9,11 @@ from .organization import Organization
 from .run import Run
 from .tool_call import ToolCall
 
+RESTORED_MEANWHILE = (
+    "A backup was restored after this was asked. It may already have been decided and carried out: "
+    "check the target before you decide."
+)
+
 
 class ApprovalStatus(models.TextChoices):
     """`pending` may become any; `approved` may become consumed, cancelled or superseded; the others stay."""
@@ -83,6 +88,9 @@ class Approval(models.Model):
                 condition=~Q(status="pending"),
             ),
             models.Index(fields=("run", "id"), name="approvals_of_run"),
+            models.Index(
+                fields=("organization", "tool_call", "id"), name="approvals_waiting", condition=Q(status="pending")
+            ),
             models.Index(fields=("expires_at",), name="approvals_expiring", condition=Q(status="pending")),
             models.Index(fields=("start_after",), name="approvals_starting", condition=Q(status="approved")),
         )
@@ -115,3 +123,14 @@ class Approval(models.Model):
 
     def __str__(self) -> str:
         return self.sentence[:120]
+
+    @property
+    def warning(self) -> str:
+        """Return a warning to read before deciding; empty for most cards, and for all closed ones.
+
+        The call's age counts, not the card's: a call asked again since the restore is no safer.
+        """
+        if self.status != ApprovalStatus.PENDING:
+            return ""
+        restored_at = self.run.organization.restored_at
+        return RESTORED_MEANWHILE if restored_at is not None and self.tool_call.created_at <= restored_at else ""

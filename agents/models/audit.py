@@ -17,7 +17,12 @@ class AuditHead(models.Model):
 
 
 class AuditEntry(models.Model):
-    """One link of the chain; its hash covers its fields and the hash before it."""
+    """One link of the chain.
+
+    Attributes:
+        hash: HMAC-SHA256 over the fields and the hash before it.
+        key_id: short id of the audit key that signed it.
+    """
 
     organization = models.ForeignKey(
         Organization, on_delete=models.CASCADE, related_name="audit_entries", db_index=False
@@ -29,6 +34,7 @@ class AuditEntry(models.Model):
     payload = models.JSONField(default=dict)
     previous_hash = models.CharField(max_length=64, blank=True)
     hash = models.CharField(max_length=64)
+    key_id = models.CharField(max_length=8, default="", blank=True)
     at = models.DateTimeField()
 
     class Meta:

@@ -31,6 +31,10 @@ class EventType(models.TextChoices):
     RUN_FINISHED = "run_finished"
     PROVIDER_DELAYED = "provider_delayed"
     HISTORY_SHORTENED = "history_shortened"
+    LATE_EFFECT = "late_effect"
+    ASSISTANT_THOUGHT = "assistant_thought"
+    ANSWER_CUT = "answer_cut"
+    USAGE_REPORTED = "usage_reported"
 
 
 class Event(models.Model):

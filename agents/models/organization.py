@@ -16,6 +16,7 @@ class Organization(models.Model):
     Attributes:
         credentials_version: goes up with every change of its credentials, so that processes know theirs are old.
         tools_version: likewise with every change of its sources of tools and of the hosts that it allows.
+        restored_at: when a backup was last restored; older cards may have been decided since.
         stopped_at, stopped_by: since when nothing of it runs, and the name of the person who stopped everything.
     """
 
@@ -42,6 +43,7 @@ class Organization(models.Model):
     tools_version = models.PositiveIntegerField(default=0, editable=False)
     stopped_at = models.DateTimeField(null=True, editable=False)
     stopped_by = models.CharField(max_length=150, blank=True, editable=False)
+    restored_at = models.DateTimeField(null=True, editable=False)
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:

@@ -32,7 +32,9 @@ class ExitReason(models.TextChoices):
 
     FINAL_ANSWER = "final_answer", "Answered"
     ALL_TOOLS_DUPLICATE = "all_tools_duplicate", "Asked only for what it had already done"
-    MAX_PASSES = "max_passes", "Used up its passes"
+    MAX_PASSES = "max_passes", "Out of passes"
+    ANSWER_CUT = "answer_cut", "Answer cut off"
+    ANSWER_FILTERED = "answer_filtered", "Answer withheld"
     CANCELLED = "cancelled", "Cancelled"
     DENIED_REPEATEDLY = "denied_repeatedly", "Denied repeatedly"
     BUDGET_EXHAUSTED = "budget_exhausted", "Budget used up"
@@ -60,6 +62,7 @@ class Run(models.Model):
         stopped_because: why nothing of it may start now, e.g. that somebody stopped its employee; empty: it may.
         session: what its tools keep for each other.
         cost_micros: what its model has cost, in millionths of the organisation's currency.
+        estimated_tokens: the part of its tokens that is an estimate, because the model's server has not reported them.
     """
 
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="runs", db_index=False)
@@ -100,6 +103,7 @@ class Run(models.Model):
     input_tokens = models.PositiveIntegerField(default=0)
     output_tokens = models.PositiveIntegerField(default=0)
     cost_micros = models.PositiveBigIntegerField(default=0)
+    estimated_tokens = models.PositiveIntegerField(default=0)
 
     created_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(null=True)
@@ -183,20 +187,26 @@ class Pass(models.Model):
     """One model call. A recorded pass is never asked again.
 
     Attributes:
-        response: the provider's message, verbatim; see `engine.history.kept`.
+        response: the provider's message, verbatim but for its thoughts; see `engine.history.kept`.
+        thought: the text between <think> tags, which is never sent back.
+        cut_off: why the answer is incomplete; empty if it is complete.
         messages_upto: the number of the last message that the request held.
         closing: the model was asked to answer with what it has, without calls.
+        usage_estimated: its tokens are an estimate, until the model's server says better. Nothing else ever changes.
     """
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="passes", db_index=False)
     number = models.PositiveSmallIntegerField()
     response = models.JSONField()
     text = models.TextField(blank=True)
+    thought = models.TextField(blank=True)
+    cut_off = models.CharField(max_length=16, blank=True)
     messages_upto = models.PositiveIntegerField()
     closing = models.BooleanField(default=False)
     input_tokens = models.PositiveIntegerField(default=0)
     output_tokens = models.PositiveIntegerField(default=0)
     cost_micros = models.PositiveBigIntegerField(default=0)
+    usage_estimated = models.BooleanField(default=False)
     duration_ms = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(db_default=Now())
 

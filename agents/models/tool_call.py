@@ -54,11 +54,14 @@ class ToolCall(models.Model):
     Attributes:
         model_params: the params before a person edited them; None if nobody did.
         params: canonical: validated, defaults applied; what is shown is what runs.
+        params_hash: a record of the params when they were sealed; nothing is ever compared with it.
         signature: SHA-256 of `toolName::canonical JSON of params`.
         content: the tool message as the model gets it; set when the call ends.
         finished_seq: number of the event that ended it, so that "after it" can be asked.
         drifts: how often a guard sent the call back to its card.
         why: the verdict's reason.
+        late_effect: set if the call was declared not done and its executor reported a success later: `reported_at`,
+            the `result`, and `done_again_by`, the ids of calls that did the same meanwhile. Nothing else changes then.
     """
 
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+", db_index=False)
@@ -93,6 +96,7 @@ class ToolCall(models.Model):
     duration_ms = models.PositiveIntegerField(null=True)
     result = models.JSONField(null=True)
     content = models.TextField(blank=True)
+    late_effect = models.JSONField(null=True)
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -134,6 +138,9 @@ class ToolCall(models.Model):
                     ~Q(status__in=TERMINAL_CALLS) | ~Q(content="") | Q(status="duplicate", duplicate_of__isnull=False)
                 ),
                 name="terminal_call_has_a_tool_message",
+            ),
+            models.CheckConstraint(
+                condition=Q(late_effect__isnull=True) | Q(status="failed"), name="late_effect_of_a_failed_call"
             ),
         )
 

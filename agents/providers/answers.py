@@ -5,10 +5,10 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
-from agents.providers.base import ModelResponse, ProviderError, RequestedCall
-from agents.providers.failures import bad_answer
+from agents.providers.base import CutOff, ModelResponse, ProviderError, RequestedCall, Usage
 from agents.providers.parts import text_of
 from agents.providers.reading import Received
+from agents.providers.thoughts import take_thoughts
 from agents.providers.wire_json import is_object
 from agents.providers.wire_names import WireNames
 from tools.contract import made_storable
@@ -17,26 +17,54 @@ NAMELESS = "unnamed"
 LONGEST_ID = 200
 
 
+MOST_TRIES_OF_A_BROKEN_ONE = 3
+MOST_TRIES_OF_AN_EMPTY_ONE = 2
+_CUT = frozenset({"length", "max_tokens", "model_length"})
+_FILTERED = frozenset({"content_filter", "safety", "recitation", "blocklist", "prohibited_content", "spii"})
+_BROKEN = frozenset({"error", "malformed_function_call", "insufficient_system_resource", "abort"})
+
+
 def response_from(received: Received, names: WireNames, used_ids: Iterable[str]) -> ModelResponse:
-    """Keep the message verbatim, except for what no server would take back.
+    """Keep the message verbatim, except for parts that no server would accept.
 
     Malformed arguments become "{}" in the message while the call keeps them raw; an id that is missing, too long, or
     taken already in the message or the conversation (`used_ids`) is replaced; so is what no database keeps.
-    Raises ProviderError for an answer withheld or cut short.
+    Thoughts are taken out. Raises ProviderError for an answer of which nothing usable came.
     """
+    usage = received.usage or Usage()
+    cut_off = _cut_off(received.finish_reason.lower(), usage)
     message = made_storable({key: value for key, value in received.message.items() if value is not None})
     message["role"] = "assistant"
     message.setdefault("content", None)
+    thought = take_thoughts(message)
     entries = _entries(message.pop("tool_calls", None))
     taken = set(used_ids) if entries else set()
     calls = tuple(_take_call(entry, names, taken) for entry in entries)
     text = text_of(message["content"])
     if entries:
         message["tool_calls"] = entries
+        message["content"] = message["content"] or None
     elif not text:
-        text = _text_instead(message, received.finish_reason)
+        text = _text_instead(message, cut_off, usage)
         message["content"] = text
-    return ModelResponse(message=message, text=text, calls=calls, usage=received.usage)
+    return ModelResponse(message, text, calls, usage, thought, cut_off)
+
+
+def _cut_off(reason: str, usage: Usage) -> CutOff:
+    if reason in _BROKEN:
+        told = "could not be used: the model asked for a call that its server cannot read"
+        if reason != "malformed_function_call":
+            told = f"was interrupted by its server ({reason})"
+        raise _useless("answer_cut", f"The model's answer {told}", usage, MOST_TRIES_OF_A_BROKEN_ONE)
+    if reason in _CUT:
+        return CutOff.LENGTH
+    return CutOff.FILTER if reason in _FILTERED else CutOff.NOTHING
+
+
+def _useless(code: str, message: str, usage: Usage, most_tries: int = 0) -> ProviderError:
+    error = ProviderError(code, message, transient=bool(most_tries))
+    error.usage, error.most_tries = usage, most_tries
+    return error
 
 
 def _entries(tool_calls: Any) -> list[dict[str, Any]]:
@@ -74,12 +102,13 @@ def _take_call(entry: dict[str, Any], names: WireNames, taken: set[str]) -> Requ
     return RequestedCall(provider_call_id=call_id, tool=names.internal(name), arguments=arguments)
 
 
-def _text_instead(message: dict[str, Any], finish_reason: str) -> str:
+def _text_instead(message: dict[str, Any], cut_off: CutOff, usage: Usage) -> str:
     refusal = message.get("refusal")
     if isinstance(refusal, str) and refusal:
         return refusal
-    if finish_reason == "content_filter":
-        raise ProviderError("refused", "The model's server withheld the answer (content filter)", transient=False)
-    if finish_reason == "length":
-        raise bad_answer("The model used up its output tokens before it answered", transient=False)
+    if cut_off == CutOff.FILTER:
+        raise _useless("answer_filtered", "The model's server withheld the answer (content filter)", usage)
+    if cut_off == CutOff.LENGTH:
+        told = "The model used up its output tokens before it answered"
+        raise _useless("answer_cut", told, usage, MOST_TRIES_OF_AN_EMPTY_ONE)
     return ""

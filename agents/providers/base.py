@@ -3,7 +3,10 @@
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Protocol
+
+from tools.contract import PrivateHosts
 
 GO_ON = "Please go on."
 """What a person says to a run by giving it more passes."""
@@ -58,27 +61,64 @@ class RequestedCall:
 
 @dataclass(frozen=True)
 class Usage:
+    """The tokens of one answer; `is_estimated` if its server did not report them."""
+
     input_tokens: int = 0
     output_tokens: int = 0
+    is_estimated: bool = False
+
+    @property
+    def total(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+
+class LateUsage(Protocol):
+    """The usage of a complete answer, which its server may still report."""
+
+    def then(self, take: Callable[[Usage], None]) -> None:
+        """Call `take` with the usage once it comes, in any thread; never if it does not come."""
+
+    def wait(self) -> Usage | None:
+        """Return the usage, or None once it can no longer come."""
+
+
+class CutOff(StrEnum):
+    """The reason why an answer is incomplete."""
+
+    NOTHING = ""
+    """It is complete."""
+    LENGTH = "length"
+    FILTER = "content_filter"
 
 
 @dataclass(frozen=True)
 class ModelResponse:
-    """What the model answered; `message` is stored and sent back as it is, ids are unique and not empty."""
+    """A model's answer; `message` is stored and sent back unchanged, ids are unique and not empty.
+
+    `thought` is what the model wrote between <think> tags: it is part of neither the message nor the text. `late_usage`
+    is there while `usage` is an estimate that its server may still correct.
+    """
 
     message: dict[str, Any]
     text: str
     calls: tuple[RequestedCall, ...]
     usage: Usage
+    thought: str = ""
+    cut_off: CutOff = CutOff.NOTHING
+    late_usage: LateUsage | None = None
 
 
 class ProviderError(Exception):
     """The provider could not answer.
 
     `code` is one of rate_limited, quota_exhausted, server_error, unreachable, timeout, cut_stream, bad_answer, bad_key,
-    not_found, refused, context_too_long, bad_settings, bad_script. `transient` is True where trying again later can
-    help; `retry_after` is what the server asked for, in seconds.
+    not_found, refused, context_too_long, bad_settings, bad_script, answer_cut, answer_filtered. `transient` is True
+    where trying again later can help, and `most_tries` how often at most; `retry_after` is what the server asked for,
+    in seconds. `usage` is that of the unusable answer.
     """
+
+    most_tries: int | None = None
+    usage: Usage | None = None
 
     def __init__(self, code: str, message: str, *, transient: bool, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -98,6 +138,9 @@ class ProviderStopped(Exception):
 class Provider(Protocol):
     def ask(self, request: ModelRequest, on_text: Callable[[str], None], stopped: threading.Event) -> ModelResponse:
         """Answer one pass; streamed text goes to `on_text` piece by piece. Raises ProviderError or ProviderStopped."""
+
+    def refusal(self, seconds: float) -> str:
+        """Say why connecting to it is not allowed; empty if it is, or if its host is not found in this time."""
 
     def check(self) -> None:
         """See cheaply whether the provider can be reached with these settings; raises ProviderError."""
@@ -119,11 +162,12 @@ class ModelSettings:
 
 @dataclass(frozen=True)
 class ProviderConfig:
-    """How to reach a model.
+    """The configuration for reaching a model.
 
     `timeout_s` is the longest time for one whole answer; the request's own deadline counts too. `models` are the names
     that `check` looks for where the server lists what it has. `options` of a server: max_retries (quick tries again
     before anything was received, default 1); of kind "openai" also stream and include_usage (both default true).
+    `private_hosts` are the servers outside of the public network that may be connected to.
     """
 
     kind: str
@@ -133,4 +177,5 @@ class ProviderConfig:
     timeout_s: float = 120
     settings: ModelSettings = ModelSettings()
     models: tuple[str, ...] = ()
+    private_hosts: PrivateHosts = field(default_factory=PrivateHosts)
     options: dict[str, Any] = field(default_factory=dict)

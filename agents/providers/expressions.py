@@ -1,126 +1,84 @@
-"""Evaluates the `{{ }}` of scripted employees in a sandbox that cannot reach Python's insides or run for long."""
+"""Reads and renders the `{{ }}` of scripted employees, in the syntax of Jinja."""
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jinja2 import ChainableUndefined, StrictUndefined, TemplateError, Undefined, nodes
-from jinja2.runtime import Context
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2 import ChainableUndefined, Environment, StrictUndefined, TemplateError, Undefined, nodes
 
-MAX_RANGE = 1_000
-MAX_RANGE_TOTAL = 20_000
-MAX_TEXT = 100_000
-_PADDING_METHODS = frozenset(
-    {"center", "ljust", "rjust", "zfill", "expandtabs", "format", "format_map", "replace", "join"}
-)
-_PADDING_FILTERS = (
-    "attr",
-    "batch",
-    "center",
-    "format",
-    "indent",
-    "pprint",
-    "replace",
-    "slice",
-    "tojson",
-    "urlize",
-    "wordwrap",
-)
+from agents.providers.allowance import Allowance, ExpressionError
+from agents.providers.evaluator import Evaluator, check_nodes
+from agents.providers.values import Values
 
-
-class ExpressionError(ValueError):
-    """An expression that cannot be read or evaluated; the text quotes it."""
-
-
-class _Sandbox(ImmutableSandboxedEnvironment):
-    intercepted_binops = frozenset({"*", "**", "%"})
-
-    def __init__(self, undefined: type[Undefined]) -> None:
-        super().__init__(undefined=undefined)
-        for name in _PADDING_FILTERS:
-            self.filters.pop(name, None)
-        for name in ("range", "lipsum", "cycler", "joiner"):
-            self.globals.pop(name, None)
-
-    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        if not (isinstance(left, int | float) and isinstance(right, int | float)):
-            raise ExpressionError(f"{operator} is only allowed between numbers")
-        if operator == "**" and (abs(right) > 64 or abs(left) > 1_000_000):
-            raise ExpressionError("** is only allowed with small numbers")
-        return super().call_binop(context, operator, left, right)
-
-    def getattr(self, obj: Any, attribute: str) -> Any:
-        """A key of a result comes before a method of dict: `data.items` is the field named items."""
-        if isinstance(obj, dict) and attribute in obj:
-            return obj[attribute]
-        if _would_pad(obj, attribute):
-            return self.unsafe_undefined(obj, attribute)
-        return super().getattr(obj, attribute)
-
-    def getitem(self, obj: Any, argument: Any) -> Any:
-        if _would_pad(obj, argument):
-            return self.unsafe_undefined(obj, argument)
-        return super().getitem(obj, argument)
-
-
-def _would_pad(obj: Any, attribute: Any) -> bool:
-    """Whether this method could make a text of any length out of a small number."""
-    return isinstance(obj, str) and attribute in _PADDING_METHODS
-
-
-_STRICT = _Sandbox(StrictUndefined)
-_LENIENT = _Sandbox(ChainableUndefined)
-
-
-class _RangeBudget:
-    """range() that is counted over one evaluation, so that nested loops end soon."""
-
-    def __init__(self) -> None:
-        self._left = MAX_RANGE_TOTAL
-
-    def __call__(self, *bounds: int) -> range:
-        numbers = range(*bounds)
-        self._left -= len(numbers)
-        if len(numbers) > MAX_RANGE or self._left < 0:
-            raise ExpressionError(f"range() is limited to {MAX_RANGE} numbers, {MAX_RANGE_TOTAL} in one expression")
-        return numbers
+_PARSER = Environment()  # noqa: S701  (it only parses; nothing is rendered as HTML)
+_FAULTS = (TemplateError, TypeError, ValueError, LookupError, ArithmeticError, AttributeError, RecursionError)
 
 
 @dataclass(frozen=True)
-class _Compiled:
-    """`evaluate` for a text that is one whole expression, else `pieces`, which yields the parts of the text."""
+class Scope:
+    """The names and the allowance of expressions; unless strict, missing values become empty texts."""
 
-    evaluate: Callable[..., Any] | None
-    pieces: Callable[..., Any]
+    names: Mapping[str, Any]
+    allowance: Allowance
+    strict: bool = True
+
+    def with_names(self, **names: Any) -> "Scope":
+        return Scope({**self.names, **names}, self.allowance, self.strict)
 
 
-def render(value: Any, names: Mapping[str, Any], *, strict: bool = True) -> Any:
-    """The value with every expression in it evaluated; one whole `{{ expression }}` gives its native value.
+@dataclass(frozen=True)
+class _Parsed:
+    """A parsed text: its `body`, and its `expression` if it is one whole expression, else None."""
 
-    Lists and dicts are gone through, keys stay. Raises ExpressionError; not strict: what is missing becomes "".
+    expression: nodes.Node | None
+    body: list[nodes.Node]
+
+
+def render(value: Any, scope: Scope) -> Any:
+    """Evaluate every expression in the value; one whole `{{ expression }}` gives its native value.
+
+    Lists and dicts are traversed; keys stay.
+
+    Raises:
+        ExpressionError: something is wrong or missing, or the allowance is used up.
     """
     if isinstance(value, str):
-        return _render_text(value, names, strict)
+        rendered = evaluate(value, scope)
+        scope.allowance.pay(rendered)
+        return rendered
     if isinstance(value, list | tuple):
-        return [render(item, names, strict=strict) for item in value]
+        return [render(item, scope) for item in value]
     if isinstance(value, dict):
-        return {key: render(item, names, strict=strict) for key, item in value.items()}
+        return {key: render(item, scope) for key, item in value.items()}
     return value
 
 
-def is_true(condition: bool | str | None, names: Mapping[str, Any]) -> bool:
-    """Whether a `when` holds; one that is not given does."""
+def evaluate(text: str, scope: Scope) -> Any:
+    """Evaluate one text; unlike `render` it pays for no copy, so the value must not be shown directly."""
+    if "{{" not in text and "{%" not in text and "{#" not in text:
+        return text
+    parsed = _parse(text)
+    evaluator = Evaluator(scope.names, Values(scope.allowance, StrictUndefined if scope.strict else ChainableUndefined))
+    try:
+        if parsed.expression is None:
+            return evaluator.text(parsed.body)
+        return _defined(evaluator.value(parsed.expression), scope.strict)
+    except _FAULTS as error:
+        raise ExpressionError(f"{error} in {_brief(text)}") from error
+
+
+def is_true(condition: bool | str | None, scope: Scope) -> bool:
+    """Return True if a `when` holds or is not given."""
     if condition is None or isinstance(condition, bool):
         return condition is not False
-    return bool(render(_as_expression(condition), names))
+    return bool(evaluate(_as_expression(condition), scope))
 
 
 def check_values(value: Any) -> None:
-    """Raises ExpressionError for a syntax error anywhere in the value."""
+    """Raise ExpressionError for a syntax error anywhere in the value."""
     if isinstance(value, str):
-        _compiled(value, strict=True)
+        _parse(value)
     elif isinstance(value, list | tuple):
         for item in value:
             check_values(item)
@@ -130,36 +88,13 @@ def check_values(value: Any) -> None:
 
 
 def check_expression(condition: str) -> None:
-    """Raises ExpressionError unless the condition is one expression, with or without its braces."""
-    if _compiled(_as_expression(condition), strict=True).evaluate is None:
+    """Raise ExpressionError unless the condition is one expression, with or without its braces."""
+    if _parse(_as_expression(condition)).expression is None:
         raise ExpressionError(f"a condition must be one expression, not {_brief(condition)}")
 
 
 def _as_expression(condition: str) -> str:
     return condition if "{{" in condition or "{%" in condition else "{{ " + condition + " }}"
-
-
-def _render_text(text: str, names: Mapping[str, Any], strict: bool) -> Any:
-    if "{{" not in text and "{%" not in text and "{#" not in text:
-        return text
-    compiled = _compiled(text, strict=strict)
-    context = {**names, "range": _RangeBudget()}
-    try:
-        if compiled.evaluate is not None:
-            return _defined(compiled.evaluate(context), strict)
-        return _joined(compiled.pieces(context))
-    except ExpressionError as error:
-        raise ExpressionError(f"{error} in {_brief(text)}") from error
-    except (
-        TemplateError,
-        TypeError,
-        ValueError,
-        LookupError,
-        ArithmeticError,
-        AttributeError,
-        RecursionError,
-    ) as error:
-        raise ExpressionError(f"{error} in {_brief(text)}") from error
 
 
 def _defined(value: Any, strict: bool) -> Any:
@@ -170,41 +105,21 @@ def _defined(value: Any, strict: bool) -> Any:
     return value
 
 
-def _joined(pieces: Any) -> str:
-    parts, length = [], 0
-    for piece in pieces:
-        length += len(piece)
-        if length > MAX_TEXT:
-            raise ExpressionError(f"the text is longer than {MAX_TEXT} characters")
-        parts.append(piece)
-    return "".join(parts)
-
-
 @functools.lru_cache(maxsize=4096)
-def _compiled(text: str, *, strict: bool) -> _Compiled:
-    environment = _STRICT if strict else _LENIENT
+def _parse(text: str) -> _Parsed:
     try:
-        tree = environment.parse(text.strip())
-        evaluate = None
-        if _is_one_expression(tree):
-            evaluate = environment.compile_expression(_inner(text), undefined_to_none=False)
-        return _Compiled(evaluate=evaluate, pieces=environment.from_string(text).generate)
-    except (TemplateError, RecursionError) as error:
+        tree = _PARSER.parse(text)
+        check_nodes(tree)
+        return _Parsed(_whole_expression(_PARSER.parse(text.strip())), tree.body)
+    except (TemplateError, ValueError, RecursionError) as error:
         raise ExpressionError(f"{error} in {_brief(text)}") from error
 
 
-def _inner(text: str) -> str:
-    """What stands between the braces, without the marks that trim blanks."""
-    inner = text.strip()[2:-2]
-    inner = inner[1:] if inner[:1] in ("-", "+") else inner
-    return inner[:-1] if inner[-1:] in ("-", "+") else inner
-
-
-def _is_one_expression(tree: nodes.Template) -> bool:
+def _whole_expression(tree: nodes.Template) -> nodes.Node | None:
     if len(tree.body) != 1 or not isinstance(tree.body[0], nodes.Output):
-        return False
+        return None
     parts = tree.body[0].nodes
-    return len(parts) == 1 and not isinstance(parts[0], nodes.TemplateData)
+    return parts[0] if len(parts) == 1 and not isinstance(parts[0], nodes.TemplateData) else None
 
 
 def _brief(text: str) -> str:

@@ -17,6 +17,7 @@ from agents.providers.over_http import HttpProvider, check_address, encoded, mer
 from agents.providers.reading import Reading, Received
 from agents.providers.transport import WatchedTransport
 from agents.providers.wire_names import WireNames
+from tools.contract import PrivateHosts
 
 DEFAULT_BASE_URL = "http://localhost:11434"
 MOST_NAMED = 10
@@ -25,12 +26,12 @@ MOST_NAMED = 10
 class Endpoint:
     """One address and key with its connections."""
 
-    def __init__(self, base_url: str, api_key: str) -> None:
+    def __init__(self, base_url: str, api_key: str, private_hosts: PrivateHosts) -> None:
         self._api_key = api_key
         self._client = httpx2.Client(
             base_url=base_url,
             headers={"Authorization": f"Bearer {api_key}"} if api_key else None,
-            transport=WatchedTransport(base_url),
+            transport=WatchedTransport(base_url, private_hosts),
             timeout=None,
             follow_redirects=False,
         )
@@ -57,10 +58,10 @@ class Endpoint:
 
 
 @functools.lru_cache(maxsize=64)
-def endpoint_for(base_url: str, api_key: str) -> Endpoint:
+def endpoint_for(base_url: str, api_key: str, private_hosts: PrivateHosts) -> Endpoint:
     """The endpoint of this address and key, shared by all threads; raises ProviderError for what can never work."""
     check_address(base_url, api_key)
-    return Endpoint(base_url, api_key)
+    return Endpoint(base_url, api_key, private_hosts)
 
 
 class OllamaProvider(HttpProvider):
@@ -68,7 +69,7 @@ class OllamaProvider(HttpProvider):
 
     def __init__(self, config: ProviderConfig) -> None:
         super().__init__(config, config.base_url or DEFAULT_BASE_URL)
-        self._endpoint = endpoint_for(self._base_url, config.api_key)
+        self._endpoint = endpoint_for(self._base_url, config.api_key, config.private_hosts)
 
     @override
     def _send(self, request: ModelRequest, names: WireNames) -> httpx2.Response:

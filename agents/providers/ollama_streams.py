@@ -6,7 +6,8 @@ from typing import Any
 from agents.providers.base import ProviderError, Usage
 from agents.providers.deltas import StreamedMessage
 from agents.providers.failures import bad_answer
-from agents.providers.reading import DRAIN_S, Reading, Received, Telling, first_bytes, lines, token_count
+from agents.providers.reading import Reading, Received, Telling, first_bytes, lines, token_count
+from agents.providers.tails import DRAIN_S
 
 
 def read_chat(reading: Reading, chunks: Iterator[bytes]) -> Received:
@@ -33,7 +34,7 @@ def read_chat(reading: Reading, chunks: Iterator[bytes]) -> Received:
         raise ProviderError("cut_stream", "The stream ended before the answer was finished", transient=True)
     telling.finish()
     usage = Usage(token_count(end.get("prompt_eval_count")), token_count(end.get("eval_count")))
-    return Received(message.whole(), str(end.get("done_reason") or "stop"), usage)
+    return Received(message.whole(), str(end.get("done_reason") or "stop"), usage if usage.total else None)
 
 
 class _ChatMessage:

@@ -15,6 +15,7 @@ from agents.providers.reading import Reading, Received
 from agents.providers.streams import read_completion
 from agents.providers.transport import WatchedTransport
 from agents.providers.wire_names import WireNames
+from tools.contract import PrivateHosts
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 _NO_KEY = "none"
@@ -23,7 +24,7 @@ _NO_KEY = "none"
 class Endpoint:
     """One address and key: the SDK's client with its connections, and the fields that we learnt to leave out."""
 
-    def __init__(self, base_url: str, api_key: str) -> None:
+    def __init__(self, base_url: str, api_key: str, private_hosts: PrivateHosts) -> None:
         self.api_key = api_key
         self.refuses: frozenset[str] = frozenset()
         self.client = OpenAI(
@@ -31,7 +32,9 @@ class Endpoint:
             api_key=api_key or _NO_KEY,
             max_retries=0,
             timeout=None,
-            http_client=httpx2.Client(transport=WatchedTransport(base_url), timeout=None, follow_redirects=False),
+            http_client=httpx2.Client(
+                transport=WatchedTransport(base_url, private_hosts), timeout=None, follow_redirects=False
+            ),
         )
 
     def post(self, content: bytes) -> httpx2.Response:
@@ -65,10 +68,10 @@ class Endpoint:
 
 
 @functools.lru_cache(maxsize=64)
-def endpoint_for(base_url: str, api_key: str) -> Endpoint:
+def endpoint_for(base_url: str, api_key: str, private_hosts: PrivateHosts) -> Endpoint:
     """The endpoint of this address and key, shared by all threads; raises ProviderError for what can never work."""
     check_address(base_url, api_key)
-    return Endpoint(base_url, api_key)
+    return Endpoint(base_url, api_key, private_hosts)
 
 
 class OpenAIProvider(HttpProvider):
@@ -80,7 +83,7 @@ class OpenAIProvider(HttpProvider):
 
     def __init__(self, config: ProviderConfig) -> None:
         super().__init__(config, config.base_url or DEFAULT_BASE_URL)
-        self._endpoint = endpoint_for(self._base_url, config.api_key)
+        self._endpoint = endpoint_for(self._base_url, config.api_key, config.private_hosts)
         self._streams = bool(config.options.get("stream", True))
         self._include_usage = bool(config.options.get("include_usage", True))
 

@@ -1,26 +1,29 @@
 """What providers over HTTP share: one answer under one watch, quick tries again, and bodies as JSON."""
 
 import json
+import math
 import random
 import threading
 import time
 import urllib.parse
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import httpx2
 
 from agents.providers.answers import response_from
-from agents.providers.base import ModelRequest, ModelResponse, ProviderConfig, ProviderError
+from agents.providers.base import ModelRequest, ModelResponse, ProviderConfig, ProviderError, Usage
 from agents.providers.failures import bad_answer, quote
 from agents.providers.reading import Reading, Received
-from agents.providers.transport import Watch, watching
+from agents.providers.transport import Watch, refusal_of, watching
 from agents.providers.wire_names import WireNames, table_for
 
 DEFAULT_RETRIES = 1
 RETRY_PAUSE_S = 0.3
 CHECK_S = 10.0
+TOKENS_OF_A_CHARACTER = 0.3
 _WORTH_A_QUICK_RETRY = frozenset({"unreachable", "server_error"})
 
 
@@ -42,19 +45,29 @@ class HttpProvider(ABC):
         with watching(watch):
             watch.check()
             response = self._send_patiently(request, names, watch)
+            tail = None
             try:
-                reading = Reading(watch, names.offers, self._config.api_key, on_text)
+                reading = Reading(watch, names.offers, self._config.api_key, on_text, response.close)
                 received = self._read(reading, response.iter_bytes())
+                tail = received.tail
             except httpx2.HTTPError as error:
                 raise unreadable(error, self._config.api_key) from error
             finally:
-                response.close()
-        return response_from(received, names, _used_ids(request.messages))
+                if tail is None:
+                    response.close()
+        usage = received.usage or estimate(request, received.message)
+        late_usage = tail if usage.is_estimated else None
+        answer = response_from(replace(received, usage=usage), names, _used_ids(request.messages))
+        return replace(answer, late_usage=late_usage)
 
     def check(self) -> None:
         """Ask for something that costs nothing."""
         with watching(Watch(time.monotonic() + CHECK_S, threading.Event())):
             self._check()
+
+    def refusal(self, seconds: float) -> str:
+        """Say why connecting to the provider's address is not allowed."""
+        return refusal_of(self._base_url, self._config.private_hosts, seconds)
 
     @abstractmethod
     def _send(self, request: ModelRequest, names: WireNames) -> httpx2.Response:
@@ -106,6 +119,14 @@ def check_address(base_url: str, api_key: str) -> None:
         )
     if not (api_key.isascii() and api_key.isprintable()) or " " in api_key:
         raise ProviderError("bad_settings", "The API key holds characters that no key has", transient=False)
+
+
+def estimate(request: ModelRequest, answer: dict[str, Any]) -> Usage:
+    """Estimate the usage of an answer whose server reports none."""
+    asked = json.dumps([request.messages, request.tools], ensure_ascii=False)
+    answered = json.dumps(answer, ensure_ascii=False)
+    tokens = [math.ceil(len(text) * TOKENS_OF_A_CHARACTER) for text in (asked, answered)]
+    return Usage(tokens[0], tokens[1], is_estimated=True)
 
 
 def merged_body(extra: dict[str, Any], ours: dict[str, Any]) -> dict[str, Any]:

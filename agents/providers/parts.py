@@ -14,10 +14,15 @@ def text_of(content: Any) -> str:
     return ""
 
 
+def is_text_part(part: Any) -> bool:
+    """Return True for a content part that a person may read."""
+    return isinstance(part, str) or (
+        isinstance(part, dict) and part.get("type") in _TEXT_TYPES and isinstance(part.get("text"), str)
+    )
+
+
 def _text_of_part(part: Any) -> str:
-    if isinstance(part, str):
-        return part
-    if isinstance(part, dict) and part.get("type") in _TEXT_TYPES and isinstance(part.get("text"), str):
-        text: str = part["text"]
-        return text
-    return ""
+    if not is_text_part(part):
+        return ""
+    text: str = part if isinstance(part, str) else part["text"]
+    return text

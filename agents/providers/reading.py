@@ -6,11 +6,12 @@ from typing import Any
 
 from agents.providers.base import ProviderError, Usage
 from agents.providers.failures import bad_answer, from_error_object, quote
+from agents.providers.tails import Tail
+from agents.providers.thoughts import ThoughtSplitter
 from agents.providers.transport import Watch
 from agents.providers.wire_json import read_json
 from tools.contract import made_storable
 
-DRAIN_S = 0.2
 MOST_TOKENS = 10_000_000
 """Of one answer; what a server counts beyond that is wrong, and the sum of a run must fit its column."""
 _LONGEST_START = 5
@@ -19,21 +20,29 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True)
 class Received:
-    """An assistant's message as it came, with `finish_reason` and what it cost."""
+    """An assistant's message as it came, with `finish_reason`, what it took if its server said so, and what follows.
+
+    With a `tail` the stream is the tail's to close.
+    """
 
     message: dict[str, Any]
     finish_reason: str
-    usage: Usage
+    usage: Usage | None
+    tail: Tail | None = None
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One answer that is being read. `offers` tells a complete wire name, `secret` never appears in an error."""
+    """One answer that is being read. `offers` tells a complete wire name, `secret` never appears in an error.
+
+    `close` ends the connection, for the last reader.
+    """
 
     watch: Watch
     offers: Callable[[str], bool]
     secret: str
     on_text: Callable[[str], None]
+    close: Callable[[], None]
 
     def object_in(self, text: bytes) -> dict[str, Any]:
         """The JSON object; raises ProviderError if it is none, or tells of an error."""
@@ -63,23 +72,30 @@ class Reading:
 
 
 class Telling:
-    """Passes text on as it comes, fit to be stored; the first half of a surrogate pair waits for the second."""
+    """Passes text on as it comes, without thoughts and fit to be stored; half a surrogate pair waits for the second."""
 
     def __init__(self, on_text: Callable[[str], None]) -> None:
         self._on_text = on_text
+        self._thoughts = ThoughtSplitter()
         self._half = ""
+        self._has_told = False
 
     def add(self, text: str) -> None:
-        text = self._half + text
+        text = self._half + self._visible(self._thoughts.add(text))
         self._half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
         self._tell(text[: len(text) - len(self._half)])
 
     def finish(self) -> None:
-        """Tell a half that stayed alone too."""
-        self._tell(self._half)
+        """Pass on the rest: a lone surrogate, and text that only looked like a thought."""
+        self._tell(self._half + self._visible(self._thoughts.finish()))
+
+    def _visible(self, text: str) -> str:
+        """Leave out the lines between a thought and the answer."""
+        return text.lstrip() if self._thoughts.thoughts and not self._has_told else text
 
     def _tell(self, text: str) -> None:
         if text:
+            self._has_told = True
             self._on_text(made_storable(text))
 
 

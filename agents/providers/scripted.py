@@ -25,6 +25,9 @@ or nothing; without a tool each means every tool · `earlier` those before this 
 `match` the named groups of the regular expression · `offered(tool)` whether the employee may use it · in a call with
 `for_each`: `item` and `index`.
 
+Expressions are written as in Jinja: if, for and set, its usual filters and tests (see filters.py), but no macros. All
+expressions of one answer together may do about a second of work and make 10 MB of values (see allowance.py).
+
 Nothing is remembered between requests: what comes next follows from the messages alone (the ids of the calls say which
 pass they came from), so a replay after a crash gives the same. The one exception is the count of `fail.times`, which
 lives in this process: with several workers, or after a restart, a failure may come more often.
@@ -36,9 +39,10 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from agents.providers.allowance import STEP, Allowance, ExpressionError
 from agents.providers.base import (
     GO_ON,
     CallOutcome,
@@ -50,8 +54,9 @@ from agents.providers.base import (
     RequestedCall,
     Usage,
 )
-from agents.providers.expressions import ExpressionError, is_true, render
+from agents.providers.expressions import Scope, evaluate, is_true, render
 from agents.providers.parts import text_of
+from agents.providers.patterns import find_groups
 from agents.providers.scripts import Script, ScriptedCall, ScriptedFailure, ScriptedPass, scripts_from
 from tools.contract import made_storable
 
@@ -116,6 +121,9 @@ class ScriptedProvider:
         self._text = config.script
         self._timeout_s = config.timeout_s
 
+    def refusal(self, seconds: float) -> str:  # noqa: ARG002 - a script connects to nothing
+        return ""
+
     def check(self) -> None:
         self._scripts()
 
@@ -124,16 +132,16 @@ class ScriptedProvider:
         deadline = min(request.deadline, time.monotonic() + self._timeout_s)
         turn = _Turn(request, on_text, stopped, deadline, [])
         turn.wait(0)
-        position = _position(scripts, request.messages)
+        position = _position(scripts, request.messages, turn)
         if position is None or position.is_over:
             turn.say(_tasks_to_play(scripts))
             return _response(turn, [])
-        names = _names(position, request)
+        scope = _scope(position, turn)
         if not request.closing:
-            entries = self._play(position, names, turn)
+            entries = self._play(position, scope, turn)
             if entries:
                 return _response(turn, entries)
-        turn.say(_answer(position.script, names, closing=request.closing))
+        turn.say(_answer(position.script, scope, closing=request.closing))
         return _response(turn, [])
 
     def _scripts(self) -> tuple[Script, ...]:
@@ -142,26 +150,26 @@ class ScriptedProvider:
         except ValueError as error:
             raise _bad_script(str(error)) from error
 
-    def _play(self, position: _Position, names: dict[str, Any], turn: _Turn) -> list[dict[str, Any]]:
+    def _play(self, position: _Position, scope: Scope, turn: _Turn) -> list[dict[str, Any]]:
         """Play on until a pass makes calls; the calls, or none when the passes are used up."""
         for number in range(position.next_pass, len(position.script.passes)):
             place = f"{position.script.shown_title!r}, pass {number + 1}"
             part = position.script.passes[number]
             try:
-                entries = self._play_pass(part, number, names, turn)
+                entries = self._play_pass(part, number, scope, turn)
             except ExpressionError as error:
                 raise _bad_script(f"{place}: {error}") from error
             if entries:
                 return entries
         return []
 
-    def _play_pass(self, part: ScriptedPass, number: int, names: dict[str, Any], turn: _Turn) -> list[dict[str, Any]]:
-        if not is_true(part.when, names):
+    def _play_pass(self, part: ScriptedPass, number: int, scope: Scope, turn: _Turn) -> list[dict[str, Any]]:
+        if not is_true(part.when, scope):
             return []
         if part.fail is not None:
-            self._fail(part.fail, number, names["task"])
-        turn.say(str(render(part.text, names)), part.delay_ms)
-        asked = [one for call in part.calls for one in _calls_of(call, names)]
+            self._fail(part.fail, number, scope.names["task"])
+        turn.say(str(render(part.text, scope)), part.delay_ms)
+        asked = [one for call in part.calls for one in _calls_of(call, scope)]
         if len(asked) > MAX_CALLS:
             raise ExpressionError(f"{len(asked)} calls in one pass, at most {MAX_CALLS} are allowed")
         answers = sum(message.get("role") == "assistant" for message in turn.request.messages)
@@ -190,17 +198,18 @@ def _bad_script(what: str) -> ProviderError:
     return ProviderError("bad_script", f"The script is wrong: {what}", transient=False)
 
 
-def _position(scripts: Sequence[Script], messages: Sequence[dict[str, Any]]) -> _Position | None:
+def _position(scripts: Sequence[Script], messages: Sequence[dict[str, Any]], turn: _Turn) -> _Position | None:
     """Where the script of the latest message that any script knows stands; a message during it changes nothing."""
     for index in range(len(messages) - 1, -1, -1):
         if messages[index].get("role") != "user":
             continue
         task = text_of(messages[index].get("content"))
         for script in scripts:
-            found = script.task.search(task[:SEARCHED])
-            if found:
+            turn.wait(0)
+            groups = find_groups(script.task, task[:SEARCHED])
+            if groups is not None:
                 next_pass, is_over = _progress(messages[index + 1 :])
-                return _Position(script, index, task, found.groupdict(), next_pass, is_over)
+                return _Position(script, index, task, groups, next_pass, is_over)
     return None
 
 
@@ -229,16 +238,19 @@ def _tasks_to_play(scripts: Sequence[Script]) -> str:
     return f"{UNKNOWN_TASK}\n\nThese it knows:\n\n{titles}"
 
 
-def _names(position: _Position, request: ModelRequest) -> dict[str, Any]:
+def _scope(position: _Position, turn: _Turn) -> Scope:
+    """Return the names that the script's expressions can use; they end when the turn is stopped or late."""
+    request, allowance = turn.request, Allowance(look=lambda: turn.wait(0))
     before = sum(message.get("role") == "assistant" for message in request.messages[: position.message_index])
     outcomes = list(request.outcomes())
     calls = [outcome for outcome in outcomes if outcome.pass_number > before]
     offered = {tool["function"]["name"] for tool in request.tools}
 
     def of(tool: str | None) -> list[CallOutcome]:
+        allowance.spend(STEP * len(calls))
         return [call for call in calls if tool is None or call.tool == tool]
 
-    return {
+    names = {
         "calls": calls,
         "earlier": [outcome for outcome in outcomes if outcome.pass_number <= before],
         "results": lambda tool=None: [call for call in of(tool) if call.success],
@@ -248,37 +260,44 @@ def _names(position: _Position, request: ModelRequest) -> dict[str, Any]:
         "match": position.groups,
         "offered": lambda tool: tool in offered,
     }
+    return Scope(names, allowance)
 
 
-def _calls_of(call: ScriptedCall, names: dict[str, Any]) -> list[tuple[str, str]]:
+def _calls_of(call: ScriptedCall, scope: Scope) -> list[tuple[str, str]]:
     """The tool and the raw arguments of each call that this entry stands for."""
     if call.for_each is None:
-        return [_call_of(call, names)] if is_true(call.when, names) else []
-    items = render(call.for_each, names)
+        return [_call_of(call, scope)] if is_true(call.when, scope) else []
+    items = evaluate(call.for_each, scope) if isinstance(call.for_each, str) else render(call.for_each, scope)
     if not isinstance(items, list | tuple | range):
-        raise ExpressionError(f"for_each of {call.tool} is {items!r:.80}, not a list")
-    bound = [{**names, "item": item, "index": index} for index, item in enumerate(items)]
-    return [_call_of(call, each) for each in bound if is_true(call.when, each)]
+        raise ExpressionError(f"for_each of {call.tool} is a {type(items).__name__}, not a list")
+    asked = []
+    for index, item in enumerate(items):
+        scope.allowance.spend(STEP)
+        each = scope.with_names(item=item, index=index)
+        if is_true(call.when, each):
+            asked.append(_call_of(call, each))
+    return asked
 
 
-def _call_of(call: ScriptedCall, names: dict[str, Any]) -> tuple[str, str]:
+def _call_of(call: ScriptedCall, scope: Scope) -> tuple[str, str]:
+    scope.allowance.pay(call.tool if call.arguments is None else call.arguments)
     if call.arguments is not None:
         return call.tool, call.arguments
     try:
-        return call.tool, json.dumps(render(call.params, names), ensure_ascii=False)
+        return call.tool, json.dumps(render(call.params, scope), ensure_ascii=False)
     except (TypeError, ValueError) as error:
         raise ExpressionError(f"params of {call.tool}: {error}") from error
 
 
-def _answer(script: Script, names: dict[str, Any], *, closing: bool) -> str:
+def _answer(script: Script, scope: Scope, *, closing: bool) -> str:
     """The answer; a closing pass may come before its results, so there what is missing is left out."""
     try:
-        return str(render(script.answer, names))
+        return str(render(script.answer, scope))
     except ExpressionError as error:
         if not closing:
             raise _bad_script(f"{script.shown_title!r}, answer: {error}") from error
     try:
-        return str(render(script.answer, names, strict=False))
+        return str(render(script.answer, replace(scope, strict=False)))
     except ExpressionError:
         return "I could not finish this task; the results so far are above."
 

@@ -1,5 +1,7 @@
 """An HTTP transport whose reads end when the run is stopped or the deadline passes, even with a server that drips.
 
+Each new connection goes to an address that was checked by the rules of the tools' door.
+
 A read waits in slices of a tenth of a second and looks at the watch of its thread in between, so that no further
 thread, no socket closed behind a reader's back and no timeout that every byte renews is needed.
 """
@@ -19,15 +21,18 @@ import httpx2
 from typing_extensions import override
 
 from agents.providers.base import ProviderError, ProviderStopped
+from tools.contract import ErrorCode, HostPort, PrivateHosts, Reach, ToolError
+from tools.network import addresses_of, system_resolve
+from tools.network.addresses import Address
 
 SLICE_S = 0.1
 CONNECT_S = 10.0
 WRITE_S = 20.0
-MAX_CONNECTIONS = 512
 MAX_IDLE_CONNECTIONS = 64
 IDLE_S = 30.0
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
+NEEDS_PERMISSION = "The owner of this installation can allow it with the setting ALLOWED_PRIVATE_HOSTS."
 
 _thread = threading.local()
 
@@ -56,6 +61,10 @@ class Watch:
     def shorten(self, seconds: float) -> None:
         """Wait no longer than this from now on: the answer is complete, only its ending is missing."""
         self.deadline = min(self.deadline, time.monotonic() + seconds)
+
+    def copy(self) -> "Watch":
+        """Return a copy with the same limits, for another thread."""
+        return Watch(self.deadline, self.stopped)
 
     def pause(self, seconds: float) -> None:
         """Wait without a connection; ends at once when stopped."""
@@ -110,7 +119,28 @@ class _WatchedStream(httpcore2.NetworkStream):
         return self._inner.get_extra_info(info)
 
 
+def refusal_of(base_url: str, private_hosts: PrivateHosts, seconds: float) -> str:
+    """Say why this address is not allowed for models; empty if it is, or if its host is not found in this time."""
+    url = httpx2.URL(base_url)
+    try:
+        with watching(Watch(time.monotonic() + seconds, threading.Event())):
+            _checked_addresses(*_server_of(url), private_hosts)
+    except ProviderError as error:
+        return error.message if error.code == "bad_settings" else ""
+    return ""
+
+
+def _server_of(url: httpx2.URL) -> tuple[str, int]:
+    return url.raw_host.decode("ascii"), url.port or (443 if url.scheme == "https" else 80)
+
+
 class _WatchedBackend(httpcore2.SyncBackend):
+    """Makes connections to checked addresses, or to the proxy that the environment names."""
+
+    def __init__(self, private_hosts: PrivateHosts, *, is_proxied: bool) -> None:
+        self._private_hosts = private_hosts
+        self._is_proxied = is_proxied
+
     @override
     def connect_tcp(
         self,
@@ -122,8 +152,34 @@ class _WatchedBackend(httpcore2.SyncBackend):
     ) -> httpcore2.NetworkStream:
         watch = _current_watch()
         watch.check()
-        wait = watch.remaining(CONNECT_S)
-        return _WatchedStream(super().connect_tcp(host, port, wait, local_address, socket_options))
+        if self._is_proxied:
+            return _WatchedStream(super().connect_tcp(host, port, watch.remaining(CONNECT_S)))
+        addresses = _checked_addresses(host, port, self._private_hosts)
+        for left in range(len(addresses), 1, -1):
+            try:
+                share = watch.remaining(CONNECT_S) / left
+                return _WatchedStream(super().connect_tcp(str(addresses[-left]), port, share))
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout):
+                watch.check()
+        return _WatchedStream(super().connect_tcp(str(addresses[-1]), port, watch.remaining(CONNECT_S)))
+
+
+def _checked_addresses(host: str, port: int, private_hosts: PrivateHosts) -> list[Address]:
+    """Look up the host and check its addresses.
+
+    Raises:
+        ProviderError: it does not exist or is not allowed.
+    """
+    host = host.removesuffix(".")
+    reach = Reach(wanted=frozenset({host}), installation=private_hosts)
+    try:
+        return addresses_of(HostPort(host, port), reach, system_resolve, _current_watch().remaining(CONNECT_S))
+    except ToolError as error:
+        if error.code != ErrorCode.SECURITY_VIOLATION:
+            message = f"Could not reach {host}: {error.message}"
+            raise ProviderError("unreachable", message, transient=True) from error
+        hint = f" {NEEDS_PERMISSION}" if error.message.endswith("a private address.") else ""
+        raise ProviderError("bad_settings", f"{error.message}{hint}", transient=False) from error
 
 
 @contextlib.contextmanager
@@ -178,18 +234,23 @@ class _Body(httpx2.SyncByteStream):
 class WatchedTransport(httpx2.BaseTransport):
     """Sends requests over kept connections; every use must stand inside `watching(...)`."""
 
-    def __init__(self, base_url: str) -> None:
+    def __init__(self, base_url: str, private_hosts: PrivateHosts) -> None:
+        proxy = _proxy_for(base_url)
+        self._private_hosts = private_hosts
+        self._is_proxied = proxy is not None
         self._pool = httpcore2.ConnectionPool(
             ssl_context=ssl_context(),
-            proxy=_proxy_for(base_url),
-            max_connections=MAX_CONNECTIONS,
+            proxy=proxy,
+            max_connections=None,  # each thread and each tail has one; nobody can stop a thread that waits for one
             max_keepalive_connections=MAX_IDLE_CONNECTIONS,
             keepalive_expiry=IDLE_S,
-            network_backend=_WatchedBackend(),
+            network_backend=_WatchedBackend(private_hosts, is_proxied=self._is_proxied),
         )
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         url = request.url
+        if self._is_proxied:
+            self._check_behind_proxy(url)
         address = f"{url.scheme}://{url.netloc.decode('ascii')}"
         outgoing = httpcore2.Request(
             method=request.method,
@@ -206,6 +267,14 @@ class WatchedTransport(httpx2.BaseTransport):
             stream=_Body(response, address),
             extensions=response.extensions,
         )
+
+    def _check_behind_proxy(self, url: httpx2.URL) -> None:
+        """Refuse a private server behind a proxy too; a name that only the proxy can look up is left to it."""
+        try:
+            _checked_addresses(*_server_of(url), self._private_hosts)
+        except ProviderError as error:
+            if error.code == "bad_settings":
+                raise
 
     def close(self) -> None:
         self._pool.close()

@@ -33,10 +33,7 @@ class WireNames:
             self._to_internal[wire] = name
 
     def _free_name(self, name: str) -> str:
-        if LEGAL_NAME.fullmatch(name) and "__" not in name:
-            plain = name
-        else:
-            plain = _ILLEGAL_RUN.sub("_", name.replace(".", "__"))
+        plain = plain_form(name)
         wire, tries = plain, 0
         while not wire or len(wire) > MAX_NAME or wire in self._to_internal:
             wire, tries = f"{plain[:55]}_{_digest(name, tries)}", tries + 1
@@ -79,6 +76,13 @@ class WireNames:
     def _legal(self, call: Mapping[str, Any]) -> str:
         name: str = call["function"]["name"]
         return name if LEGAL_NAME.fullmatch(name) else self.wire(name)
+
+
+def plain_form(name: str) -> str:
+    """Return the name's form on the wire, unless that is too long or another name of a request has it."""
+    if LEGAL_NAME.fullmatch(name) and "__" not in name:
+        return name
+    return _ILLEGAL_RUN.sub("_", name.replace(".", "__"))
 
 
 def _digest(name: str, tries: int) -> str:

@@ -18,7 +18,7 @@ from agents.desk.edit_form import plainly
 from agents.desk.effects import Effect, TargetView
 from agents.desk.markdown import render_markdown
 from agents.engine.prices import MICROS, in_words
-from agents.models import Run, RunStatus
+from agents.models import ExitReason, Run, RunStatus
 
 register = template.Library()
 
@@ -162,6 +162,15 @@ def state(run: Run) -> str:
 def words(name: str) -> str:
     """`needs_attention` as `needs attention`."""
     return name.replace("_", " ")
+
+
+_SHOWN_BY_LABEL = (ExitReason.MAX_PASSES, ExitReason.ANSWER_CUT, ExitReason.ANSWER_FILTERED)
+
+
+@register.filter
+def exit_reason(name: str) -> str:
+    """Write `max_passes` as `Out of passes`, `provider_error` as `Provider error`."""
+    return ExitReason(name).label if name in _SHOWN_BY_LABEL else words(name).capitalize()
 
 
 @register.filter

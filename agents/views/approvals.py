@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.middleware.csrf import get_token
 from django.utils import timezone
 
+from agents.desk.call_order import in_call_order
 from agents.desk.cards import Card, brief_cards, cards_of
 from agents.desk.decided_pages import Wanted, page_of_decided, place_in
 from agents.desk.fates import reported_by
@@ -41,7 +42,7 @@ FILTERS_OF_HISTORY = ("outcome", "by", "employee", "tool", "from", "until", "aft
 
 @page("GET")
 def inbox(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Waiting cards, oldest first, by employee, tool and level; `?history=1` the decided ones, newest first."""
+    """Waiting cards in call order, by employee, tool and level; `?history=1` the decided ones, newest first."""
     return _history(request, member) if request.GET.get("history") else _waiting(request, member)
 
 
@@ -51,10 +52,7 @@ def _waiting(request: HttpRequest, member: Membership) -> HttpResponseBase:
     rows = _by_employee_and_tool(waiting, chosen)
     if chosen.get("level") in LEVELS:
         rows = rows.filter(level=chosen["level"])
-    after = _id_or_none(chosen.get("after", ""))
-    if after is not None:
-        rows = rows.filter(pk__gt=after)
-    shown = list(rows.order_by("pk")[: MOST_CARDS + 1])
+    shown = list(in_call_order(rows, member.organization_id, _id_or_none(chosen.get("after", "")))[: MOST_CARDS + 1])
     context = {
         "cards": cards_of(shown[:MOST_CARDS], with_earlier=False),
         "next_query": _next_query(request, shown, MOST_CARDS),

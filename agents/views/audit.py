@@ -32,7 +32,7 @@ MOST_EXPORTED = 500_000
 MOST_VERIFIED = 20_000
 """Entries that one request reads; the page offers to go on."""
 MOST_FAULTS = 20
-COLUMNS = ("seq", "at", "actor", "action", "subject", "payload", "previous_hash", "hash")
+COLUMNS = ("seq", "at", "actor", "action", "subject", "payload", "previous_hash", "hash", "key_id")
 
 
 @page("GET")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase
+from django.urls import reverse
 
 from agents.desk.cards import ICONS, tool_of
 from agents.desk.tree import data_html, params_html
@@ -28,6 +30,7 @@ def one_call(request: HttpRequest, member: Membership, run_id: int, call_id: int
     result: dict[str, Any] = call.result or {}
     text, data = str(result.get("markdown") or ""), result.get("data")
     context = {
+        **_late_effect_of(call),
         "call": call,
         "title": tool.title if tool else call.tool,
         "result": result,
@@ -40,3 +43,15 @@ def one_call(request: HttpRequest, member: Membership, run_id: int, call_id: int
         "place": "runs",
     }
     return framed(request, member, "runs/call.html", context)
+
+
+def _late_effect_of(call: ToolCall) -> dict[str, Any]:
+    """Load what the page shows of an effect that came after the call was declared not done."""
+    if (late := call.late_effect) is None:
+        return {}
+    data = late["result"].get("data")
+    return {
+        "reported_at": datetime.fromisoformat(late["reported_at"]),
+        "done_again": [(pk, reverse("call", args=(call.run_id, pk))) for pk in late["done_again_by"]],
+        "late_data": data_html(data, MOST_ROWS) if data is not None else "",
+    }

@@ -9,8 +9,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
 
 from agents import approvals, questions, resolutions
+from agents.closed_cards import refuse_closed
 from agents.desk.cards import Card
-from agents.desk.edit_form import blamed, fields_of, plainly
+from agents.desk.edit_form import blamed, changed_texts, fields_of, plainly
 from agents.desk.fields import PREFIX, Field, Typed
 from agents.desk.typed import Unreadable, read_typed
 from agents.models import Membership, Role
@@ -65,12 +66,13 @@ def edit(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
     typed = {name.removeprefix(PREFIX): str(text) for name, text in request.POST.items() if name.startswith(PREFIX)}
     fields = fields_of(card.tool.schema, card.approval.params)
     try:
+        refuse_closed(card.approval, approvals.NOT_EDITED)
         params = read_typed(fields, typed)
         fresh = approvals.edit(member, approval_id, approvals.Decision(digest=_text(request, "digest")), params)
     except (Unreadable, Invalid) as problem:
         return _not_editable(request, member, replace(card, typed=Typed(typed, _problems(fields, problem))))
     except (Conflict, Expired, Stale) as refusal:
-        return _not_decided(request, member, card, refusal)
+        return _not_decided(request, member, replace(card, typed=Typed(typed)), refusal)
     messages.info(request, "This is the changed card. Nothing is approved yet.")
     return back_to_card(request, fresh.pk, reverse("approval", args=(fresh.pk,)))
 
@@ -102,13 +104,14 @@ def answer(request: HttpRequest, member: Membership, approval_id: int) -> HttpRe
 
 @page("POST", of="approval")
 def resolve(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
-    """Says whether a call with an unknown outcome happened."""
+    """Says whether a call with an unknown outcome happened, or acknowledges an effect that came late."""
     card = found_card(member, approval_id)
     try:
-        resolutions.resolve(member, card.call.pk, _text(request, "outcome"), _text(request, "reason"))
+        outcome = _text(request, "outcome")
+        resolutions.resolve(member, card.call.pk, outcome, _text(request, "reason"))
     except (Conflict, Invalid) as refusal:
         return _not_decided(request, member, card, refusal)
-    messages.success(request, "Settled.")
+    messages.success(request, "Acknowledged." if outcome == resolutions.ACKNOWLEDGED else "Settled.")
     return _back(request, card)
 
 
@@ -126,9 +129,17 @@ def _not_decided(
     """Why not, with the card as it is now."""
     now = found_card(member, card.approval.pk)
     newest = found_card(member, now.successor.pk) if now.successor is not None else replace(now, said=card.said)
-    page = framed(request, member, "approvals/one.html", of_one(request, newest) | {"refusal": refusal})
+    kept = {"refusal": refusal, "kept": _kept(card)}
+    page = framed(request, member, "approvals/one.html", of_one(request, newest) | kept)
     page.status_code = refusal.status
     return page
+
+
+def _kept(card: Card) -> list[tuple[str, str]]:
+    """Return the text typed into the edit form of a closed card, so that it can be used again."""
+    if card.tool is None or not card.typed.values:
+        return []
+    return changed_texts(fields_of(card.tool.schema, card.approval.params), card.typed)
 
 
 def _problems(fields: list[Field], problem: Unreadable | Invalid) -> dict[str, str]:

@@ -19,7 +19,7 @@ from agents.engine.budgets import of_employee, this_month
 from agents.engine.connected import toolbox_of
 from agents.engine.gate import grants_of
 from agents.engine.prices import price_of
-from agents.models import ENDED, Approval, ApprovalStatus, Employee, Membership, Run, RunStatus
+from agents.models import ENDED, Approval, ApprovalStatus, Employee, ExitReason, Membership, Run, RunStatus
 from agents.refusals import NotFound
 from tools.connections.unusable import why_unusable
 from tools.contract import Level, Tool
@@ -70,12 +70,13 @@ class Toolset:
 
 @dataclass(frozen=True)
 class Figures:
-    """What an employee's newest runs came to: at most 1,000 of the last 30 days.
+    """Figures of an employee's newest runs: at most 1,000 of the last 30 days.
 
     Attributes:
         success: percent of the runs that have ended; None if none has.
         seconds: how long half of them took at most, waiting for decisions included.
         tokens: of a run on average.
+        out_of_passes: the number of runs that used all their passes without an answer.
     """
 
     runs: int
@@ -83,6 +84,7 @@ class Figures:
     success: int | None
     seconds: float | None
     tokens: int
+    out_of_passes: int
 
     @property
     def milliseconds(self) -> int | None:
@@ -160,10 +162,11 @@ def _since() -> datetime:
 
 
 def _figures_of(runs: QuerySet[Run]) -> Figures:
-    fields = ("status", "created_at", "started_at", "finished_at", "input_tokens", "output_tokens")
+    fields = ("status", "exit_reason", "created_at", "started_at", "finished_at", "input_tokens", "output_tokens")
     since = _since()
     newest = [run for run in runs.order_by("-pk").only(*fields)[:MOST_COUNTED] if run.created_at >= since]
     ended = [run.status for run in newest if run.has_ended]
+    ends = [(run.status, run.exit_reason) for run in newest]
     took = [(run.finished_at - run.started_at).total_seconds() for run in newest if run.started_at and run.finished_at]
     tokens = sum(run.input_tokens + run.output_tokens for run in newest)
     return Figures(
@@ -172,6 +175,7 @@ def _figures_of(runs: QuerySet[Run]) -> Figures:
         success=round(100 * ended.count(RunStatus.SUCCEEDED) / len(ended)) if ended else None,
         seconds=median(took) if took else None,
         tokens=round(tokens / len(newest)) if newest else 0,
+        out_of_passes=ends.count((RunStatus.FAILED, ExitReason.MAX_PASSES)),
     )
 
 

@@ -30,6 +30,7 @@ from tools.files.paths import Names, file_names_of, names_of, path_of
 from .pages import framed, page
 
 PAGE_SIZE = 200
+MOST_AT_ONCE = 100_000_000
 MOST_SHOWN = 50
 MOST_NAMED = 20
 _PART = 1 << 16
@@ -145,6 +146,7 @@ def _shown(request: HttpRequest, member: Membership, names: Names, **extra: Any)
         "may_upload": member.may(Role.OPERATOR),
         "may_delete": member.may(Role.APPROVER),
         "largest_mb": LARGEST_FILE // 1_000_000,
+        "most_mb": MOST_AT_ONCE // 1_000_000,
         "most_files": f"{MOST_FILES:,}",
     }
     return framed(request, member, "files/list.html", context | extra)

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Exists
+from django.db.models import Exists, Q
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 
 from agents import runs
+from agents.askers import askers_of
 from agents.desk.charts import charts_of, table_of
 from agents.desk.figures import last_days
 from agents.desk.people import initials
 from agents.desk.run_pages import with_status, with_waits
 from agents.engine.budgets import of_organization, this_month
-from agents.models import ENDED, PARKED, Approval, ApprovalStatus, Employee, Membership, Organization, Run, RunStatus
+from agents.models import (
+    ENDED,
+    PARKED,
+    Approval,
+    ApprovalKind,
+    ApprovalStatus,
+    Employee,
+    Membership,
+    Organization,
+    Run,
+    RunStatus,
+)
 from agents.refusals import Conflict, Invalid, NotFound
 from agents.schemas import row_id
 
@@ -102,6 +115,8 @@ def _lists(member: Membership) -> dict[str, Any]:
     """What moves: the guide, cards that wait, runs at work and runs that have ended."""
     cards = Approval.objects.filter(organization_id=member.organization_id)
     cards = with_status(cards, ApprovalStatus.PENDING, then="pk").select_related("run__employee")
+    cards = cards.annotate(is_late_effect=Q(tool_call__late_effect__isnull=False))
+    shown = list(cards.defer("params", "preview", "run__answer")[:MOST_CARDS])
     beginnings = _beginnings(member.organization_id)
     # Looked for in the order in which runs move, so that none slips by in between.
     parked, moving, recent = (_newest(member, *each) for each in (PARKED, AT_WORK, ENDED))
@@ -109,13 +124,20 @@ def _lists(member: Membership) -> dict[str, Any]:
     at_work = [*moving, *_without(parked, [*moving, *recent])][:MOST_RUNS]
     return {
         "guide": None if beginnings.are_over else beginnings,
-        "cards": cards.defer("params", "preview", "run__answer")[:MOST_CARDS],
-        "four_eyes": member.organization.four_eyes,
+        "cards": shown,
+        "own_cards": _find_own_cards(member, shown) if member.organization.four_eyes else set(),
         "at_work": at_work,
         "has_more_at_work": len(at_work) == MOST_RUNS,
         "is_moving": any(run.status in AT_WORK for run in at_work),
         "recent": recent,
     }
+
+
+def _find_own_cards(member: Membership, cards: Sequence[Approval]) -> set[int]:
+    """Return the cards whose calls this member asked for."""
+    to_approve = [card for card in cards if card.kind == ApprovalKind.APPROVAL]
+    found = askers_of(to_approve)
+    return {pk for pk, askers in found.items() if any(asker.user_id == member.user_id for asker in askers)}
 
 
 def _newest(member: Membership, *statuses: RunStatus) -> list[Run]:

@@ -13,15 +13,20 @@ from django.shortcuts import redirect, render
 from django.urls import NoReverseMatch, Resolver404, resolve, reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
+from agents.liveness import REDIS, Presence, look_around
 from agents.membership import member_in_session, memberships_of
 from agents.models import Approval, ApprovalStatus, Membership, Role
 from agents.refusals import NotFound, Refusal
 from agents.schemas import LARGEST_ID
+from agents.writability import Watch
 
 PLACES_TO_RETURN_TO = frozenset(
     {"home", "runs", "run", "approvals", "approval", "employees", "employee", "tools", "users", "audit", "stop"}
     | {"records", "record", "drafts", "draft", "files", "schedules"}
 )
+
+PRESENCE = Watch(look_around, Presence(None, None, (REDIS,)), fresh_s=5.0, patience_s=0.5)
+"""Who is there, asked beside the page, which does not wait for a Redis that is silent."""
 
 View = Callable[..., HttpResponseBase]
 
@@ -43,7 +48,7 @@ def page(*methods: str, of: str = "") -> Callable[[View], View]:
                 return redirect_to_login(request.get_full_path() if request.method == "GET" else "/")
             member = member_in_session(request.user, request.session)
             if member is None:
-                return render(request, "parts/homeless.html", status=403)
+                return _without_organization(request)
             if of and request.method in ("GET", "HEAD"):
                 return redirect(_address_of(of, kwargs))
             if request.method not in allowed:
@@ -57,6 +62,13 @@ def page(*methods: str, of: str = "") -> Callable[[View], View]:
         return answered
 
     return decorate
+
+
+def _without_organization(request: HttpRequest) -> HttpResponseBase:
+    """Lead superusers to the admin, where they can create an organization; tell others to ask an admin."""
+    if request.user.is_superuser and request.method in ("GET", "HEAD"):
+        return redirect("admin:index")
+    return render(request, "parts/homeless.html", status=403)
 
 
 def _address_of(name: str, kwargs: dict[str, Any]) -> str:
@@ -84,6 +96,7 @@ def framed(request: HttpRequest, member: Membership, template: str, context: dic
         "may_configure": member.may(Role.ADMIN) and request.user.is_staff,
         "pending_cards": pending_cards(member.organization_id),
         "place": template.partition("/")[0],
+        "presence": PRESENCE.look(),
     }
     response = render(request, template, frame | context)
     response["Cache-Control"] = "no-store"

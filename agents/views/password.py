@@ -11,6 +11,8 @@ from django.shortcuts import redirect
 from django.views.decorators.debug import sensitive_post_parameters
 
 from agents import members
+from agents.logins.limits import Tries
+from agents.logins.middleware import too_many_tries
 from agents.models import Membership
 
 from .pages import framed, page
@@ -21,11 +23,17 @@ FIELDS = ("old_password", "new_password1", "new_password2")
 @sensitive_post_parameters(*FIELDS)
 @page("GET", "POST")
 def own_password(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """GET shows the form; POST sets the password, or says what is wrong with it."""
+    """Show the form on GET; on POST set the password, or say what is wrong. Wrong old ones count as failed logins."""
+    tries = Tries.of(request, member.user.get_username())
+    if request.method == "POST" and not tries.take():
+        return too_many_tries(request, tries)
     form = PasswordChangeForm(member.user, request.POST if request.method == "POST" else None)
+    if form.is_bound and "old_password" not in form.errors:
+        tries.forgive()
     if form.is_valid():
+        form.save(commit=False)  # hashed before others have to wait for the transaction
         with transaction.atomic():
-            form.save()
+            member.user.save(update_fields=["password"])
             members.record_own_password(member)
         update_session_auth_hash(request, member.user)
         messages.success(request, "Your password is changed. Wherever else you were logged in, you are logged out.")

@@ -106,10 +106,11 @@ def one_record(request: HttpRequest, member: Membership, record_id: int) -> Http
     if record is None:
         raise NotFound(f"There is no record {record_id}.")
     steps, before = _steps(member, record, request.GET.get("before", ""))
+    entries = record.list_entries.filter(list__organization_id=member.organization_id)
     context = {
         "record": record,
         "fields": [(label, getattr(record, name)) for name, label in FIELDS],
-        "lists": [entry.list for entry in record.list_entries.select_related("list").order_by("id")[:MOST_LINKS]],
+        "lists": [entry.list for entry in entries.select_related("list").order_by("id")[:MOST_LINKS]],
         "drafts": record.drafts.filter(organization_id=member.organization_id).defer("body")[:MOST_LINKS],
         "steps": steps,
         "before": before,

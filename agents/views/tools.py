@@ -88,16 +88,27 @@ class ToolView:
             "writes in one transaction": tool.transactional,
             "may be repeated": tool.idempotent,
             "never a duplicate": tool.volatile,
-            "reaches other hosts": tool.open_world,
+            "reaches other hosts": tool.open_world or (tool.is_from_outside and tool.address_params),
+            "carries other requests": tool.carries_requests,
             "waits for an answer": tool.suspends,
             f"results kept for {tool.cacheable_s:g} s": tool.cacheable_s,
         }
         return ", ".join(words for words, holds in said.items() if holds)
 
     @property
-    def demands(self) -> str:
-        """Capabilities of the employee and features of the plan."""
-        return ", ".join(sorted(self.tool.capabilities | self.tool.features))
+    def side_effects(self) -> str:
+        """Say if a call changes anything, at its level here."""
+        return "changes things, so a person decides" if Level(self.level).has_side_effects else "changes nothing"
+
+    @property
+    def capabilities(self) -> str:
+        """The capabilities that the tool requires of the employee."""
+        return ", ".join(sorted(self.tool.capabilities))
+
+    @property
+    def features(self) -> str:
+        """The features that the tool requires of the organization's plan."""
+        return ", ".join(sorted(self.tool.features))
 
     @property
     def modes(self) -> str:

@@ -8,7 +8,6 @@ from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
-from django.urls import reverse
 
 from agents import invitations, members
 from agents.desk.people import initials
@@ -17,6 +16,7 @@ from agents.refusals import Conflict, Invalid
 from tools.contract import fingerprint
 
 from . import once
+from .links import absolute_link
 from .pages import framed, page
 
 PAGE_SIZE = 50
@@ -49,7 +49,7 @@ def invite(request: HttpRequest, member: Membership) -> HttpResponseBase:
         page = _shown(request, member, refusal=refusal, offer=offer)
         page.status_code = refusal.status
         return page
-    link = request.build_absolute_uri(reverse("join-link", args=(secret,)))
+    link = absolute_link(request, "join-link", secret)
     once.keep(request, member, LINK, {"link": link, "invitation": made.pk})
     return redirect("users")
 
@@ -88,7 +88,7 @@ def remove_member(request: HttpRequest, member: Membership, membership_id: int) 
 def password_link(request: HttpRequest, member: Membership, membership_id: int) -> HttpResponseBase:
     """Makes a link to a new password, which the next page shows, once."""
     made, secret = members.make_reset(member, membership_id)
-    link = request.build_absolute_uri(reverse("new-password-link", args=(secret,)))
+    link = absolute_link(request, "new-password-link", secret)
     once.keep(request, member, LINK, {"link": link, "reset": made.pk})
     return redirect("users")
 

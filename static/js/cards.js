@@ -4,6 +4,7 @@ import { announce } from "./announce.js";
 import { elementFrom, pageFrom } from "./fragments.js";
 import { keepLengths } from "./length.js";
 import { countDown, localTime, localTimes } from "./times.js";
+import { visible } from "./visible.js";
 
 const INERT_MS = 400;
 const places = new WeakMap();
@@ -130,7 +131,7 @@ export function prepareCards() {
     for (const form of card.querySelectorAll("[data-only-user]")) {
       form.hidden = form.dataset.onlyUser !== document.body.dataset.user;
     }
-    if (card.dataset.notBy === document.body.dataset.user) {
+    if (card.dataset.notBy?.split(" ").includes(document.body.dataset.user)) {
       card.dataset.own = "";
     }
   }
@@ -173,6 +174,30 @@ function unlock(card) {
   }
 }
 
+// Keep what was typed into a card's edit form when somebody else decides the card, so that it can be used again.
+function keepTyped(card, now) {
+  const kept = card.querySelector(".kept");
+  if (kept) {
+    now.append(kept);
+    return;
+  }
+  const before = (input) => [...(input.options ?? [])].find((option) => option.defaultSelected)?.value ?? input.defaultValue ?? "";
+  const inputs = [...card.querySelectorAll(".edit [name^='param.']")].filter((input) => input.value !== before(input));
+  if (!("edited" in card.dataset) || inputs.length === 0) {
+    return;
+  }
+  const list = document.createElement("dl");
+  for (const input of inputs) {
+    const name = Object.assign(document.createElement("dt"), { textContent: input.name.replace("param.", "").replaceAll(".", " · ") });
+    const text = Object.assign(document.createElement("dd"), { textContent: visible(input.value) });
+    list.append(name, text);
+  }
+  const words = "Your edit was not applied. Here is what you typed, so you can use it again:";
+  const section = Object.assign(document.createElement("section"), { className: "kept" });
+  section.append(Object.assign(document.createElement("p"), { className: "label", textContent: words }), list);
+  now.append(section);
+}
+
 // The card as it is now, in the place of the one that was shown. Who was in that one finds themselves in this one.
 export async function showCardNow(card, newest) {
   const fresh = await fetched(card, newest);
@@ -181,6 +206,7 @@ export async function showCardNow(card, newest) {
   }
   const now = elementFrom(fresh.outerHTML);
   const hadFocus = card.contains(document.activeElement);
+  keepTyped(card, now);
   const double = document.getElementById(now.id);
   if (double && double !== card) {
     (double.closest("[data-inbox-card]") ?? double).remove(); // the list was quicker to show it

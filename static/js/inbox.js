@@ -14,6 +14,12 @@ function openCards() {
   return [...list.querySelectorAll("[data-card][data-open]")];
 }
 
+// Find the first of these cards that is in the list. A new card goes before it, in call order.
+function placeOfNext(ids) {
+  const next = ids.map((id) => document.getElementById(`card-${id}`)).find(Boolean);
+  return next?.closest("[data-inbox-card]") ?? null;
+}
+
 async function refresh() {
   if (isFetching) {
     isStale = true;
@@ -27,9 +33,10 @@ async function refresh() {
     for (const id of shown.filter((one) => !waiting.has(one))) {
       await showIfDecided(document.getElementById(`card-${id}`));
     }
+    const inOrder = [...waiting.keys()];
     for (const [id, card] of waiting) {
       if (!shown.includes(id) && !document.getElementById(`card-${id}`)) {
-        list.append(document.adoptNode(card));
+        list.insertBefore(document.adoptNode(card), placeOfNext(inOrder.slice(inOrder.indexOf(id) + 1)));
       }
     }
     document.querySelector("[data-nothing]").hidden = list.children.length > 0;
@@ -95,7 +102,7 @@ function onWaiting(act) {
   }
 }
 
-// Four eyes: who started the run changes the card, if at all, and somebody else decides it.
+// Two-person rule: those who asked for the call may still edit the card; someone else decides it.
 function unlessOwn(act) {
   return (card) => ("own" in card.dataset ? announce(card.querySelector(".eyes").textContent) : act(card));
 }

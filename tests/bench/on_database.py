@@ -25,7 +25,7 @@ from django.db import connection  # noqa: E402
 
 from gadget_site.memory import settle_memory  # noqa: E402
 from tests import services  # noqa: E402
-from tests.bench import arrival, crowd, decisions, history, pages, passes  # noqa: E402
+from tests.bench import arrival, crowd, decisions, history, pages, passes, slow_model  # noqa: E402
 from tests.bench.figures import Figure, say  # noqa: E402
 from tests.engine.invariants import assert_invariants  # noqa: E402
 from tests.probes import RECORDER_VARIABLE  # noqa: E402
@@ -85,6 +85,7 @@ def _measure(results: Results, repeats: int, only: str) -> None:
         "arrival": lambda site: arrival.events(site, ARRIVALS * repeats),
         "decisions": lambda site: decisions.approvals(site, LATENCY_SAMPLES * repeats),
         "crowd": lambda site: crowd.at_once(site, repeats),
+        "slow_model": slow_model.on_a_slow_model,
     }
     wanted = [measure for name, measure in live.items() if only in ("", name)]
     if wanted:
@@ -92,6 +93,7 @@ def _measure(results: Results, repeats: int, only: str) -> None:
         with _installation() as running:
             for measure in wanted:
                 results.add(measure(running))
+    results.add(passes.compared_with_by_hand(results.figures))
 
 
 @contextmanager

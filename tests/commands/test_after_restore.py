@@ -5,7 +5,9 @@ from io import StringIO
 import pytest
 from django.core.management import call_command
 
+from agents import stops
 from agents.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus
+from agents.sweeper import sweep_once
 from tests.commands.demo_world import build_demo
 from tests.engine.invariants import assert_invariants
 
@@ -32,8 +34,10 @@ def test_an_approval_that_had_not_started_is_asked_again() -> None:
     assert (card.status, fresh.status) == (ApprovalStatus.SUPERSEDED, ApprovalStatus.PENDING)
     assert "backup" in fresh.why
     assert fresh.tool_call.status == CallStatus.AWAITING_APPROVAL
-    run = world.drive(run)
-    assert run.status == RunStatus.WAITING
+    assert world.drive(run).status == RunStatus.QUEUED, "everything is stopped"
+    stops.release_everything(world.member("admin"))
+    sweep_once()
+    assert world.drive(run).status == RunStatus.WAITING
     assert_invariants()
     world.approve(fresh)
     assert world.drive(run).status == RunStatus.SUCCEEDED

@@ -99,6 +99,14 @@ class TestAChange:
         assert "example.com" in toolbox_of(organization.pk).policy.allowed_hosts
 
 
+def test_a_change_makes_no_other_organization_read_anything_again(workshop: Workshop) -> None:
+    other = build_workshop("globex").organization
+    new_generation(workshop.organization.pk)
+    set_credentials(workshop.organization, "crm", token="of-acme")
+    other.refresh_from_db()
+    assert (other.tools_version, other.credentials_version) == (0, 0)
+
+
 def test_notes_of_many_threads_only_ever_go_up() -> None:
     wrong: list[Versions] = []
 

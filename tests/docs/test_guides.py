@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tools.config import ToolSettings, read_config
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
-GUIDES = [
+EXAMPLE = DOCS.parent / "tests" / "plugins" / "example_package"
+"""The guide to plugins shows this package, and runs its test in the package's folder."""
+PAGES_WITH_CODE = [
+    "../README.md",
     "write-a-tool.md",
     "test-a-tool.md",
     "permissions.md",
     "connect-an-api.md",
     "connect-an-mcp-server.md",
+    "write-a-plugin.md",
 ]
 
 
@@ -27,13 +33,21 @@ def blocks(page: str, language: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("page", GUIDES)
-def test_the_code_of_a_guide_runs_from_top_to_bottom(page: str) -> None:
-    code = blocks(page, "python")
-    assert any("assert " in block for block in code)
-    names: dict[str, Any] = {"__name__": "guide"}
-    for block in code:
-        exec(compile(block, page, "exec"), names)
+@pytest.mark.parametrize("page", PAGES_WITH_CODE)
+def test_the_code_of_a_page_runs_as_a_plain_script(page: str, tmp_path: Path) -> None:
+    code = "\n\n".join(blocks(page, "python"))
+    assert "assert " in code
+    script = tmp_path / "copied.py"
+    script.write_text(code, encoding="utf-8")
+    folders = os.pathsep.join([str(DOCS.parent), str(EXAMPLE)])
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": folders}
+    done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_no_page_with_code_is_left_out() -> None:
+    found = {page.name for page in DOCS.glob("*.md") if "```python" in page.read_text(encoding="utf-8")}
+    assert {"../README.md", *found} == set(PAGES_WITH_CODE)
 
 
 def test_the_settings_that_are_shown_are_all_that_there_are() -> None:

@@ -54,6 +54,14 @@ _FAULTS: Mapping[str, str] = {
         WHERE a.kind = 'question' AND a.status = 'pending' AND c.status <> 'suspended'""",
     "I5: an ended call without an end, or an open one with an end": f"""
         SELECT id FROM agents_toolcall WHERE (status IN ({_TERMINAL})) <> (finished_at IS NOT NULL)""",
+    "I5: a late effect that no card tells": """
+        SELECT c.id FROM agents_toolcall c WHERE c.late_effect IS NOT NULL AND NOT EXISTS (
+            SELECT 1 FROM agents_approval a
+            WHERE a.tool_call_id = c.id AND a.kind = 'unknown' AND a.status IN ('pending', 'answered'))""",
+    "I5: a card of kind unknown that waits for nothing": """
+        SELECT a.id FROM agents_approval a JOIN agents_toolcall c ON c.id = a.tool_call_id
+        WHERE a.kind = 'unknown' AND a.status = 'pending'
+          AND c.status <> 'outcome_unknown' AND c.late_effect IS NULL""",
     "I6: another organisation along the chain": """
         SELECT c.id FROM agents_toolcall c JOIN agents_run r ON r.id = c.run_id
           JOIN agents_employee e ON e.id = r.employee_id

@@ -37,6 +37,8 @@ class TestARequestThatCannotRun:
         [
             (call("probe.nowhere"), "TOOL_NOT_FOUND"),
             (call("data.createRecord", name="New"), "NOT_PERMITTED"),
+            (call("data__createRecord", name="New"), "NOT_PERMITTED"),
+            (call("probe__effect", name="New"), "TOOL_NOT_FOUND"),
             (call("probe.effect"), "MISSING_PARAM"),
             (call("probe.sleep", ms="soon"), "INVALID_PARAMETER"),
             (call("data.searchRecords", limit=5000), "INVALID_PARAMETER"),

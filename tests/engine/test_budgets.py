@@ -167,14 +167,19 @@ def test_a_run_that_waits_is_left_alone_until_the_model_would_be_asked(workshop:
     assert run.exit_reason == ExitReason.BUDGET_EXHAUSTED
 
 
-def test_another_organisation_and_another_employee_do_not_count(workshop: Workshop, busy: ModelServer) -> None:
-    workshop.work()
+def test_an_employees_budget_counts_its_own_runs_and_the_organizations_all(
+    workshop: Workshop, busy: ModelServer
+) -> None:
+    run = workshop.work()
+    Pass.objects.update(duration_ms=60_000)
     colleague = workshop.employee
     colleague.pk, colleague.name = None, "Robin"
-    colleague.month_tokens = 10
+    colleague.month_tokens = colleague.month_minutes = 10
     colleague._state.adding = True
     colleague.save()
-    assert [each.used for each in budgets.of_employee(colleague, workshop.organization, budgets.this_month())] == [0]
+    limit(workshop, all_month_tokens=9_000)
+    found = budgets.of_employee(colleague, workshop.organization, budgets.this_month())
+    assert [each.used for each in found] == [0, 0, run.input_tokens + run.output_tokens]
 
 
 def test_the_look_costs_a_query_only_where_a_month_has_a_budget(workshop: Workshop, busy: ModelServer) -> None:

@@ -5,6 +5,9 @@ from typing import Any
 import pytest
 
 from agents import stops
+from agents.engine import lease
+from agents.engine.gate import LARGEST_SESSION, workplace
+from agents.engine.inner_calls import prepared
 from agents.models import CallStatus, Grant, Run, RunStatus, ToolCall
 from tests import composed_probes
 from tests.engine.workshop import (
@@ -22,6 +25,7 @@ from tests.engine.workshop import (
 )
 from tests.model_server import Answer, Call, ModelServer
 from tests.recorder import Recorder
+from tools.contract import storable_json
 from tools.records.models import Record
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("nothing_kept_is_stale")]
@@ -54,6 +58,11 @@ class TestAnInnerCall:
         assert data_of(parent)[0]["data"] == data_of(child)
         (begun,) = [line for line in payloads(run, "tool_start") if line["call_id"] == str(child.pk)]
         assert begun["parent_call_id"] == str(parent.pk)
+
+    def test_stands_beside_the_calls_of_its_pass(self, workshop: Workshop) -> None:
+        workshop.play(asking(*[call("probe.clock")] * 3), asking(composed("utility.calculate", ADD)))
+        places = [(row.pass_number, row.index) for row in calls(workshop.work())]
+        assert places == [(1, 0), (1, 1), (1, 2), (2, 0), (2, 1)]
 
     def test_of_a_write_is_refused_and_made_no_row(self, workshop: Workshop, recorder: Recorder) -> None:
         workshop.play(asking(composed("probe.effect", {"name": "a"})))
@@ -114,6 +123,15 @@ class TestAnInnerCall:
         parent, first = calls(run)
         assert first.status == CallStatus.SUCCEEDED
         assert "cancelled or stopped" in data_of(parent)[1]["summary"]
+
+    def test_does_not_start_once_the_run_was_given_back(self, workshop: Workshop) -> None:
+        workshop.play(asking(composed("utility.calculate", ADD)))
+        run = workshop.submit()
+        lease.give_back(die_while_executing(run))
+        (parent,) = calls(run)
+        refused = prepared(workplace(run.pk), parent).context.call_tool("utility.calculate", ADD)
+        assert refused.error is not None
+        assert (refused.error.code, calls(run)) == ("WORKER_LOST", [parent])
 
     def test_is_made_anew_by_its_parent_when_the_worker_was_lost(self, workshop: Workshop, recorder: Recorder) -> None:
         workshop.play(asking(composed("utility.calculate", ADD)))
@@ -289,6 +307,10 @@ class TestSessionData:
         assert [data_of(row) for row in calls(run)] == [{}, {"seen": [1]}]
         assert run.session == {"seen": [1, 2]}
 
+    def test_stays_as_long_as_nobody_changes_it(self, workshop: Workshop) -> None:
+        workshop.play(*[asking(call("probe.remember", key=key, value=1)) for key in ("a", "b")])
+        assert workshop.work().session == {"a": [1], "b": [1]}
+
     def test_of_parallel_calls_is_joined_by_key(self, workshop: Workshop, recorder: Recorder) -> None:
         recorder.hold("both")
         workshop.play(
@@ -314,6 +336,11 @@ class TestSessionData:
         run = workshop.work()
         assert (run.status, run.session) == (RunStatus.SUCCEEDED, {})
         assert "session data" in caplog.text
+
+    def test_is_kept_up_to_the_limit(self, workshop: Workshop) -> None:
+        longest = "x" * (LARGEST_SESSION - len(storable_json({"a": [""]})))
+        workshop.play(asking(call("probe.remember", key="a", value=longest)))
+        assert workshop.work().session == {"a": [longest]}
 
     def test_belongs_to_its_run_alone(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.remember", key="a", value=1)))

@@ -7,7 +7,7 @@ import pytest
 from django.db.models.functions import Now
 
 from agents import approvals
-from agents.models import Approval, ApprovalStatus, AuditEntry, CallStatus, RunStatus
+from agents.models import Approval, ApprovalStatus, AuditEntry, CallStatus, RunStatus, ToolCall
 from agents.refusals import Conflict, Decided, Expired, Forbidden, Invalid, NotFound, Refusal, Stale
 from tests.engine.workshop import (
     Workshop,
@@ -250,6 +250,15 @@ class TestACardThatCannotBeDecided:
             with pytest.raises(Invalid) as refused:
                 decide(card, **wrong)
             assert refused.value.extra["field"] == field
+        assert stays_pending(card)
+
+    def test_may_give_a_reason_of_2000_characters(self, workshop: Workshop, card: Approval) -> None:
+        assert workshop.deny(card, "x" * 2000).status == ApprovalStatus.DENIED
+
+    def test_whose_call_does_not_await_it_any_more_approves_nothing(self, workshop: Workshop, card: Approval) -> None:
+        ToolCall.objects.filter(pk=card.tool_call_id).update(status=CallStatus.APPROVED)
+        with pytest.raises(Conflict):
+            workshop.approve(card)
         assert stays_pending(card)
 
 

@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from agents import runs
 from agents.engine.recovery import after_restore
 from agents.engine.suspended import collect
-from agents.models import CallStatus, Employee, ExitReason, Grant, Origin, Run, RunStatus
+from agents.models import CallStatus, Employee, ExitReason, Grant, Origin, ProviderKind, Run, RunStatus
 from agents.refusals import Conflict
 from agents.sweeper import sweep_once
 from tests.engine.colleagues import (
@@ -43,7 +43,7 @@ from tests.engine.workshop import (
     payloads,
     statuses,
 )
-from tests.model_server import ModelServer
+from tests.model_server import Answer, Call, ModelServer
 from tests.recorder import Recorder
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("nothing_kept_is_stale")]
@@ -108,6 +108,20 @@ class TestAHandedOverTask:
         assert (row.status, error_code(row)) == (CallStatus.FAILED, "SUBAGENT_FAILED")
         assert "Kim did not get it done" in row.content
         assert child_of(run).problem in row.content
+
+    def test_that_runs_out_of_passes_without_an_answer_fails_the_call(self, workshop: Workshop, kim: Employee) -> None:
+        kim.max_passes, kim.model = 1, "fake"
+        kim.save()
+        calculate = Call("utility.calculate", {"operation": "add", "a": 1, "b": 2})
+        with ModelServer(script=(Answer(calls=(calculate,)),)) as server:
+            kim.provider.kind, kim.provider.base_url = ProviderKind.OPENAI, server.url
+            kim.provider.save()
+            run = drive_all(workshop, workshop.submit())
+        child = child_of(run)
+        assert (child.status, child.exit_reason) == (RunStatus.FAILED, ExitReason.MAX_PASSES)
+        (row,) = calls(run)
+        assert (row.status, error_code(row)) == (CallStatus.FAILED, "SUBAGENT_FAILED")
+        assert "Kim did not get it done: out of passes" in row.content
 
     def test_that_a_person_cancels_fails_the_call(self, workshop: Workshop, kim: Employee) -> None:
         run = workshop.work()

@@ -1,12 +1,16 @@
 """What was approved is what runs: if the target, the tool or the rules have changed since, it is asked again."""
 
-import pytest
+from typing import Any
 
-from agents.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus
+import pytest
+from pydantic import BaseModel, field_validator
+
+from agents.models import Approval, ApprovalStatus, CallStatus, Grant, Run, RunStatus
+from agents.refusals import Conflict
 from tests.engine.workshop import Workshop, all_at_once, asking, call, calls, error_code, payloads, statuses
-from tests.probes import Announce, Effect, Rename
+from tests.probes import Announce, Effect, Named, Rename
 from tests.recorder import Recorder
-from tools.contract import Level
+from tools.contract import Level, Preview, Target, Tool, ToolContext, ToolResult
 from tools.records.models import Record
 from tools.toolbox.toolbox import Toolbox
 
@@ -148,6 +152,19 @@ class TestAToolThatChanged:
         toolbox.register(type("Effect", (Effect,), same)())
         assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
 
+    def test_in_how_it_reads_its_params_is_asked_again(
+        self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder
+    ) -> None:
+        run = approved(workshop, call("probe.effect", name="a"))
+        toolbox.unregister(Effect.name)
+        other = type("Effect", (Effect,), {"Params": Loud})()
+        assert other.definition_hash == Effect().definition_hash
+        toolbox.register(other)
+        run = workshop.drive(run)
+        assert statuses(run) == [CallStatus.AWAITING_APPROVAL]
+        assert workshop.card(run).params == {"name": "A"}
+        assert not recorder.effects
+
     def test_in_its_level_is_asked_again_at_the_new_one(
         self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder
     ) -> None:
@@ -214,10 +231,81 @@ def test_a_harmless_edit_of_the_employee_voids_no_card(workshop: Workshop, recor
     assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
 
 
-def test_a_change_of_params_in_the_database_does_not_run(workshop: Workshop, recorder: Recorder) -> None:
-    """The digest seals what was shown, whoever changes the row."""
-    run = approved(workshop, call("probe.effect", name="a"))
-    run.tool_calls.update(params={"name": "b"}, params_hash="0" * 64)
-    run = workshop.drive(run)
-    assert statuses(run) == [CallStatus.AWAITING_APPROVAL]
-    assert not recorder.effects
+class TestRowsChangedInTheDatabase:
+    """The digest seals what was shown, whoever changes the rows, and whatever hashes stand in them."""
+
+    @pytest.mark.parametrize("stored_hash", ["0" * 64, None], ids=["with another hash", "with the old hash"])
+    def test_params_changed_after_the_approval_do_not_run(
+        self, workshop: Workshop, recorder: Recorder, stored_hash: str | None
+    ) -> None:
+        run = approved(workshop, call("probe.effect", name="a"))
+        hashes = {"params_hash": stored_hash} if stored_hash else {}
+        run.tool_calls.update(params={"name": "b"}, **hashes)
+        run = workshop.drive(run)
+        assert statuses(run) == [CallStatus.AWAITING_APPROVAL]
+        assert not recorder.effects
+        (fresh,) = workshop.cards(run)
+        assert fresh.params == {"name": "b"}
+        assert "params were changed" in fresh.why
+        workshop.approve(fresh)
+        assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
+
+    def test_nor_those_of_a_transactional_tool(self, workshop: Workshop, record: Record) -> None:
+        run = approved(workshop, call("probe.rename", record_id=record.pk, to="New"))
+        run.tool_calls.update(params={"record_id": record.pk, "to": "Stolen", "gate": ""})
+        assert statuses(workshop.drive(run)) == [CallStatus.AWAITING_APPROVAL]
+        record.refresh_from_db()
+        assert record.name == "Acme"
+
+    @pytest.mark.parametrize("changed", ["call", "params", "preview", "level"])
+    def test_a_card_that_no_longer_shows_its_call_is_not_approved(self, workshop: Workshop, changed: str) -> None:
+        workshop.play(asking(call("probe.effect", name="a")))
+        run = workshop.work()
+        card = workshop.card(run)
+        mine = Approval.objects.filter(pk=card.pk)
+        if changed == "call":
+            run.tool_calls.update(params={"name": "b"})
+        elif changed == "params":
+            mine.update(params={"name": "harmless"})
+        elif changed == "preview":
+            mine.update(preview={**card.preview, "effect": "harmless"})
+        else:
+            mine.update(level="draft")
+        with pytest.raises(Conflict, match="changed in the database"):
+            workshop.approve(card)
+        assert workshop.deny(card).status == ApprovalStatus.DENIED
+
+    def test_numbers_that_a_database_writes_in_another_way_change_nothing(
+        self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder
+    ) -> None:
+        values = {"large": 1e23, "zero": -0.0, "small": 1e-7, "whole": 1.0, "long": 2**63 + 1}
+        toolbox.register(Weigh())
+        Grant.objects.create(employee=workshop.employee, tool=Weigh.name)
+        run = approved(workshop, call(Weigh.name, values=values))
+        assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
+
+
+class Loud(Named):  # a docstring would be a part of its schema
+    model_config = {"title": "Named"}
+
+    @field_validator("name")
+    @classmethod
+    def _large(cls, name: str) -> str:
+        return name.upper()
+
+
+class Weigh(Tool):
+    """A write that takes any values."""
+
+    name = "probe.weigh"
+    description = "Weighs values."
+    level = Level.WRITE
+
+    class Params(BaseModel):
+        values: dict[str, Any]
+
+    def preview(self, params: Any, context: ToolContext) -> Preview:
+        return Preview("weigh", (Target("1", "Values", None, {}, dict(params.values)),))
+
+    def execute(self, params: Any, context: ToolContext) -> ToolResult:
+        return ToolResult.ok()

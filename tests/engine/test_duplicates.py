@@ -277,6 +277,17 @@ class TestAWriteThatSucceeded:
         workshop.say(run, "Do it again, please.")
         assert statuses(workshop.drive(run)) == [SUCCEEDED, CallStatus.AWAITING_APPROVAL]
 
+    def test_is_not_asked_for_again_after_a_message_to_another_run(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
+        effect = call("probe.effect", name="a")
+        workshop.play(asking(effect), asking(effect))
+        run, other = workshop.work(), workshop.submit()
+        workshop.approve(workshop.card(run))
+        for _ in range(20):
+            workshop.say(other)
+        assert statuses(workshop.drive(run)) == [SUCCEEDED, DUPLICATE]
+
     def test_is_recognised_by_what_the_model_asked_though_a_person_edited_it(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:

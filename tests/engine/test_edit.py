@@ -1,18 +1,24 @@
 """Editing a card approves nothing: it makes the next card, because nobody has seen that effect yet."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.db import connection
+from django.test import Client
+from pydantic import BaseModel
 
 from agents import approvals
 from agents.desk.panel import lines_of
-from agents.models import Approval, ApprovalStatus, AuditEntry, CallStatus, Event, RunStatus
+from agents.models import Approval, ApprovalStatus, AuditEntry, CallStatus, Event, Grant, Membership, RunStatus
 from agents.refusals import Conflict, Decided, Expired, Invalid, Stale
 from tests.engine.workshop import Workshop, again, asking, beside, call, calls, expire_card, payloads, statuses
 from tests.model_server import Answer, Call, ModelServer
+from tests.probes import reach, record_of
 from tests.recorder import Recorder
+from tools.contract import Level, Preview, Target, Tool, ToolContext, ToolResult
 from tools.records.models import Record
+from tools.toolbox.toolbox import Toolbox
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -183,3 +189,76 @@ class TestARefusedEdit:
         workshop.cancel(card.run)
         with pytest.raises(Decided):
             workshop.edit(card, params)
+
+
+class TestAnEditThatLosesARace:
+    """Its preview takes a moment, in which somebody else decides the card: the answer says so, on every door."""
+
+    @pytest.fixture
+    def held_card(self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder, record: Record) -> Approval:
+        """The first preview has passed its gate; the next one holds."""
+        toolbox.register(Remove())
+        Grant.objects.create(employee=workshop.employee, tool=Remove.name)
+        workshop.play(asking(call(Remove.name, record_id=record.pk, gate="first")))
+        recorder.release("first")
+        return workshop.card(workshop.work())
+
+    def edited_meanwhile(
+        self, card: Approval, member: Membership, recorder: Recorder, decide: Callable[[], object]
+    ) -> tuple[int, dict[str, str]]:
+        """Edit over REST; while the preview is held, `decide`."""
+        answers = []
+        client = Client()
+        client.force_login(member.user)
+        body = {"digest": card.digest, "params": {**card.params, "gate": "held"}}
+        address = f"/api/approvals/{card.pk}/approve"
+        recorder.hold("held")
+        with beside(lambda: answers.append(client.post(address, body, content_type="application/json"))):
+            recorder.await_arrival("held")
+            decide()
+            recorder.release("held")
+        return answers[0].status_code, answers[0].json()
+
+    def test_says_who_decided_and_how(self, workshop: Workshop, held_card: Approval, recorder: Recorder) -> None:
+        status, told = self.edited_meanwhile(
+            held_card, workshop.approver, recorder, lambda: workshop.deny(held_card, by=workshop.admin)
+        )
+        assert (status, told["code"], told["decided_by"]) == (409, "decided", "acme-admin")
+        assert told["detail"] == "the card was denied by acme-admin meanwhile; the edit was not applied"
+
+    def test_says_so_too_where_the_effect_itself_is_in_the_way(
+        self, workshop: Workshop, held_card: Approval, recorder: Recorder, record: Record
+    ) -> None:
+        """The approved call has removed the record, so the preview of the edit finds nothing."""
+
+        def approve_and_run() -> None:
+            workshop.approve(held_card, by=workshop.admin)
+            Record.objects.filter(pk=record.pk).delete()
+
+        status, told = self.edited_meanwhile(held_card, workshop.approver, recorder, approve_and_run)
+        assert (status, told["code"]) == (409, "decided")
+        assert told["detail"] == "the card was approved by acme-admin meanwhile; the edit was not applied"
+
+    def test_says_that_the_card_expired(self, workshop: Workshop, held_card: Approval, recorder: Recorder) -> None:
+        status, told = self.edited_meanwhile(held_card, workshop.approver, recorder, lambda: expire_card(held_card))
+        assert (status, told["detail"]) == (410, "the card has expired meanwhile; the edit was not applied")
+
+
+class Remove(Tool):
+    """A write whose preview may hold, and then looks for its record."""
+
+    name = "probe.remove"
+    description = "Removes a record."
+    level = Level.WRITE
+
+    class Params(BaseModel):
+        record_id: int
+        gate: str
+
+    def preview(self, params: Any, context: ToolContext) -> Preview:
+        reach(params.gate)
+        record = record_of(params, context)
+        return Preview("remove", (Target(str(record.pk), record.name),))
+
+    def execute(self, params: Any, context: ToolContext) -> ToolResult:
+        return ToolResult.ok()

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, IntegrityError, transaction
 from django.db.models import QuerySet
 
 from agents.models import Approval, CallStatus, Event, ToolCall
@@ -25,3 +25,20 @@ def test_what_has_ended_never_changes(workshop: Workshop) -> None:
     for rows, change in changes:
         with pytest.raises(DatabaseError, match="I5"), transaction.atomic():
             rows.update(**change)
+
+
+def test_a_late_effect_is_added_once_and_stays(workshop: Workshop) -> None:
+    workshop.play(asking(call("probe.fail", code="NOT_FOUND")))
+    rows = ToolCall.objects.filter(run=workshop.work())
+    with transaction.atomic():
+        rows.update(late_effect={"summary": "It happened."})
+        for other in ({"summary": "Something else"}, None):
+            with pytest.raises(DatabaseError, match="I5"), transaction.atomic():
+                rows.update(late_effect=other)
+        transaction.set_rollback(True)
+
+
+def test_only_a_failed_call_has_a_late_effect(workshop: Workshop) -> None:
+    workshop.play(asking(call("probe.sleep", ms=0)))
+    with pytest.raises(IntegrityError, match="late_effect_of_a_failed_call"):
+        ToolCall.objects.filter(run=workshop.work()).update(late_effect={})

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from agents.engine.gate import workplace
 from agents.models import Grant, RunStatus
-from tests.engine.workshop import Workshop, calls
+from tests.engine.workshop import Workshop, asking, call, calls
 from tests.model_answers import Answer, Call
 from tests.model_server import ModelServer
-from tools.contract.portions import MOST_CHARACTERS
+from tools.contract.portions import MOST_CHARACTERS, handle_of
 from tools.records.models import Record
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -57,6 +58,15 @@ def test_the_model_reads_all_of_it_in_parts(many: Workshop, model: ModelServer) 
     assert max(map(len, told)) < MOST_CHARACTERS + 200
     assert set(re.findall(r"Company \d{4}", "".join(told))) == {f"Company {number:04}" for number in range(COUNT)}
     assert len((calls(run)[0].result or {})["data"]["records"]) == COUNT
+
+
+def test_a_handle_opens_the_result_of_its_own_call(workshop: Workshop) -> None:
+    workshop.play(asking(*[call("probe.sleep", ms=0, tag=tag) for tag in "ab"]))
+    run = workshop.work()
+    first, second = calls(run)
+    told = workplace(run.pk).context(first).earlier_result(handle_of(second.pk))
+    assert told is not None
+    assert told.data == {"tag": "b"}
 
 
 def test_a_handle_of_another_run_opens_nothing(many: Workshop, model: ModelServer) -> None:

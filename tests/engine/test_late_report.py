@@ -4,7 +4,7 @@ import pytest
 
 from agents.engine import lease
 from agents.engine.recovery import recover
-from agents.models import AuditEntry, CallStatus, Run, RunStatus
+from agents.models import AuditEntry, CallStatus, Grant, Run, RunStatus
 from tests.engine.workshop import (
     Workshop,
     again,
@@ -17,7 +17,10 @@ from tests.engine.workshop import (
     statuses,
     write_in_flight,
 )
+from tests.probes import Named, ShortEffect, reach
 from tests.recorder import Recorder
+from tools.contract import ErrorCode, ToolContext, ToolError, ToolResult
+from tools.toolbox.toolbox import Toolbox
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -78,6 +81,31 @@ class TestALateReport:
         eventually(lambda: is_reported(given_up))
         assert statuses(given_up) == [CallStatus.SUCCEEDED]
         assert again(given_up).status == RunStatus.CANCELLED
+
+    def test_that_it_failed_settles_the_outcome_too(
+        self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder
+    ) -> None:
+        toolbox.register(SlowRefusal())
+        Grant.objects.create(employee=workshop.employee, tool=SlowRefusal.name)
+        recorder.hold("slow")
+        workshop.play(asking(call(SlowRefusal.name, name="slow")))
+        run = workshop.work()
+        workshop.approve(workshop.card(run))
+        assert statuses(workshop.drive(run)) == [CallStatus.OUTCOME_UNKNOWN]
+        recorder.release("slow")
+        eventually(lambda: is_reported(run))
+        assert statuses(run) == [CallStatus.FAILED]
+        assert payloads(run, "call_resolved")[0]["outcome"] == "failed"
+
+
+class SlowRefusal(ShortEffect):
+    """It refuses only after it was given up."""
+
+    name = "probe.slowRefusal"
+
+    def execute(self, params: Named, context: ToolContext) -> ToolResult:
+        reach(params.name)
+        raise ToolError(ErrorCode.NOT_FOUND, "There is no such thing.", attempted=False)
 
 
 class TestAWorkerThatLostItsLease:

@@ -2,18 +2,18 @@
 
 import sqlite3
 from contextlib import closing
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from django.db import IntegrityError, InterfaceError, OperationalError, connection
 from django.db.models.functions import Now
 
-from agents.engine import lease
+from agents.engine import clock, lease
 from agents.engine.loop import advance
 from agents.engine.passes import ask
 from agents.engine.past import OpenCalls
 from agents.engine.recovery import recover
-from agents.engine.timing import CRASHES
+from agents.engine.timing import CRASHES, timing
 from agents.engine.turns import LEAVE, Move, Turn
 from agents.models import CallStatus, ExitReason, Run, RunStatus
 from tests.engine.workshop import (
@@ -46,6 +46,13 @@ def claimed(run: Run) -> lease.Claim:
     held = lease.claim(run.pk)
     assert held is not None
     return held
+
+
+def renew(*claims: lease.Claim) -> None:
+    """One beat for these claims, whose drivers are alive."""
+    for each in claims:
+        each.expects(1)
+    lease._beating()._renew(list(claims))
 
 
 def lease_end(run: Run) -> object:
@@ -155,6 +162,33 @@ class TestTheHeartbeat:
             lose_worker(run)
             assert held.stopped.wait(10)
 
+    def test_renews_only_the_lease_of_its_own_epoch(self, workshop: Workshop) -> None:
+        run = workshop.submit()
+        held = claimed(run)
+        assert claimed(lose_worker(run)).epoch == 2, "the same process has taken it again"
+        before = lease_end(run)
+        renew(held)
+        assert (lease_end(run), held.stopped.is_set()) == (before, True)
+        lose_worker(run)
+
+    def test_renews_no_lease_of_who_gives_up(self, workshop: Workshop) -> None:
+        run = workshop.submit()
+        held = claimed(run)
+        held.gives_up = True
+        before = lease_end(run)
+        renew(held)
+        assert lease_end(run) == before
+        lose_worker(run)
+
+    def test_passes_over_a_run_that_is_not_free(self, workshop: Workshop) -> None:
+        run = workshop.submit()
+        held, not_free = claimed(run), lease.Claim(999_999_999, 1)
+        before = lease_end(run)
+        renew(not_free, held)
+        assert lease_end(run) != before
+        assert not not_free.stopped.is_set()
+        lose_worker(run)
+
     def test_tells_the_driver_that_the_run_is_cancelled(self, workshop: Workshop) -> None:
         run = workshop.submit()
         held = claimed(run)
@@ -162,6 +196,57 @@ class TestTheHeartbeat:
             workshop.cancel(run)
             assert held.stopped.wait(10)
         lose_worker(run)
+
+
+class TestTheLastLook:
+    """A write begins only while its lease is known to hold for another heartbeat."""
+
+    def test_lets_a_driver_begin_until_a_heartbeat_before_the_end_of_its_lease(self, workshop: Workshop) -> None:
+        run = workshop.submit()
+        before = clock.now_s()
+        held = claimed(run)
+        lasts = timing().lease.total_seconds()
+        assert before + lasts <= held.holds_until <= clock.now_s() + lasts
+        assert held.may_begin_effect()
+        held.holds_until = clock.now_s() + timing().heartbeat_s
+        assert not held.may_begin_effect()
+        lose_worker(run)
+
+    def test_counts_from_the_last_heartbeat_that_was_committed(self, workshop: Workshop) -> None:
+        run = workshop.submit()
+        held = claimed(run)
+        held.holds_until = 0.0
+        with lease.kept(held):
+            eventually(held.may_begin_effect)
+            end = again(run).lease_expires_at
+            assert end is not None
+            assert held.holds_until - clock.now_s() <= (end - database_time()).total_seconds() + 0.01
+        lose_worker(run)
+
+    def test_counts_from_the_intent_which_renews_the_lease(self, workshop: Workshop) -> None:
+        run = workshop.submit()
+        held = claimed(run)
+        Run.objects.filter(pk=run.pk).update(lease_expires_at=Now())
+        held.holds_until = 0.0
+        with held.renewing():
+            pass
+        assert held.may_begin_effect()
+        assert (again(run).lease_expires_at or database_time()) > database_time()
+        lose_worker(run)
+
+    def test_counts_nothing_that_was_rolled_back(self, workshop: Workshop) -> None:
+        run = workshop.submit()
+        held = claimed(run)
+        held.holds_until = 0.0
+        with pytest.raises(ValueError, match="no"), held.renewing():
+            raise ValueError("no")
+        assert not held.may_begin_effect()
+        lose_worker(run)
+
+
+def database_time() -> datetime:
+    now: datetime = Run.objects.values_list(Now(), flat=True)[0]
+    return now
 
 
 class TestWhoLostTheLease:
@@ -172,6 +257,15 @@ class TestWhoLostTheLease:
         with pytest.raises(lease.LeaseLost), held.recording():
             pytest.fail("the block must not begin")
         claimed(run)
+        with pytest.raises(lease.LeaseLost), held.recording():
+            pytest.fail("the block must not begin")
+        lose_worker(run)
+
+    def test_writes_nothing_under_its_own_epoch_either(self, workshop: Workshop) -> None:
+        """A restored backup may give a run to another worker in an epoch that was there before."""
+        run = workshop.submit()
+        held = claimed(run)
+        Run.objects.filter(pk=run.pk).update(lease_owner="another")
         with pytest.raises(lease.LeaseLost), held.recording():
             pytest.fail("the block must not begin")
         lose_worker(run)
@@ -201,14 +295,21 @@ class TestWhoLostTheLease:
             assert again(run).status == RunStatus.QUEUED
             assert again(run).crash_count == 1
 
-    def test_to_a_lost_database_is_no_crash_but_to_one_that_refuses_is(self, workshop: Workshop) -> None:
-        """PostgreSQL ends the driver's own session; SQLite, which cannot be lost, refuses to write for another."""
+    def test_to_a_lost_or_busy_database_is_no_crash(self, workshop: Workshop) -> None:
+        """PostgreSQL ends the driver's own session; SQLite, which cannot be lost, is busy with another's write."""
         run = workshop.submit()
         with pytest.raises(OperationalError), lease.kept(claimed(run)):
             _lose_session_or_be_refused()
         run = again(run)
-        assert (run.status, run.crash_count) == (RunStatus.QUEUED, 0 if connection.vendor == "postgresql" else 1)
+        assert (run.status, run.crash_count) == (RunStatus.QUEUED, 0)
         assert run.next_wake_at is not None, "whatever it was, it is not tried again at once"
+
+    def test_gives_the_run_back_with_the_problem_that_it_had(self, workshop: Workshop) -> None:
+        run = workshop.submit()
+        held = claimed(run)
+        Run.objects.filter(pk=run.pk).update(problem="The model was away.")
+        lease.give_back(held)
+        assert (again(run).status, again(run).problem) == (RunStatus.QUEUED, "The model was away.")
 
     def test_to_errors_again_and_again_ends_as_an_internal_error(self, workshop: Workshop) -> None:
         run = workshop.submit()

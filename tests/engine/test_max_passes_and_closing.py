@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from agents import runs
 from agents.models import CallStatus, ExitReason, RunStatus
 from tests.engine.workshop import (
     Workshop,
@@ -77,15 +78,28 @@ class TestTheClosingPass:
         workshop.allow_passes(1)
         model.script(Answer(calls=(sleep(1),)), Answer(calls=(sleep(2),)))
         run = workshop.work()
-        assert run.status == RunStatus.SUCCEEDED
-        assert "There is no answer of the employee's" in run.answer
+        assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.MAX_PASSES)
+        assert payloads(run, "run_finished")[0]["status"] == "failed"
+        assert "There is no answer of the employee's: out of passes." in run.answer
         assert "- Slept 0 ms" in run.answer
+
+    def test_without_text_can_be_continued(self, workshop: Workshop, model: ModelServer) -> None:
+        workshop.allow_passes(1)
+        model.script(Answer(calls=(sleep(1),)), Answer(calls=(sleep(2),)), Answer(text="Done after all."))
+        run = workshop.work()
+        runs.continue_run(workshop.operator, run.pk, 2)
+        run = workshop.drive(run)
+        assert (run.status, run.exit_reason, run.answer) == (
+            RunStatus.SUCCEEDED,
+            ExitReason.FINAL_ANSWER,
+            "Done after all.",
+        )
 
     def test_that_the_provider_fails_is_answered_by_the_server(self, workshop: Workshop, model: ModelServer) -> None:
         workshop.allow_passes(1)
         model.script(Answer(calls=(sleep(1),)), failing(400))
         run = workshop.work()
-        assert (run.status, run.exit_reason) == (RunStatus.SUCCEEDED, ExitReason.MAX_PASSES)
+        assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.MAX_PASSES)
         assert "- Slept 0 ms" in run.answer
         assert "refused" in run.problem
 

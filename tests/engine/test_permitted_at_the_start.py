@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,9 +11,9 @@ from django.db import connection
 from typing_extensions import override
 
 from agents import stops
-from agents.engine.gate import grants_of
+from agents.engine.gate import grants_of, workplace
 from agents.engine.planning import ROUNDS
-from agents.models import ApprovalStatus, CallStatus, Employee, Grant, Organization, RunStatus, ToolRule
+from agents.models import Approval, ApprovalStatus, CallStatus, Employee, Grant, Organization, RunStatus, ToolRule
 from agents.refusals import Conflict
 from tests import composed_probes
 from tests.engine.workshop import Workshop, again, asking, call, calls, data_of, error_code, statuses
@@ -197,6 +198,13 @@ def test_what_changes_in_every_preview_is_refused_after_a_few(workshop: Workshop
     assert write.previewed == ["a"] * ROUNDS
 
 
+def test_a_tool_that_promises_something_else_is_judged_anew(workshop: Workshop) -> None:
+    place = workplace(workshop.submit().pk)
+    wider = replace(place, toolbox=place.toolbox.extended([Judged()], frozenset()))
+    assert wider.judges_like(wider)
+    assert not wider.judges_like(place)
+
+
 def test_an_answer_is_judged_once_while_nothing_changes(workshop: Workshop, toolbox: Toolbox) -> None:
     read = Judged()
     allow(workshop, toolbox, read)
@@ -283,15 +291,65 @@ class TestAnInnerCall:
         assert inner.in_transactions == [False]
 
 
-class TestAnEdit:
-    @pytest.fixture
-    def write(self, workshop: Workshop, toolbox: Toolbox) -> Previewed:
-        """A write with a card, which is edited by `edit`."""
-        write = Previewed(lambda: None)
-        allow(workshop, toolbox, write)
-        workshop.play(asking(call("probe.previewed", name="a")))
-        return write
+@pytest.fixture
+def write(workshop: Workshop, toolbox: Toolbox) -> Previewed:
+    """A write that the employee asks for."""
+    write = Previewed(lambda: None)
+    allow(workshop, toolbox, write)
+    workshop.play(asking(call("probe.previewed", name="a")))
+    return write
 
+
+class TestAnApprovedWrite:
+    """What happens between its last preview and its start counts."""
+
+    @pytest.fixture
+    def card(self, workshop: Workshop, write: Previewed) -> Approval:
+        """Its approval; the next preview is the last one."""
+        write.always = True
+        return workshop.approve(workshop.card(workshop.work()))
+
+    def test_does_not_start_once_its_run_is_stopped(
+        self, workshop: Workshop, write: Previewed, card: Approval, recorder: Recorder
+    ) -> None:
+        write.meanwhile = lambda: stops.stop_employee(workshop.operator, workshop.employee.pk)
+        run = workshop.drive(card.run)
+        card.refresh_from_db()
+        assert (run.status, statuses(run), card.status) == (RunStatus.QUEUED, ["approved"], ApprovalStatus.APPROVED)
+        assert not recorder.effects
+
+    def test_does_not_start_once_its_run_is_cancelled(
+        self, workshop: Workshop, write: Previewed, card: Approval, recorder: Recorder
+    ) -> None:
+        write.meanwhile = lambda: workshop.cancel(card.run)
+        run = workshop.drive(card.run)
+        assert (run.status, statuses(run)) == (RunStatus.CANCELLED, [CallStatus.CANCELLED])
+        assert not recorder.effects
+
+    def test_does_not_start_once_its_approval_was_taken_back(
+        self, workshop: Workshop, write: Previewed, card: Approval, recorder: Recorder
+    ) -> None:
+        def undo() -> None:
+            write.always = False  # this makes a preview too
+            workshop.undo(card)
+
+        write.meanwhile = undo
+        run = workshop.drive(card.run)
+        assert (run.status, statuses(run)) == (RunStatus.WAITING, [CallStatus.AWAITING_APPROVAL])
+        assert "took the approval back" in workshop.card(run).why
+        assert not recorder.effects
+
+    def test_starts_with_the_driver_of_its_own_run(
+        self, workshop: Workshop, card: Approval, recorder: Recorder
+    ) -> None:
+        older, own, newer = [card.run, *(workshop.work() for _ in range(2))]
+        for run in (own, newer):
+            workshop.approve(workshop.card(run))
+        assert statuses(workshop.drive(own)) == [CallStatus.SUCCEEDED]
+        assert statuses(older) == statuses(newer) == [CallStatus.APPROVED]
+
+
+class TestAnEdit:
     @pytest.mark.parametrize("change", ["stopped", "raised", "revoked"])
     def test_that_is_not_permitted_so_any_more_leaves_the_card(
         self, workshop: Workshop, write: Previewed, change: str

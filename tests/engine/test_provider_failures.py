@@ -82,6 +82,7 @@ class TestATransientFailure:
         soonest = Now() + timedelta(seconds=70)
         assert Run.objects.filter(pk=run.pk, next_wake_at__gt=soonest).exists(), "800 s at a tenth"
 
+    @pytest.mark.usefixtures("redis_url")
     def test_gets_no_hint_before_it_is_due(self, workshop: Workshop, model: ModelServer) -> None:
         model.script(failing(429, retry_after="800"))
         run = workshop.work()

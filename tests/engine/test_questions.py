@@ -7,6 +7,7 @@ from django.db import connection
 
 from agents import questions, runs
 from agents.approvals import Decision, approve, decide_many, deny, undo
+from agents.engine.suspended import LONGEST_QUESTION
 from agents.models import (
     Approval,
     ApprovalKind,
@@ -39,6 +40,9 @@ from tests.engine.workshop import (
     statuses,
 )
 from tests.model_server import Answer, Call, ModelServer
+from tests.probes import Named
+from tools.contract import Level, Question, Tool, ToolContext
+from tools.toolbox.toolbox import Toolbox
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -134,6 +138,14 @@ class TestAQuestion:
         assert error_code(refused) == "LIMIT_EXCEEDED"
         asker.cancel(run)
 
+    @pytest.mark.parametrize("text", [" ", "x" * (LONGEST_QUESTION + 1)], ids=["blank", "too long"])
+    def test_that_nobody_can_read_is_refused(self, asker: Workshop, toolbox: Toolbox, text: str) -> None:
+        toolbox.register(Asking())
+        Grant.objects.create(employee=asker.employee, tool=Asking.name)
+        asker.play(asking(call(Asking.name, name=text)))
+        (row,) = calls(asker.work())
+        assert (row.status, error_code(row)) == (CallStatus.FAILED, "INVALID_PARAMETER")
+
     def test_that_was_raised_to_a_write_is_approved_first_and_then_asked(self, asker: Workshop) -> None:
         Grant.objects.filter(employee=asker.employee, tool=ASK).update(level="write")
         run = asker.work()
@@ -143,6 +155,19 @@ class TestAQuestion:
         answer(asker, question_of(run))
         assert asker.drive(run).status == RunStatus.SUCCEEDED
         assert calls(run)[0].attempts == 1
+
+
+class Asking(Tool):
+    """A tool of somebody else's that asks whatever it is told to."""
+
+    name = "probe.asking"
+    description = "Asks."
+    level = Level.READ
+    suspends = True
+    Params = Named
+
+    def execute(self, params: Named, context: ToolContext) -> Question:
+        return Question(params.name)
 
 
 class TestAnAnswerIsRefused:
@@ -162,6 +187,12 @@ class TestAnAnswerIsRefused:
         card = question_of(asker.work())
         with pytest.raises(Invalid):
             answer(asker, card, text)
+
+    @pytest.mark.parametrize("decision_id", ["x" * 201, "a\0b"])
+    def test_when_its_id_cannot_be_kept(self, asker: Workshop, decision_id: str) -> None:
+        run = asker.work()
+        with pytest.raises(Invalid):
+            questions.answer(asker.operator, asker.card(run).pk, "Yes.", decision_id)
 
     def test_when_there_is_one(self, asker: Workshop) -> None:
         card = question_of(asker.work())

@@ -14,6 +14,7 @@ from tests.engine.workshop import (
     error_code,
     event_types,
     lose_worker,
+    make_due,
     passes,
     payloads,
     statuses,
@@ -98,6 +99,15 @@ class TestAReadInFlight:
         assert payloads(run, "run_resumed")[0]["reason"].endswith("another one goes on. Started again: probe.sleep.")
         assert event_types(run).count("tool_start") == 2
         assert event_types(run).count("tool_result") == 1
+
+    def test_of_another_run_is_left_to_its_own_worker(self, workshop: Workshop) -> None:
+        workshop.play(asking(SLEEP))
+        first, second = workshop.submit(), workshop.submit()
+        lease.give_back(die_while_executing(first))
+        die_while_executing(second)
+        assert workshop.drive(make_due(first)).status == RunStatus.SUCCEEDED
+        assert statuses(second) == [CallStatus.EXECUTING]
+        lose_worker(second)
 
     def test_fails_after_three_attempts(self, workshop: Workshop) -> None:
         workshop.play(asking(SLEEP))

@@ -142,6 +142,7 @@ class TestATimeThatHasCome:
         assert "backup" in now(schedule).problem
         assert not now(later).problem
         assert actions()[-1] == "schedule_skipped"
+        stops.release_everything(workshop.admin)
         make_due(schedule)
         sweep_once()
         assert (Run.objects.count(), now(schedule).problem) == (1, "")
@@ -227,6 +228,10 @@ def _leaves(workshop: Workshop) -> None:
     workshop.operator.delete()
 
 
+def _leaves_for_another_organization(workshop: Workshop) -> None:
+    Membership.objects.filter(pk=workshop.operator.pk).update(organization=build_workshop("globex").organization)
+
+
 def _is_switched_off(workshop: Workshop) -> None:
     workshop.operator.user.is_active = False
     workshop.operator.user.save()
@@ -249,6 +254,7 @@ class TestWhatIsSwitchedOff:
         ("change", "problem"),
         [
             (_leaves, "acme-operator is not a member any more."),
+            (_leaves_for_another_organization, "acme-operator is not a member any more."),
             (_is_switched_off, "acme-operator is not a member any more."),
             (_is_viewer_now, "acme-operator is a viewer by now, who may not start a run."),
             (_employee_rests, "Dana is not active any more."),

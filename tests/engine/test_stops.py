@@ -6,6 +6,7 @@ import pytest
 from django.db import transaction
 
 from agents import runs, stops
+from agents.engine import lease
 from agents.engine.titles import title_run
 from agents.models import ApprovalStatus, AuditEntry, CallStatus, Employee, Organization, Run, RunStatus, ToolRule
 from agents.refusals import Conflict, Forbidden, NotFound
@@ -29,6 +30,7 @@ from tests.engine.workshop import (
 )
 from tests.model_server import Answer, Call, ModelServer
 from tests.recorder import Recorder
+from tools.contract import Level
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -235,6 +237,31 @@ class TestTwoStops:
         assert other.drive(run).status == RunStatus.SUCCEEDED
         with pytest.raises(NotFound):
             stops.stop_employee(workshop.operator, other.employee.pk)
+
+    def test_are_released_by_their_own_admin_only(self, workshop: Workshop) -> None:
+        other = build_workshop("globex")
+        tools = ("utility.calculate", "probe.effect")
+        other.raise_for_all("probe.effect", Level.DESTRUCTIVE)
+        stops.stop_everything(other.operator)
+        stops.stop_tool(other.operator, "utility.calculate")
+        everything(workshop)
+        for tool in tools:
+            stops.stop_tool(workshop.operator, tool)
+        release(workshop, everything)
+        for tool in tools:
+            stops.release_tool(workshop.admin, tool)
+        assert Organization.objects.get(pk=other.organization.pk).stopped_at is not None
+        stopped = ToolRule.objects.filter(stopped_at__isnull=False)
+        assert [(rule.organization_id, rule.tool) for rule in stopped] == [(other.organization.pk, "utility.calculate")]
+        assert ToolRule.objects.count() == 2
+
+    def test_of_a_tool_end_no_work_beside_the_runs_of_others(self, workshop: Workshop) -> None:
+        other = build_workshop("globex")
+        tool = "utility.calculate"
+        with lease.watched(workshop.submit().pk, tool) as ours, lease.watched(other.submit().pk, tool) as theirs:
+            stops.stop_tool(workshop.operator, tool)
+            eventually(ours.is_set)
+            assert not theirs.is_set()
 
 
 class TestAStoppedTool:

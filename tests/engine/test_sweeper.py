@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from agents.engine import lease
 from agents.engine.timing import timing
 from agents.models import CallStatus, ExitReason, Run, RunStatus
-from agents.sweeper import _end_overdue, sweep_once
+from agents.sweeper import _end_overdue, _recover, sweep_once
 from tests.engine.workshop import (
     Workshop,
     again,
@@ -42,6 +42,7 @@ def move(run: Run, **times: object) -> None:
     Run.objects.filter(pk=run.pk).update(**times)
 
 
+@pytest.mark.usefixtures("redis_url")
 class TestAQueuedRun:
     def test_is_hinted_once_in_ten_seconds(self, workshop: Workshop) -> None:
         run = workshop.submit()
@@ -80,6 +81,17 @@ class TestAQueuedRun:
 
 
 class TestARunningRun:
+    def test_that_lost_its_worker_again_and_again_is_started_at_a_moment_of_its_own(self, workshop: Workshop) -> None:
+        """Otherwise the run that kills its workers would take the same other runs down each time."""
+        runs = [workshop.submit() for _ in range(3)]
+        for run in runs:
+            assert lease.claim(run.pk) is not None
+            move(run, lease_expires_at=Now() - timedelta(seconds=1), crash_count=1)
+        assert sweep_once() == 3
+        moments = {again(run).next_wake_at for run in runs}
+        assert None not in moments
+        assert len(moments) == 3
+
     def test_with_a_live_lease_is_left_alone(self, workshop: Workshop) -> None:
         run = workshop.submit()
         assert lease.claim(run.pk) is not None
@@ -93,6 +105,13 @@ class TestARunningRun:
         all_at_once([sweep_once] * 8)
         run = again(run)
         assert (run.status, run.crash_count, run.lease_epoch) == (RunStatus.QUEUED, 1, 1)
+
+    def test_is_looked_at_again_once_it_is_locked(self, workshop: Workshop) -> None:
+        """Its worker may have renewed the lease since the sweeper has read of it."""
+        run = workshop.submit()
+        assert lease.claim(run.pk) is not None
+        assert not _recover(run.pk)
+        assert again(run).status == RunStatus.RUNNING
 
     def test_whose_row_is_locked_is_alive(self, workshop: Workshop) -> None:
         """Where rows can be locked, the sweeper passes by; where the whole database is, it waits and looks again."""

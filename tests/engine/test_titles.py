@@ -35,6 +35,13 @@ def test_comes_from_the_model_and_is_told_in_a_line(workshop: Workshop, model: M
     assert (run.input_tokens, run.output_tokens, run.status) == (100, 10, RunStatus.QUEUED)
 
 
+def test_is_never_what_the_model_thinks(workshop: Workshop, model: ModelServer) -> None:
+    model.script(Answer(text="<think>A name is needed.</think>Qualify companies"))
+    run = workshop.submit(TASK)
+    assert title_run(run.pk)
+    assert again(run).title == "Qualify companies"
+
+
 @pytest.mark.parametrize("task", ["Count the records", "  Count\tthe   records "])
 def test_is_the_task_itself_where_that_is_short(workshop: Workshop, model: ModelServer, task: str) -> None:
     run = workshop.submit(task)
@@ -56,7 +63,15 @@ def test_is_given_once_however_often_it_is_asked_for(workshop: Workshop, model: 
 
 
 @pytest.mark.parametrize(
-    ("answer", "used"), [(Answer(text="  \n "), 110), (Answer(status=500), 0), (Answer(text='""'), 110)]
+    ("answer", "used"),
+    [
+        (Answer(text="  \n "), 110),
+        (Answer(status=500), 0),
+        (Answer(text='""'), 110),
+        (Answer(text="Half of a na", finish="length"), 110),
+        (Answer(finish="content_filter"), 110),
+        (Answer(text="<think>Qualify companies"), 110),
+    ],
 )
 def test_stays_the_beginning_of_the_task_if_the_model_gives_none(
     workshop: Workshop, model: ModelServer, answer: Answer, used: int

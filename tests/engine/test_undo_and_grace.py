@@ -6,7 +6,7 @@ import pytest
 from django.db.models.functions import Now
 
 from agents import approvals
-from agents.models import Approval, ApprovalStatus, AuditEntry, CallStatus, RunStatus
+from agents.models import Approval, ApprovalStatus, AuditEntry, CallStatus, RunStatus, ToolCall
 from agents.refusals import Conflict
 from agents.sweeper import sweep_once
 from tests.engine.workshop import (
@@ -93,6 +93,12 @@ class TestUndo:
         assert [line["status"] for line in told] == ["approved", "superseded"]
         assert told[1]["next_approval_id"] == str(fresh.pk)
         assert AuditEntry.objects.get(action="decision_undone").actor == "user:acme-approver"
+
+    def test_is_refused_for_a_call_that_does_not_wait_for_its_start(self, workshop: Workshop, card: Approval) -> None:
+        workshop.approve(card, grace_s=10)
+        ToolCall.objects.filter(pk=card.tool_call_id).update(status=CallStatus.AWAITING_APPROVAL)
+        with pytest.raises(Conflict):
+            workshop.undo(card)
 
     def test_works_without_grace_until_a_worker_starts_the_call(
         self, workshop: Workshop, card: Approval, recorder: Recorder

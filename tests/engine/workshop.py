@@ -230,10 +230,11 @@ def die_while_executing(run: Run) -> lease.Claim:
 
 
 def lose_worker(run: Run) -> Run:
-    """The run's lease expires and the sweeper sees it, before any heartbeat can."""
+    """The run's lease expires and the sweeper sees it, before any heartbeat can; it is due at once."""
     with transaction.atomic():
         Run.objects.filter(pk=run.pk).update(lease_expires_at=Now() - LONG_AGO)
         sweep_once()
+        Run.objects.filter(pk=run.pk).update(next_wake_at=None)
     return again(run)
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.db import connection, transaction
+from django.db.models.functions import Now
 
 from agents import runs
-from agents.models import Approval, CallStatus, RunStatus, ToolCall
+from agents.models import Approval, CallStatus, Run, RunStatus, ToolCall
 from tests.engine.workshop import calls, statuses
 from tests.faults.awaiting import await_that
-from tests.faults.site import Site, effect, fresh, has_ended, rename
+from tests.faults.site import Site, effect, fresh, has_ended, read, rename
 from tests.faults.spots import Spots
 from tools.records.models import Record
 
@@ -31,6 +34,24 @@ def test_another_worker_takes_the_run_over_and_ends_it_rightly(spots: Spots, spo
         assert _name_of(spots.record) == "Old"
     spots.let_go()
     spots.settle(spot)
+
+
+def test_another_worker_takes_over_though_the_databases_clock_was_set_back(site: Site) -> None:
+    """The lease of the lost worker ends in an hour; that of the living one is renewed, and stays."""
+    site.have_workers(2)
+    site.recorder.hold("read")
+    lost = site.submit("Read", read("read"))
+    site.recorder.await_arrival("read")
+    victim = site.driver_of(lost)
+    victim.kill()
+    Run.objects.filter(pk=lost.pk).update(lease_expires_at=Now() + timedelta(hours=1))
+    living = site.submit("Read too", read("read"))
+    site.recorder.await_arrival("read", 2)
+    Run.objects.filter(pk=living.pk).update(lease_expires_at=Now() + timedelta(hours=1))
+    await_that(lambda: fresh(lost).crash_count == 1, "the lost worker is noticed", 15)
+    site.recorder.release("read")
+    site.await_status(lost, RunStatus.SUCCEEDED)
+    assert site.await_status(living, RunStatus.SUCCEEDED).lease_epoch == 1
 
 
 def test_a_write_that_a_person_says_was_not_done_may_be_asked_for_again_on_a_new_card(site: Site) -> None:

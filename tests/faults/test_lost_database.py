@@ -12,11 +12,14 @@ from contextlib import closing, contextmanager
 
 from django.db import connection
 
-from agents.models import CallStatus, RunStatus
-from tests.engine.workshop import calls, passes
+from agents.models import CallStatus, ExitReason, RunStatus
+from tests.engine.conditions import locked_database
+from tests.engine.workshop import calls, event_types, passes
 from tests.faults.site import Site, effect, fresh, read, rename
 
 BUSY_S = 1.0
+LOCKED_S = 6.0
+"""Twice a lease, and three times as long as PostgreSQL lets a statement wait for a lock."""
 END_ALL_OTHERS = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
     " WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -73,6 +76,30 @@ def test_while_a_write_outside_executes_what_it_reports_is_recorded(site: Site) 
     (call,) = calls(run)
     assert (call.status, call.attempts, fresh(run).crash_count) == (CallStatus.SUCCEEDED, 1, 0)
     assert site.recorder.effects[call.idempotency_key] == 1
+
+
+def test_a_lock_that_outlives_every_lease_and_patience_ends_no_run(site: Site) -> None:
+    """A migration does that. What a write has done stays known, and nobody is taken for lost."""
+    site.have_workers(1)
+    site.model.hold()
+    site.recorder.hold("read")
+    site.recorder.hold("pay")
+    asking = site.submit_to_model()
+    reading, paying = site.submit("Read", read("read")), site.submit("Pay", effect("pay"))
+    site.approve_next(paying)
+    site.model.wait_for_held(1, timeout=30)
+    site.recorder.await_arrival("read")
+    site.recorder.await_arrival("pay")
+    with locked_database():
+        site.model.release()
+        site.recorder.release("read")
+        site.recorder.release("pay")
+        time.sleep(LOCKED_S)
+    for run in (asking, reading, paying):
+        done = site.await_status(run, RunStatus.SUCCEEDED)
+        assert (done.crash_count, done.exit_reason) == (0, ExitReason.FINAL_ANSWER)
+    (call,) = calls(paying)
+    assert (call.status, call.attempts, event_types(paying).count("call_resolved")) == (CallStatus.SUCCEEDED, 1, 0)
 
 
 def test_inside_a_transactional_write_it_happens_once(site: Site) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from django.db import connection
 
-from agents.models import AuditEntry, CallStatus, Run, RunStatus
-from tests.engine.workshop import calls, event_types, passes, statuses
+from agents.models import AuditEntry, CallStatus, Grant, Run, RunStatus
+from tests.engine.workshop import asking, call, calls, event_types, passes, statuses
 from tests.faults.awaiting import await_that
 from tests.faults.site import Site, effect, fresh, read, rename
+from tests.processes import RealProcess
 from tools.records.models import Record
 
 LEASE_LOST = "the lease was lost"
@@ -85,6 +87,47 @@ class TestOneThatExecutedAWriteOutside:
         (after,) = calls(run)
         assert (after.status, after.result, after.finished_at) == (before.status, before.result, before.finished_at)
         assert event_types(run).count("call_resolved") == 2
+
+
+class TestOneThatStoodBeforeItsEffect:
+    """The lease may be over when it wakes, and a person may have said that nothing was done: so nothing is done."""
+
+    def _stand_before_the_effect(self, site: Site, tool: str) -> tuple[Run, RealProcess]:
+        site.have_workers(2)
+        Grant.objects.create(employee=site.workshop.employee, tool=tool)
+        site.recorder.hold("pay-begin")
+        run = site.submit("Pay", asking(call(tool, name="pay")))
+        site.approve_next(run)
+        site.recorder.await_arrival("pay-begin")
+        zombie = site.pause_driver_of(run)
+        site.await_status(run, RunStatus.NEEDS_ATTENTION)
+        return run, zombie
+
+    def _wake(self, site: Site, zombie: RealProcess) -> None:
+        site.recorder.release("pay-begin")
+        zombie.resume()
+        audited = AuditEntry.objects.filter(action="late_report")
+        await_that(lambda: audited.all().exists(), "the late report is audited")
+
+    @pytest.mark.parametrize("tool", ["probe.dawdle", "probe.dawdlingRead"])
+    def test_does_not_contradict_the_person_who_said_not_done(self, site: Site, tool: str) -> None:
+        run, zombie = self._stand_before_the_effect(site, tool)
+        site.resolve(run, "not_done")
+        site.await_status(run, RunStatus.SUCCEEDED)
+        (before,) = calls(run)
+        self._wake(site, zombie)
+        (after,) = calls(run)
+        assert not site.recorder.effects
+        assert (after.status, after.result) == (before.status, before.result)
+
+    def test_says_that_nothing_was_done_before_anybody_has_looked(self, site: Site) -> None:
+        run, zombie = self._stand_before_the_effect(site, "probe.throughTheDoor")
+        self._wake(site, zombie)
+        assert not site.recorder.effects
+        (call,) = calls(run)
+        assert call.status == CallStatus.FAILED
+        assert "nothing was done" in call.content
+        site.await_status(run, RunStatus.SUCCEEDED)
 
 
 def test_one_that_stood_inside_a_transactional_write_changes_nothing_twice(site: Site) -> None:

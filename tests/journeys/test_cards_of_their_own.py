@@ -63,6 +63,21 @@ class TestOnItsOwnPage:
         (fresh,) = office.workshop.cards(run)
         expect(visitor.card(fresh.pk).locator(".changed")).to_contain_text("pending")
 
+    @pytest.mark.parametrize("page", ["/approvals/{card}/", "/approvals/"])
+    def test_a_card_that_is_decided_while_somebody_edits_it_keeps_what_they_typed(
+        self, office: Office, visit: Visit, page: str
+    ) -> None:
+        _, (card,) = waiting(office, update(office.workshop.record()))
+        visitor = visit("approver")
+        visitor.page.goto(page.format(card=card.pk))
+        shown = visitor.card(card.pk)
+        shown.get_by_text("Edit…").click()
+        shown.locator("[name='param.changes.status']").select_option("pending")
+        office.workshop.deny(card, by=office.member("admin"))
+        expect(shown).to_contain_text("Denied by acme-admin")
+        expect(shown.locator(".kept")).to_contain_text("Your edit was not applied")
+        expect(shown.locator(".kept dd")).to_have_text("pending")
+
     @pytest.mark.parametrize("page", ["/approvals/{card}/", "/runs/{run}/"])
     def test_a_card_whose_call_started_and_got_lost_does_not_say_that_nothing_was_decided(
         self, office: Office, visit: Visit, page: str
@@ -186,7 +201,7 @@ class TestFourEyes:
             expect(visitor.card(card.pk).get_by_text("Deny…")).to_be_hidden()
         for key in "ja":
             in_the_inbox.page.keyboard.press(key)
-        expect(in_the_inbox.page.locator("[data-announcer]")).to_contain_text("somebody else decides")
+        expect(in_the_inbox.page.locator("[data-announcer]")).to_contain_text("someone else must approve")
         assert decisions_sent(in_the_inbox) == []
         other.approve(other.card(card.pk))
         expect(other.card(card.pk)).to_contain_text("Approved by acme-admin")

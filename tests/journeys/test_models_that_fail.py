@@ -42,7 +42,7 @@ ARCHIVE = {"name": "data.archiveAll", "arguments": '{"record_ids": ["1"]}'}
 REFUSED_CALLS = {
     "a tool that there is not": (Call("data.dropDatabase", {}), "TOOL_NOT_FOUND"),
     "a tool that is not granted": (Call("", extra={"function": ARCHIVE}), "NOT_PERMITTED"),
-    "the same by its name on the wire": (Call("data.archiveAll", {"record_ids": ["1"]}), "TOOL_NOT_FOUND"),
+    "the same by its name on the wire": (Call("data.archiveAll", {"record_ids": ["1"]}), "NOT_PERMITTED"),
     "params that are no JSON": (Call("data.searchRecords", arguments='{"limit": '), "INVALID_TOOL_ARGUMENTS"),
     "params of the wrong type": (Call("data.searchRecords", {"limit": "many"}), "INVALID_PARAMETER"),
     "params that do not exist": (Call("data.updateRecord", {"record_id": "1", "colour": "red"}), "INVALID_PARAMETER"),

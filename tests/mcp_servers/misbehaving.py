@@ -15,6 +15,7 @@ import threading
 import time
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 OPTIONS = dict(argument.split("=", 1) for argument in sys.argv[1:])
 ANYTHING = {"type": "object", "properties": {"text": {"type": "string"}}}
@@ -62,13 +63,16 @@ def texts(*said: str) -> dict[str, Any]:
 
 
 def parts() -> dict[str, Any]:
-    resource = {"uri": "file:///secret", "mimeType": "text/plain", "text": "secret text"}
+    text = f"Sold\nto {os.environ.get('TOKEN', 'nobody')}"
+    resource = {"uri": "file:///notes", "mimeType": "text/plain", "text": text}
+    sound = {"uri": "file:///sound", "mimeType": "audio/wav", "blob": "AAAA"}
     return {
         "content": [
             {"type": "text", "text": "Three things"},
             {"type": "image", "mimeType": "image/png", "data": "AAAA"},
             {"type": "resource_link", "uri": "http://127.0.0.1:1/x", "name": "x"},
             {"type": "resource", "resource": resource},
+            {"type": "resource", "resource": sound},
         ]
     }
 
@@ -91,6 +95,7 @@ ANSWERS: dict[str, Any] = {
     "structured": lambda _: {**texts('{"n": 1}'), "structuredContent": {"n": 1}},
     "both": lambda _: {**texts("It is one."), "structuredContent": {"n": 1}},
     "wrong_structure": lambda _: {**texts("x"), "structuredContent": {"n": "one"}},
+    "fetch": lambda given: texts(urlopen(given["url"], timeout=5).read().decode()),
     "cancelled": lambda _: texts(json.dumps(cancelled)),
 }
 

@@ -10,8 +10,13 @@ from tests.network.dns_server import DnsServer
 from tests.network.web_server import CountingDial, WebServer, redirect, reply
 from tools.contract import ErrorCode, Reach, ToolError
 from tools.network import Door, NetworkLimits
+from tools.network.resolving import system_resolve
 
 INSIDE = Reach(private=frozenset({"moving.test", "two.test"}))
+
+
+def test_a_name_that_the_system_does_not_know_has_no_address() -> None:
+    assert system_resolve("::no-name", 5) == []
 
 
 def test_an_answer_that_changes_between_check_and_connection_is_not_seen() -> None:

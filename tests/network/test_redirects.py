@@ -10,7 +10,8 @@ import pytest
 from tests.network.dns_server import DnsServer
 from tests.network.web_server import WebServer, redirect, reply
 from tools.contract import ErrorCode, Reach, ToolError
-from tools.network import Door, NetworkLimits
+from tools.network import Door, NetworkLimits, read_url
+from tools.network.urls import origin_of
 
 HOSTS = ("here.test", "there.test", "other.test")
 REACH = Reach(allowed=frozenset({"there.test"}), private=frozenset(HOSTS))
@@ -47,6 +48,14 @@ def test_on_the_same_host_is_followed_with_everything(server: WebServer, door: D
     assert answer.text == "the end"
     assert answer.url == f"http://here.test:{server.port}/end"
     assert server.requests[-1].headers["authorization"] == "Bearer s3cret"
+
+
+@pytest.mark.parametrize(
+    ("url", "origin"),
+    [("https://a.test/", ("https", "a.test", 443)), ("http://a.test:8080/", ("http", "a.test", 8080))],
+)
+def test_the_origin_of_an_address_names_its_port(url: str, origin: tuple[str, str, int]) -> None:
+    assert origin_of(read_url(url)) == origin
 
 
 def test_to_an_allowed_host_leaves_every_secret_behind(server: WebServer, door: Door) -> None:

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import io
 import json
+import time
 from collections.abc import Iterator
 
 import pytest
+import redis
+from cryptography.fernet import Fernet
+from django.conf import settings
 from django.core.management import call_command
+from django.db import connection, transaction
 from pytest_django import Settings
 
+from agents import audit, signatures
 from agents.liveness import SWEEPER, WORKER, Pulse
+from agents.management.examinations import examine_audit, examine_capacity, examine_settings
 from agents.models import ModelProvider, Organization, ProviderKind
+from tools.config import read_config
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -34,7 +42,20 @@ def test_a_sound_installation_is_well_part_by_part(pulses: list[Pulse]) -> None:
     assert [finding["subject"] for finding in wrong] == ["provider"]
     assert "python manage.py demo" in wrong[0]["mend"]
     subjects = {finding["subject"] for finding in findings}
-    assert subjects == {"settings", "database", "redis", "worker", "sweeper", "encryption", "provider", "tools"}
+    assert subjects == {
+        "settings",
+        "folder",
+        "identity",
+        "accounts",
+        "database",
+        "redis",
+        "worker",
+        "sweeper",
+        "encryption",
+        "audit",
+        "provider",
+        "tools",
+    }
 
 
 def test_what_is_not_running_is_missed(redis_url: str) -> None:
@@ -45,6 +66,35 @@ def test_what_is_not_running_is_missed(redis_url: str) -> None:
     assert missed["sweeper"]["text"] == "no sweeper is alive"
 
 
+def test_an_installation_with_its_own_redis_is_not_sent_to_make_run(redis_url: str, settings: Settings) -> None:
+    settings.REDIS_IS_EMBEDDED = False
+    _, findings = examined()
+    missed = {finding["subject"]: finding for finding in findings if not finding["is_well"]}
+    assert missed["worker"]["mend"].endswith("celery --app gadget_site.celery worker --pool threads")
+    assert "make run" not in missed["worker"]["mend"] + missed["sweeper"]["mend"]
+
+
+def test_a_worker_that_vanished_is_missed(pulses: list[Pulse]) -> None:
+    with redis.Redis.from_url(settings.REDIS_URL) as client:
+        client.zadd(f"{settings.GADGET_QUEUE}:alive:seen:worker", {"worker2@tests": time.time()})
+    try:
+        _, findings = examined()
+    finally:
+        Pulse(WORKER, "worker2@tests").stop()
+    texts = [finding["text"] for finding in findings if finding["subject"] == "worker"]
+    assert texts == ["1 alive: worker1@tests", "1 of 2 workers vanished in the last ten minutes"]
+
+
+def test_the_connections_of_all_processes_are_added_up(pulses: list[Pulse], settings: Settings) -> None:
+    """On SQLite there is nothing to add up."""
+    for workers, is_well in ((1, True), (64, False)):
+        settings.GADGET_WORKERS = workers
+        found = [finding for finding in examine_capacity() if connection.vendor == "postgresql"]
+        assert [finding.is_well for finding in found] == ([is_well] if connection.vendor == "postgresql" else [])
+        for finding in found:
+            assert finding.text.startswith(f"{workers + 2} processes * 24 connections (DATABASE_POOL)")
+
+
 def test_a_redis_that_is_away_is_named_and_nothing_hangs_on_it(settings: Settings) -> None:
     settings.REDIS_URL = "unix:///nowhere/redis.sock"
     _, findings = examined()
@@ -52,6 +102,23 @@ def test_a_redis_that_is_away_is_named_and_nothing_hangs_on_it(settings: Setting
     assert "cannot be reached" in missed["redis"]["text"]
     assert missed["redis"]["mend"]
     assert "worker" not in missed
+
+
+def test_a_variable_that_is_not_set_is_named_with_its_service(settings: Settings) -> None:
+    settings.GADGET_CONFIG = read_config("services: {github: {token: '${NOBODY}'}}", {})
+    (_, finding) = examine_settings()
+    assert finding.text == "the credentials github of gadget.yaml are left out: NOBODY is not set"
+    assert not finding.is_well
+
+
+def test_a_missing_audit_key_is_named(settings: Settings) -> None:
+    organization = Organization.objects.create(name="Acme", slug="acme")
+    with transaction.atomic():
+        audit.append(organization.pk, [audit.Entry("user:me", "did", "thing")])
+    key_id, settings.GADGET_AUDIT_KEYS = signatures.current_key_id(), [Fernet.generate_key().decode()]
+    finding = examine_audit()
+    assert not finding.is_well
+    assert f"the key {key_id}, which GADGET_AUDIT_KEYS does not hold" in finding.text
 
 
 def test_a_provider_that_cannot_be_reached_is_named_without_its_key(pulses: list[Pulse]) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import stat
+import subprocess
+import sys
 import threading
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
@@ -11,9 +15,15 @@ import pytest
 from gadget_site.addresses import celery_broker
 from gadget_site.environment import SiteSettings, read_settings
 from gadget_site.faults import SettingError
+from tools.contract import HostPort, PrivateHosts
+
+ROOT = Path(__file__).resolve().parents[2]
 
 KEY = "dGVzdHMtb25seS10ZXN0cy1vbmx5LXRlc3RzLW9ubHk="
-PRODUCTION = {"DEBUG": "off", "SECRET_KEY": "s" * 50, "GADGET_ENCRYPTION_KEYS": KEY}
+AUDIT_KEY = "YXVkaXQtdGVzdHMtb25seS1hdWRpdC10ZXN0cy1vbmw="
+PRODUCTION = {
+    "DEBUG": "off", "SECRET_KEY": "s" * 50, "GADGET_ENCRYPTION_KEYS": KEY, "GADGET_AUDIT_KEYS": AUDIT_KEY,
+}  # fmt: skip
 
 WRONG = [
     ("DEBUG", "maybe", "'maybe' is neither on nor off"),
@@ -21,14 +31,14 @@ WRONG = [
     ("PORT", "0", "'0' is not a whole number"),
     ("PORT", "70000", "'70000' is not a whole number"),
     ("WORKERS", "-1", "'-1' is not a whole number"),
-    ("WORKER_THREADS", "1000", "is not a whole number from 1 to 256"),
+    ("WORKER_THREADS", "5000", "is not a whole number from 1 to 2048"),
     ("DATABASE_POOL", "1", "is not a whole number from 2 to 256"),
-    ("LOG_LEVEL", "LOUD", "'LOUD' is none of DEBUG, INFO"),
-    ("LOG_FORMAT", "xml", "'xml' is none of text, json"),
+    ("LOG_LEVEL", "LOUD", "'LOUD' is not one of DEBUG, INFO"),
+    ("LOG_FORMAT", "xml", "'xml' is not one of text, json"),
     ("DATABASE_URL", "mysql://localhost/gadget", "begins with neither postgresql:// nor sqlite:///"),
     ("DATABASE_URL", "postgresql://localhost", "names no database"),
     ("DATABASE_URL", "postgresql://localhost:port/gadget", "is not an address"),
-    ("DATABASE_URL", "postgresql://localhost/gadget?poolsize=3", "the option 'poolsize' is none of host, port"),
+    ("DATABASE_URL", "postgresql://localhost/gadget?poolsize=3", "the option 'poolsize' is not one of host, port"),
     ("DATABASE_URL", "sqlite://", "names no file"),
     ("DATABASE_URL", "sqlite:///:memory:", "names no file"),
     ("REDIS_URL", "localhost:6379", "begins with none of redis://"),
@@ -37,16 +47,54 @@ WRONG = [
     ("ALLOWED_HOSTS", "https://gadget.example.com", "is not a host name"),
     ("ALLOWED_ORIGINS", "gadget.example.com", "is not scheme://host[:port]"),
     ("ALLOWED_ORIGINS", "https://gadget.example.com/path", "is not scheme://host[:port]"),
+    ("TRUSTED_PROXIES", "proxy.internal", "is not an IP address or network"),
+    ("TRUSTED_PROXIES", "10.0.0.1/8", "has host bits set"),
+    ("TRUSTED_PROXIES", "127.0.0.1,0.0.0.0/0", "'0.0.0.0/0' trusts everybody"),
     ("OPENAI_BASE_URL", "api.openai.com", "is not an http:// or https:// address"),
     ("OLLAMA_HOST", "localhost:11434", "is not an http:// or https:// address"),
+    ("ALLOWED_PRIVATE_HOSTS", "http://ollama.internal", "'http://ollama.internal' is not a host name"),
+    ("ALLOWED_PRIVATE_HOSTS", "10.0.0.5,10.0.0.5/8", "'10.0.0.5/8' is not a host name"),
+    ("ALLOWED_PRIVATE_HOSTS", "127.1", "'127.1' is not a host name"),
+    ("ALLOWED_PRIVATE_HOSTS", "*.internal", "'*.internal' is not a host name"),
+    ("ALLOWED_PRIVATE_HOSTS", "ollama.internal:99999", "'ollama.internal:99999' is not a host name"),
     ("GADGET_QUEUE", "two words", "is not 1 to 64 letters"),
     ("GADGET_TIMING_SCALE", "fast", "is not a number from 0.01 to 100"),
     ("GADGET_METRICS_TOKEN", "short", "is not 20 or more letters"),
     ("GADGET_METRICS_TOKEN", "with a blank in the middle", "is not 20 or more letters"),
     ("GADGET_CONFIG", "nowhere.yaml", "there is no file"),
+    ("GADGET_CONFIG", "/", "cannot be read"),
+    ("GADGET_DATA_DIR", "/nowhere/gadget", "there is no folder '/nowhere' to hold 'gadget'"),
+    ("HOST", "300.1.1.1", "'300.1.1.1' is neither an IP address nor a host name"),
+    ("HOST", "1.2.3", "is neither an IP address nor a host name"),
+    ("HOST", "[::1]", "is neither an IP address nor a host name"),
+    ("HOST", "localhost:8000", "is neither an IP address nor a host name"),
+    ("HOST", "two words", "is neither an IP address nor a host name"),
+    ("HOST", "-gadget", "is neither an IP address nor a host name"),
+    ("DATABASE_URL", "postgresql://localhost/gadget?sslmode=banana", "sslmode 'banana' is not one of disable, allow"),
+    ("DATABASE_URL", "postgresql://localhost/gadget?sslmode=", "the option 'sslmode' has no value"),
+    ("DATABASE_URL", "postgresql://localhost/gadget?sslmode=require&sslmode=disable", "'sslmode' is given twice"),
+    ("DATABASE_URL", "postgresql://localhost/gadget?sslrootcert=/nowhere/ca.pem", "there is no file '/nowhere/ca.pem'"),
+    ("DATABASE_URL", "postgresql://localhost/gadget?sslkey=/nowhere/key.pem", "there is no file '/nowhere/key.pem'"),
+    ("DATABASE_URL", "postgresql:///gadget?host=localhost&port=banana", "'banana' is not a port"),
+    ("DATABASE_URL", "postgresql://localhost:99999/gadget", "is not an address"),
+    ("DATABASE_URL", "postgresql://localhost:0/gadget", "0 is not a port"),
+    ("DATABASE_URL", "postgresql://300.1.1.1/gadget", "'300.1.1.1' is neither a host"),
+    ("DATABASE_URL", "sqlite:////nowhere/gadget.sqlite3", "there is no folder '/nowhere'"),
+    ("DATABASE_URL", "sqlite:////", "is a folder, not a file"),
+    ("REDIS_URL", "redis://300.1.1.1/0", "is not redis://host:port/number"),
+    ("REDIS_URL", "redis://localhost:99999/0", "is not an address"),
+    ("OPENAI_BASE_URL", "http://localhost:port/v1", "is not an http:// or https:// address"),
+    ("OPENAI_BASE_URL", "http://[::1/v1", "is not an http:// or https:// address"),
+    ("OLLAMA_HOST", "http://300.1.1.1:11434", "is not an http:// or https:// address"),
+    ("ALLOWED_HOSTS", "300.1.1.1", "is not a host name"),
+    ("ALLOWED_ORIGINS", "https://gadget.example.com:99999", "is not scheme://host[:port]"),
+    ("ALLOWED_ORIGINS", "https://300.1.1.1", "is not scheme://host[:port]"),
+    ("GADGET_ENCRYPTION_KEYS", f"{KEY[:20]}!{KEY[20:]}", "is not URL-safe base64"),
     ("SECRET_KEY", "short", "is 5 characters long; at least 32 are needed"),
     ("GADGET_ENCRYPTION_KEYS", "not-a-key", "key 1 of 1"),
     ("GADGET_ENCRYPTION_KEYS", f"{KEY},c2hvcnQ=", "key 2 of 2 holds 5 bytes instead of 32"),
+    ("GADGET_AUDIT_KEYS", "not-a-key", "key 1 of 1"),
+    ("GADGET_AUDIT_KEYS", f"{AUDIT_KEY},{KEY}", "holds a key of GADGET_ENCRYPTION_KEYS"),
 ]
 
 
@@ -62,7 +110,65 @@ def test_a_wrong_value_names_the_setting_its_fault_and_an_example(
     assert f"Example: {name}=" in message
 
 
-@pytest.mark.parametrize("name", ["SECRET_KEY", "GADGET_ENCRYPTION_KEYS"])
+@pytest.mark.parametrize("name", ["SECRET_KEY", "GADGET_ENCRYPTION_KEYS", "DATABASE_URL", "HOST", "OPENAI_API_KEY"])
+@pytest.mark.parametrize("hidden", ["\n", "\r", "\t", "\x00", "\x1b", "\u200b", "\udcff"])
+def test_a_hidden_character_in_a_value_is_refused_without_showing_the_value(
+    tmp_path: Path, name: str, hidden: str
+) -> None:
+    with pytest.raises(SettingError) as caught:
+        read({**PRODUCTION, name: f"first{hidden}second"}, tmp_path)
+    assert str(caught.value).startswith(f"{name}: its value contains ")
+    assert "second" not in str(caught.value)
+
+
+def test_a_newline_at_the_end_of_a_value_is_refused_too(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match=r"^SECRET_KEY: its value contains a newline"):
+        read({**PRODUCTION, "SECRET_KEY": "s" * 50 + "\n"}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("GADGET_ENCRYPTION_KEY", "GADGET_ENCRYPTION_KEYS"),
+        ("GADGET_DATADIR", "GADGET_DATA_DIR"),
+        ("GADGET_TYPO", "GADGET_"),
+        ("GADGET_PORT", "GADGET_"),
+    ],
+)
+def test_a_name_that_no_setting_has_is_refused_with_the_nearest_one(tmp_path: Path, name: str, nearest: str) -> None:
+    with pytest.raises(SettingError) as caught:
+        read({"DEBUG": "off", name: "anything"}, tmp_path)
+    assert str(caught.value).startswith(f"{name}: there is no such setting; the nearest name is {nearest}")
+
+
+def test_names_that_kubernetes_gives_every_container_are_let_through(tmp_path: Path) -> None:
+    given = {
+        "GADGET_SERVICE_HOST": "10.0.0.1",
+        "GADGET_WEB_SERVICE_PORT_HTTP": "8000",
+        "GADGET_PORT": "tcp://10.0.0.1:8000",
+        "GADGET_PORT_8000_TCP_ADDR": "10.0.0.1",
+    }
+    assert read(given, tmp_path).port == 8000
+
+
+def test_names_of_the_tests_and_of_gadget_yaml_are_let_through(tmp_path: Path) -> None:
+    (tmp_path / "gadget.yaml").write_text("services:\n  post:\n    token: ${GADGET_POST_TOKEN}\n")
+    given = {"GADGET_TEST_DATABASE": "sqlite", "GADGET_TESTS_GIVEN": "1", "GADGET_POST_TOKEN": "a-token"}
+    assert read(given, tmp_path).config.services == {"post": {"token": "a-token"}}
+
+
+@pytest.mark.parametrize("host", ["::1", "0.0.0.0", "gadget", "gadget.example.com", "web_1", "localhost"])
+def test_addresses_and_host_names_are_taken(tmp_path: Path, host: str) -> None:
+    assert read({**PRODUCTION, "HOST": host}, tmp_path).host == host
+
+
+@pytest.mark.parametrize("host", ["/run/postgresql", "db.example.com", "10.0.0.5", "db1,db2", "::1"])
+def test_every_kind_of_database_host_is_taken(tmp_path: Path, host: str) -> None:
+    url = f"postgresql:///gadget?host={host}&sslmode=verify-full&sslrootcert=system"
+    assert read({**PRODUCTION, "DATABASE_URL": url}, tmp_path).database.host == host
+
+
+@pytest.mark.parametrize("name", ["SECRET_KEY", "GADGET_ENCRYPTION_KEYS", "GADGET_AUDIT_KEYS"])
 def test_keys_are_required_while_debug_is_off(tmp_path: Path, name: str) -> None:
     with pytest.raises(SettingError, match=f"^{name}: is not set; it is required while DEBUG is off"):
         read({key: value for key, value in PRODUCTION.items() if key != name}, tmp_path)
@@ -94,6 +200,61 @@ def test_with_nothing_set_it_is_a_development_site_on_this_machine(tmp_path: Pat
     assert site.workers == 1
 
 
+def covers(hosts: PrivateHosts, host: str, port: int, address: str) -> bool:
+    return hosts.cover(HostPort(host, port), ip_address(address))
+
+
+def test_private_addresses_are_allowed_on_this_machine_alone_and_only_while_debug_is_on(tmp_path: Path) -> None:
+    site = read({}, tmp_path)
+    assert covers(site.allowed_private_hosts, "localhost", 11434, "127.0.0.1")
+    assert covers(site.allowed_private_hosts, "localhost", 11434, "::1")
+    assert not covers(site.allowed_private_hosts, "box", 80, "10.0.0.5")
+    assert not read(PRODUCTION, tmp_path).allowed_private_hosts.entries
+    own = read({"ALLOWED_PRIVATE_HOSTS": "10.0.0.5"}, tmp_path).allowed_private_hosts
+    assert not covers(own, "localhost", 11434, "127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("entry", "host", "port", "address", "is_covered"),
+    [
+        ("ollama.internal", "ollama.internal", 80, "10.0.0.5", True),
+        ("Ollama.Internal.:11434", "ollama.internal", 11434, "10.0.0.5", True),
+        ("ollama.internal:11434", "ollama.internal", 80, "10.0.0.5", False),
+        ("ollama.internal", "other.internal", 80, "10.0.0.5", False),
+        ("10.0.0.5", "any.internal", 80, "10.0.0.5", True),
+        ("10.0.0.0/8:80", "any.internal", 81, "10.0.0.5", False),
+        ("fd00::1", "any.internal", 80, "fd00::1", True),
+        ("[fd00::/8]:80", "any.internal", 80, "fd00::7", True),
+        ("[fd00::1]:80", "any.internal", 81, "fd00::1", False),
+    ],
+)
+def test_an_entry_of_allowed_private_hosts(
+    tmp_path: Path, entry: str, host: str, port: int, address: str, is_covered: bool
+) -> None:
+    site = read({**PRODUCTION, "ALLOWED_PRIVATE_HOSTS": f"x.example, {entry}"}, tmp_path)
+    assert covers(site.allowed_private_hosts, host, port, address) is is_covered
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "host", "port", "address"),
+    [
+        ("OPENAI_BASE_URL", "http://localhost:8080/v1", "localhost", 8080, "127.0.0.1"),
+        ("OLLAMA_HOST", "http://localhost:11434", "localhost", 11434, "::1"),
+        ("OLLAMA_HOST", "http://ollama.internal:11434", "ollama.internal", 11434, "10.0.0.5"),
+        ("OPENAI_BASE_URL", "https://10.0.0.5/v1", "10.0.0.5", 443, "10.0.0.5"),
+        ("OPENAI_BASE_URL", "http://[::1]/v1", "::1", 80, "::1"),
+    ],
+)
+def test_the_model_that_the_environment_names_may_be_private_for_providers_alone(
+    tmp_path: Path, variable: str, value: str, host: str, port: int, address: str
+) -> None:
+    site = read({**PRODUCTION, variable: value}, tmp_path)
+    assert covers(site.private_providers, host, port, address)
+    assert not covers(site.private_providers, host, port + 1, address)
+    assert not covers(site.private_providers, "other.internal", port, "10.0.0.6")
+    assert not site.allowed_private_hosts.entries
+
+
 def test_an_empty_value_counts_as_none(tmp_path: Path) -> None:
     assert read({"PORT": "", "DATABASE_URL": " ", "DEBUG": ""}, tmp_path).port == 8000
 
@@ -108,7 +269,8 @@ def test_keys_are_made_once_and_kept_for_their_owner_alone(tmp_path: Path) -> No
     first, second = read({}, tmp_path), read({}, tmp_path)
     assert first.secret_key == second.secret_key
     assert first.encryption_keys == second.encryption_keys
-    for name in ("secret_key", "encryption_key"):
+    assert first.audit_keys == second.audit_keys
+    for name in ("secret_key", "encryption_key", "audit_key"):
         assert stat.S_IMODE((tmp_path / "var" / name).stat().st_mode) == 0o600
 
 
@@ -118,7 +280,7 @@ def test_many_processes_that_start_at_once_agree_on_the_keys(tmp_path: Path) -> 
     def read_at_once() -> None:
         start.wait()
         site = read({}, tmp_path)
-        found.add((site.secret_key, site.encryption_keys))
+        found.add((site.secret_key, site.encryption_keys, site.audit_keys))
 
     threads = [threading.Thread(target=read_at_once) for _ in range(16)]
     for thread in threads:
@@ -150,6 +312,7 @@ def test_a_unix_socket_of_redis_is_named_as_celery_wants_it() -> None:
 
 def test_a_socket_never_has_a_path_that_is_too_long(tmp_path: Path) -> None:
     deep = tmp_path / ("a" * 60) / ("b" * 60)
+    deep.parent.mkdir()
     url = read({"GADGET_DATA_DIR": str(deep)}, tmp_path).redis_url
     assert len(url.removeprefix("unix://")) <= 100
     assert url == read({"GADGET_DATA_DIR": str(deep)}, tmp_path).redis_url
@@ -159,6 +322,19 @@ def test_cookies_are_for_https_alone_where_every_origin_is(tmp_path: Path) -> No
     assert not read({}, tmp_path).served_over_https
     assert read({"ALLOWED_ORIGINS": "https://a.example.com"}, tmp_path).served_over_https
     assert not read({"ALLOWED_ORIGINS": "https://a.example.com,http://b.example.com"}, tmp_path).served_over_https
+
+
+def test_links_lead_to_the_first_origin_where_every_origin_is_https(tmp_path: Path) -> None:
+    both = "https://a.example.com,https://b.example.com"
+    assert read({"ALLOWED_ORIGINS": both}, tmp_path).origin == "https://a.example.com"
+    assert read({"ALLOWED_ORIGINS": "https://a.example.com,http://b.example.com"}, tmp_path).origin == ""
+    assert read({}, tmp_path).origin == ""
+
+
+def test_proxies_are_addresses_and_networks(tmp_path: Path) -> None:
+    proxies = read({"TRUSTED_PROXIES": "127.0.0.1, 10.0.0.0/24,2001:db8::/48"}, tmp_path).trusted_proxies
+    assert [str(network) for network in proxies] == ["127.0.0.1/32", "10.0.0.0/24", "2001:db8::/48"]
+    assert read({}, tmp_path).trusted_proxies == ()
 
 
 def read(variables: dict[str, str], folder: Path) -> SiteSettings:
@@ -173,6 +349,7 @@ def read(variables: dict[str, str], folder: Path) -> SiteSettings:
         ({"ALLOWED_HOSTS": "gadget.example.com"}, False),
         ({"ALLOWED_ORIGINS": "https://gadget.example.com"}, False),
         ({"ALLOWED_HOSTS": "localhost,127.0.0.1"}, False),
+        ({"TRUSTED_PROXIES": "127.0.0.1"}, False),
     ],
 )
 def test_only_this_machine_reaches_it_until_a_setting_says_otherwise(
@@ -181,3 +358,13 @@ def test_only_this_machine_reaches_it_until_a_setting_says_otherwise(
     site = read_settings({**PRODUCTION, "GADGET_DATA_DIR": str(tmp_path), **environ}, tmp_path)
     assert site.is_only_local is is_only_local
     assert site.metrics_token == ""
+
+
+@pytest.mark.parametrize("module", ["gadget_site.web", "celery --app gadget_site.celery worker"])
+def test_every_part_names_a_wrong_setting_in_one_sentence(tmp_path: Path, module: str) -> None:
+    environment = {"PATH": os.environ["PATH"], "GADGET_DATA_DIR": str(tmp_path), "PORT": "none"}
+    command = [sys.executable, "-m", *module.split()]
+    ended = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    fault = "PORT: 'none' is not a whole number from 1 to 65535. Example: PORT=8000"
+    assert ended.stderr.strip() == f"Gadget cannot start. {fault}"

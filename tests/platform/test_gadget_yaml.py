@@ -48,7 +48,10 @@ WRONG = [
     ("tools: &here\n  disabled: *here\n", "line 2: tools.disabled: write it out; anchors"),
     ("services:\n  slack: token\n", "line 2: services.slack needs a key with a value in it"),
     ("services:\n  slack:\n    token: [a]\n", "line 3: services.slack.token needs a key with a value in it"),
-    ("services:\n  slack:\n    token: ${NOBODY}\n", "line 3: services.slack.token needs the environment variable"),
+    ("tools:\n  orchestrator_id: ${NOBODY}\n", "line 2: tools.orchestrator_id needs the environment variable"),
+    ("google:\n  token: [a]\n", "line 2: google.token needs a key with a value in it"),
+    ("google: text\n", "line 1: google needs keys with values"),
+    ("services: {slack: {token: a}}\nslack: {token: b}\n", "line 2: slack is given here and under 'services:'"),
     ("services: !!python/object/apply:os.system [ls]\n", "line 1: services needs keys with values"),
 ]  # fmt: skip
 
@@ -66,6 +69,20 @@ def test_both_spellings_are_read_and_variables_filled() -> None:
         "github": {"token": "gh-77"},
         "slack": {"token": "00123", "signing_secret": "yes"},
     }
+
+
+@pytest.mark.parametrize("text", ["google: {cse: {apiKey: k-1, engineId: e}}", "google: {api_key: k-1, engine_id: e}"])
+def test_google_may_stand_at_the_top(text: str) -> None:
+    config = read_config(f"{text}\nservices: {{github: {{token: t}}}}\n", {})
+    assert config.services == {"google.cse": {"api_key": "k-1", "engine_id": "e"}, "github": {"token": "t"}}
+
+
+def test_a_variable_that_is_not_set_leaves_out_its_own_service_alone() -> None:
+    text = "google:\n  cse: {apiKey: '${A}', engineId: '${B}'}\nservices:\n  github: {token: '${C}', other: '${D}'}\n"
+    config = read_config(text, {"A": "a", "B": "b", "C": "c"})
+    assert config.services == {"google.cse": {"api_key": "a", "engine_id": "b"}}
+    assert config.unset == {"github": ("D",)}
+    assert read_config(text, {}).unset == {"google.cse": ("A", "B"), "github": ("C", "D")}
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "tools:\nservices:\n"])

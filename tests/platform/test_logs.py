@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+AUDIT_KEY = "YXVkaXQtdGVzdHMtb25seS1hdWRpdC10ZXN0cy1vbmw="
 SECRET_KEY = "a-secret-key-that-is-long-enough-to-be-taken"
 KEY = "dGVzdHMtb25seS10ZXN0cy1vbmx5LXRlc3RzLW9ubHk="
 SPEAK = """
@@ -25,7 +26,7 @@ logging.getLogger("old").warning("connected to %s", "redis://:hunter22@host:6379
 try:
     raise ValueError(f"no {settings.SECRET_KEY} {settings.DATABASES['default']['PASSWORD']}")
 except ValueError:
-    log.exception("failed", keys=settings.GADGET_ENCRYPTION_KEYS)
+    log.exception("failed", keys=settings.GADGET_ENCRYPTION_KEYS, others=settings.GADGET_AUDIT_KEYS)
 """
 
 
@@ -38,6 +39,7 @@ def lines(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         "DEBUG": "off",
         "SECRET_KEY": SECRET_KEY,
         "GADGET_ENCRYPTION_KEYS": KEY,
+        "GADGET_AUDIT_KEYS": AUDIT_KEY,
         "OPENAI_API_KEY": "model-key-of-ours",
         "DATABASE_URL": "postgresql://me:database-password@localhost/gadget",
         "GADGET_DATA_DIR": str(tmp_path_factory.mktemp("data")),
@@ -55,6 +57,7 @@ def test_no_secret_is_in_the_log(lines: tuple[str, str]) -> None:
     for secret in (
         SECRET_KEY,
         KEY,
+        AUDIT_KEY,
         "model-key-of-ours",
         "database-password",
         "abcdefghijklmnop",
@@ -62,7 +65,7 @@ def test_no_secret_is_in_the_log(lines: tuple[str, str]) -> None:
         "token-of-a",
     ):
         assert secret not in written
-    assert written.count("[hidden]") == 7
+    assert written.count("[hidden]") == 8
 
 
 def test_every_fact_is_told(lines: tuple[str, str]) -> None:

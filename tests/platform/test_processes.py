@@ -17,7 +17,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def test_all_parts_are_ready_and_know_of_each_other(installation: Installation) -> None:
     installation.start_all(workers=2)
     answer = get(f"{installation.url}/api/ready")
-    assert (answer.status, answer.json()) == (200, {"status": "ready", "degraded": []})
+    told = {"status": "ready", "degraded": [], "workers_alive": 2, "workers_seen": 2}
+    assert (answer.status, answer.json()) == (200, told)
 
 
 def test_a_killed_worker_is_missed_and_a_worker_that_leaves_says_so(installation: Installation) -> None:

@@ -14,13 +14,17 @@ from pathlib import Path
 import pytest
 
 from agents.management.parts import Part
-from agents.management.supervisor import RestlessError, Supervisor
+from agents.management.supervisor import DEATHS_ALLOWED, RestlessError, Supervisor
 
 ROOT = Path(__file__).resolve().parents[2]
 SLEEPER = "import os, time; print('pid', os.getpid(), flush=True); time.sleep(60)"
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(60)"
 PARENT = (
     "import os, time, subprocess, sys; p = subprocess.Popen(['sleep', '60']); print('pid', p.pid, flush=True); p.wait()"
+)
+FROZEN = (
+    "import ctypes, os; from pathlib import Path; print('pid', os.getpid(), flush=True);"
+    "Path(os.environ['HEARTBEAT_FILE']).touch(); ctypes.PyDLL(None).sleep(60)"
 )
 KEEPER = f"""
 import sys, time
@@ -59,6 +63,43 @@ def test_five_deaths_in_a_minute_are_too_many_and_the_last_lines_say_why() -> No
     supervisor.start(python("sweeper", "print('no database'); raise SystemExit(3)"))
     with pytest.raises(RestlessError, match=r"5 deaths .* of sweeper \(ended with code 3\)[\s\S]*no database"):
         supervisor.watch(30)
+    supervisor.stop()
+
+
+def test_a_part_whose_heartbeat_has_stopped_is_replaced_as_often_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agents.management.supervisor.FROZEN_AFTER_S", 0.1)
+    output = io.StringIO()
+    supervisor = Supervisor(ROOT, output)
+    supervisor.start(python("worker1", FROZEN))
+    until(lambda: output.getvalue().count("pid ") > DEATHS_ALLOWED, supervisor)
+    assert "worker1  | has had no heartbeat for 0 s and is killed" in output.getvalue()
+    assert "worker1  | ended by SIGKILL; it is started again" in output.getvalue()
+    supervisor.stop()
+    assert not any(is_alive(pid) for pid in pids(output))
+
+
+def test_a_part_that_never_had_a_heartbeat_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agents.management.supervisor.FROZEN_AFTER_S", 0.1)
+    output = io.StringIO()
+    supervisor = Supervisor(ROOT, output)
+    supervisor.start(python("redis", SLEEPER))
+    until(lambda: "pid " in output.getvalue())
+    supervisor.watch(0.5)
+    assert "killed" not in output.getvalue()
+    supervisor.stop()
+
+
+def test_time_in_which_the_supervisor_itself_stood_still_counts_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agents.management.supervisor.FROZEN_AFTER_S", 0.3)
+    monkeypatch.setattr("agents.management.supervisor.LONGEST_LOOK_S", 0.1)
+    output = io.StringIO()
+    supervisor = Supervisor(ROOT, output)
+    supervisor.start(python("worker1", FROZEN))
+    until(lambda: "pid " in output.getvalue())
+    supervisor.watch(0.01)
+    time.sleep(0.5)
+    supervisor.watch(0.01)
+    assert "killed" not in output.getvalue()
     supervisor.stop()
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tools.contract import Level, Tool, ToolContext, ToolResult
-from tools.sources import BuiltinSource, CombinedSource, ToolSource, fill
+from tools.sources import CombinedSource, ToolSource, fill
+from tools.sources.builtin import BuiltinSource
 from tools.toolbox import Toolbox
 
 

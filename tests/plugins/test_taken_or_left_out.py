@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tools.builtin import BUILTIN_TOOLS
-from tools.sources import BuiltinSource, fill, plugin_sources
+from tools.sources import fill, plugin_sources
+from tools.sources.builtin import BuiltinSource
 from tools.testing import run_tool
 from tools.toolbox import Toolbox
 

@@ -9,6 +9,7 @@ import pytest
 
 from agents.providers.base import ModelRequest, ModelResponse, ModelSettings, Provider, ProviderConfig
 from agents.providers.choice import provider_for
+from gadget_site.private_hosts import LOOPBACK
 from tests.model_server import ModelServer
 from tests.ollama_server import OllamaServer
 
@@ -33,6 +34,7 @@ class Asking:
         self.kind = kind
         self.settings = ModelSettings()
         self.models: tuple[str, ...] = ()
+        self.private_hosts = LOOPBACK
         self.heard: list[str] = []
         self.stopped = threading.Event()
 
@@ -44,6 +46,7 @@ class Asking:
             timeout_s=timeout_s,
             settings=self.settings,
             models=self.models,
+            private_hosts=self.private_hosts,
             options=options,
         )
         return provider_for(config)

@@ -54,7 +54,7 @@ def test_usage_is_counted_within_bounds(server: ModelServer, ask: Asking, stream
     usage = {"prompt_tokens": 10**30, "completion_tokens": "many"}
     server.enqueue(Answer(text="Hi", usage=usage, streamed=streamed), Answer(text="Hi", usage={"prompt_tokens": -3}))
     assert ask().usage == Usage(MOST_TOKENS, 0)
-    assert ask().usage == Usage(0, 0)
+    assert ask().usage.is_estimated
 
 
 def test_arguments_that_no_server_would_read_again_are_not_sent_back(server: ModelServer, ask: Asking) -> None:

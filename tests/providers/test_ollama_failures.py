@@ -50,7 +50,7 @@ FAULTS: dict[str, tuple[Chat, str, bool]] = {
     "500": (refused(500, "llama runner process has terminated"), "server_error", True),
     "503 as html": (Chat(status=503, body="<html>maintenance</html>"), "server_error", True),
     "a redirect": (Chat(status=302, body="", headers={"Location": "http://example.org/"}), "not_found", False),
-    "all tokens used for thinking": (Chat(thinking="Hm", finish="length"), "bad_answer", False),
+    "all tokens used for thinking": (Chat(thinking="Hm", finish="length"), "answer_cut", True),
 }
 
 

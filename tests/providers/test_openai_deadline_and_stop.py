@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from agents.providers.base import ProviderError, ProviderStopped
-from agents.providers.streams import END_GRACE_S
+from agents.providers.tails import GRACE_S
 from tests.model_server import Answer, Call, ModelServer, failing
 from tests.providers.conftest import Asking
 
@@ -110,5 +110,5 @@ def test_a_finished_answer_counts_although_the_server_never_ends_the_stream(serv
 
 def test_a_finished_answer_counts_although_no_end_mark_comes(server: ModelServer, ask: Asking) -> None:
     server.enqueue(Answer(text="All of it.", usage=None, done=False, fault="no_end"))
-    with within(END_GRACE_S + SOON):
+    with within(GRACE_S + SOON):
         assert ask().text == "All of it."

@@ -140,4 +140,4 @@ def test_usage_comes_in_every_chunk_or_in_none(server: ModelServer, ask: Asking)
     )
     server.enqueue(Answer(events=({**chunk, "usage": None},)))
     assert ask().usage.output_tokens == 2
-    assert ask().usage.output_tokens == 0
+    assert ask().usage.is_estimated

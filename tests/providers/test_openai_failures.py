@@ -33,7 +33,7 @@ FAULTS: dict[str, tuple[Answer, str, bool]] = {
     ),
     "a chunk that is no JSON": (Answer(events=({"choices": [{"delta": {}}]}, '{"choices": [')), "bad_answer", True),
     "a stream cut in the middle of arguments": (Answer(calls=CALLS, fault="cut"), "cut_stream", True),
-    "a stream without a finish reason": (Answer(text="Half of", finish=None), "cut_stream", True),
+    "a stream without a finish reason": (Answer(text="Half of", finish=None, done=False), "cut_stream", True),
     "a stream of nothing": (Answer(events=()), "cut_stream", True),
     "closed without an answer": (Answer(fault="reset"), "unreachable", True),
     "400": (failing(400, "bad tools"), "refused", False),
@@ -49,8 +49,10 @@ FAULTS: dict[str, tuple[Answer, str, bool]] = {
     "503 as html": (Answer(status=503, body="<html>maintenance</html>"), "server_error", True),
     "529": (failing(529, "overloaded"), "server_error", True),
     "a redirect": (failing(302, "moved", location="http://example.org/v1"), "not_found", False),
-    "content filter": (Answer(finish="content_filter"), "refused", False),
-    "all tokens used for thinking": (Answer(finish="length"), "bad_answer", False),
+    "content filter": (Answer(finish="content_filter"), "answer_filtered", False),
+    "all tokens used for thinking": (Answer(finish="length"), "answer_cut", True),
+    "a call that its server cannot read": (Answer(finish="malformed_function_call"), "answer_cut", True),
+    "a bare error at the end": (Answer(text="Half of", finish="error"), "answer_cut", True),
 }
 
 

@@ -1,10 +1,12 @@
 """A script with a fault is refused by the form, with the place of the fault; no expression escapes or runs away."""
 
 import time
+from typing import Any
 
 import pytest
 
-from agents.providers.expressions import ExpressionError, is_true, render
+from agents.providers.allowance import Allowance, ExpressionError
+from agents.providers.expressions import Scope, is_true, render
 from agents.providers.scripts import validate_script
 
 FAULTS = {
@@ -31,6 +33,10 @@ FAULTS = {
     "too long": ("#" * 200_001, "at most"),
     "too deep": ("[" * 5000, "not valid YAML"),
 }
+
+
+def scope(**names: Any) -> Scope:
+    return Scope(names, Allowance())
 
 
 @pytest.mark.parametrize("case", FAULTS)
@@ -79,7 +85,7 @@ def test_a_good_script_is_accepted() -> None:
 def test_the_sandbox_holds_and_is_quick(escape: str) -> None:
     begun = time.monotonic()
     with pytest.raises(ExpressionError):
-        render(escape, {"calls": [], "items": {}, "render": render})
+        render(escape, scope(calls=[], items={}, render=render))
     assert time.monotonic() - begun < 1
 
 
@@ -88,12 +94,12 @@ def test_the_sandbox_holds_and_is_quick(escape: str) -> None:
     [(None, True), (True, True), (False, False), ("calls", False), ("{{ not calls }}", True), ("{{- 1 -}}", True)],
 )
 def test_a_condition_is_one_expression(condition: bool | str | None, expected: bool) -> None:
-    assert is_true(condition, {"calls": []}) is expected
+    assert is_true(condition, scope(calls=[])) is expected
 
 
 def test_a_field_of_a_result_comes_before_a_method() -> None:
-    assert render("{{ data.items }}", {"data": {"items": [1]}}) == [1]
+    assert render("{{ data.items }}", scope(data={"items": [1]})) == [1]
 
 
 def test_data_is_never_read_as_an_expression() -> None:
-    assert render("{{ name }}!", {"name": "{{ 1 + 1 }}"}) == "{{ 1 + 1 }}!"
+    assert render("{{ name }}!", scope(name="{{ 1 + 1 }}")) == "{{ 1 + 1 }}!"

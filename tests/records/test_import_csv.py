@@ -86,6 +86,11 @@ def test_a_file_may_be_imported_twice(acme: Organization) -> None:
     assert [line for line, _ in again.bad_rows] == [2, 3]
 
 
+def test_an_organization_that_is_gone_gets_nothing(acme: Organization) -> None:
+    with pytest.raises(ImportRefusedError):
+        import_csv(io.BytesIO(b"name\nAcme\n"), acme.pk + 1)
+
+
 def test_another_organisation_may_have_the_same_records(acme: Organization) -> None:
     make_record(make_organization("stranger"), "Acme")
     assert imported("name\nAcme\n", acme).imported == 1

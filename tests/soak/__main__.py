@@ -1,4 +1,4 @@
-"""`make soak`: random names of tools; random permissions, and random kills under a mixed workload, on both databases.
+"""`make soak`: random names of tools, hostile Markdown; random permissions and kills under work, on both databases.
 
 No two tools may look the same to a model; nothing may start that is not permitted; nothing may be lost or done twice.
 """
@@ -13,7 +13,8 @@ import sys
 
 from tests import services
 
-PARTS = ("names", "permissions", "on_database")
+PARTS = ("names", "markdown", "permissions", "on_database")
+WITHOUT_DATABASE = ("names", "markdown")
 KILLS = 200
 MINUTES = 40
 
@@ -29,12 +30,17 @@ def main() -> int:
     options = parser.parse_args()
     arguments = [f"--kills={options.kills}", f"--minutes={options.minutes}", f"--seed={options.seed}"]
     kinds = [options.database] if options.database else ["sqlite", "postgresql"]
-    given = {"names": arguments[-1:], "permissions": arguments[-1:], "on_database": arguments}
+    given = {
+        "names": arguments[-1:],
+        "markdown": arguments[-1:],
+        "permissions": arguments[-1:],
+        "on_database": arguments,
+    }
     failed = [
         f"{part} on {kind}"
         for kind in kinds
         for part in PARTS
-        if options.part in (None, part) and (part != "names" or kind == kinds[0])  # names know no database
+        if options.part in (None, part) and (part not in WITHOUT_DATABASE or kind == kinds[0])
         if not _held(part, kind, given[part])
     ]
     print(f"soak: {'failed: ' + ', '.join(failed) if failed else 'every promise held'}", flush=True)

@@ -113,7 +113,6 @@ def test_a_read_runs_by_itself_and_a_write_waits(outside: Outside) -> None:
     read, write = outside.tool(READ), outside.tool(WRITE)
     assert verdict_of(read, {"id": "7"}).decision is Decision.AUTO
     assert verdict_of(write, {"id": "7"}).decision is Decision.ASK
-    assert read.hosts({}) == {"127.0.0.1"}
     assert (
         write.sentence({"id": "a/b"}, Preview.impossible(""))
         == f"Send: POST /pets/a%2Fb at {outside.url.removeprefix('http://')}"

@@ -135,9 +135,11 @@ def test_servers_are_told_as_the_description_gives_them() -> None:
 
 
 def test_an_operation_of_another_server_is_left_out() -> None:
-    paths = {"/up": {"post": {"servers": [{"url": "https://uploads.example.com"}], "responses": {}}}}
-    description = read_description(described(paths, servers=[{"url": "https://example.com"}]))
-    assert description.left_out[0].reason == "it has a server of its own: https://uploads.example.com"
+    uploads = {"post": {"servers": [{"url": "https://uploads.example.com"}], "responses": {}}}
+    description = read_description(described({**PET, "/up": uploads}, servers=[{"url": "https://example.com"}]))
+    assert description.left_out[0].reason == (
+        "it has a server of its own, https://uploads.example.com: connect a second source for that address"
+    )
 
 
 def test_more_operations_than_are_looked_at_are_left_out_with_a_reason() -> None:

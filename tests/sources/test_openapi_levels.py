@@ -1,9 +1,16 @@
 """The method of an operation is the floor of its level, and words only raise it."""
 
+from typing import Any
+
 import pytest
 
 from tools.contract import Level
-from tools.sources.openapi.levels import FLOORS, RAISING_VERBS, RAISING_WORDS, inferred_level
+from tools.sources.openapi.levels import FLOORS, RAISING_VERBS, RAISING_WORDS, Inferred, inferred_level
+
+
+def infer(method: str, path: str, operation_id: str = "", **properties: Any) -> Inferred:
+    params = {"type": "object", "properties": properties}
+    return inferred_level({"method": method, "path": path, "operation_id": operation_id, "params": params})
 
 
 @pytest.mark.parametrize(
@@ -31,15 +38,15 @@ from tools.sources.openapi.levels import FLOORS, RAISING_VERBS, RAISING_WORDS, i
     ],
 )
 def test_levels(method: str, path: str, operation_id: str, level: Level) -> None:
-    assert inferred_level(method, path, operation_id).level is level
+    assert infer(method, path, operation_id).level is level
 
 
 def test_no_word_lowers_a_level() -> None:
     words = [word for known in (RAISING_WORDS, RAISING_VERBS) for listed in known.values() for word in listed]
     for method, floor in FLOORS.items():
         for word in [*words, "get", "list", "read", "search", "dryRun"]:
-            assert inferred_level(method, f"/{word}", word).level.rank >= floor.rank
+            assert infer(method, f"/{word}", word).level.rank >= floor.rank
 
 
 def test_the_reason_quotes_the_word() -> None:
-    assert inferred_level("GET", "/a", "deleteAll").reason == "GET is read level, but its id says 'delete'"
+    assert infer("GET", "/a", "deleteAll").reason == "GET is read level, but its id says 'delete'"

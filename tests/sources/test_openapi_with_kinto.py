@@ -10,7 +10,8 @@ from tests.sources.kinto import running_kinto
 from tests.sources.outside import REACH
 from tools.contract import ErrorCode, Level, ToolResult
 from tools.sources.openapi import Authentication, Connection, Kind, OpenAPITool, read_description
-from tools.testing import run_tool
+from tools.testing import run_tool, verdict_of
+from tools.toolbox import Decision
 
 ACCOUNT = {"username": "ann", "password": "a long password"}
 NOTES = {"bucket_id": "default", "collection_id": "notes"}
@@ -55,6 +56,20 @@ def test_what_a_write_stores_a_read_finds(tools: dict[str, OpenAPITool]) -> None
     gone = call(tools["getRecord"], {**NOTES, "id": key})
     assert gone.error is not None
     assert gone.error.code is ErrorCode.NOT_FOUND
+
+
+def test_a_batch_is_destructive_and_the_requests_in_it_are_named(tools: dict[str, OpenAPITool]) -> None:
+    batch = tools["batch"]
+    assert (batch.level, batch.carries_requests) == (Level.DESTRUCTIVE, True)
+    assert "carry other requests" in batch.operation.level_reason
+    key = call(tools["createRecord"], {**NOTES, "data": {"title": "kept"}}).data["data"]["id"]
+    path = f"/buckets/default/collections/notes/records/{key}"
+    sent = {"defaults": {"method": "DELETE"}, "requests": [{"path": path}]}
+    verdict = verdict_of(batch, sent)
+    assert (verdict.decision, verdict.level) == (Decision.ASK, Level.DESTRUCTIVE)
+    assert f"carries 1 other request: DELETE {path}" in verdict.reason
+    assert call(batch, sent).success
+    assert not call(tools["getRecord"], {**NOTES, "id": key}).success
 
 
 def test_what_it_refuses_is_told_with_its_words(tools: dict[str, OpenAPITool]) -> None:

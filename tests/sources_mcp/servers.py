@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tools.contract import Level, ToolResult
+from tools.contract import LastLook, Level, ToolContext, ToolResult
 from tools.sources.mcp import McpTool, Server, StdioServer, list_tools
 from tools.testing import run_tool
+from tools.toolbox import PreparedCall, run_call
 
 FOLDER = Path(__file__).parent.parent / "mcp_servers"
 PUBLISHED = StdioServer((sys.executable, "-m", "mcp_server_time", "--local-timezone", "UTC"))
@@ -30,6 +31,13 @@ def tool_of(server: Server, name: str, level: Level = Level.READ) -> McpTool:
 def called(tool: McpTool, timeout_s: float = 20.0, **params: Any) -> ToolResult:
     tool.timeout_s = timeout_s
     return run_tool(tool, params)
+
+
+def called_too_late(tool: McpTool) -> ToolResult:
+    """The call is in time when it starts, and too late when its request is about to leave."""
+    in_time = iter([True])
+    look = LastLook(lambda: next(in_time, False))
+    return run_call(PreparedCall(0, tool, {}, ToolContext(1), 20.0, last_look=look))
 
 
 def failure_of(result: ToolResult) -> tuple[str, bool, str]:

@@ -196,3 +196,33 @@ def test_it_can_be_kept_as_json() -> None:
 )
 def test_a_level_is_suggested_only(annotations: dict[str, Any], level: Level) -> None:
     assert suggested_level(annotations) is level
+
+
+def test_a_tool_that_demands_a_task_is_left_out_with_a_reason() -> None:
+    tools = [described(kind, execution=mcp_types.ToolExecution(task_support=kind)) for kind in ("required", "optional")]
+    found, (left_out,) = definitions_of(tools)
+    assert [tool.name for tool in found] == ["optional"]
+    assert (left_out.name, left_out.reason) == (
+        "required",
+        "it can only be called as a task, which Gadget does not support",
+    )
+
+
+@pytest.mark.parametrize(
+    ("hints", "schema", "level"),
+    [
+        ({"readOnlyHint": True, "openWorldHint": True}, {}, Level.WRITE),
+        ({"readOnlyHint": True, "openWorldHint": False}, {}, Level.READ),
+        ({"readOnlyHint": True}, {"properties": {"page_url": {"type": "string"}}}, Level.WRITE),
+        (
+            {"readOnlyHint": True},
+            {"properties": {"q": {"properties": {"query": {}, "variables": {}}}}},
+            Level.DESTRUCTIVE,
+        ),
+    ],
+)
+def test_no_read_is_suggested_for_what_can_carry_data_out(
+    hints: dict[str, bool], schema: dict[str, Any], level: Level
+) -> None:
+    definition = definition_of(**schema)
+    assert suggested_level(hints, definition) is level

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 import threading
 import time
 from pathlib import Path
@@ -17,7 +16,7 @@ from tools.sources.mcp import McpTool, StdioServer, list_tools, listing_changed,
 from tools.sources.mcp.loop import LOOP
 from tools.testing import run_tool
 
-from .servers import SECRET, called, failure_of, misbehaving, tool_of
+from .servers import SECRET, called, called_too_late, failure_of, misbehaving, tool_of
 
 
 @pytest.mark.parametrize(
@@ -42,6 +41,13 @@ def test_a_lost_call_is_said_so_and_a_write_is_never_repeated(
     assert words in message
     assert calls.read_text().split() == [name] * (2 if level is Level.READ else 1)
     assert called(tool_of(server, "echo"), text="again").markdown == '{"text": "again"}'
+
+
+def test_a_write_that_is_too_late_is_not_sent(tmp_path: Path) -> None:
+    calls = tmp_path / "calls"
+    tool = tool_of(misbehaving(calls=calls), "echo", Level.WRITE)
+    assert failure_of(called_too_late(tool))[:2] == ("WORKER_LOST", True)
+    assert not calls.exists()
 
 
 def test_a_hanging_call_ends_at_its_timeout_and_the_next_has_a_process_of_its_own() -> None:
@@ -83,26 +89,28 @@ def test_a_failure_that_the_server_reports_is_definite_short_and_clean() -> None
     assert "Unknown tool" in message
 
 
-def test_what_a_tool_hints_at_is_only_suggested_and_its_environment_is_small() -> None:
+def test_what_a_tool_hints_at_is_only_suggested_and_its_environment_is_small(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     server = misbehaving()
     definition = next(each for each in list_tools(server).tools if each.name == "environment")
     assert suggested_level(definition.annotations) is Level.READ  # a lie
     tool = McpTool(definition, server, "there", Level.DESTRUCTIVE)
     assert tool.level is Level.DESTRUCTIVE
     assert "Harmless" not in tool.sentence({}, None)  # type: ignore[arg-type]
-    os.environ["GADGET_SECRET_OF_OURS"] = "not for servers"
+    monkeypatch.setenv("SECRET_OF_OURS", "not for servers")
     result = called(tool)
     told = json.loads(result.markdown)
     assert set(told) - {"LC_CTYPE"} <= {"HOME", "PATH", "LANG", "TMPDIR", "TOKEN"}
     assert told["TOKEN"] == "[hidden]"
 
 
-def test_parts_that_are_no_text_are_named_and_not_shown() -> None:
+def test_a_resource_of_text_is_told_and_other_parts_are_named() -> None:
     told = called(tool_of(misbehaving(), "parts")).markdown
     assert "[image: image/png, 3 bytes, not shown]" in told
-    assert "[link: http://127.0.0.1:1/x, not opened]" in told
-    assert "[resource: file:///secret, text/plain, 11 characters, not shown]" in told
-    assert "secret text" not in told
+    assert "[link: x, http://127.0.0.1:1/x, not opened]" in told
+    assert "[resource: file:///notes, text/plain, 28 characters]\nSold\nto [hidden]" in told
+    assert "[resource: file:///sound, audio/wav, 3 bytes, not shown]" in told
 
 
 def test_structured_content_is_the_data_and_other_words_are_not_lost() -> None:

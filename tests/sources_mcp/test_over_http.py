@@ -13,7 +13,7 @@ from tools.contract import Level, Reach, ToolError
 from tools.sources.mcp import HttpServer, McpTool, list_tools
 from tools.testing import run_tool
 
-from .servers import called, failure_of
+from .servers import called, called_too_late, failure_of
 
 HERE = Reach(private=frozenset({"127.0.0.1"}))
 TOKEN = "t0ken-of-the-connection"
@@ -70,6 +70,11 @@ def test_a_write_without_a_usable_answer_is_unknown_and_not_repeated(
     assert words in told[2]
     assert older.calls() == 1
     assert called(tool_behind(older, "works")).success
+
+
+def test_a_write_that_is_too_late_is_not_sent(older: OlderServer) -> None:
+    assert failure_of(called_too_late(tool_behind(older, "works")))[:2] == ("WORKER_LOST", True)
+    assert older.calls() == 0
 
 
 def test_a_read_that_was_lost_on_the_way_is_asked_again_once(older: OlderServer) -> None:

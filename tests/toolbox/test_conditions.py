@@ -81,6 +81,7 @@ def test_a_long_value_is_shown_shortened_and_never_searched() -> None:
         ({"param": "a", "rule": "one_of", "value": [], "otherwise": "ask"}, "at least one value"),
         ({"param": "a", "rule": "minimum", "value": "1", "otherwise": "ask"}, "is not a number"),
         ({"param": "a", "rule": "max_length", "value": -1, "otherwise": "ask"}, "not a whole number"),
+        ({"param": "a", "rule": "max_length", "value": True, "otherwise": "ask"}, "not a whole number"),
         ({"param": "a", "rule": "pattern", "value": "(", "otherwise": "ask"}, "is no regular expression"),
         ({"param": "a", "rule": "pattern", "value": r"(a)\1", "otherwise": "ask"}, "no regular expression of RE2"),
         ({"param": "a", "rule": "equals", "value": float("nan"), "otherwise": "ask"}, "Out of range float"),

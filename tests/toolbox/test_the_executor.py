@@ -11,6 +11,7 @@ import pytest
 
 from tools.contract import ErrorCode, Tool, ToolContext, ToolResult
 from tools.toolbox import Batch, Finished, PreparedCall, Progress, abandoned_threads
+from tools.toolbox.executor import PROGRESS_INTERVAL_S
 
 from .sample_tools import Does, Echo, Holding
 
@@ -176,8 +177,10 @@ def test_a_second_progress_report_comes_by_itself_when_it_is_due() -> None:
     batch = Batch()
     batch.start(prepared(work))
     assert batch.wait(time.monotonic() + 10) == [Progress(0, 0.1, "first")]
+    first_seen_at = time.monotonic()
     first_seen.set()
     assert batch.wait(time.monotonic() + 10) == [Progress(0, 0.5, "second")]
+    assert time.monotonic() - first_seen_at > 0.9 * PROGRESS_INTERVAL_S
     holds.released.set()
     assert len(finished(batch)) == 1
 

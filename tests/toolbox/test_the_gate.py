@@ -51,6 +51,13 @@ def test_an_unknown_tool_is_quoted() -> None:
     assert "'data.nothing'" in verdict.reason
 
 
+@pytest.mark.parametrize(("grants", "is_told"), [(GRANTED, True), (Grants(), False)])
+def test_why_a_tool_is_gone_is_told_only_to_whom_it_was_granted(grants: Grants, is_told: bool) -> None:
+    verdict = verdict_for(None, GOOD, grants, Policy(withheld={NAME: "It was switched off."}), NAME)
+    assert code_of(verdict) is ErrorCode.TOOL_NOT_FOUND
+    assert verdict.reason == ("It was switched off." if is_told else f"There is no tool {NAME!r}.")
+
+
 def test_nothing_is_granted_by_default() -> None:
     assert code_of(verdict_for(Echo(), GOOD, Grants(), Policy())) is ErrorCode.NOT_PERMITTED
 

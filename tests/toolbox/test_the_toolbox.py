@@ -7,7 +7,8 @@ import pytest
 from pydantic import BaseModel, Field
 
 from tools.contract import ErrorCode, Level, ToolContext, ToolResult
-from tools.sources import BuiltinSource, fill
+from tools.sources import fill
+from tools.sources.builtin import BuiltinSource
 from tools.toolbox import Grants, Toolbox, menu_of
 
 from .sample_tools import Does, Echo

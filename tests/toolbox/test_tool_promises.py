@@ -1,8 +1,11 @@
 """What a tool says of itself: level, identity, definition and its hash, error text, preview seal."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import Any, Literal
 
 import pytest
+from pydantic import BaseModel, Field
 
 from tools.contract import ErrorCode, Level, Preview, Target, Tool, ToolContext, ToolError, ToolResult, format_error
 
@@ -80,3 +83,46 @@ def test_the_model_reads_the_error_else_the_markdown_else_the_data() -> None:
     assert ToolResult.ok({"n": 1}, "One", "# One").for_model() == "# One"
     assert ToolResult.ok({"n": 1}, "One").for_model() == '{"n":1}'
     assert ToolResult.ok(None, "One").for_model() == "One"
+
+
+class Inner(BaseModel):
+    depth: int | None = Field(None, description="How deep")
+
+
+class Nested(Echo):
+    class Params(BaseModel):
+        inner: Inner = Field(description="Holds more")
+        many: list[Inner] = []
+        maybe: Inner | None = None
+        kind: Literal["a", 1] = "a"
+        anything: Any = None
+
+
+def test_the_list_form_names_nested_types_and_follows_references() -> None:
+    by_name = {each.name: each for each in Nested().parameters}
+    types = {name: each.type for name, each in by_name.items()}
+    assert types == {
+        "inner": "object",
+        "many": "array",
+        "maybe": "object or null",
+        "kind": "string or integer",
+        "anything": "any",
+    }
+    assert by_name["inner"].description == "Holds more"
+    assert by_name["inner"].schema["properties"]["depth"]["description"] == "How deep"
+    assert by_name["many"].schema["items"]["properties"].keys() == {"depth"}
+    assert "$ref" not in str([each.schema for each in by_name.values()])
+
+
+class Tree(BaseModel):
+    below: list[Tree] = []
+
+
+def test_a_schema_that_holds_itself_is_followed_once() -> None:
+    class Planting(Echo):
+        class Params(BaseModel):
+            tree: Tree
+
+    (tree,) = Planting().parameters
+    assert tree.type == "object"
+    assert tree.schema["properties"]["below"]["items"] == {"$ref": "#/$defs/Tree"}

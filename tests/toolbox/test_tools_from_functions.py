@@ -7,7 +7,7 @@ import pytest
 from pydantic import Field
 
 from tools.contract import ErrorCode, Level, NoParams, ToolContext, ToolError, ToolResult, tool
-from tools.sources import BuiltinSource
+from tools.sources.builtin import BuiltinSource
 from tools.testing import run_tool
 
 

@@ -22,7 +22,7 @@ from django.db.models import CharField, Field, JSONField, Model, TextField
 from django.utils import timezone
 
 from agents.engine.gate import DELEGATE
-from agents.models import Employee, Event, Grant
+from agents.models import CallStatus, Employee, Event, Grant, ToolCall
 from agents.models.encrypted import EncryptedTextField
 from tests.hostile import HOSTILE, squeezed
 from tests.web.admin_rows import one_of_each
@@ -146,6 +146,8 @@ def make_filled_rows(*, is_hostile: bool) -> FilledRows:
     rows = [*one_of_each(world), world.member("viewer").user, *_attempts()]
     for row in rows:
         filled.fill(row)
+        if isinstance(row, ToolCall):
+            row.status, row.finished_at = CallStatus.FAILED, timezone.now()  # only such a call may have a late effect
         if isinstance(row, Event):  # which the database lets nobody change
             Event.objects.filter(pk=row.pk).delete()
             row.save(force_insert=True)

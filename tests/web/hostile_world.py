@@ -84,10 +84,15 @@ class HostileWorld:
 def make_hostile_world(*, is_hostile: bool = True) -> HostileWorld:
     """Every place filled; the rows are made directly, because most doors would refuse some of these texts."""
     made = HostileWorld(make_world(), Words(is_hostile))
-    for fill in (_people, _employees, _runs, _records, _drafts, _audit):
-        with transaction.atomic():
-            fill(made)
+    fill(made)
     return made
+
+
+def fill(made: HostileWorld) -> None:
+    """Put rows of every kind into its Acme."""
+    for step in (_people, _employees, _runs, _records, _drafts, _audit):
+        with transaction.atomic():
+            step(made)
 
 
 def at(texts: list[str], number: int) -> str:
@@ -223,7 +228,7 @@ def _calls(made: HostileWorld, run: Run, text: str, number: int) -> list[tuple[E
     params: dict[str, Any] = {text: text, "list": [text, {text: [{text: 1}]}]}
     told: list[tuple[EventType, dict[str, Any]]] = []
 
-    def call(type_: EventType, level: str = "read", **payload: Any) -> ToolCall:
+    def call(type_: EventType, level: str = "read", became: str = "succeeded", **payload: Any) -> ToolCall:
         index = len(told)
         asked = params if index < 2 else {"q": text}
         tool = text[:120] if index % 2 else UPDATE if level == "write" else SEARCH
@@ -241,7 +246,7 @@ def _calls(made: HostileWorld, run: Run, text: str, number: int) -> list[tuple[E
             params_hash="0",
             signature=f"{index}",
             why=text,
-            status="succeeded",
+            status=became,
             finished_at=Now(),
             content=text,
             result=payload.get("result"),
@@ -264,6 +269,7 @@ def _calls(made: HostileWorld, run: Run, text: str, number: int) -> list[tuple[E
     call(EventType.TOOL_SKIPPED)
     call(EventType.CALL_RESOLVED, outcome="succeeded", by=at_user(made, number).username, reason=text)
     call(EventType.CALL_RESOLVED, outcome="late_report", by="gadget", reason=text)
+    _late_effect(made, call(EventType.LATE_EFFECT, "write", "failed", summary=text, reason=text), text, number)
     for decided in (False, True):
         card = _card(made, call(EventType.APPROVAL_DECIDED, "write", status="denied", decided_by=text), text, number)
         if decided:
@@ -278,6 +284,16 @@ def _calls(made: HostileWorld, run: Run, text: str, number: int) -> list[tuple[E
     unknown.save()
     made.cards.append(unknown)
     return told
+
+
+def _late_effect(made: HostileWorld, call: ToolCall, text: str, number: int) -> None:
+    card, result = _card(made, call, text, number), success({text: text}, summary=text)
+    late = {"reported_at": "2030-01-01T00:00:00Z", "result": result, "done_again_by": []}
+    ToolCall.objects.filter(pk=call.pk).update(late_effect=late)
+    card.kind = "unknown"
+    card.save()
+    made.calls.append(call)
+    made.cards.append(card)
 
 
 def _question(made: HostileWorld, call: ToolCall, text: str, answered_by: User | None) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import User
 from django.contrib.messages import get_messages
 from django.contrib.sessions.models import Session
 from django.db import connection
@@ -18,6 +19,7 @@ from agents.models import AuditEntry, Credential, Organization
 from tests.web.admin_rows import address, faults, filled_form, make_admin_world
 from tests.web.test_page_audit import exported
 from tests.web.world import World
+from tools.connections.models import Source
 
 pytestmark = pytest.mark.django_db
 
@@ -119,6 +121,18 @@ class TestGiving:
         again = {"organization": world.acme.pk, "value_token": "another-token"}
         assert "already" in str(faults(admin.post(add("github"), again))["__all__"])
         assert kept("github") == {"token": TOKEN}
+
+    def test_another_organizations_credentials_for_it_do_not_count(self, world: World, admin: Client) -> None:
+        Credential.objects.create(organization=world.globex, service="github", fields="{}")
+        assert admin.post(add("github"), {"organization": world.acme.pk, "value_token": TOKEN}).status_code == 302
+
+    def test_a_superuser_is_asked_for_what_this_organizations_sources_need(self, world: World) -> None:
+        for owner, kind in ((world.acme, "bearer"), (world.globex, "basic")):
+            Source.objects.create(organization=owner, kind="openapi", name="crm", authentication=kind)
+        row = Credential.objects.create(organization=world.acme, service="crm", fields="{}")
+        world.users["root"] = User.objects.create_superuser("root")
+        form = world.client("root").get(address(row, "change")).context["adminform"].form
+        assert [name for name in form.fields if name.startswith("value_")] == ["value_token"]
 
     def test_so_many_and_not_more(self, world: World, admin: Client) -> None:
         rows = [Credential(organization=world.acme, service=f"s{number}", fields="{}") for number in range(50)]

@@ -45,6 +45,15 @@ def test_others_than_colleagues_are_refused(world: World, admin: Client, name: s
     assert "delegates" in faults(answer)
 
 
+def test_a_name_that_another_organization_has_too_means_the_colleague(world: World, admin: Client) -> None:
+    kim = colleague_of(world, "Kim")
+    Employee.objects.create(organization=world.globex, name="Kim", provider=world.others_employee.provider)
+    path = address(world.employee, "change")
+    answer = admin.post(path, filled_form(admin, path, allowed_tools=[DELEGATE], delegates="Kim"))
+    assert answer.status_code == 302, faults(answer)
+    assert Grant.objects.get(employee=world.employee, tool=DELEGATE).delegates == [kim.pk]
+
+
 def test_names_need_the_tool(world: World, admin: Client) -> None:
     colleague_of(world, "Kim")
     path = address(world.employee, "change")

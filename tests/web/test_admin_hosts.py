@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
+
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
+from pytest_django import Settings
 
 from agents.engine.connected import reach_for
 from agents.models import AuditEntry, Organization
+from gadget_site.private_hosts import read_private_hosts
 from tests.web.admin_rows import address, confirmed, faults, filled_form, make_admin_world
 from tests.web.world import World
-from tools.connections.models import AllowedHost
+from tools.connections.changes import new_generation
+from tools.connections.models import AllowedHost, Source
+from tools.contract import HostPort, PrivateHosts, Reach
 
 pytestmark = pytest.mark.django_db
 
@@ -24,6 +31,12 @@ def world() -> World:
 @pytest.fixture
 def admin(world: World) -> Client:
     return world.client("admin")
+
+
+def reach_of(world: World) -> Reach:
+    """Return how far the tools of the organization may go now."""
+    Organization.objects.get(pk=world.acme.pk)
+    return reach_for(world.acme.pk)
 
 
 @pytest.mark.parametrize(
@@ -65,12 +78,78 @@ def test_a_private_network_is_confirmed_and_leaving_it_is_not(world: World, admi
     sent = {"organization": world.acme.pk, "host": "wiki.internal", "may_be_private": "on"}
     assert admin.post(ADD, confirmed(admin, ADD, sent)).status_code == 302
     row = AllowedHost.objects.get()
-    Organization.objects.get(pk=world.acme.pk)
-    assert reach_for(world.acme.pk).private == {"wiki.internal"}
+    assert reach_of(world).wanted == {"wiki.internal"}
     path = address(row, "change")
     assert admin.post(path, filled_form(admin, path, may_be_private=None)).status_code == 302
-    Organization.objects.get(pk=world.acme.pk)
-    assert reach_for(world.acme.pk).private == frozenset()
+    assert (reach_of(world).private, reach_of(world).wanted) == (frozenset(), frozenset())
+
+
+class TestThePrivateNetwork:
+    """It is the installation's: only a superuser or ALLOWED_PRIVATE_HOSTS opens it."""
+
+    @pytest.fixture(autouse=True)
+    def nothing_is_allowed(self, settings: Settings) -> None:
+        settings.ALLOWED_PRIVATE_HOSTS = PrivateHosts()
+
+    @pytest.mark.parametrize("host", ["127.0.0.1", "10.0.0.5", "wiki.internal"])
+    def test_is_not_an_admins_to_open(self, world: World, admin: Client, host: str) -> None:
+        sent = {"organization": world.acme.pk, "host": host, "may_be_private": "on"}
+        assert "Only a superuser" in faults(admin.post(ADD, sent))["may_be_private"][0]
+        assert not AllowedHost.objects.exists()
+
+    def test_is_opened_by_a_superuser_and_stays_so(self, world: World, admin: Client) -> None:
+        world.users["root"] = User.objects.create_superuser("root")
+        root = world.client("root")
+        sent = {"organization": world.acme.pk, "host": "wiki.internal", "may_be_private": "on"}
+        assert root.post(ADD, confirmed(root, ADD, sent)).status_code == 302
+        assert reach_of(world).private == {"wiki.internal"}
+        path = address(AllowedHost.objects.get(), "change")
+        assert admin.post(path, filled_form(admin, path, without_card="on")).status_code == 302
+        assert reach_of(world).private == {"wiki.internal"}
+        assert admin.post(path, filled_form(admin, path, may_be_private=None)).status_code == 302
+        assert (
+            "Only a superuser"
+            in faults(admin.post(path, filled_form(admin, path, may_be_private="on"))).popitem()[1][0]
+        )
+
+    def test_is_opened_by_the_setting(self, world: World, admin: Client, settings: Settings) -> None:
+        settings.ALLOWED_PRIVATE_HOSTS = read_private_hosts(["wiki.internal:8080", "10.1.0.0/16"])
+        for host, port, leads_to, is_open in (
+            ("wiki.internal", 8080, "192.168.7.7", True),
+            ("wiki.internal", 22, "192.168.7.7", False),
+            ("crm.internal", 80, "10.1.2.3", True),
+            ("crm.internal", 80, "10.2.2.3", False),
+            ("10.1.0.9", 80, "10.1.0.9", True),
+        ):
+            sent = {"organization": world.acme.pk, "host": host, "may_be_private": "on"}
+            if not AllowedHost.objects.filter(host=host).exists():
+                assert admin.post(ADD, confirmed(admin, ADD, sent)).status_code == 302
+            assert reach_of(world).opens(HostPort(host, port), ip_address(leads_to)) is is_open
+        sent = {"organization": world.acme.pk, "host": "10.2.0.9", "may_be_private": "on"}
+        assert "may_be_private" in faults(admin.post(ADD, sent))
+
+    def test_a_tick_of_an_admin_from_before_opens_nothing(self, world: World, settings: Settings) -> None:
+        AllowedHost.objects.create(organization=world.acme, host="127.0.0.1", may_be_private=True)
+        new_generation(world.acme.pk)
+        server, here = HostPort("127.0.0.1", 6379), ip_address("127.0.0.1")
+        assert not reach_of(world).opens(server, here)
+        settings.ALLOWED_PRIVATE_HOSTS = read_private_hosts(["127.0.0.1:6379"])
+        new_generation(world.acme.pk)
+        assert reach_of(world).opens(server, here)
+
+    def test_is_no_sources_either(self, world: World, admin: Client) -> None:
+        where = f"{address(Source, 'add')}?kind=mcp_http"
+        sent = {
+            "organization": world.acme.pk,
+            "name": "inner",
+            "address": "http://10.0.0.5/mcp",
+            "may_be_private": "on",
+            "authentication": "none",
+            "timeout_s": 30,
+        }
+        assert "Only a superuser" in faults(admin.post(where, sent))["may_be_private"][0]
+        assert not Source.objects.exists()
+        assert not AllowedHost.objects.exists()
 
 
 def test_a_host_is_there_once_however_it_is_written(world: World, admin: Client) -> None:

@@ -27,8 +27,14 @@ def new_member(organization: Organization, **changes: str) -> dict[str, object]:
     return {"organization": organization.pk, "username": "newbie", "password": PASSWORD, "role": "operator", **changes}
 
 
-def test_a_new_member_gets_an_account(world: World, admin: Client) -> None:
-    answer = admin.post(address(Membership, "add"), new_member(world.acme))
+@pytest.fixture
+def root(world: World) -> Client:
+    world.users["root"] = User.objects.create_superuser("root")
+    return world.client("root")
+
+
+def test_a_superuser_adds_a_member_with_a_new_account(world: World, root: Client) -> None:
+    answer = root.post(address(Membership, "add"), new_member(world.acme))
     assert answer.status_code == 302, faults(answer)
     user = User.objects.get(username="newbie")
     assert user.check_password(PASSWORD)
@@ -40,30 +46,49 @@ def test_a_new_member_gets_an_account(world: World, admin: Client) -> None:
 
 
 @pytest.mark.parametrize("password", ["", "short", "password1234"])
-def test_a_first_password_must_be_good(world: World, admin: Client, password: str) -> None:
-    assert "password" in faults(admin.post(address(Membership, "add"), new_member(world.acme, password=password)))
+def test_a_first_password_must_be_good(world: World, root: Client, password: str) -> None:
+    assert "password" in faults(root.post(address(Membership, "add"), new_member(world.acme, password=password)))
     assert not User.objects.filter(username="newbie").exists()
 
 
-def test_nobody_is_put_into_another_organisation(world: World, admin: Client) -> None:
-    assert "organization" in faults(admin.post(address(Membership, "add"), new_member(world.globex)))
-    assert not User.objects.filter(username="newbie").exists()
+@pytest.mark.parametrize("username", ["newbie", "outsider", "viewer", "admin", "a name that cannot be"])
+def test_an_admin_is_led_to_the_invitations_whether_the_account_exists_or_not(
+    world: World, admin: Client, username: str
+) -> None:
+    before = list(User.objects.values_list("username", "password")), Membership.objects.count()
+    path = address(Membership, "add")
+    for answer in (admin.get(path), admin.post(path, new_member(world.acme, username=username))):
+        assert (answer.status_code, answer["Location"]) == (302, "/users/")
+    page = admin.get("/users/").content.decode()
+    assert "Invite people with a link." in page
+    assert username not in page or username in ("viewer", "admin")
+    assert (list(User.objects.values_list("username", "password")), Membership.objects.count()) == before
 
 
-def test_an_admin_cannot_take_over_an_account_that_exists(world: World, admin: Client) -> None:
-    sent = new_member(world.acme, username="outsider")
-    assert "username" in faults(admin.post(address(Membership, "add"), sent))
-    assert not world.users["outsider"].check_password(PASSWORD)
-    assert not Membership.objects.filter(organization=world.acme, user=world.users["outsider"]).exists()
+def test_whoever_is_no_admin_is_not_led_anywhere(world: World) -> None:
+    assert world.client("operator").get(address(Membership, "add"))["Location"].startswith("/admin/login/")
 
 
-def test_a_superuser_adds_an_account_that_exists_and_leaves_its_password(world: World) -> None:
-    world.users["root"] = User.objects.create_superuser("root")
-    root = world.client("root")
+def test_a_superuser_adds_an_account_that_exists_and_leaves_its_password(world: World, root: Client) -> None:
     assert "password" in faults(root.post(address(Membership, "add"), new_member(world.acme, username="stranger")))
     sent = new_member(world.acme, username="stranger", password="")
     assert root.post(address(Membership, "add"), sent).status_code == 302
     assert "username" in faults(root.post(address(Membership, "add"), sent))
+
+
+def test_a_superuser_adds_somebody_who_is_a_member_elsewhere(world: World, root: Client) -> None:
+    sent = new_member(world.acme, username="outsider", password="")
+    assert root.post(address(Membership, "add"), sent).status_code == 302
+    assert world.users["outsider"].memberships.count() == 2
+
+
+def test_an_admin_of_two_organizations_acts_in_that_of_the_member(world: World, admin: Client) -> None:
+    Membership.objects.create(organization=world.globex, user=world.users["admin"], role="admin")
+    member = Membership.objects.create(organization=world.globex, user=world.users["stranger"], role="viewer")
+    path = address(member, "change")
+    assert admin.post(path, filled_form(admin, path, role="operator")).status_code == 302
+    member.refresh_from_db()
+    assert member.role == "operator"
 
 
 def test_who_becomes_admin_may_come_in_and_who_ceases_may_not(world: World, admin: Client) -> None:
@@ -81,9 +106,8 @@ def test_who_becomes_admin_may_come_in_and_who_ceases_may_not(world: World, admi
     assert not world.users["approver"].is_staff
 
 
-def test_the_last_admin_stays_even_for_a_superuser(world: World) -> None:
-    world.users["root"] = User.objects.create_superuser("root")
-    root, last = world.client("root"), world.member("admin")
+def test_the_last_admin_stays_even_for_a_superuser(world: World, root: Client) -> None:
+    last = world.member("admin")
     path = address(last, "change")
     answer = root.post(path, confirmed(root, path, filled_form(root, path, role="viewer")), follow=True)
     assert "admin is the last admin" in answer.content.decode()
@@ -135,9 +159,9 @@ def test_an_admin_changes_how_the_organisation_decides_but_not_its_plan(world: W
     assert (world.acme.slug, world.acme.plan_features) == ("acme", [])
 
 
-def test_only_a_superuser_founds_an_organisation_and_nobody_deletes_one(world: World, admin: Client) -> None:
-    world.users["root"] = User.objects.create_superuser("root")
-    root = world.client("root")
+def test_only_a_superuser_founds_an_organisation_and_nobody_deletes_one(
+    world: World, admin: Client, root: Client
+) -> None:
     sent = {"name": "Initech", "slug": "initech", "card_days": 7, "currency": "USD", "plan_features": "sso\nmcp"}
     assert admin.post(address(Organization, "add"), sent).status_code == 403
     assert root.post(address(Organization, "add"), sent).status_code == 302

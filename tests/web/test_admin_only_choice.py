@@ -18,7 +18,6 @@ pytestmark = pytest.mark.django_db
 FORMS: dict[type[Model], str] = {
     Credential: "?for=github",
     Employee: "",
-    Membership: "",
     ModelProvider: "",
     Record: "",
     RecordList: "",

@@ -5,12 +5,15 @@ import html
 import pytest
 from django.db import connection
 from django.test import Client
+from pytest_django import Settings
 
 from agents.models import AuditEntry, Employee, ModelProvider, ProviderKind
+from gadget_site.private_hosts import of_addresses
 from tests.model_server import ModelServer
 from tests.ollama_server import OllamaServer
 from tests.web.admin_rows import address, faults, filled_form, make_admin_world
 from tests.web.world import World, nobody
+from tools.contract import PrivateHosts
 
 pytestmark = pytest.mark.django_db
 
@@ -98,6 +101,53 @@ def test_a_faulty_script_is_refused(world: World, admin: Client, script: str) ->
     sent = {"organization": world.acme.pk, "name": "S", "kind": "scripted", "script": script, "timeout_s": 60}
     assert "script" in faults(admin.post(address(ModelProvider, "add"), sent))
     assert admin.post(address(ModelProvider, "add"), {**sent, "script": SCRIPT}).status_code == 302
+
+
+class TestPrivateAddresses:
+    """A provider goes through the same door as tools: private addresses are the installation's to allow."""
+
+    @pytest.fixture(autouse=True)
+    def nothing_is_allowed(self, settings: Settings) -> None:
+        settings.PRIVATE_PROVIDERS = PrivateHosts()
+
+    @pytest.mark.parametrize(
+        "typed",
+        [
+            *("http://127.0.0.1:6379/", "http://localhost/v1", "http://10.0.0.5/v1", "https://[::1]/v1"),
+            *("http://169.254.169.254/latest", "http://[::ffff:127.0.0.1]/", "localhost/v1"),
+        ],
+    )
+    def test_are_not_saved(self, world: World, admin: Client, typed: str) -> None:
+        sent = {"organization": world.acme.pk, "name": "New", "kind": "openai", "base_url": typed, "timeout_s": 60}
+        refused = admin.post(address(ModelProvider, "add"), {**sent, "is_active": "on"})
+        assert "may not be reached" in faults(refused)["base_url"][0]
+        assert not ModelProvider.objects.filter(name="New").exists()
+
+    def test_are_not_the_default_of_ollama_either(self, world: World, admin: Client) -> None:
+        sent = {"organization": world.acme.pk, "name": "New", "kind": "ollama", "timeout_s": 60, "is_active": "on"}
+        assert "base_url" in faults(admin.post(address(ModelProvider, "add"), sent))
+
+    def test_are_not_asked_by_testing_a_connection(self, admin: Client, provider: ModelProvider) -> None:
+        with ModelServer() as server:
+            ModelProvider.objects.filter(pk=provider.pk).update(base_url=server.url)
+            assert "is, or leads to, a private address" in tried(admin, provider)
+            assert server.connections == 0
+
+    def test_that_the_installation_allows_are_saved_and_asked(
+        self, world: World, admin: Client, settings: Settings
+    ) -> None:
+        with ModelServer() as server:
+            settings.PRIVATE_PROVIDERS = PrivateHosts(tuple(of_addresses([server.url])))
+            sent = {"organization": world.acme.pk, "name": "New", "kind": "openai", "timeout_s": 60, "is_active": "on"}
+            saved = admin.post(address(ModelProvider, "add"), {**sent, "base_url": server.url})
+            assert saved.status_code == 302, faults(saved)
+            assert "New answers." in tried(admin, ModelProvider.objects.get(name="New"))
+
+    def test_can_be_switched_off(self, admin: Client, provider: ModelProvider) -> None:
+        ModelProvider.objects.filter(pk=provider.pk).update(base_url="http://10.0.0.5/v1")
+        path = address(provider, "change")
+        assert "base_url" in faults(admin.post(path, filled_form(admin, path)))
+        assert admin.post(path, filled_form(admin, path, is_active=None)).status_code == 302
 
 
 class TestTheConnection:

@@ -36,8 +36,12 @@ class TestDangers:
     @pytest.mark.parametrize(
         "change", [{"authentication": "bearer"}, {"service": "payments", "authentication": "basic"}]
     )
-    def test_other_credentials_are_confirmed(self, admin: Client, pets: Source, change: dict[str, str]) -> None:
+    def test_other_credentials_are_confirmed(
+        self, world: World, admin: Client, pets: Source, change: dict[str, str]
+    ) -> None:
         path = address(pets, "change")
+        for theirs in ("pets", "payments"):
+            Credential.objects.create(organization=world.globex, service=theirs, fields='{"token": "of-globex"}')
         (sentence,) = consequences(admin.post(path, filled_form(admin, path, file=None, **change))).values()
         service = change.get("service", "pets")
         assert f"The credentials of {service} will go to 127.0.0.1 once they are given." in sentence

@@ -46,7 +46,7 @@ def say(server: Source, *tools: dict[str, Any]) -> None:
             (),
             each.to_json(),
             each.hash,
-            suggested_level(each.annotations),
+            suggested_level(each.annotations, each),
         )
         for each in found
     ]
@@ -95,6 +95,27 @@ class TestWhatIsAccepted:
     def test_says_what_it_calls_itself(self, admin: Client, server: Source, hints: Any, told: str) -> None:
         say(server, keep_note(**({"annotations": hints} if hints else {})))
         assert told in text_of(admin.get(tools_page(server)))
+
+    @pytest.mark.parametrize("more", [{"url": {"type": "string"}}, {}])
+    def test_names_the_risk_that_data_leaves_and_suggests_no_read(
+        self, admin: Client, server: Source, more: dict[str, Any]
+    ) -> None:
+        hints = {"readOnlyHint": True, "openWorldHint": not more}
+        say(server, {**with_inputs(**more), "annotations": hints})
+        page = text_of(admin.get(tools_page(server)))
+        assert "It calls itself read. Suggested: write." in page
+        assert "A model can send data out with it: " in page
+        assert ("its params name addresses: url" in page) == bool(more)
+        sent = chosen(server, "keep", keep="read")
+        (sentence,) = admin.post(tools_page(server), sent).context["questions"].values()
+        assert "count as read, which is less than their source suggests: notes.keep (inferred: write, it" in sentence
+
+    def test_names_the_risk_of_a_batch(self, connect: Any, outside: Outside) -> None:
+        paths = {"/batch": {"post": {"operationId": "sendAll", "responses": {}}}}
+        outside.replies.append(Reply(content=described(paths).encode()))
+        page = connect(address=f"{outside.url}/openapi.json")
+        assert "destructive (inferred)" in text_of(page)
+        assert "One approval runs every request that it carries" in text_of(page)
 
     def test_says_why_an_operation_has_its_level(self, connect: Any, outside: Outside) -> None:
         paths = {"/labels": {"get": {"operationId": "createLabel", "responses": {}}}}

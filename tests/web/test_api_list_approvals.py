@@ -8,9 +8,13 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tests.web.world import DELETE, World, make_world, pages, post, problem
+from agents import approvals
+from agents.api.paging import cursor_of
+from agents.approvals import Decision
+from agents.models import Approval
+from tests.web.world import DELETE, World, change, make_world, pages, post, problem
 
-pytestmark = pytest.mark.django_db
+pytestmark = pytest.mark.django_db(transaction=True)
 
 FIELDS = {
     "id", "kind", "status", "run_id", "tool", "level", "params", "digest", "sentence", "preview", "why",
@@ -60,7 +64,7 @@ def test_filters(world: World) -> None:
     denied = world.card()
     post(world.client("approver"), f"/api/approvals/{denied.pk}/deny", {"digest": denied.digest})
     assert listed(world) == [str(card.pk) for card in (denied, destructive, waiting)]
-    assert listed(world, status="pending") == [str(destructive.pk), str(waiting.pk)]
+    assert listed(world, status="pending") == [str(waiting.pk), str(destructive.pk)]
     assert listed(world, status="denied") == [str(denied.pk)]
     assert listed(world, tool=DELETE) == [str(destructive.pk)]
     assert listed(world, run_id=waiting.run_id) == [str(waiting.pk)]
@@ -75,10 +79,60 @@ def test_pages_hold_each_card_once(world: World) -> None:
     assert seen == cards[::-1]
 
 
+class TestTheOrder:
+    """Waiting cards come in call order, so that a client which approves from the top keeps that order."""
+
+    @pytest.fixture
+    def cards(self, world: World) -> list[str]:
+        """Waiting cards in the order of their calls; the second one was edited, so its card is the newest."""
+        run, other = world.run(), world.run()
+        made = [world.card(run), world.card(run), world.card(other), world.card(run)]
+        approver, digest = world.member("approver"), made[1].digest
+        made[1] = approvals.edit(approver, made[1].pk, Decision(digest), change(world.records[0], "+1 555 0199"))
+        return [str(card.pk) for card in made]
+
+    def test_is_that_of_the_calls_for_what_waits(self, world: World, cards: list[str]) -> None:
+        assert max(cards, key=int) == cards[1]
+        assert listed(world, status="pending") == cards
+        assert listed(world, status="pending", order="oldest") == cards
+
+    def test_is_newest_first_for_all_else_unless_asked(self, world: World, cards: list[str]) -> None:
+        every = [str(pk) for pk in Approval.objects.order_by("pk").values_list("pk", flat=True)]
+        assert listed(world) == listed(world, order="newest") == every[::-1]
+        assert listed(world, status="pending", order="newest") == sorted(cards, key=int, reverse=True)
+        replaced = next(pk for pk in every if pk not in cards)
+        assert listed(world, order="oldest") == [cards[0], replaced, *cards[1:]]
+
+    @pytest.mark.parametrize("query", ["status=pending", "status=pending&order=newest", "order=oldest", ""])
+    def test_holds_from_page_to_page(self, world: World, cards: list[str], query: str) -> None:
+        client = world.client("viewer")
+        whole = [item["id"] for item in client.get(f"/api/approvals?{query}").json()["items"]]
+        assert set(cards) <= set(whole)
+        for limit in (1, 2, 3):
+            parts = pages(client, "/api/approvals", limit, query)
+            assert [item["id"] for items in parts for item in items] == whole
+
+    def test_holds_while_cards_are_decided_in_between(self, world: World, cards: list[str]) -> None:
+        client, seen = world.client("approver"), []
+        for items in pages(client, "/api/approvals", 1, "status=pending"):
+            for item in items:
+                seen.append(item["id"])
+                post(client, f"/api/approvals/{item['id']}/approve", {"digest": item["digest"]})
+        assert seen == cards
+
+    def test_of_another_organization_is_no_place_to_go_on_from(self, world: World, cards: list[str]) -> None:
+        Approval.objects.filter(pk=cards[0]).update(organization=world.globex)
+        for unknown in (cards[0], "999999"):
+            query = f"status=pending&cursor={cursor_of(unknown)}"
+            assert world.client("viewer").get(f"/api/approvals?{query}").json()["items"] == []
+        assert problem(world.client("viewer").get("/api/approvals?order=oldest&cursor=%21"), 422)["field"] == "cursor"
+
+
 @pytest.mark.parametrize(
     ("query", "field"),
     [
         ("status=maybe", "status"),
+        ("order=sideways", "order"),
         ("kind=x", "kind"),
         ("run_id=x", "run_id"),
         ("employee_id=%00", "employee_id"),

@@ -37,6 +37,31 @@ def test_only_an_unknown_outcome_is_settled_and_only_once(world: World) -> None:
     assert ToolCall.objects.get(pk=call.pk).status == CallStatus.SUCCEEDED
 
 
+def test_no_other_call_is_settled(world: World) -> None:
+    call, other = world.unknown_call(), world.unknown_call()
+    body = {"outcome": "succeeded", "reason": "I looked."}
+    assert post(world.client("approver"), f"/api/tool_calls/{call.pk}/resolve", body).status_code == 200
+    assert ToolCall.objects.get(pk=other.pk).status == CallStatus.OUTCOME_UNKNOWN
+
+
+def test_a_late_effect_stands_on_its_call_and_is_acknowledged(world: World) -> None:
+    call = world.late_call()
+    client, path = world.client("approver"), f"/api/tool_calls/{call.pk}"
+    shown = client.get(path).json()
+    assert shown["status"] == "failed"
+    assert shown["late_effect"]["result"]["summary"] == "Updated Acme Corp"
+    (in_run,) = client.get(f"/api/runs/{call.run_id}").json()["tool_calls"]
+    assert in_run["late_effect"]["result"]["summary"] == "Updated Acme Corp"
+    (card,) = client.get("/api/approvals?status=pending").json()["items"]
+    assert (card["kind"], card["call_id"]) == ("unknown", str(call.pk))
+    problem(post(client, f"{path}/resolve", {"outcome": "not_done", "reason": "No."}), 409)
+    answer = post(client, f"{path}/resolve", {"outcome": "acknowledged", "reason": "I called them."})
+    assert (answer.status_code, answer.json()["status"]) == (200, "failed")
+    decided = client.get(f"/api/approvals/{card['id']}").json()
+    assert (decided["status"], decided["decided_by"], decided["reason"]) == ("answered", "approver", "I called them.")
+    problem(post(client, f"{path}/resolve", {"outcome": "acknowledged", "reason": "Again."}), 409)
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [("outcome", "maybe"), ("outcome", None), ("reason", ""), ("reason", "x" * 2_001), ("reason", "\x00")],

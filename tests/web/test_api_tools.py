@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from agents.engine.toolbox import installed_toolbox
 from tests.web.counted import count_calls, last_error
 from tests.web.world import SEARCH, World, make_world, pages, problem
+from tools.builtin import BUILTIN_TOOLS
 
 pytestmark = pytest.mark.django_db
 
@@ -25,13 +26,18 @@ def test_every_tool_of_the_installation_has_the_promised_fields(world: World) ->
     assert [item["name"] for item in items] == sorted(tool.name for tool in installed_toolbox().tools())
     search = next(item for item in items if item["name"] == SEARCH)
     assert search.keys() == {
-        "name", "display_name", "description", "category", "level", "version", "source", "is_enabled", "parameters",
-        "figures",
+        "id", "name", "display_name", "description", "category", "level", "version", "author", "source", "is_enabled",
+        "has_side_effects", "capabilities", "features", "parameters", "output", "figures",
     }  # fmt: skip
     assert (search["category"], search["level"], search["source"]) == ("data", "read", "built in")
     assert search["is_enabled"] is True
     assert search["parameters"]["type"] == "object"
     assert "region" in search["parameters"]["properties"]
+    assert (search["id"], search["author"], search["has_side_effects"]) == (f"{SEARCH}@1.0", "Gadget", False)
+    assert {"records", "total"} <= search["output"]["properties"].keys()
+    shipped = {tool.name for tool in BUILTIN_TOOLS}
+    reads = [item for item in items if item["level"] == "read" and item["name"] in shipped]
+    assert [item["name"] for item in reads if item["output"] is None] == []
 
 
 def test_figures_tell_what_was_counted_in_this_organisation(world: World) -> None:

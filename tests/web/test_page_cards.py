@@ -311,7 +311,7 @@ class TestFourEyes:
         address = path.format(card=card.pk, run=card.run_id)
         mine, theirs = (text_of(world.client(name), address) for name in ("approver", "admin"))
         for html in (mine, theirs):
-            assert "<b>Four eyes:</b> approver started this run, so somebody else decides." in html
+            assert "<b>Two-person rule:</b> approver started this run, so someone else must approve." in html
             assert 'data-not-by="approver"' in html
         assert 'data-not-by="approver" data-own' in mine
         assert "data-own" not in theirs
@@ -320,7 +320,7 @@ class TestFourEyes:
         world.acme.four_eyes = False
         world.acme.save()
         html = card_page(world, card)
-        assert "Four eyes" not in html
+        assert "Two-person rule" not in html
         assert "data-not-by" not in html
 
 

@@ -124,6 +124,9 @@ class TestTheProfile:
             Run.objects.filter(pk=run.pk).update(started_at=Now(), finished_at=Now() + timedelta(seconds=seconds))
         world.card()
         html = profile(world)
+        assert "Out of passes" not in html
+        Run.objects.filter(status=RunStatus.FAILED).update(exit_reason="max_passes")
+        assert "<dt>Out of passes</dt><dd>1</dd>" in profile(world)
         for part in ("<dd>67 %</dd>", "<dd>20.0 s</dd>", "<dt>In progress</dt><dd>1</dd>", "<dd>112</dd>"):
             assert part in html
         assert f'<a href="/approvals/?employee={world.employee.pk}">1</a>' in html

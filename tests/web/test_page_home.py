@@ -266,10 +266,10 @@ def test_waiting_cards_stand_with_level_and_sentence_oldest_first(world: World) 
 def test_where_four_eyes_decide_ones_own_card_says_so(world: World) -> None:
     card = world.card()
     Run.objects.filter(pk=card.run_id).update(created_by=world.users["approver"])
-    assert "somebody else decides" not in text_of(world.client("approver"))
+    assert "someone else must approve" not in text_of(world.client("approver"))
     Organization.objects.filter(pk=world.acme.pk).update(four_eyes=True)
-    assert "somebody else decides" in section(text_of(world.client("approver")), "waiting")
-    assert "somebody else decides" not in section(text_of(world.client("admin")), "waiting")
+    assert "someone else must approve" in section(text_of(world.client("approver")), "waiting")
+    assert "someone else must approve" not in section(text_of(world.client("admin")), "waiting")
 
 
 def test_runs_stand_where_their_status_puts_them(world: World) -> None:

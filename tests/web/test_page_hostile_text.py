@@ -15,7 +15,7 @@ from agents.desk.panel import LINE_TEMPLATES, MARKS
 from agents.models import CallStatus
 
 LONG = 100_000
-SECONDS = 0.3
+SECONDS = 1.0
 """A quadratic pattern needs a minute and more; what is linear needs some hundredths even on a busy machine."""
 
 

@@ -16,7 +16,7 @@ from agents.desk import decided_pages
 from agents.desk.decided_pages import PAGE_SIZE as MOST_DECIDED
 from agents.models import Approval, ApprovalStatus, Employee, Run
 from agents.views.approvals import MOST_CARDS
-from tests.web.world import DELETE, UPDATE, World, make_world
+from tests.web.world import DELETE, UPDATE, World, change, make_world
 
 pytestmark = pytest.mark.django_db
 
@@ -54,6 +54,20 @@ def denied_at(world: World, at: datetime, run: Run | None = None) -> Approval:
     person = world.users["approver"]
     Approval.objects.filter(pk=card.pk).update(status=ApprovalStatus.DENIED, decided_by=person, decided_at=at)
     return card
+
+
+@pytest.mark.django_db(transaction=True)
+def test_siblings_of_one_run_stand_in_call_order(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An edited card is the newest, but takes the place of its call; so does the page that follows."""
+    run = world.run()
+    first, second, third = (world.card(run) for _ in range(3))
+    params = change(world.records[0], "+1 555 0199")
+    edited = approvals.edit(world.member("approver"), second.pk, approvals.Decision(digest=second.digest), params)
+    assert waiting(world) == [first.pk, edited.pk, third.pk]
+    monkeypatch.setattr("agents.views.approvals.MOST_CARDS", 1)
+    assert waiting(world, after=first.pk) == [edited.pk]
+    assert waiting(world, after=edited.pk) == [third.pk]
+    assert f"after={edited.pk}" in page(world.client("approver"), after=first.pk)
 
 
 def of_somebody_else(world: World) -> Approval:

@@ -129,3 +129,15 @@ class TestTheOwnPassword:
         assert User.objects.get(username="viewer").check_password(PASSWORD)
         assert client.get("/").status_code == 200
         assert not AuditEntry.objects.exists()
+
+    def test_the_old_password_cannot_be_guessed(self, world: World) -> None:
+        client = self.known(world)
+        sent = {"new_password1": PASSWORD + "!", "new_password2": PASSWORD + "!"}
+        answers = [client.post(self.PATH, {"old_password": "wrong", **sent}).status_code for _ in range(9)]
+        assert answers == [422] * 8 + [429]
+        assert client.post(self.PATH, {"old_password": PASSWORD, **sent}).status_code == 429
+
+    def test_a_weak_new_password_counts_as_no_guess(self, world: World) -> None:
+        client = self.known(world)
+        sent = {"old_password": PASSWORD, "new_password1": "short", "new_password2": "short"}
+        assert {client.post(self.PATH, sent).status_code for _ in range(10)} == {422}

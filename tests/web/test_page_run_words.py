@@ -274,3 +274,21 @@ def test_only_what_got_a_name_was_named(world: World, payload: dict[str, Any], t
     run = world.run()
     add_events(run, (EventType.RUN_TITLED, payload))
     assert last_line(world, run) == told
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [("max_passes", "Out of passes"), ("answer_cut", "Answer cut off"), ("answer_filtered", "Answer withheld")],
+)
+def test_a_run_without_a_whole_answer_says_so_and_can_be_continued(world: World, reason: str, words: str) -> None:
+    run = world.run(RunStatus.FAILED, exit_reason=reason, estimated_tokens=7)
+    ending = {"status": "failed", "exit_reason": reason, "answer": "Half of", "pass_number": 1}
+    add_events(run, (EventType.RUN_FINISHED, ending))
+    client = world.client("operator")
+    page = client.get(f"/runs/{run.pk}/").content.decode()
+    assert f'<p class="reason">{words}' in page
+    form = page[page.index('class="continue"') :]
+    assert " hidden" not in form[: form.index(">")]
+    assert f"· {words}" in client.get("/runs/").content.decode()
+    shown = client.get(f"/api/runs/{run.pk}").json()
+    assert (shown["status"], shown["exit_reason"], shown["usage_estimated"]) == ("failed", reason, True)

@@ -88,6 +88,7 @@ def test_every_kind_of_event_renders_as_one_line(world: World) -> None:
         EventType.RUN_RESUMED: {},
         EventType.RUN_NEEDS_ATTENTION: {"approval_ids": ["1"]},
         EventType.CALL_RESOLVED: {"call_id": call, "outcome": "succeeded", "by": "a", "reason": "seen"},
+        EventType.LATE_EFFECT: {"call_id": call, "approval_id": "1", "summary": "Paid", "reason": "Look."},
         EventType.CANCEL_REQUESTED: {"by": "a"},
         EventType.PROVIDER_DELAYED: {
             "code": "RATE_LIMITED",
@@ -96,6 +97,9 @@ def test_every_kind_of_event_renders_as_one_line(world: World) -> None:
             "retry_at": "2030-01-01T00:00:00Z",
         },
         EventType.HISTORY_SHORTENED: {"results": 1, "texts": 0, "tokens_before": 9, "tokens_after": 5},
+        EventType.ASSISTANT_THOUGHT: {"pass_number": 1, "text": "Hm <b>"},
+        EventType.ANSWER_CUT: {"pass_number": 1, "cut_off": "length"},
+        EventType.USAGE_REPORTED: {"pass_number": 1, "input_tokens": 1_200, "output_tokens": 80, "cost": None},
         EventType.RUN_FINISHED: {"status": "succeeded", "exit_reason": "final_answer", "answer": "Done"},
     }
     assert payloads.keys() == set(EventType)

@@ -47,6 +47,16 @@ def test_it_says_what_a_tool_takes_and_who_may_use_it(world: World) -> None:
     assert "No employee." in entry(text_of(world.client("outsider")), UPDATE)
 
 
+def test_it_names_id_author_side_effects_and_output(world: World) -> None:
+    html = text_of(world.client("viewer"))
+    for part in (f"{UPDATE}@1.0", "by Gadget", "changes things, so a person decides"):
+        assert part in entry(html, UPDATE)
+    search = entry(html, SEARCH)
+    assert "changes nothing" in search
+    assert "<summary>Output</summary>" in search
+    assert "filters_applied" in search
+
+
 @pytest.mark.parametrize(
     ("query", "there", "not_there"),
     [

@@ -184,3 +184,10 @@ def test_no_text_closes_its_fence_or_its_span(text: str) -> None:
     assert ticks is not None
     assert "\n" not in span
     assert not ticks.group() or span.count(ticks.group()) == 2
+
+
+def test_a_late_effect_is_told(world: World) -> None:
+    call = world.late_call()
+    told = streamed(world.client("viewer").get(f"/runs/{call.run_id}/transcript.md"))
+    assert "*Late effect*" in told
+    assert "Updated Acme Corp" in told

@@ -171,7 +171,12 @@ class TestInvitations:
         assert nobody().get(link).status_code == 404
         assert not User.objects.filter(username="eve").exists()
 
-    @pytest.mark.parametrize("end", ["expired", "revoked", "demoted", "switched off", "removed"])
+    def test_who_is_a_member_elsewhere_may_join(self, world: World) -> None:
+        client = opened(invited(world), world.client("outsider"))
+        assert client.post("/join/").status_code == 302
+        assert world.users["outsider"].memberships.count() == 2
+
+    @pytest.mark.parametrize("end", ["expired", "revoked", "demoted", "switched off", "removed", "left"])
     def test_it_ends(self, world: World, end: str) -> None:
         link = invited(world)
         client = opened(link)
@@ -186,6 +191,8 @@ class TestInvitations:
             admin.update(role=Role.APPROVER)
         elif end == "switched off":
             User.objects.filter(username="admin").update(is_active=False)
+        elif end == "left":
+            admin.update(organization=world.globex)
         else:
             admin.delete()
         assert nobody().get(link).status_code == 404

@@ -67,7 +67,7 @@ def test_it_tells_who_stopped_everything_and_when_it_goes_on(world: World) -> No
 
 def test_a_stop_is_told_by_a_bell_and_not_by_the_clock(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feeds, "POLL_S", 3600.0)
-    client = world.client("viewer")
+    client, outsider = world.client("viewer"), world.client("outsider")
 
     async def watch() -> Any:
         async with SocketClient("/ws/inbox/", client) as ours:
@@ -75,7 +75,12 @@ def test_a_stop_is_told_by_a_bell_and_not_by_the_clock(world: World, monkeypatch
             await in_thread(lambda: stops.stop_everything(world.member("operator")))()
             return (await ours.message())["payload"]["stopped"]["by"]
 
+    async def look_elsewhere() -> Any:
+        async with SocketClient("/ws/inbox/", outsider) as theirs:
+            return (await theirs.message())["payload"]["stopped"]
+
     assert in_loop(watch()) == "operator"
+    assert in_loop(look_elsewhere()) is None
 
 
 def test_nobody_is_refused(world: World) -> None:

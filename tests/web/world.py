@@ -15,10 +15,13 @@ from django.test.client import ClientHandler
 
 from agents.engine.cards import effect_here, new_card, seal
 from agents.engine.gate import workplace
+from agents.engine.late_effects import note_late_effect
 from agents.engine.toolbox import installed_toolbox
+from agents.events import recording
 from agents.models import (
     ENDED,
     Approval,
+    ApprovalStatus,
     CallStatus,
     Employee,
     ExitReason,
@@ -33,6 +36,7 @@ from agents.models import (
     RunStatus,
     ToolCall,
 )
+from tools.contract import ToolResult
 from tools.records.models import Record
 
 UPDATE = "data.updateRecord"
@@ -135,6 +139,20 @@ class World:
         )
         return ToolCall.objects.get(pk=card.tool_call_id)
 
+    def late_call(self, says: str = "Updated Acme Corp") -> ToolCall:
+        """A write of a finished run that was declared not done and reported a success later, with its card."""
+        card = self.card(self.run(RunStatus.SUCCEEDED))
+        Approval.objects.filter(pk=card.pk).update(
+            status=ApprovalStatus.CONSUMED, decided_by=self.users["approver"], decided_at=Now(), consumed_at=Now()
+        )
+        ToolCall.objects.filter(pk=card.tool_call_id).update(
+            status=CallStatus.FAILED, attempts=1, exec_epoch=1, finished_at=Now(), content="It was not done."
+        )
+        call = ToolCall.objects.get(pk=card.tool_call_id)
+        with recording(card.run_id) as record:
+            assert note_late_effect(record, call, 1, ToolResult.ok({"id": says}, says))
+        return ToolCall.objects.get(pk=call.pk)
+
 
 def make_world() -> World:
     """Fresh rows: viewer, operator, approver, admin in Acme; outsider in Globex; stranger nowhere."""
@@ -184,11 +202,11 @@ def post(client: Client, path: str, body: Any = None, **headers: Any) -> Any:
     return client.post(path, body, content_type="application/json", headers=headers)
 
 
-def pages(client: Client, path: str, limit: int) -> Iterator[list[dict[str, Any]]]:
+def pages(client: Client, path: str, limit: int, query: str = "") -> Iterator[list[dict[str, Any]]]:
     """The items of each page of a list, asked for only when wanted."""
     cursor: str | None = ""
     while cursor is not None:
-        answer = client.get(f"{path}?limit={limit}&cursor={cursor}").json()
+        answer = client.get(f"{path}?limit={limit}&cursor={cursor}&{query}").json()
         assert len(answer["items"]) <= limit
         yield answer["items"]
         cursor = answer["next_cursor"]

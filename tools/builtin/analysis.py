@@ -14,6 +14,7 @@ from tools.records.tables import markdown_table
 
 from .analysis_scoring import scored
 from .data_base import require_selection
+from .outputs import Compared, Score, Scores
 
 MOST_SCORED = 200
 MOST_COMPARED = 10_000
@@ -48,6 +49,7 @@ class ScoreRecord(Tool):
     display_name = "Score a record"
     description = "Work out a score from 0 to 100 for one record, with the reasons. Stores nothing."
     level = Level.READ
+    Output = Score
 
     class Params(Sparse):
         record_id: RecordId = Field(description="Id of the record, from data.searchRecords")
@@ -69,6 +71,7 @@ class BatchScore(Tool):
     display_name = "Score many records"
     description = "Score up to 200 records in one call, by ids or filters, the highest first. Stores nothing."
     level = Level.READ
+    Output = Scores
 
     class Params(Selection):
         record_ids: RecordIds | None = Field(
@@ -116,6 +119,7 @@ class CrossReference(Tool):
         "filter (which are in both, which only in one). Names are compared without case, punctuation and legal form."
     )
     level = Level.READ
+    Output = Compared
 
     class Params(Sparse):
         filters: RecordFilters | None = Field(None, description="The records to compare; left out: all of them")

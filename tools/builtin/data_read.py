@@ -17,6 +17,8 @@ from tools.records.queries import (
 )
 from tools.records.tables import markdown_table
 
+from .outputs import FoundRecords, RecordDetail, RecordStats
+
 COLUMNS = ("id", "name", "region", "category", "status", "score", "email", "domain", "qualification")
 
 
@@ -30,6 +32,7 @@ class SearchRecords(Tool):
         "status, qualification, score and text. Archived records are left out. Gives the ids that other tools need."
     )
     level = Level.READ
+    Output = FoundRecords
 
     class Params(RecordFilters):
         limit: int = Field(100, ge=1, le=1000, description="Most records to return")
@@ -73,6 +76,7 @@ class GetRecordDetail(Tool):
     display_name = "Read a record"
     description = "Read one record with all of its fields, the lists it is on and the history of its changes."
     level = Level.READ
+    Output = RecordDetail
 
     class Params(Sparse):
         record_id: RecordId = Field(description="Id of the record, from data.searchRecords")
@@ -91,6 +95,7 @@ class GetStats(Tool):
     display_name = "Count records"
     description = "Count the records by region, category, status, qualification and score, all of them or filtered."
     level = Level.READ
+    Output = RecordStats
 
     class Params(RecordFilters):
         pass

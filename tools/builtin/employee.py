@@ -6,6 +6,8 @@ from pydantic import BaseModel, Field
 
 from tools.contract import Delegation, Level, Question, Tool, ToolContext
 
+from .outputs import HumanAnswer
+
 LONGEST_QUESTION = 2_000
 LONGEST_CHOICE = 200
 MOST_CHOICES = 8
@@ -20,6 +22,7 @@ class AskHuman(Tool):
         "you need to go on; not to get permission for a call, which is asked for by itself."
     )
     level = Level.READ
+    Output = HumanAnswer
     suspends = True
 
     class Params(BaseModel):

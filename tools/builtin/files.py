@@ -14,6 +14,7 @@ from tools.files.searching import LONGEST_PATTERN, Search, compiled, search
 from .data_base import nothing_to_do
 from .data_words import bold
 from .files_words import EMPTY_FOLDER, as_block, changed_at, counted, page_of_lines, size_in_words, what_is_left_out
+from .outputs import FileEntries, FileHits, FileText
 
 MOST_LISTED = 1_000
 MOST_LINES = 2_000
@@ -33,6 +34,7 @@ class ListFiles(Tool):
         "Paths are relative to it, with '/' between names."
     )
     level = Level.READ
+    Output = FileEntries
 
     class Params(BaseModel):
         path: FolderPath = Field("", description="The folder; left out: all of your organisation's folder")
@@ -60,6 +62,7 @@ class ReadFile(Tool):
     display_name = "Read a file"
     description = "Read a text file of your organisation's folder, or some of its lines."
     level = Level.READ
+    Output = FileText
 
     class Params(BaseModel):
         path: FilePath = Field(description="The file, e.g. reports/2026/summary.md")
@@ -87,6 +90,7 @@ class SearchFiles(Tool):
         "backreferences, no look-around). ^ and $ are the start and the end of a line."
     )
     level = Level.READ
+    Output = FileHits
 
     class Params(BaseModel):
         pattern: str = Field(

@@ -5,6 +5,8 @@ from pydantic import BaseModel, Field
 from tools.contract import ErrorCode, Level, Tool, ToolContext, ToolError, ToolResult
 from tools.contract.portions import Portion, portion_of
 
+from .outputs import ResultPortion
+
 
 class ReadResult(Tool):
     name = "results.read"
@@ -14,6 +16,7 @@ class ReadResult(Tool):
         "it you have seen: go on from there."
     )
     level = Level.READ
+    Output = ResultPortion
     idempotent = True
 
     class Params(BaseModel):

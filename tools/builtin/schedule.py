@@ -16,6 +16,7 @@ from tools.schedules.words import in_words, moment_in_words
 
 from .data_base import nothing_to_do
 from .data_words import bold, shown
+from .outputs import Schedules
 
 SHOWN_OF_TASK = 500
 NEXT_TIMES = 5
@@ -44,6 +45,7 @@ class ListSchedules(Tool):
     display_name = "List the schedules"
     description = "List what starts by itself in this organisation: the task, who does it, when, and the next time."
     level = Level.READ
+    Output = Schedules
     idempotent = True
 
     class Params(BaseModel):

@@ -6,6 +6,8 @@ from pydantic import BaseModel, Field
 
 from tools.contract import ErrorCode, Level, Tool, ToolContext, ToolError, ToolResult
 
+from .outputs import RunTitle
+
 LONGEST_TITLE = 80
 _MOST_OF_THE_TASK = 4_000
 _ASKED = (
@@ -22,6 +24,7 @@ class TitleRun(Tool):
     display_name = "Name a run"
     description = "Name a run from its task."
     level = Level.READ
+    Output = RunTitle
     modes = frozenset()
     timeout_s = 60.0
 

@@ -11,6 +11,8 @@ from pydantic import BaseModel, Field
 
 from tools.contract import ErrorCode, Level, Tool, ToolContext, ToolError, ToolResult
 
+from .outputs import CalculatedValue, Moment
+
 LARGEST = 1e30
 LARGEST_WHOLE = Decimal(10) ** 60
 
@@ -35,6 +37,7 @@ class Calculate(Tool):
     display_name = "Calculate"
     description = "Add, subtract, multiply or divide two numbers exactly. Use it instead of calculating yourself."
     level = Level.READ
+    Output = CalculatedValue
     idempotent = True
 
     class Params(BaseModel):
@@ -56,6 +59,7 @@ class Now(Tool):
     display_name = "Current time"
     description = "The current date and time, in UTC or in a named time zone."
     level = Level.READ
+    Output = Moment
     volatile = True
 
     class Params(BaseModel):

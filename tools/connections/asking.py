@@ -61,7 +61,7 @@ def _mcp(source: Source, server: mcp.Server, fields: Mapping[str, str], patience
                 tags=(),
                 definition=each.to_json(),
                 hash=each.hash,
-                inferred_level=mcp.suggested_level(each.annotations),
+                inferred_level=mcp.suggested_level(each.annotations, each),
             )
             for each in listing.tools
         ),
@@ -116,7 +116,7 @@ def _openapi(source: Source, reach: Reach, patience: Patience) -> Description:
     if len(text) > patience.document_bytes:
         raise ToolError(ErrorCode.LIMIT_EXCEEDED, f"The description has {len(text):,} characters.", attempted=False)
     try:
-        found = openapi.read_description(text)
+        found = openapi.read_description(text, base_url=source.base_url)
     except openapi.DocumentError as error:
         raise ToolError(ErrorCode.OPERATION_FAILED, _told(text, error)) from error
     proposed = _first_server(source, found)

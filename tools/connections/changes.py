@@ -172,15 +172,19 @@ def is_private(source: Source) -> bool:
     return _allowed(source).filter(may_be_private=True).exists()
 
 
-def allow_private(source: Source) -> None:
-    """The hosts of the source may lie in a network that is not public; tools that choose their address still ask."""
+def allow_private(source: Source, *, by_superuser: bool = False) -> None:
+    """Allow private addresses for the hosts of the source; tools that choose their address still ask.
+
+    Without a superuser this holds only for servers that the installation allows.
+    """
+    opened = {"may_be_private": True, **({"opened_by_superuser": True} if by_superuser else {})}
     with transaction.atomic():
         for host in sorted(_hosts_of(source)):
             AllowedHost.objects.update_or_create(
                 organization_id=source.organization_id,
                 host=host,
-                defaults={"may_be_private": True},
-                create_defaults={"may_be_private": True, "without_card": False},
+                defaults=opened,
+                create_defaults={**opened, "without_card": False},
             )
         new_generation(source.organization_id)
 
@@ -188,7 +192,7 @@ def allow_private(source: Source) -> None:
 def forbid_private(source: Source) -> None:
     """The same taken back, also for everything else of the organisation that goes to these hosts."""
     with transaction.atomic():
-        _allowed(source).update(may_be_private=False)
+        _allowed(source).update(may_be_private=False, opened_by_superuser=False)
         new_generation(source.organization_id)
 
 
@@ -252,7 +256,8 @@ def _row(source: Source, each: Described, name: str) -> SourceTool:
 
 
 def _is_news(row: SourceTool, each: Described) -> bool:
-    return row.hash != each.hash or row.gone_at is not None or row.tags != list(each.tags)
+    is_other = row.hash != each.hash or row.inferred_level != each.inferred_level
+    return is_other or row.gone_at is not None or row.tags != list(each.tags)
 
 
 def _changed(source: Source, row: SourceTool, each: Described) -> SourceTool:
@@ -260,7 +265,8 @@ def _changed(source: Source, row: SourceTool, each: Described) -> SourceTool:
     is_lowered = before.rank < Level(row.inferred_level).rank
     if was_accepted and not source.is_mcp and not is_lowered:
         row.accepted_hash = each.hash
-    row.level = _kept_level(row, each.inferred_level)
+    if row.hash != each.hash or not source.is_mcp:
+        row.level = _kept_level(row, each.inferred_level)
     if row.is_chosen and Level(row.level or each.inferred_level).rank < before.rank:
         row.level, row.accepted_hash = before.value, ""
     if was_accepted and row.accepted_hash != each.hash:

@@ -181,12 +181,13 @@ class SourceTool(models.Model):
 
 
 class AllowedHost(models.Model):
-    """What an admin says of a host that tools may want to reach.
+    """An admin's settings for a host that tools may want to reach.
 
     Attributes:
         host: in lower case, IDNA form, without a port.
-        without_card: whether reading tools may go there without asking a person, wherever their params lead them.
+        without_card: reading tools may go there without asking a person, wherever their params lead them.
         may_be_private: whether it may lie in a network that is not public, such as this machine's own.
+        opened_by_superuser: a superuser allowed that; an admin's tick holds only for servers in ALLOWED_PRIVATE_HOSTS.
     """
 
     organization = models.ForeignKey(
@@ -196,14 +197,16 @@ class AllowedHost(models.Model):
     without_card = models.BooleanField(
         "without a card",
         default=True,
-        help_text="Reading tools may go there without asking. What you have connected asks by its tools' levels alone, "
-        "and needs no tick here.",
+        help_text="Reading tools may go there without asking, including tools you have connected. "
+        "A source's own address needs no tick here.",
     )
     may_be_private = models.BooleanField(
         "may be in a private network",
         default=False,
-        help_text="Addresses such as 10.0.0.5, 192.168.1.2 or this machine itself. Only for hosts that you run.",
+        help_text="Addresses such as 10.0.0.5, 192.168.1.2 or this machine itself. Needs a superuser or the setting "
+        "ALLOWED_PRIVATE_HOSTS.",
     )
+    opened_by_superuser = models.BooleanField(default=False)
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:

@@ -1,5 +1,6 @@
 """What a tool is: plain Python, known to everything that makes, judges or runs tools."""
 
+from .addresses import address_params, named_hosts
 from .canonical import (
     canonical_json,
     fingerprint,
@@ -13,10 +14,12 @@ from .context import Person, ToolContext
 from .environment import SHORTEST_SECRET, Environment, secrets_of
 from .errors import INDEFINITE_CODES, REPEATABLE_CODES, ErrorCode, ToolError, format_error
 from .function import FunctionTool, tool
+from .inner_requests import inner_requests
+from .last_look import LastLook, look_before_request, looking
 from .level import Level
 from .limits import RateLimit
 from .preview import Preview, Target
-from .reach import Reach
+from .reach import HostPort, PrivateHost, PrivateHosts, Reach
 from .recipe import Recipe, Step
 from .result import ResultError, ToolResult
 from .schema import NoParams
@@ -31,11 +34,15 @@ __all__ = [
     "Environment",
     "ErrorCode",
     "FunctionTool",
+    "HostPort",
+    "LastLook",
     "Level",
     "NoParams",
     "Parameter",
     "Person",
     "Preview",
+    "PrivateHost",
+    "PrivateHosts",
     "Question",
     "RateLimit",
     "Reach",
@@ -49,10 +56,15 @@ __all__ = [
     "ToolContext",
     "ToolError",
     "ToolResult",
+    "address_params",
     "canonical_json",
     "fingerprint",
     "format_error",
+    "inner_requests",
+    "look_before_request",
+    "looking",
     "made_storable",
+    "named_hosts",
     "parse_arguments",
     "secrets_of",
     "signature_of",

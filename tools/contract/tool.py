@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from .addresses import address_params
 from .canonical import canonical_json, fingerprint
 from .context import ToolContext
 from .level import Level
@@ -16,12 +17,13 @@ from .limits import RateLimit
 from .preview import Preview
 from .result import ToolResult
 from .schema import NoParams, canonical_params, check, schema_of
+from .schema_words import inline_references, type_in_words
 from .suspend import Suspend
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter in the list form."""
+    """One parameter in the list form; its schema stands by itself, without references."""
 
     name: str
     type: str
@@ -43,6 +45,8 @@ class Tool(ABC):
         transactional: writes only Gadget's own database, at most 1,000 rows; runs inside the engine's transaction.
         volatile: an equal call may be repeated at once (clocks, polling).
         open_world: reaches addresses chosen by its params.
+        carries_requests: its params may hold requests of their own (a batch, GraphQL, RPC), and whoever set its level
+            knew it; without that, a call of a tool from outside that carries any is destructive.
         suspends: may return a `Suspend` in the place of a result, and waits for a person or another employee then.
         cacheable_s: seconds for which an equal call of the same organisation gets the same result; 0 = never.
         rate_limit: how often each organisation may call it.
@@ -65,6 +69,7 @@ class Tool(ABC):
     transactional: bool = False
     volatile: bool = False
     open_world: bool = False
+    carries_requests: bool = False
     suspends: bool = False
     cacheable_s: float = 0
     rate_limit: RateLimit | None = None
@@ -98,7 +103,10 @@ class Tool(ABC):
         return None
 
     def hosts(self, params: Any) -> frozenset[str] | None:
-        """For an open-world tool, the hosts that the call would reach; None if that cannot be told."""
+        """For an open-world tool, the hosts that the call would reach; None if that cannot be told.
+
+        Of a tool from outside that is not open world, the gate looks for addresses in its params (`named_hosts`).
+        """
         return None
 
     def sentence(self, params: Any, preview: Preview) -> str:
@@ -142,6 +150,16 @@ class Tool(ABC):
     def is_system(self) -> bool:
         return self.modes is not None and not self.modes
 
+    @property
+    def is_from_outside(self) -> bool:
+        """True if Gadget did not write it: a plugin's tool, or one that an organization connected."""
+        return self.source != Tool.source
+
+    @cached_property
+    def address_params(self) -> frozenset[str]:
+        """Names of its params, at every depth, that hold addresses or hosts."""
+        return address_params(self.schema)
+
     @cached_property
     def schema(self) -> dict[str, Any]:
         """JSON schema of the params."""
@@ -169,10 +187,16 @@ class Tool(ABC):
     def parameters(self) -> list[Parameter]:
         """The params in the list form."""
         required = self.schema.get("required", [])
+        parts = {name: inline_references(part, self.schema) for name, part in self.schema["properties"].items()}
         return [
-            Parameter(name, str(part.get("type", "any")), part.get("description", ""), name in required, part)
-            for name, part in self.schema["properties"].items()
+            Parameter(name, type_in_words(part), part.get("description", ""), name in required, part)
+            for name, part in parts.items()
         ]
+
+    @property
+    def output_schema(self) -> Mapping[str, Any] | None:
+        """JSON schema of the result's data; None if the tool promises nothing."""
+        return schema_of(self.Output) if self.Output is not None else None
 
     def check_params(self, raw: dict[str, Any]) -> dict[str, Any]:
         """The canonical params: validated, defaults applied, as plain JSON.

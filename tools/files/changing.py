@@ -43,7 +43,7 @@ def write_file(organization_id: int, names: Names, parts: Iterable[bytes], agree
         ToolError: NOT_FOUND, LIMIT_EXCEEDED, OPERATION_NOT_ALLOWED, INVALID_OPERATION, OPERATION_FAILED; nothing was
             changed.
     """
-    with _changing(organization_id) as top:
+    with changing(organization_id) as top:
         replaced = _replaceable(organization_id, names)
         room = _room(organization_id, names, replaced)
         temporary = f"{RESERVED}{secrets.token_hex(8)}"
@@ -103,7 +103,7 @@ def delete(organization_id: int, names: Names, agree: Callable[[tuple[Entry, ...
         ToolError: NOT_FOUND, LIMIT_EXCEEDED, OPERATION_FAILED; nothing was changed.
             OUTCOME_UNKNOWN; some of it was deleted.
     """
-    with _changing(organization_id):
+    with changing(organization_id):
         doomed = doomed_at(organization_id, names)
         agree(doomed)
         _unlink(organization_id, names, [entry for entry in doomed if not entry.is_folder])
@@ -140,7 +140,7 @@ def _is_removed(organization_id: int, way: Names) -> bool:
 
 
 @contextmanager
-def _changing(organization_id: int) -> Iterator[int]:
+def changing(organization_id: int) -> Iterator[int]:
     """The organisation's folder, locked against other writers; what a killed one left half-written is gone."""
     with opened(organization_id) as top:
         deadline = time.monotonic() + _PATIENCE_S

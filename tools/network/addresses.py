@@ -3,7 +3,7 @@
 from enum import Enum
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 
-from tools.contract import Reach
+from tools.contract import HostPort, Reach
 
 Address = IPv4Address | IPv6Address
 
@@ -13,7 +13,7 @@ class Kind(Enum):
 
     PUBLIC = "a public address"
     INNER = "a private address"
-    """Allowed for the hosts of `Reach.private`."""
+    """Allowed where `Reach.opens` the server."""
     SPECIAL = "an address of a special range"
     """Never allowed: link-local ones, the metadata services of clouds, those for documentation, and forms that carry
     another address inside."""
@@ -55,8 +55,8 @@ def kind_of(address: Address) -> Kind:
     return next(kind for network, kind in _IPV6 if plain in network)
 
 
-def fault_of(address: Address, host: str, reach: Reach) -> str:
-    """Why the host may not be reached at this address, as part of a sentence; empty if it may."""
+def fault_of(address: Address, server: HostPort, reach: Reach) -> str:
+    """Say why the server may not be reached at this address, as part of a sentence; empty if it may."""
     kind = kind_of(address)
-    is_open = kind is Kind.PUBLIC or (kind is Kind.INNER and host in reach.private)
+    is_open = kind is Kind.PUBLIC or (kind is Kind.INNER and reach.opens(server, address))
     return "" if is_open else str(kind.value)

@@ -8,6 +8,8 @@ import httpcore2
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
+from tools.contract import HostPort
+
 from .door import Door
 from .failures import too_slow, unreachable
 from .resolving import addresses_of
@@ -42,7 +44,7 @@ def certificate_of(host: str, port: int, door: Door) -> Certificate:
     """
     timer = Timer(door.limits.total_s)
     try:
-        addresses = addresses_of(host, door.reach, door.resolve, timer.left())
+        addresses = addresses_of(HostPort(host, port), door.reach, door.resolve, timer.left())
         backend = PinnedBackend(door.dial, addresses, timer, Traffic(host, door.limits.header_bytes))
         try:
             shown, problem = _shown(backend, host, port, door.certificate_context()), ""

@@ -10,6 +10,8 @@ import httpcore2
 import httpx2
 from typing_extensions import override
 
+from tools.contract import HostPort
+
 from .door import Door
 from .failures import refused, too_large, unreachable
 from .resolving import addresses_of
@@ -100,7 +102,7 @@ class _CheckedBackend(httpcore2.AsyncNetworkBackend):
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
         door, seconds = self._door, self._door.limits.connect_s
-        look_up = partial(addresses_of, host, door.reach, door.resolve, seconds)
+        look_up = partial(addresses_of, HostPort(host, port), door.reach, door.resolve, seconds)
         addresses = await anyio.to_thread.run_sync(look_up, abandon_on_cancel=True)
         for address in addresses[:-1]:
             try:

@@ -5,13 +5,13 @@ import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import httpcore2
 import httpx2
 
-from tools.contract import ErrorCode, Reach, ToolError
+from tools.contract import ErrorCode, HostPort, Reach, ToolError, look_before_request
 
 from .charsets import decoded
 from .failures import refused, too_large, too_slow, unreachable
@@ -196,10 +196,10 @@ class Door:
 
     def _exchange(self, asked: "_Asked", url: httpx2.URL, timer: Timer) -> Answer:
         host, limits = host_of(url), self.limits
-        traffic = Traffic(host, limits.header_bytes)
+        traffic = Traffic(host, limits.header_bytes, partial(look_before_request, asked.is_read))
         try:
             with _named_failures(traffic, timer):
-                addresses = addresses_of(host, self.reach, self.resolve, timer.left())
+                addresses = addresses_of(HostPort(host, port_of(url)), self.reach, self.resolve, timer.left())
                 backend = PinnedBackend(self.dial, addresses, timer, traffic)
                 outgoing = asked.sent_to(url, limits.connect_s)
                 with httpcore2.HTTPConnection(

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from ipaddress import ip_address
 
-from tools.contract import Reach
+from tools.contract import HostPort, Reach
 
 from .addresses import Address, fault_of
 from .failures import refused, too_slow, unreachable
@@ -60,20 +60,20 @@ def _look_up(host: str, answers: "queue.SimpleQueue[Sequence[str] | OSError]") -
         _lookups.release()
 
 
-def addresses_of(host: str, reach: Reach, resolve: Resolve, seconds: float) -> list[Address]:
-    """At least one address of the host, each of them checked; whoever connects uses these and asks no further.
+def addresses_of(server: HostPort, reach: Reach, resolve: Resolve, seconds: float) -> list[Address]:
+    """Return at least one address of the server, all checked; the connection uses these without another lookup.
 
     Raises:
         ToolError: SECURITY_VIOLATION, NETWORK_ERROR or TIMEOUT; nothing was sent.
     """
-    found = checked_addresses(host, reach, resolve, seconds)
+    found = checked_addresses(server, reach, resolve, seconds)
     if not found:
-        raise unreachable(f"There is no host {host!r}.")
+        raise unreachable(f"There is no host {server.host!r}.")
     return found
 
 
-def checked_addresses(host: str, reach: Reach, resolve: Resolve, seconds: float) -> list[Address]:
-    """The addresses of the host, each of them checked; none if there is no such host.
+def checked_addresses(server: HostPort, reach: Reach, resolve: Resolve, seconds: float) -> list[Address]:
+    """Return the addresses of the server, all checked; none if there is no such host.
 
     One address that is not allowed refuses the host as a whole: a name that is public and private at once belongs to
     nobody's service. It is a trick, or a network whose inside is not for us.
@@ -81,12 +81,13 @@ def checked_addresses(host: str, reach: Reach, resolve: Resolve, seconds: float)
     Raises:
         ToolError: SECURITY_VIOLATION, NETWORK_ERROR or TIMEOUT; nothing was sent.
     """
+    host = server.host
     found = _found(host, resolve, seconds)
-    fault = next(filter(None, (fault_of(address, host, reach) for address in found)), "")
+    fault = next(filter(None, (fault_of(address, server, reach) for address in found)), "")
     if fault:
         raise refused(
             f"{host} may not be reached: it is, or leads to, {fault}.",
-            "Use the address of a public host. An admin can allow a host of the own network.",
+            "Use the address of a public host. The owner of this installation can allow private addresses.",
         )
     return found
 

@@ -2,7 +2,7 @@
 
 import ssl
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import httpcore2
@@ -39,11 +39,13 @@ class Traffic:
         received: bytes.
         most: bytes after which nothing more is read; grows once the head of the answer is there.
         reading: what is being read, in words.
+        before_sending: called before the first byte leaves; an exception stops the request.
     """
 
-    def __init__(self, host: str, most: int) -> None:
+    def __init__(self, host: str, most: int, before_sending: Callable[[], None] = lambda: None) -> None:
         self.host = host
         self.most = most
+        self.before_sending = before_sending
         self.reading = "head of the answer"
         self.sent = False
         self.received = 0
@@ -69,7 +71,9 @@ class CountedStream(httpcore2.NetworkStream):
     @override
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         left = self._timer.left(timeout)
-        self._traffic.sent = True
+        if not self._traffic.sent:
+            self._traffic.before_sending()
+            self._traffic.sent = True
         self._inner.write(buffer, left)
 
     @override

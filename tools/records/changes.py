@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 
 from tools.contract import ErrorCode, Target, ToolError, canonical_json
 
-from .models import ListEntry, Record, RecordChange, RecordList
+from .models import ListEntry, Record, RecordChange, RecordList, look_of
 from .queries import locked, missing, records_of
 
 ATTRIBUTE = "attributes."
@@ -71,6 +71,8 @@ def update_records(organization_id: int, targets: Sequence[Target], author: Auth
         held = _held(organization_id, targets)
         for values, ids in _alike(held, targets):
             values.update(version=F("version") + 1, updated_at=Now())
+            if "name" in values:
+                values["look"] = look_of(values["name"])
             records_of(organization_id).filter(pk__in=ids).update(**values)
         _remember({pk: record.version + 1 for pk, record in held.items()}, targets, author)
 

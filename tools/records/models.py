@@ -1,8 +1,12 @@
 """The business records of an organisation, their history, named lists, and the drafts about them."""
 
+from typing import TYPE_CHECKING
+
 from django.db import models
 from django.db.models import F, Func, IntegerField, Q
 from django.db.models.functions import Now
+
+from tools.contract.look_alikes import skeleton
 
 SCORE_OR_LESS = "COALESCE(%(expressions)s, -1)"
 """A record without a score sorts below 0. Written out, because a parameter would not match the index."""
@@ -19,11 +23,35 @@ class Qualification(models.TextChoices):
     DISQUALIFIED = "disqualified"
 
 
+LONGEST_LOOK = 100
+
+
+def look_of(name: str) -> str:
+    """Return the stored look of a name: equal for names that readers can confuse."""
+    return skeleton(name)[:LONGEST_LOOK]
+
+
+if TYPE_CHECKING:
+    TextColumn = models.CharField[str, str]
+else:
+    TextColumn = models.CharField
+
+
+class LookField(TextColumn):
+    """The look of the record's name, saved with every row; `update(name=…)` sets it too (changes.py)."""
+
+    def pre_save(self, model_instance: models.Model, add: bool) -> str:
+        look = look_of(str(getattr(model_instance, "name", "")))
+        setattr(model_instance, self.attname, look)
+        return look
+
+
 class Record(models.Model):
     """One company, customer or lead; `version` grows by one with every change."""
 
     organization = models.ForeignKey("agents.Organization", models.CASCADE, related_name="records")
     name = models.CharField(max_length=200)
+    look = LookField(max_length=LONGEST_LOOK, blank=True, default="", editable=False)
     region = models.CharField(max_length=50, blank=True, default="")
     category = models.CharField(max_length=80, blank=True, default="")
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.ACTIVE)
@@ -44,6 +72,7 @@ class Record(models.Model):
         ordering = ("name", "id")
         indexes = (
             models.Index(fields=("organization", "name", "id"), name="record_name"),
+            models.Index(fields=("organization", "look"), name="record_look"),
             models.Index(
                 F("organization"),
                 Func("score", template=SCORE_OR_LESS, output_field=IntegerField()),

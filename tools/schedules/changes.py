@@ -97,6 +97,7 @@ def create(organization_id: int, wanted: Wanted) -> Schedule:
             time_zone=wanted.times.time_zone,
             next_at=_first(wanted.times, now_for(organization_id)),
             created_by_id=wanted.user_id,
+            made_by_id=wanted.user_id,
             made_in_run=wanted.run_id,
         )
 

@@ -20,7 +20,9 @@ class Schedule(models.Model):
         last_at, last_run: the time that fired last, and the run that it started.
         fired: how many runs it has started.
         problem: why it was switched off, or while it is active, why its last time started nothing.
-        made_in_run: the id of the run in which an employee made it.
+        created_by: the person it works for: the creator, or whoever resumed it last.
+        made_by: the person who created it, whoever resumed it since.
+        made_in_run: the id of the run in which an employee created it.
         cancelled_by: a name, for people.
     """
 
@@ -36,6 +38,7 @@ class Schedule(models.Model):
     is_active = models.BooleanField(default=True)
     problem = models.CharField(max_length=300, blank=True, default="")
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    made_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
     made_in_run = models.CharField(max_length=64, blank=True, default="")
     created_at = models.DateTimeField(db_default=Now())
     cancelled_at = models.DateTimeField(null=True)

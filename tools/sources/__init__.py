@@ -1,8 +1,7 @@
-"""Where tools come from."""
+"""The sources of tools. Only `.builtin`, the tools that ship, needs Django, so import it from there."""
 
 from .base import ToolSource
-from .builtin import BuiltinSource
 from .combined import CombinedSource, fill
 from .plugins import Broken, PluginSource, plugin_sources
 
-__all__ = ["Broken", "BuiltinSource", "CombinedSource", "PluginSource", "ToolSource", "fill", "plugin_sources"]
+__all__ = ["Broken", "CombinedSource", "PluginSource", "ToolSource", "fill", "plugin_sources"]

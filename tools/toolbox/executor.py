@@ -15,6 +15,7 @@ from typing import Any
 from tools.contract import (
     Delegation,
     ErrorCode,
+    LastLook,
     Question,
     Steps,
     Suspend,
@@ -22,6 +23,7 @@ from tools.contract import (
     ToolContext,
     ToolError,
     ToolResult,
+    looking,
     secrets_of,
 )
 
@@ -46,7 +48,8 @@ class PreparedCall:
         key: the caller's name for it, unique in its batch.
         timeout_s: seconds from its start.
         guards: keep and count its results.
-        may_suspend: whether somebody is there who can wait for the result; without, a `Suspend` is a failure.
+        may_suspend: a caller can wait for the result; otherwise a `Suspend` is a failure.
+        last_look: checked right before the tool runs, and again before its requests leave.
     """
 
     key: int
@@ -56,6 +59,7 @@ class PreparedCall:
     timeout_s: float
     guards: Guards = UNGUARDED
     may_suspend: bool = False
+    last_look: LastLook | None = None
 
 
 @dataclass(frozen=True)
@@ -111,7 +115,10 @@ def _result_of(
 
     def work() -> ToolResult:
         params = isolated(call.tool, "load_params", lambda: call.tool.load_params(call.params))
-        returned = isolated(call.tool, "execute", lambda: _execute(call, params, context), let_through)
+        if call.last_look is not None:
+            call.last_look.before_execution()
+        with looking(call.last_look):
+            returned = isolated(call.tool, "execute", lambda: _execute(call, params, context), let_through)
         if isinstance(returned, Question | Delegation | Steps):
             raise _suspended(call, returned)
         ms = _elapsed_ms(started)

@@ -5,10 +5,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from tools.contract import ErrorCode, Level, Tool, ToolError, parse_arguments
+from tools.contract import ErrorCode, Level, Tool, ToolError, inner_requests, named_hosts, parse_arguments
+from tools.contract.inner_requests import in_words
 
 from .conditions import Broken, Condition, Otherwise, first_broken
 from .isolation import isolated
+
+MOST_HOSTS = 5
+"""The most hosts named in a reason."""
 
 
 @dataclass(frozen=True)
@@ -106,10 +110,14 @@ def verdict_for(
     try:
         raw = parse_arguments(arguments) if isinstance(arguments, str) else arguments
         params = isolated(tool, "check_params", lambda: tool.check_params(raw))
+        inner = inner_requests(params) if tool.is_from_outside else ()
+        if inner and not tool.carries_requests:
+            level = Level.DESTRUCTIVE
         broken = first_broken(grants.conditions.get(tool.name, ()), params)
         if broken is not None and broken.otherwise is Otherwise.FORBID:
             return _forbidden(level, _outside_the_grant(tool, broken))
-        reason = "; ".join(filter(None, [_why_ask(tool, level, params, policy), _why_broken(broken)]))
+        why = (_why_level(tool, level, inner), _why_beyond(tool, params, policy), _why_broken(broken))
+        reason = "; ".join(filter(None, why))
     except ToolError as error:
         return _forbidden(level, error)
     if reason:
@@ -173,19 +181,35 @@ def _lacking_features(tool: Tool, grants: Grants, policy: Policy) -> ToolError |
     )
 
 
-def _why_ask(tool: Tool, level: Level, params: dict[str, Any], policy: Policy) -> str:
-    raised = f" (raised from {tool.level} by an admin)" if level is not tool.level else ""
-    if level is Level.DESTRUCTIVE:
-        return f"destructive level{raised}: a person always decides"
-    if level is Level.WRITE:
-        return f"write level{raised}: a person decides"
-    if not tool.open_world:
+def _why_level(tool: Tool, level: Level, inner: tuple[str, ...]) -> str:
+    if not level.has_side_effects:
         return ""
-    hosts = isolated(tool, "hosts", lambda: tool.hosts(tool.load_params(params)))
+    carries = f"; {in_words(inner)}" if inner else ""
+    is_raised = level is not tool.level and not (inner and not tool.carries_requests)
+    raised = f" (raised from {tool.level} by an admin)" if is_raised else ""
+    always = "always " if level is Level.DESTRUCTIVE else ""
+    return f"{level} level{raised}: a person {always}decides{carries}"
+
+
+def _why_beyond(tool: Tool, params: dict[str, Any], policy: Policy) -> str:
+    """Name the hosts that the params lead to and that no admin has allowed."""
+    hosts = _hosts(tool, params)
     if hosts is None:
         return "the tool may reach any address on the internet: a person decides"
     beyond = sorted(host for host in hosts if host.lower() not in policy.allowed_hosts)
-    return f"reaches {', '.join(beyond)}, not on the list of allowed hosts: a person decides" if beyond else ""
+    if not beyond:
+        return ""
+    more = f" and {len(beyond) - MOST_HOSTS:,} more" if len(beyond) > MOST_HOSTS else ""
+    return f"reaches {', '.join(beyond[:MOST_HOSTS])}{more}, not on the list of allowed hosts: a person decides"
+
+
+def _hosts(tool: Tool, params: dict[str, Any]) -> frozenset[str] | None:
+    """Find the hosts of a call, also for tools from outside that do not declare any."""
+    if tool.open_world:
+        return isolated(tool, "hosts", lambda: tool.hosts(tool.load_params(params)))
+    if not tool.is_from_outside:
+        return frozenset()
+    return isolated(tool, "address_params", lambda: named_hosts(params, tool.address_params))
 
 
 def _why_broken(broken: Broken | None) -> str:

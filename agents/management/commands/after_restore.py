@@ -1,20 +1,21 @@
-"""`manage.py after_restore`: what has to happen between a restored backup and the first start."""
+"""`manage.py after_restore`: the step between restoring a backup by other means and the first start."""
 
 from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from agents import schedules
-from agents.engine import recovery
+from agents import restored
+from agents.management.settled import settled_lines
 
 
 class Command(BaseCommand):
-    """Open intents lapse, what was executing becomes unknown, no lease of the past remains, no schedule fires again."""
+    """Stops everything, settles work in progress, and ends sessions and tokens; may be repeated."""
 
-    help = "After a restored backup, before anything starts: nothing that was approved before runs by itself."
+    help = (
+        "Run this after restoring a database without `restore`, before anything starts. "
+        "Everything stays stopped until an admin lifts the stop."
+    )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        for what, count in recovery.after_restore().items():
-            self.stdout.write(f"{what.replace('_', ' ')}: {count}")
-        self.stdout.write(f"schedules moved on: {schedules.after_restore()}")
-        self.stdout.write("Gadget may be started now.")
+        for line in settled_lines(restored.settle()):
+            self.stdout.write(line)

@@ -5,8 +5,10 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from agents.demo.accounts import describe, find_open_accounts
 from agents.demo.building import RealModel, build
 from agents.demo.names import PASSWORD
+from agents.demo.removing import AtWorkError, remove
 from agents.demo.staff import OUTSIDER, PEOPLE
 from agents.models import ProviderKind
 
@@ -15,9 +17,9 @@ USUAL_OLLAMA_MODEL = "qwen3"
 
 
 class Command(BaseCommand):
-    """Builds the demo, or brings it up to date."""
+    """Builds the demo, brings it up to date, or removes it."""
 
-    help = "Make the demo organisations, or bring them up to date."
+    help = "Create the demo organizations, bring them up to date, or remove them."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
@@ -29,7 +31,12 @@ class Command(BaseCommand):
             help="add what is missing; change nothing that is there, and bring no record back",
         )
 
+        parser.add_argument("--remove", action="store_true", help="remove the demo's organizations and accounts")
+
     def handle(self, *args: Any, **options: Any) -> None:
+        if options["remove"]:
+            self._remove()
+            return
         if not (settings.DEBUG or options["force"]):
             raise CommandError(
                 "DEBUG is off, so this may be a real installation, and everybody knows the demo's password. "
@@ -43,6 +50,21 @@ class Command(BaseCommand):
         state = "The demo is ready." if built.changes else "The demo was up to date."
         names = ", ".join((*PEOPLE, OUTSIDER))
         self.stdout.write(f"{state} Users: {names}. Password: {PASSWORD}")
+
+    def _remove(self) -> None:
+        """Prints what was removed and what was kept."""
+        try:
+            removal = remove()
+        except AtWorkError as error:
+            raise CommandError(str(error)) from error
+        for each in removal.removed:
+            self.stdout.write(f"removed: {each}")
+        for each in removal.kept:
+            self.stdout.write(f"kept: {each}")
+        if not removal.removed:
+            self.stdout.write("There was no demo to remove.")
+        if open_accounts := find_open_accounts():
+            self.stdout.write(f"{describe(open_accounts)} Change it with `manage.py changepassword NAME`.")
 
 
 def _real_model() -> RealModel | None:

@@ -8,7 +8,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from agents.management.examinations import Finding, examine
+from agents.management.examinations import examine
+from agents.management.findings import Finding
 
 
 class Command(BaseCommand):

@@ -13,4 +13,5 @@ class Command(migrate.Command):
         if connection.vendor == "postgresql":
             with connection.cursor() as cursor:
                 cursor.execute("SET statement_timeout = 0")
+            connection.connection.answer_s = None  # gadget_site/answering.py
         super().handle(*args, **options)

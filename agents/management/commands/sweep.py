@@ -12,7 +12,8 @@ import structlog
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from agents.liveness import SWEEPER, Pulse
+from agents.identity import confirm_at_start
+from agents.liveness import SWEEPER, Pulse, beat_for_supervisor
 from agents.sweeper import sweep_forever
 
 log = structlog.get_logger(__name__)
@@ -25,7 +26,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Runs until it is told to stop; a sweep that has begun is finished."""
+        confirm_at_start()
         settings.DEBUG = False  # with it Django would remember every query
+        beat_for_supervisor()
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())

@@ -21,6 +21,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 
 from agents.demo import names
+from agents.demo.accounts import DemoAccountsError, check_before_listening
+from agents.identity import confirm_at_start
 from agents.liveness import SWEEPER, WORKER, living
 from agents.management.parts import redis_part, sweeper_part, web_part, worker_name, worker_part
 from agents.management.supervisor import RestlessError, Supervisor
@@ -61,6 +63,8 @@ class Command(BaseCommand):
         if settings.REDIS_IS_EMBEDDED:
             supervisor.start(redis_part())
         call_command("migrate", verbosity=0)
+        confirm_at_start()
+        self._warn_of_demo_accounts()
         if with_demo:
             call_command("demo", keep=True, stdout=io.StringIO())
         self._await(supervisor, _redis_answers)
@@ -71,6 +75,13 @@ class Command(BaseCommand):
             self._welcome()
         while not self._stopping:
             supervisor.watch(LOOK_EVERY_S)
+
+    def _warn_of_demo_accounts(self) -> None:
+        try:
+            if warning := check_before_listening():
+                self.stdout.write(f"WARNING: {warning}")
+        except DemoAccountsError as error:
+            raise CommandError(str(error)) from error
 
     def _await(self, supervisor: Supervisor, condition: Any) -> None:
         deadline = time.monotonic() + READY_PATIENCE_S

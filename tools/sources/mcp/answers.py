@@ -9,7 +9,7 @@ import mcp_types
 from tools.contract import ErrorCode, ToolError, ToolResult, canonical_json
 from tools.sources.given_schema import UncheckableError, faults_of, validator_of
 
-from .definitions import Definition
+from .definitions import LONGEST_TITLE, Definition
 from .words import one_line
 
 LONGEST_ERROR = 1_000
@@ -66,13 +66,17 @@ def _told(part: mcp_types.ContentBlock) -> str:
         return f"[{part.type}: {one_line(part.mime_type, 100)}, {len(part.data) * 3 // 4:,} bytes, not shown]"
     if isinstance(part, mcp_types.ResourceLink):
         size = "" if part.size is None else f", {part.size:,} bytes"
-        return f"[link: {one_line(str(part.uri), LONGEST_ADDRESS)}{_kind(part.mime_type)}{size}, not opened]"
+        name = one_line(part.title or part.name, LONGEST_TITLE)
+        return f"[link: {name}, {_place(part.uri)}{_kind(part.mime_type)}{size}, not opened]"
     resource = part.resource
+    told = f"[resource: {_place(resource.uri)}{_kind(resource.mime_type)}"
     if isinstance(resource, mcp_types.TextResourceContents):
-        size = f"{len(resource.text):,} characters"
-    else:
-        size = f"{len(resource.blob) * 3 // 4:,} bytes"
-    return f"[resource: {one_line(str(resource.uri), LONGEST_ADDRESS)}{_kind(resource.mime_type)}, {size}, not shown]"
+        return f"{told}, {len(resource.text):,} characters]\n{resource.text}"
+    return f"{told}, {len(resource.blob) * 3 // 4:,} bytes, not shown]"
+
+
+def _place(uri: object) -> str:
+    return one_line(str(uri), LONGEST_ADDRESS)
 
 
 def _kind(mime_type: str | None) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import mcp_types
 from pydantic import TypeAdapter
 
-from tools.contract import ErrorCode, ToolError, canonical_json
+from tools.contract import ErrorCode, ToolError, canonical_json, look_before_request
 
 from .connections import CONNECTIONS
 from .definitions import Definition, LeftOut, Listing, definitions_of
@@ -104,6 +104,8 @@ async def _answer(server: Server, call: Call) -> mcp_types.CallToolResult:
         async with _line(server, call.logger, connect_s) as line:
             if call.definition.copies_params:
                 await _make_known(line, call.definition.name, connect_s)
+            if isinstance(server, StdioServer):  # over HTTP, the line looks
+                look_before_request(is_read=False)
             is_sent = True
             answer = await _asked(line, call)
     except EXPECTED as error:

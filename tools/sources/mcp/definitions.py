@@ -12,6 +12,7 @@ import mcp_types
 
 from tools.contract import Level, canonical_json, fingerprint, made_storable
 from tools.sources.given_schema import IllegalSchemaError, refuse_endless
+from tools.sources.risks import carried_by, reached_by
 
 from .schemas import LONGEST_DESCRIPTION, changed_names, refuse_illegal, tamed
 from .words import one_line, shown
@@ -85,10 +86,17 @@ class Listing:
     left_out: tuple[LeftOut, ...]
 
 
-def suggested_level(annotations: Mapping[str, Any]) -> Level:
-    """What the server hints at. Hints are not to be trusted: they are for the admin who sets the level."""
+def suggested_level(annotations: Mapping[str, Any], definition: Definition | None = None) -> Level:
+    """Return the level that the server hints at. Do not trust it: it helps the admin who sets the level.
+
+    Args:
+        definition: if given, tools that can send data out are no reads, and those that carry requests are destructive.
+    """
+    kept = {**(vars(definition) if definition is not None else {}), "annotations": annotations}
+    if carried_by(kept):
+        return Level.DESTRUCTIVE
     if annotations.get("readOnlyHint") is True:
-        return Level.READ
+        return Level.WRITE if reached_by(kept) else Level.READ
     return Level.WRITE if annotations.get("destructiveHint") is False else Level.DESTRUCTIVE
 
 
@@ -120,6 +128,8 @@ def definitions_of(
 
 def _definition(tool: mcp_types.Tool, legal_name: str) -> Definition:
     inputs, outputs = tool.input_schema, tool.output_schema
+    if tool.execution is not None and tool.execution.task_support == "required":
+        raise IllegalSchemaError("it can only be called as a task, which Gadget does not support")
     for schema in (inputs, outputs):
         if schema is not None:
             refuse_illegal(schema)

@@ -13,7 +13,7 @@ from mcp import Client
 from mcp.client.session import IncomingMessage
 from mcp.client.streamable_http import streamable_http_client
 
-from tools.contract import canonical_json
+from tools.contract import canonical_json, look_before_request
 from tools.network import AsyncTransport, Door, NetworkLimits
 
 from .child import HIDDEN
@@ -116,6 +116,10 @@ async def http_line(server: HttpServer, logger: logging.Logger, seconds: float) 
             if _is_call(response.request):
                 line.call_status = response.status_code
 
+    async def look(request: httpx2.Request) -> None:
+        if _is_call(request):
+            look_before_request(is_read=False)
+
     door = Door(server.reach, NetworkLimits(connect_s=STEP_S, answer_bytes=LARGEST_ANSWER))
     http = httpx2.AsyncClient(
         transport=AsyncTransport(door, server.url),
@@ -123,7 +127,7 @@ async def http_line(server: HttpServer, logger: logging.Logger, seconds: float) 
         trust_env=False,
         max_redirects=0,  # the protocol's client would say a message again at each address of this server
         timeout=httpx2.Timeout(STEP_S, read=None),
-        event_hooks={"response": [note]},
+        event_hooks={"request": [look], "response": [note]},
     )
     transport = streamable_http_client(server.url, http_client=http, max_sse_event_size=LARGEST_ANSWER)
     line = Line(Ears(server, logger).client(transport, "legacy" if server.key in _handshakes else "auto"))

@@ -1,6 +1,7 @@
 """A tool of a server: its definition as the admin accepted it, and the level that the admin gave."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -12,14 +13,15 @@ from tools.contract import (
     ErrorCode,
     Level,
     Preview,
-    Tool,
     ToolContext,
     ToolError,
     ToolResult,
     canonical_json,
     fingerprint,
+    named_hosts,
 )
-from tools.sources.given_schema import checked_params, validator_of
+from tools.sources.outside import OutsideTool
+from tools.sources.risks import OPEN_WORLD, carried_by
 from tools.toolbox.secrecy import error_without_secrets, without_secrets
 
 from .answers import result_of
@@ -37,7 +39,7 @@ SHARE_OF_TIME = 0.95
 """Of the tool's timeout, after which it gives up by itself, because it can say more than whoever stops it."""
 
 
-class McpTool(Tool):
+class McpTool(OutsideTool):
     """Uses one tool of one server.
 
     Args:
@@ -57,6 +59,8 @@ class McpTool(Tool):
         self.source = source
         self.author = source
         self.level = level
+        self.carries_requests = bool(carried_by(vars(definition)))
+        self.open_world = definition.annotations.get(OPEN_WORLD) is True
         self._definition = definition
         self._server = server
 
@@ -71,17 +75,15 @@ class McpTool(Tool):
         promise = [self.name, self.version, self.level.value, self.schema, self._definition.hash, self._server.where]
         return fingerprint([*promise, self.account])
 
-    @cached_property
-    def _validator(self) -> Any:
-        return validator_of(self._definition.input_schema)
+    @property
+    @override
+    def output_schema(self) -> Mapping[str, Any] | None:
+        return self._definition.output_schema
 
     @override
-    def check_params(self, raw: dict[str, Any]) -> dict[str, Any]:
-        return checked_params(self._validator, raw)
-
-    @override
-    def load_params(self, canonical: dict[str, Any]) -> dict[str, Any]:
-        return dict(canonical)
+    def hosts(self, params: dict[str, Any]) -> frozenset[str]:
+        """Return the hosts that the params name: the server may go there."""
+        return named_hosts(params, self.address_params)
 
     @override
     def sentence(self, params: dict[str, Any], preview: Preview) -> str:

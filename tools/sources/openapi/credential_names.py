@@ -14,6 +14,7 @@ _OUTSIDE_OF_BODIES = words_in(
     "securitytoken csrftoken xcsrftoken xsrftoken apiauth signature"
 )
 _ENDS_OF_HEADERS = ("apikey", "token", "authorization", "secret", "credential", "credentials", "password")
+_ENDS_IN_PATHS = ("apikey", "token", "secret")
 _TOLD_AS_CREDENTIAL = re.compile(
     r"\bapi[ _-]?key\b|\b(?:access|auth|authentication|authorization|bearer|oauth|jwt)[ _-]?token\b"
     r"|\bauthenticat|\bcredentials?\b",
@@ -24,13 +25,15 @@ _MAY_BE_ONE = frozenset({"key", "token", "auth", "apitoken", "usertoken", "sessi
 
 
 def is_credential(name: str, place: str, description: str = "") -> bool:
-    """Whether this parameter is one.
+    """Return True if this parameter is a credential.
 
     Args:
-        place: path, query, header, cookie or body. In a path or a body a `token` may be what the call is about, unless
-            its description says otherwise.
+        place: path, query, header, cookie or body. In a path what looks like one may be what the call is about, such as
+            `{authorization}`, and so may a `token` in a body, unless its description says otherwise.
     """
     plain = _plain(name)
+    if place == "path" and not plain.endswith(_ENDS_IN_PATHS):
+        return plain in _EVERYWHERE | _MAY_BE_ONE and _TOLD_AS_CREDENTIAL.search(description) is not None
     if plain in _EVERYWHERE:
         return True
     if plain in _MAY_BE_ONE and _TOLD_AS_CREDENTIAL.search(description):

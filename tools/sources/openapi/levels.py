@@ -1,10 +1,12 @@
 """How far an operation reaches: its HTTP method is a floor, and words in its name may only raise it."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tools.contract import Level
+from tools.sources.risks import carried_by, reached_by
 
 from .names import words_in
 
@@ -57,13 +59,22 @@ class Inferred:
     reason: str
 
 
-def inferred_level(method: str, path: str, operation_id: str) -> Inferred:
-    """The level of an operation of which nobody has said more; an unknown method counts as destructive."""
+def inferred_level(operation: Mapping[str, Any]) -> Inferred:
+    """Infer the level of an operation from its description; an unknown method counts as destructive.
+
+    Args:
+        operation: its `method`, `path`, `operation_id` and `params`, as `Operation.as_json` writes them.
+    """
+    method, path, operation_id = operation["method"], operation["path"], operation["operation_id"]
     floor = FLOORS.get(method, Level.DESTRUCTIVE)
+    if carries := carried_by(operation):
+        return Inferred(Level.DESTRUCTIVE, f"it may carry other requests: {carries}")
     inferred = Inferred(floor, f"{method} is {floor} level")
-    segment = _last_segment(path)
+    if not floor.has_side_effects and (reaches := reached_by(operation)):
+        inferred = Inferred(Level.WRITE, f"{method} is {floor} level, but {reaches}")
     reads = any(verb in READING_VERBS for verb in _verbs(operation_id))
     query = re.sub("[&=;+]|%..", "/", path.partition("?")[2])
+    segment = _last_segment(path)
     for text, where in ((operation_id, "its id"), (segment, "its path"), (query, "the query in its path")):
         for level, word in _raising(text, reads=reads):
             if level.rank > inferred.level.rank:

@@ -194,6 +194,32 @@ class Parameters:
         inputs.body = Body(content.media_type, shown, content.required, shape.names)
 
 
+def pin_parameters(parameters: list[dict[str, Any]], mark: str) -> list[dict[str, Any]]:
+    """Pin the parameters of a path that distinguishes operations after a `#`, as AWS does: `/#Action=DeleteUser`.
+
+    That part is sent as a parameter, with only the given value.
+
+    Raises:
+        RefusedError: no parameter is there to say it, so that the request would be that of another operation.
+    """
+    if not mark:
+        return parameters
+    wanted = dict(part.partition("=")[::2] for part in mark.split("&"))
+    known = {str(each["name"]) for each in parameters if each["in"] in ("query", "header")}
+    if missing := sorted(wanted.keys() - known):
+        raise RefusedError(f"no parameter matches the part after '#' in its path: {missing[0][:100]!r}")
+    return [
+        {**each, "required": True, **(_only(wanted[each["name"]]) if wanted[each["name"]] else {})}
+        if each["in"] in ("query", "header") and each["name"] in wanted
+        else each
+        for each in parameters
+    ]
+
+
+def _only(value: str) -> dict[str, Any]:
+    return {"schema": {"type": "string", "enum": [value]}}
+
+
 def _refuse_many(count: int) -> None:
     if count > _MOST:
         raise RefusedError(f"it has {count:,} parameters; at most {_MOST} are read")

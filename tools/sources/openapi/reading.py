@@ -10,10 +10,11 @@ from .document import DocumentError, Limits, read_document
 from .levels import FLOORS, inferred_level
 from .names import one_line, tool_names
 from .operations import Description, LeftOut, Operation
-from .parameters import Content, Parameters, chosen_content
+from .parameters import Content, Parameters, chosen_content, pin_parameters
 from .paths import leads_elsewhere
 from .references import References, RefusedError
 from .security import api_keys, schemes_of
+from .servers import Servers
 
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 _LONGEST_DESCRIPTION = 1_024
@@ -23,18 +24,21 @@ _VARIABLE = re.compile(r"\{([^{}]+)\}")
 _VERSION = re.compile(r"2\.0|3\.[012](\.\d+)?")
 
 
-def read_description(text: str, *, limits: Limits | None = None) -> Description:
-    """The description in the text; what is wrong with single operations is told, and refuses nothing else.
+def read_description(text: str, *, limits: Limits | None = None, base_url: str = "") -> Description:
+    """Read the description in the text; faults of single operations are reported, and refuse nothing else.
+
+    Args:
+        base_url: the admin's address for the operations; those that name another server are left out.
 
     Raises:
         DocumentError: it cannot be read at all: too large, no JSON or YAML, no description, or of an unknown version.
     """
     bounds = limits or Limits()
-    return _Reading(read_document(text, bounds), bounds).description()
+    return _Reading(read_document(text, bounds), bounds, base_url).description()
 
 
 class _Reading:
-    def __init__(self, document: dict[str, Any], limits: Limits) -> None:
+    def __init__(self, document: dict[str, Any], limits: Limits, base_url: str) -> None:
         self._document = document
         self._most = limits.operations
         version = str(document.get("swagger") or document.get("openapi") or "")
@@ -44,7 +48,7 @@ class _Reading:
         self._references = References(document, time.monotonic() + limits.seconds)
         self._schemes = schemes_of(document, self._references)
         self._parameters = Parameters(self._references, api_keys(self._schemes))
-        self._servers = self._servers_of(document)
+        self._base_url = base_url
         self._left_out: list[LeftOut] = []
 
     def description(self) -> Description:
@@ -52,6 +56,8 @@ class _Reading:
         found = dict(islice(every, self._most))
         self._left_out += [LeftOut(key, f"it stands behind the first {self._most:,} operations") for key, _ in every]
         names = tool_names({key: one_line(node.get("operationId"), 500) for key, (node, _) in found.items()})
+        main = self._servers_of(self._document)
+        self._servers = Servers(main, (self._own_servers(*each) for each in found.values()), self._base_url)
         operations = []
         for key, (node, item) in found.items():
             try:
@@ -63,7 +69,7 @@ class _Reading:
         return Description(
             one_line(told.get("title"), 200),
             one_line(told.get("version"), 50),
-            self._servers,
+            self._servers.main,
             tuple(operations),
             tuple(self._left_out),
             self._schemes,
@@ -89,12 +95,22 @@ class _Reading:
         method, _, path = key.partition(" ")
         if method not in FLOORS:
             raise RefusedError(f"the method {method} is not used")
-        self._refuse_other_server(node, item)
+        path = self._servers.prefix(self._own_servers(node, item)) + path
+        _refuse_path(path)
         parameters = self._parameters.merged(item.get("parameters"), node.get("parameters"))
+        path, _, mark = path.partition("#")
+        parameters = pin_parameters(parameters, mark)
         content = self._old_content(node, parameters) if self._is_old else self._content(node)
         inputs = self._parameters.inputs(path, parameters, content)
         operation_id = one_line(node.get("operationId"), 500)
-        inferred = inferred_level(method, path, operation_id)
+        inferred = inferred_level(
+            {
+                "method": method,
+                "path": f"{path}{'&' if '?' in path else '?'}{mark}",
+                "operation_id": operation_id,
+                "params": inputs.schema,
+            }
+        )
         return Operation(
             key=key,
             method=method,
@@ -142,19 +158,15 @@ class _Reading:
         servers = (each for each in _list(node.get("servers")) if isinstance(each, Mapping))
         return tuple(dict.fromkeys(filter(None, map(_server, servers))))
 
-    def _refuse_other_server(self, node: Mapping[str, Any], item: Mapping[str, Any]) -> None:
-        """The base address is one setting of the source, so what lives elsewhere needs a source of its own."""
-        if self._is_old:
-            return
-        own = self._servers_of(node) or self._servers_of(item)
-        if own and self._servers and not set(own) & set(self._servers):
-            raise RefusedError(f"it has a server of its own: {own[0]}")
+    def _own_servers(self, node: Mapping[str, Any], item: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the servers of an operation, or else of its path."""
+        return () if self._is_old else self._servers_of(node) or self._servers_of(item)
 
 
 def _refuse_path(path: str) -> None:
     if not path.startswith("/"):
         raise RefusedError("its path does not begin with a slash")
-    if any(ord(character) < 32 for character in path) or "#" in path or "\\" in path:
+    if any(ord(character) < 32 for character in path) or "\\" in path:
         raise RefusedError("its path holds characters that no address has")
     if any(map(leads_elsewhere, path.partition("?")[0].split("/"))):
         raise RefusedError("its path holds '.' or '..'")

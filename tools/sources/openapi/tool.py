@@ -5,9 +5,10 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from tools.contract import ErrorCode, Level, Preview, Tool, ToolContext, ToolError, ToolResult, fingerprint
+from tools.contract import ErrorCode, Level, Preview, ToolContext, ToolError, ToolResult, fingerprint
 from tools.network import Answer, NetworkLimits, host_of, read_url, request
-from tools.sources.given_schema import checked_params, validator_of
+from tools.sources.outside import OutsideTool
+from tools.sources.risks import carried_by
 from tools.toolbox.secrecy import error_without_secrets, without_secrets
 
 from .answers import refuse_failure, result_of
@@ -67,14 +68,15 @@ class Connection:
         return read_url(self.base_url).netloc.decode("ascii")
 
 
-class OpenAPITool(Tool):
+class OpenAPITool(OutsideTool):
     """Sends one request for each call.
 
     It is not open world: every call goes to the host of the base address, which an admin chose, and to no other one,
-    redirects included.
+    redirects included. Where its params name another address, the API may go there: the gate looks at that.
 
     Args:
-        level: what an admin set in the place of the inferred level; None keeps that.
+        level: what an admin set in the place of the inferred level; None keeps that. An operation that carries other
+            requests is destructive as long as it was not inferred to be: then no admin has read why.
         tokens: where OAuth2's access tokens are kept.
     """
 
@@ -86,7 +88,9 @@ class OpenAPITool(Tool):
         self.name = f"{connection.source}.{operation.name}"
         self.display_name = operation.summary
         self.description = operation.description
-        self.level = level or operation.level
+        self.carries_requests = bool(carried_by(vars(operation)))
+        is_told = operation.level is Level.DESTRUCTIVE or not self.carries_requests
+        self.level = (level or operation.level) if is_told else Level.DESTRUCTIVE
         self.author = self.source = connection.title or connection.source
         self.timeout_s: float = connection.timeout_s
         self._tokens = tokens
@@ -105,11 +109,8 @@ class OpenAPITool(Tool):
         kept = {key: told[key] for key in ("key", "placements", "body")}
         signed = asdict(self.connection.authentication)
         base = {**kept, "base_url": self.connection.base_url, "level": self.level.value, "authentication": signed}
-        return fingerprint({**base, **self.definition["function"]})
-
-    @cached_property
-    def _validator(self) -> Any:
-        return validator_of(self.schema)
+        function = {"name": self.name, "description": self.description, "parameters": self.schema}
+        return fingerprint({**base, **function})
 
     def check_params(self, raw: dict[str, Any]) -> dict[str, Any]:
         """The canonical params; nothing is added, because a default is the API's own business.
@@ -117,16 +118,9 @@ class OpenAPITool(Tool):
         Raises:
             ToolError: MISSING_PARAM or INVALID_PARAMETER, also for what cannot be written in a request.
         """
-        params = checked_params(self._validator, raw)
+        params = super().check_params(raw)
         made_request(self.operation, params)
         return params
-
-    def load_params(self, canonical: dict[str, Any]) -> dict[str, Any]:
-        return canonical
-
-    def hosts(self, params: Mapping[str, Any]) -> frozenset[str]:
-        """The host of the base address, whatever the params are."""
-        return frozenset({self.connection.host})
 
     def sentence(self, params: Mapping[str, Any], preview: Preview) -> str:
         """E.g. `Delete: DELETE /v1/pets/7 at api.example.com`; a query is shown as far as the operation fixes it."""

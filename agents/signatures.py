@@ -1,0 +1,38 @@
+"""Makes and checks signatures with the audit keys: HMAC-SHA256. The first key signs, every key verifies.
+
+The keys are in no database, so a signature proves what a plain hash cannot: its author held a key.
+"""
+
+import hmac
+from base64 import urlsafe_b64decode
+from functools import lru_cache
+
+from django.conf import settings
+
+_KEY_ID_DIGITS = 8
+
+
+def current_key_id() -> str:
+    """Return the short id of the key that signs now; it tells nothing about the key itself."""
+    return next(iter(_keys_by_id(tuple(settings.GADGET_AUDIT_KEYS))))
+
+
+def sign(purpose: str, text: str, key_id: str) -> str | None:
+    """Return 64 hexadecimal digits, or None if no key has this id. One purpose never signs for another."""
+    key = _keys_by_id(tuple(settings.GADGET_AUDIT_KEYS)).get(key_id)
+    return None if key is None else _hmac(key, f"{purpose}\0{text}")
+
+
+def is_known(key_id: str) -> bool:
+    """Return True if one of the keys has this id."""
+    return key_id in _keys_by_id(tuple(settings.GADGET_AUDIT_KEYS))
+
+
+@lru_cache(maxsize=4)
+def _keys_by_id(keys: tuple[str, ...]) -> dict[str, bytes]:
+    raw = [urlsafe_b64decode(key) for key in keys]
+    return {_hmac(key, "key id")[:_KEY_ID_DIGITS]: key for key in raw}
+
+
+def _hmac(key: bytes, text: str) -> str:
+    return hmac.digest(key, text.encode("utf-8", "surrogatepass"), "sha256").hex()

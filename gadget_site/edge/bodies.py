@@ -1,0 +1,74 @@
+"""Limits request bodies: little from strangers, and as much as a page accepts from its users."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from urllib.parse import unquote
+
+from django.conf import settings
+from django.contrib.auth import get_user
+from django.http import HttpRequest, parse_cookie
+from django.urls import Resolver404, resolve
+
+from agents.admin.source_forms import LARGEST_DOCUMENT
+from agents.membership import member_with_token
+from agents.views.files import MOST_AT_ONCE
+from tools.records.importing import LARGEST_FILE as LARGEST_IMPORT
+
+WITHOUT_LOGIN = 1_000_000
+WITH_LOGIN = 3_000_000
+"""A little more than DATA_UPLOAD_MAX_MEMORY_SIZE, so that Django itself explains slightly larger requests."""
+
+FORM_FIELDS = 1_000_000
+"""Room for a form's other fields beside its files."""
+
+UPLOADS = {
+    "files-upload": MOST_AT_ONCE + FORM_FIELDS,
+    "records-import": LARGEST_IMPORT + FORM_FIELDS,
+    "admin:connections_source_add": LARGEST_DOCUMENT + FORM_FIELDS,
+    "admin:connections_source_change": LARGEST_DOCUMENT + FORM_FIELDS,
+}
+"""The limit of each page, by its name, for logged-in people."""
+
+LARGEST = max(UPLOADS.values())
+
+
+@dataclass(frozen=True)
+class Asker:
+    """A request's proof of a login; empty texts if there is none."""
+
+    cookies: str = ""
+    authorization: str = ""
+
+    @property
+    def has_credentials(self) -> bool:
+        return bool(self.authorization or self._session_key)
+
+    @property
+    def _session_key(self) -> str:
+        return str(parse_cookie(self.cookies).get(settings.SESSION_COOKIE_NAME, ""))
+
+    def is_logged_in(self) -> bool:
+        """Look in the database for a valid token, or a session whose user may still log in."""
+        scheme, _, token = self.authorization.partition(" ")
+        if scheme.lower() == "bearer":
+            return member_with_token(token.strip()) is not None
+        if not self._session_key:
+            return False
+        request = HttpRequest()
+        request.session = import_module(settings.SESSION_ENGINE).SessionStore(self._session_key)
+        return get_user(request).is_authenticated
+
+
+def limit_for(asker: Asker, path: str) -> int:
+    """Return the largest body that this asker may send to this path."""
+    return _limit_with_login(path) if asker.is_logged_in() else WITHOUT_LOGIN
+
+
+def _limit_with_login(path: str) -> int:
+    try:
+        name = resolve(unquote(path)).view_name
+    except Resolver404:
+        return WITH_LOGIN
+    return UPLOADS.get(name, WITH_LOGIN)

@@ -1,0 +1,134 @@
+"""Daphne's connections with limits: a body that is too large is refused while it arrives.
+
+Daphne itself receives a whole body, into a temporary file, before it asks any application.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import structlog
+from channels.db import database_sync_to_async
+from daphne.http_protocol import HTTPFactory, WebRequest
+from django.db import Error as DatabaseError
+
+from gadget_site.edge.answers import WITHOUT_BODY
+from gadget_site.edge.bodies import LARGEST, WITHOUT_LOGIN, Asker, limit_for
+
+log = structlog.get_logger(__name__)
+
+LINGER_S = 5
+"""The time for which a refused client may keep sending; if closed at once, it might never see the answer."""
+
+TOO_LARGE = (413, "Content Too Large", "too_large", "The request is too large.")
+DATABASE_AWAY = (503, "Service Unavailable", "database_away", "The database does not answer. Try again.")
+
+
+class BoundedFactory(HTTPFactory):  # type: ignore[misc]
+    """Makes connections whose requests are bounded."""
+
+    def buildProtocol(self, addr: Any) -> Any:  # noqa: N802  (Twisted's name)
+        protocol = super().buildProtocol(addr)
+        protocol.requestFactory = BoundedRequest
+        return protocol
+
+
+class BoundedRequest(WebRequest):  # type: ignore[misc]
+    """One request, from its head to the end of its answer."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        # Twisted would parse forms in the event loop, and nobody would read them.
+        super().__init__(*args, **{**kwargs, "parsePOSTFormSubmission": False})
+        self._limit = WITHOUT_LOGIN
+        self._received = 0
+        self._is_refused = False
+        self._admission: asyncio.Future[None] | None = None
+
+    # Twisted calls these, in this order
+
+    def gotLength(self, length: int | None) -> None:  # noqa: N802
+        """Judge the request by its head; `length` is None if the body comes in chunks."""
+        self.requestHeaders.removeHeader(b"daphne-root-path")
+        asker = Asker(self._header(b"cookie", "; "), self._header(b"authorization", ","))
+        is_small = length is not None and length <= WITHOUT_LOGIN
+        if length is not None and (length > LARGEST or not (is_small or asker.has_credentials)):
+            self._refuse(TOO_LARGE)
+            return
+        super().gotLength(length)
+        if not is_small and asker.has_credentials:
+            self.transport.pauseProducing()
+            path = self.channel._path.partition(b"?")[0].decode("ascii", "replace")
+            self._admission = asyncio.ensure_future(self._admit(asker, path, length))
+
+    def handleContentChunk(self, data: bytes) -> None:  # noqa: N802
+        """Keep a part of the body, unless it exceeds the limit."""
+        self._received += len(data)
+        if self._received > self._limit:
+            self._refuse(TOO_LARGE)
+        if not self._is_refused:
+            super().handleContentChunk(data)
+
+    def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:  # noqa: N802
+        """Pass the whole request on."""
+        if not self._is_refused:
+            super().requestReceived(command, path, version)
+
+    def finish(self) -> None:
+        """End the answer; a shorter one than announced ends the connection, or the next answer would complete it."""
+        announced = self.responseHeaders.getRawHeaders(b"content-length", [b""])[0]
+        is_whole = self.method == b"HEAD" or self.code in WITHOUT_BODY or announced in (b"", b"%d" % self.sentLength)
+        if not is_whole and self.channel is not None:
+            self.channel.persistent = False
+        super().finish()
+
+    # Ours
+
+    async def _admit(self, asker: Asker, path: str, length: int | None) -> None:
+        """Accept more from logged-in people; nothing is read from the connection until that is known."""
+        transport = self.transport
+        try:
+            limit = await database_sync_to_async(limit_for, thread_sensitive=False)(asker, path)
+        except DatabaseError:
+            log.warning("the database could not identify the sender of a large request", path=path)
+            limit = 0
+        self._limit = max(limit, WITHOUT_LOGIN)
+        if length is not None and length > limit:  # one in chunks may be small, and answered by now
+            self._refuse(TOO_LARGE if limit else DATABASE_AWAY)
+        transport.resumeProducing()
+
+    def _header(self, name: bytes, separator: str) -> str:
+        values = self.requestHeaders.getRawHeaders(name) or []
+        return separator.join(value.decode("latin-1") for value in values)
+
+    def _refuse(self, reason: tuple[int, str, str, str]) -> None:
+        """Answer at once, forget whatever still comes, and close."""
+        if self._is_refused or self.channel is None:
+            return
+        self._is_refused = True
+        self.requestHeaders.removeHeader(b"expect")  # or Twisted would still ask for the body
+        channel = self.channel
+        log.info("request refused", status=reason[0], path=channel._path[:200].decode("ascii", "replace"))
+        channel.dataReceived = channel.lineReceived = channel.rawDataReceived = _forget
+        channel.transport.write(_answer(reason, is_api=channel._path.startswith(b"/api/")))
+        channel.setTimeout(LINGER_S)
+        channel.transport.loseWriteConnection()
+        channel.transport.resumeProducing()
+
+
+def _forget(_data: bytes) -> None:
+    """Receive without keeping."""
+
+
+def _answer(reason: tuple[int, str, str, str], is_api: bool) -> bytes:
+    status, title, code, detail = reason
+    problem = {"type": "about:blank", "title": title, "status": status, "detail": detail, "code": code}
+    kind = "application/problem+json" if is_api else "text/plain; charset=utf-8"
+    body = (json.dumps(problem) if is_api else f"{detail}\n").encode()
+    head = (
+        f"HTTP/1.1 {status} {title}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n"
+        "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
+        "Content-Security-Policy: default-src 'none'\r\n\r\n"
+    )
+    return head.encode() + body

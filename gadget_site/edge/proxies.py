@@ -1,0 +1,102 @@
+"""Find a client's real address and scheme: forwarding headers count only from trusted proxies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import Any
+
+from django.conf import settings
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+Headers = list[tuple[bytes, bytes]]
+
+FOR, PROTO = b"x-forwarded-for", b"x-forwarded-proto"
+FORWARDED_MARK = b"x-gadget-forwarded"
+"""A mark on requests that came with a proxy's headers, which are dropped; no client can send it."""
+
+PREFIXES = (b"x-forwarded", b"x-original-", b"x-gadget-", b"x-accel-", b"x-ssl-", b"x-client-cert")
+NAMES = frozenset(
+    b"forwarded via daphne-root-path script-name x-script-name x-rewrite-url x-real-ip x-client-ip x-cluster-client-ip "
+    b"true-client-ip cf-connecting-ip cf-connecting-ipv6 cf-visitor fastly-client-ip client-ip x-remote-ip "
+    b"x-remote-addr remote-addr remote-user x-remote-user front-end-https x-scheme x-url-scheme x-https x-host".split()
+)
+
+
+class TrustedProxies:
+    """Passes a request on with the client's own address and scheme, and without the headers of proxies."""
+
+    def __init__(self, application: Any) -> None:
+        self._application = application
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> Any:
+        seen = clean(scope) if scope["type"] in ("http", "websocket") else scope
+        return await self._application(seen, receive, send)
+
+
+def clean(scope: dict[str, Any]) -> dict[str, Any]:
+    """Return the request as the client sent it, with the origin that trusted proxies report."""
+    kept: Headers = [header for header in scope["headers"] if not _is_of_a_proxy(header[0])]
+    told: Headers = [header for header in scope["headers"] if _is_of_a_proxy(header[0])]
+    mark = [(FORWARDED_MARK, b"1")] if told else []
+    cleaned = {**scope, "headers": kept + mark, "root_path": ""}
+    scheme = "https" if settings.GADGET_ORIGIN else scope.get("scheme", "http")
+    peer = _parse(scope["client"][0]) if scope.get("client") else None
+    if peer is not None and _is_trusted(peer):
+        cleaned["client"] = _client(scope["client"], peer, _words(told, FOR))
+        scheme = _scheme(_words(told, PROTO), otherwise=scheme)
+    secure = {"http": "https", "websocket": "wss"}[scope["type"]]
+    plain = {"http": "http", "websocket": "ws"}[scope["type"]]
+    cleaned["scheme"] = secure if scheme in ("https", "wss") else plain
+    return cleaned
+
+
+def _is_of_a_proxy(name: bytes) -> bool:
+    name = name.lower().replace(b"_", b"-")
+    return name in NAMES or name.startswith(PREFIXES)
+
+
+def _words(headers: Headers, name: bytes) -> list[str]:
+    """List the comma-separated words of all headers with this name, in order."""
+    values = [value.decode("latin-1") for found, value in headers if found.lower() == name]
+    return [word.strip() for value in values for word in value.split(",")]
+
+
+def _client(client: list[Any], peer: Address, forwarded: list[str]) -> list[Any]:
+    """Walk from the peer towards the client, as far as trusted proxies vouch for the way."""
+    found = peer
+    for word in reversed(forwarded):
+        before = _parse(word)
+        if before is None:
+            break
+        found = before
+        if not _is_trusted(found):
+            break
+    return client if found == peer else [str(found), 0]
+
+
+def _scheme(told: Iterable[str], otherwise: str) -> str:
+    """Return the scheme that the nearest proxy added last."""
+    last = ([otherwise, *told])[-1].lower()
+    return last if last in ("http", "https") else otherwise
+
+
+def _is_trusted(address: Address) -> bool:
+    proxies: Iterable[Network] = settings.GADGET_TRUSTED_PROXIES
+    return any(address in network for network in proxies)
+
+
+def _parse(text: str) -> Address | None:
+    """Return the address in `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1` or `[2001:db8::1]:80`."""
+    host = text.strip()
+    if host.startswith("["):
+        host = host[1:].partition("]")[0]
+    elif host.count(":") == 1:
+        host = host.partition(":")[0]
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address

@@ -1,0 +1,107 @@
+"""Reads the environment by name and kind, and refuses hidden characters and misspelled names."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import unicodedata
+from collections.abc import Mapping
+from ipaddress import ip_address
+
+from gadget_site.faults import SettingError
+
+YES = frozenset({"1", "true", "yes", "on"})
+NO = frozenset({"0", "false", "no", "off"})
+LARGEST_PORT = 65535
+PREFIX = "GADGET_"
+PREFIX_OF_TESTS = re.compile(r"GADGET_TESTS?_")
+"""Only the tests read variables with this prefix. No setting may begin with it."""
+SERVICE_LINK = re.compile(
+    r"GADGET_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_[0-9]+_(TCP|UDP)(_\w+)?)=.*|GADGET_(\w+_)?PORT=(tcp|udp)://.*"
+)
+"""NAME=value as Kubernetes gives it to every container beside a service that is named `gadget`."""
+OWN_NAMES = {
+    "GADGET_AUDIT_KEYS": "new-key,old-key",
+    "GADGET_CONFIG": "gadget.yaml",
+    "GADGET_DATA_DIR": "var",
+    "GADGET_ENCRYPTION_KEYS": "new-key,old-key",
+    "GADGET_METRICS_TOKEN": "at-least-20-characters",
+    "GADGET_QUEUE": "gadget",
+    "GADGET_TIMING_SCALE": "1.0",
+}
+"""Every setting with our prefix, with an example. Reading one that is not here fails."""
+HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Unicode's categories of invisible characters: control, format, surrogates, line separators."""
+_LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
+
+
+class Variables:
+    """The environment, read by name and kind; an empty value counts as none."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+
+    def text(self, name: str, default: str = "") -> str:
+        if name.startswith(PREFIX) and name not in OWN_NAMES:
+            raise LookupError(f"{name} is missing in OWN_NAMES")
+        value = self._environ.get(name, "")
+        if hidden := next((char for char in value if unicodedata.category(char) in HIDDEN), ""):
+            raise SettingError(name, f"its value contains {_describe(hidden)}", "one line of visible characters")
+        return value.strip() or default
+
+    def flag(self, name: str, default: bool) -> bool:
+        value = self.text(name)
+        if not value:
+            return default
+        if value.lower() in YES | NO:
+            return value.lower() in YES
+        raise SettingError(name, f"{value!r} is neither on nor off", "off")
+
+    def number(self, name: str, default: int, bounds: tuple[int, int]) -> int:
+        low, high = bounds
+        value = self.text(name, str(default))
+        if not re.fullmatch(r"[0-9]{1,9}", value) or not low <= int(value) <= high:
+            raise SettingError(name, f"{value!r} is not a whole number from {low} to {high}", str(default))
+        return int(value)
+
+    def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
+        value = self.text(name, default)
+        for choice in choices:
+            if value.lower() == choice.lower():
+                return choice
+        raise SettingError(name, f"{value!r} is not one of {', '.join(choices)}", default)
+
+    def words(self, name: str) -> tuple[str, ...]:
+        return tuple(word.strip() for word in self.text(name).split(",") if word.strip())
+
+
+def refuse_unknown_names(environ: Mapping[str, str], used_by_tools: frozenset[str]) -> None:
+    """Raise SettingError for the first unknown name with our prefix, with the nearest known name.
+
+    Args:
+        used_by_tools: the variables that `gadget.yaml` takes its values from.
+    """
+    for name in sorted(environ):
+        is_known = name in OWN_NAMES or name in used_by_tools or PREFIX_OF_TESTS.match(name)
+        if name.startswith(PREFIX) and not (is_known or SERVICE_LINK.fullmatch(f"{name}={environ[name]}")):
+            nearest = difflib.get_close_matches(name, sorted(OWN_NAMES), n=1, cutoff=0.0)[0]
+            fault = f"there is no such setting; the nearest name is {nearest}"
+            raise SettingError(name, fault, OWN_NAMES[nearest], example_name=nearest)
+
+
+def is_host(text: str) -> bool:
+    """Return True for an IPv4 or IPv6 address or a possible host name: its last label is not a number."""
+    try:
+        ip_address(text)
+    except ValueError:
+        labels = text.removesuffix(".").split(".")
+        return len(text) <= 253 and all(map(_LABEL.fullmatch, labels)) and not labels[-1].isdigit()
+    return True
+
+
+def is_port(text: str) -> bool:
+    return bool(re.fullmatch(r"[0-9]{1,5}", text)) and 1 <= int(text) <= LARGEST_PORT
+
+
+def _describe(char: str) -> str:
+    return "a newline" if char in "\r\n" else f"the hidden character U+{ord(char):04X}"

@@ -1,0 +1,54 @@
+"""A frozen worker is replaced, and its runs continue elsewhere, with a crash counted."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from agents.management.parts import sweeper_part, worker_part
+from agents.management.supervisor import Supervisor
+from agents.models import Event, EventType, RunStatus
+from tests.faults.awaiting import await_that
+from tests.faults.site import Site, fresh
+
+
+@contextmanager
+def supervised(site: Site, output: io.StringIO) -> Iterator[None]:
+    """A worker under a supervisor."""
+    worker = worker_part(1)
+    environment = {**site.installation.environment, **worker.environment}
+    supervisor, over = Supervisor(Path(settings.BASE_DIR), output), threading.Event()
+    supervisor.start(replace(worker, environment=environment))
+
+    def watch() -> None:
+        while not over.is_set():
+            supervisor.watch(0.1)
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watching.join()
+        supervisor.stop()
+
+
+def test_a_frozen_worker_is_replaced_and_its_run_goes_on(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agents.management.supervisor.FROZEN_AFTER_S", 4.0)
+    output = io.StringIO()
+    site.start(sweeper_part())
+    with supervised(site, output):
+        await_that(lambda: "worker ready" in output.getvalue(), output.getvalue, 30)
+        run = site.submit("Freeze", {"calls": [{"tool": "probe.freeze", "params": {"name": "once"}}]})
+        await_that(lambda: fresh(run).crash_count == 1, lambda: site.story(run) + output.getvalue(), 30)
+        site.await_status(run, RunStatus.SUCCEEDED)
+    assert "has had no heartbeat for 4 s and is killed" in output.getvalue()
+    assert Event.objects.filter(run=run, type=EventType.RUN_RESUMED, payload__by="gadget").count() == 1

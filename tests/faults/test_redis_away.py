@@ -1,0 +1,32 @@
+"""Redis stays unavailable: runs still start, get decided and end, and no hint counts as sent."""
+
+from __future__ import annotations
+
+import time
+
+from agents.management.parts import sweeper_part, worker_part
+from agents.models import RunStatus
+from tests.faults.awaiting import await_that
+from tests.faults.site import Site, effect, fresh
+
+
+def test_a_run_is_submitted_decided_and_ended(site: Site) -> None:
+    site.have_workers(1)
+    with site.installation.without_redis():
+        run = site.submit("Pay", effect("pay"))
+        site.approve_next(run)
+        site.await_status(run, RunStatus.SUCCEEDED)
+    assert sorted(site.recorder.effects.values()) == [1]
+
+
+def test_no_hint_counts_as_sent_and_a_worker_that_starts_meanwhile_works(site: Site) -> None:
+    site.have_workers(0)
+    with site.installation.without_redis():
+        site.start(sweeper_part())
+        run = site.submit("Pay", effect("pay"))
+        swept_until = time.monotonic() + 0.5
+        await_that(lambda: time.monotonic() > swept_until, "the sweeper has looked a few times")
+        assert fresh(run).hinted_at is None
+        site.installation.spawn(worker_part(9))
+        site.approve_next(run)
+        site.await_status(run, RunStatus.SUCCEEDED)

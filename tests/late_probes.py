@@ -1,0 +1,58 @@
+"""Writes that hold in front of their effect, so that a test can stop their worker there."""
+
+import os
+from typing import Any
+from urllib.parse import urlencode
+
+from django.db import connection
+from typing_extensions import override
+
+from agents.models import CallStatus, ToolCall
+from tests.probes import RECORDER_VARIABLE, Effect, Named, reach
+from tools.contract import Level, Reach, ToolContext, ToolResult
+from tools.network import request
+
+LOCAL = Reach(private=frozenset({"127.0.0.1"}))
+
+
+class Dawdle(Effect):
+    """Holds at the gate `NAME-begin` when the commit of its start is done and it has not begun to run."""
+
+    name = "probe.dawdle"
+
+    @override
+    def load_params(self, canonical: dict[str, Any]) -> Any:
+        params = super().load_params(canonical)
+        started = ToolCall.objects.filter(tool=self.name, params=canonical, status=CallStatus.EXECUTING)
+        if not connection.in_atomic_block and started.exists():
+            reach(f"{params.name}-begin")
+        return params
+
+
+class DawdlingRead(Dawdle):
+    """The same as a read of a host that a person has to approve."""
+
+    name = "probe.dawdlingRead"
+    level = Level.READ
+    open_world = True
+
+    @override
+    def hosts(self, params: Named) -> frozenset[str]:
+        return frozenset({"elsewhere.example"})
+
+
+class ThroughTheDoor(Effect):
+    """A tool that reads from the gate `NAME-begin` and then takes its effect, both through `tools.network`."""
+
+    name = "probe.throughTheDoor"
+
+    @override
+    def execute(self, params: Named, context: ToolContext) -> ToolResult:
+        outside = os.environ[RECORDER_VARIABLE]
+        request("GET", f"{outside}/?{urlencode({'name': f'{params.name}-begin'})}", reach=LOCAL)
+        effect = urlencode({"name": params.name, "key": context.idempotency_key})
+        request("POST", f"{outside}/?{effect}", reach=LOCAL, body=b"")
+        return ToolResult.ok({}, f"Did {params.name}")
+
+
+PROBES = (Dawdle, DawdlingRead, ThroughTheDoor)

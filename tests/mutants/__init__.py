@@ -1,0 +1,1 @@
+"""`make mutants`: weakens one guard at a time and runs its tests, which must notice."""

@@ -1,0 +1,220 @@
+"""List the guards that have to have a test: the files, the tests next to them, and the edits that change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.mutants.edits import Edit, find_edits
+
+ROOT = Path(__file__).resolve().parents[2]
+ORGANIZATION = "organization"
+ACCESS = [f"tests/web/test_{name}.py" for name in ("nothing_crosses", "page_access", "api_access", "admin_scope")]
+
+FEW = 6
+
+
+@dataclass(frozen=True)
+class Target:
+    """Files whose guards are weakened one by one, and the tests that have to notice, quickest first.
+
+    Attributes:
+        most: edits in a sample of each file.
+        only: an edit counts only if what it leaves out contains this.
+    """
+
+    files: Sequence[str]
+    tests: Sequence[str]
+    most: int
+    only: str = ""
+
+    def edits(self) -> list[Mutant]:
+        """Return every mutant of these files, of each those that are always in its sample first."""
+        found = []
+        for file in self.files:
+            edits = [each for each in find_edits((ROOT / file).read_text()) if self._counts(each)]
+            found += [Mutant(file, edit, tuple(self.tests)) for edit in edits]
+        return sorted(found, key=lambda each: (each.file, each.name not in ALWAYS, each.edit.rank))
+
+    def sample(self) -> list[Mutant]:
+        """Return the first few mutants of each file, in an arbitrary but stable order."""
+        by_file: dict[str, list[Mutant]] = {}
+        for each in self.edits():
+            by_file.setdefault(each.file, []).append(each)
+        return [each for mutants in by_file.values() for each in mutants[: self.most]]
+
+    def _counts(self, edit: Edit) -> bool:
+        return not self.only or leaves_out(edit, self.only)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One edit of one file, and the tests that have to notice it."""
+
+    file: str
+    edit: Edit
+    tests: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Name this mutant, for people and for EQUIVALENT."""
+        return f"{self.file} {self.edit.name}"
+
+
+def engine(file: str, tests: str, most: int = 5) -> Target:
+    """Name a file of the engine and, by their short names, the tests next to it."""
+    return Target([f"agents/engine/{file}.py"], [f"tests/engine/test_{name}.py" for name in tests.split()], most)
+
+
+def near(file: str, tests: str, most: int = 6) -> Target:
+    """Name a file and, by folder and short name, the tests next to it: `engine: edit expiry web: api_approve`."""
+    folder, paths = "", []
+    for word in tests.split():
+        if word.endswith(":"):
+            folder = word.removesuffix(":")
+        else:
+            paths.append(f"tests/{folder}/test_{word}.py")
+    return Target([f"{file}.py"], paths, most)
+
+
+def _has_lookup(path: Path) -> bool:
+    edits = find_edits(path.read_text())
+    return any(leaves_out(edit, ORGANIZATION) for edit in edits)
+
+
+def leaves_out(edit: Edit, text: str) -> bool:
+    """Return True if the edit widens a lookup by a condition that contains this text."""
+    return edit.kind == "condition" and edit.before.count(text) > edit.after.count(text)
+
+
+def organization_filters(files: str, tests: str) -> Target:
+    """Name the lookups within one organization in files of these names; the tests of access come before many others."""
+    named = [path for path in sorted(ROOT.glob(files)) if _has_lookup(path)]
+    found = [path for pattern in tests.split() for path in sorted(ROOT.glob(f"tests/{pattern}.py"))]
+    others = [path.relative_to(ROOT).as_posix() for path in found]
+    paths = dict.fromkeys([*ACCESS, *others] if len(others) > FEW else [*others, *ACCESS])
+    return Target([path.relative_to(ROOT).as_posix() for path in named], list(paths), most=99, only=ORGANIZATION)
+
+
+TARGETS = [
+    engine("lease", "work_beside_a_run lease stops sweeper recovery job cancel", 12),
+    engine(
+        "writes",
+        "permitted_at_the_start drift late_report transactional_writes unknown_outcomes late_effects undo_and_grace",
+        12,
+    ),
+    engine("gate", "permitted_at_the_start composition large_results limits_of_grants delegation"),
+    engine("passes", "duplicates permitted_at_the_start messages_and_continue max_passes_and_closing"),
+    engine("outcomes", "conditional_updates unknown_outcomes late_report"),
+    engine("recovery", "recovery undo_and_grace after_restore"),
+    engine("suspended", "conditional_updates questions delegation"),
+    engine("endings", "conditional_updates cancel max_passes_and_closing delegation"),
+    engine("turns", "messages_and_continue max_passes_and_closing sweeper stops cancel"),
+    engine("inner_calls", "composition permitted_at_the_start"),
+    engine("cards", "conditional_updates carried_requests drift edit undo_and_grace"),
+    engine("budgets", "budgets"),
+    engine("duplicates", "duplicates"),
+    near(
+        "agents/approvals",
+        "engine: deciding four_eyes_and_roles edit undo_and_grace expiry drift decision_races"
+        " web: api_decide_many api_approve",
+        20,
+    ),
+    near("agents/questions", "engine: questions"),
+    near("agents/resolutions", "engine: unknown_outcomes web: api_resolve_tool_call"),
+    near("agents/sweeper", "engine: sweeper expiry schedules_fire delegation lease recovery undo_and_grace", 8),
+    near("tools/toolbox/permissions", "toolbox: the_gate named_hosts inner_requests tool_promises", 10),
+    near("tools/toolbox/conditions", "toolbox: conditions the_gate", 10),
+    near(
+        "tools/toolbox/executor", "toolbox: the_executor suspending_tools one_call large_results params_are_checked", 8
+    ),
+    *(
+        near(
+            f"tools/network/{file}",
+            "network: forbidden_addresses redirects limits_of_answers changing_names web_tools tls",
+        )
+        for file in ("door", "addresses", "resolving", "urls")
+    ),
+    organization_filters("agents/views/*.py", "web/test_page_*"),
+    organization_filters("agents/api/*.py", "web/test_api_*"),
+    organization_filters("agents/desk/*.py", "web/test_page_* web/test_socket_*"),
+    organization_filters("agents/admin/*.py", "web/test_admin_*"),
+    organization_filters("agents/approvals.py", "engine/test_deciding"),
+    organization_filters(
+        "agents/audit.py", "commands/test_verify_audit web/test_page_audit engine/test_events_and_audit"
+    ),
+    organization_filters("agents/figures.py", "engine/test_figures"),
+    organization_filters("agents/metrics.py", "web/test_metrics"),
+    organization_filters("agents/[im][ne][vm]*s.py", "web/test_page_users web/test_admin_members"),
+    organization_filters("agents/membership.py", "web/test_api_tokens"),
+    organization_filters("agents/questions.py", "engine/test_questions"),
+    organization_filters("agents/resolutions.py", "engine/test_unknown_outcomes"),
+    organization_filters("agents/runs.py", "engine/test_bad_requests engine/test_cancel web/test_api_start_run"),
+    organization_filters("agents/schedules.py", "engine/test_schedule* web/test_page_schedules"),
+    organization_filters("agents/stops.py", "engine/test_stops web/test_page_stops"),
+    organization_filters("agents/trials.py", "engine/test_trials web/test_page_trials"),
+    organization_filters("agents/engine/credentials.py", "engine/test_credentials connections/test_generations"),
+    organization_filters("agents/engine/lease.py", "engine/test_stops"),
+    organization_filters("agents/engine/gate.py", "engine/test_delegation engine/test_stops"),
+    organization_filters("agents/engine/connected.py", "connections/test_other_processes connections/test_generations"),
+    organization_filters("tools/records/*.py", "builtin/test_data_read records/test_* web/test_page_records"),
+    organization_filters("tools/schedules/*.py", "engine/test_schedule_cards web/test_page_schedules"),
+    organization_filters("tools/connections/*.py", "connections/test_*"),
+]
+"""Everything that decides whether something may happen."""
+
+_LATE_RENEWAL = "run.status != RunStatus.RUNNING or run.lease_expires_at is None or run.lease_expires_at >= record.now"
+_OWN_EPOCH = "run.lease_epoch == self.epoch and run.lease_owner == OWNER"
+_MAY_START = "not record.run.may_start or not approved.exists()"
+ALWAYS = {
+    f"agents/engine/writes.py _may_start: {_MAY_START} -> ((not approved.exists()))",
+    f"agents/engine/lease.py Claim.holds: {_OWN_EPOCH} -> ((run.lease_owner == OWNER))",
+    f"agents/sweeper.py _recover: {_LATE_RENEWAL} -> False",
+}
+"""Mutants that are a part of every sample: the last looks before a write, a takeover and a renewal."""
+
+_OPEN_ONES = "ToolCall.objects.exclude(status__in=TERMINAL_CALLS) -> ToolCall.objects.exclude()"
+_DECIDES = (
+    "agents/approvals.py _decide: Approval.objects.filter( pk=card.pk, organization_id=member.organization_id,"
+    " kind=ApprovalKind.APPROVAL, status=ApprovalStatus.PENDING, expires_at__gt=Now(), digest=decision.digest,"
+    " run__cancel_requested_at=None, ) -> Approval.objects.filter(pk=card.pk, {}"
+    "expires_at__gt=Now(), digest=decision.digest, run__cancel_requested_at=None)"
+)
+_STAYS_LOCKED = (
+    "The card was read and checked in the same transaction, under its run's lock, which every decision takes."
+)
+EQUIVALENT: dict[str, str] = {
+    _DECIDES.format("organization_id=member.organization_id, kind=ApprovalKind.APPROVAL, "): _STAYS_LOCKED,
+    _DECIDES.format("kind=ApprovalKind.APPROVAL, status=ApprovalStatus.PENDING, "): (
+        "The same transaction has just found the card by its organization."
+    ),
+    "agents/approvals.py _undone_before: card.status != ApprovalStatus.SUPERSEDED or not was_theirs or decision_id not"
+    ' in ("", card.decision_id) -> ((not was_theirs) or (decision_id not in ("", card.decision_id)))': (
+        "Only a card that was superseded has a next one; the check only spares a query."
+    ),
+    "agents/metrics.py _now: Run.objects.filter(organization_id__in=ids, status__in=_OPEN)"
+    " -> Run.objects.filter(status__in=_OPEN)": "These are all organizations; the condition lets an index be used.",
+    **dict.fromkeys(
+        (
+            f"agents/stops.py {act}: Run.objects.filter(organization_id={whose}) -> Run.objects.filter()"
+            for act, whose in (
+                ("stop_everything", "member.organization_id"),
+                ("release_everything", "member.organization_id"),
+                ("tell_all", "organization_id"),
+            )
+        ),
+        "Each run is told what holds in its own organization, so to tell more of them changes nothing.",
+    ),
+    "agents/schedules.py due: Schedule.objects.filter(free, is_active=True, next_at__lte=Now(),"
+    " organization__stopped_at=None) -> Schedule.objects.filter(free, is_active=True, next_at__lte=Now())": (
+        "A stopped organization is refused when the run is submitted, and the time then waits."
+    ),
+    f"agents/engine/suspended.py orphans: {_OPEN_ONES}": (
+        "A parked run always has an open call; the condition only leads the database to the index of these."
+    ),
+    f"agents/engine/suspended.py with_ended_children: {_OPEN_ONES}": (
+        "A suspended call is open anyway; the condition only leads the database to the index of these."
+    ),
+}
+"""Mutants that change nothing which a test could see, each with the reason."""

@@ -1,0 +1,183 @@
+"""A part with another files folder, or with other keys, says so and does not start."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+from cryptography.fernet import Fernet
+from django.core.management import call_command
+from django.db import connection, transaction
+from pytest_django import Settings
+
+from agents import audit, identity
+from agents.management.parts import sweeper_part, web_part, worker_part
+from agents.models import AuditEntry, Organization
+from agents.models import Installation as InstallationRow
+from tests.platform.test_doctor import examined
+from tests.processes import Installation
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def files(settings: Settings, tmp_path: Path) -> Path:
+    """An empty files folder."""
+    settings.GADGET_FILES_DIR = tmp_path / "files"
+    return tmp_path / "files"
+
+
+def new_key() -> str:
+    return Fernet.generate_key().decode()
+
+
+def refusal() -> str:
+    """Return the sentence with which a part would refuse to start; empty if it would start."""
+    try:
+        identity.confirm()
+    except identity.ForeignPartError as error:
+        return str(error)
+    return ""
+
+
+def test_the_first_start_founds_and_every_later_one_is_at_home(files: Path) -> None:
+    assert not refusal()
+    mark = (files / identity.MARK_FILE).read_text()
+    assert InstallationRow.objects.get().folder_mark == mark
+    assert not refusal()
+    assert (files / identity.MARK_FILE).read_text() == mark
+
+
+def test_parts_that_start_at_once_for_the_first_time_agree(files: Path) -> None:
+    start, found = threading.Barrier(6), []
+
+    def confirm() -> None:
+        start.wait()
+        try:
+            found.append(refusal())
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=confirm) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [""] * 6
+
+
+def test_a_folder_that_is_not_shared_is_refused_on_the_second_machine(files: Path, settings: Settings) -> None:
+    assert not refusal()
+    settings.GADGET_FILES_DIR = files.parent / "elsewhere"
+    assert "has no file .gadget-folder" in refusal()
+    assert not (settings.GADGET_FILES_DIR / identity.MARK_FILE).exists()
+
+
+def test_the_folder_of_another_installation_is_refused(files: Path) -> None:
+    assert not refusal()
+    (files / identity.MARK_FILE).write_text("0" * 32)
+    assert "belongs to another installation or is not shared" in refusal()
+
+
+def test_two_machines_that_start_at_once_without_a_shared_folder_do_not_both_start(
+    files: Path, settings: Settings
+) -> None:
+    settings.GADGET_FILES_DIR = files.parent / "elsewhere"
+    identity._leave_mark()  # the other machine has got so far …
+    settings.GADGET_FILES_DIR = files
+    assert not refusal()  # … when this one is faster
+    settings.GADGET_FILES_DIR = files.parent / "elsewhere"
+    assert "belongs to another installation" in refusal()
+
+
+def test_a_new_database_does_not_take_the_files_of_an_old_one(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(identity, "FIRST_START_S", 0.1)
+    (files / "1").mkdir(parents=True)
+    assert not refusal(), "a folder from before there were marks is taken"
+    InstallationRow.objects.all().delete()
+    assert "holds the files of another database" in refusal()
+
+
+def test_a_moved_folder_is_at_home_and_an_accepted_one_too(files: Path, settings: Settings) -> None:
+    assert not refusal()
+    settings.GADGET_FILES_DIR = shutil.copytree(files, files.parent / "moved")
+    assert not refusal()
+    settings.GADGET_FILES_DIR = files.parent / "new"
+    assert refusal()
+    call_command("adopt_folder", verbosity=0)
+    assert not refusal()
+    settings.GADGET_FILES_DIR = files
+    assert refusal(), "the old one is no longer the installation's"
+
+
+def test_other_encryption_keys_are_refused(files: Path, settings: Settings) -> None:
+    assert not refusal()
+    settings.GADGET_ENCRYPTION_KEYS = [new_key()]
+    assert "No key in GADGET_ENCRYPTION_KEYS can decrypt" in refusal()
+
+
+def test_keys_can_be_changed(files: Path, settings: Settings) -> None:
+    assert not refusal()
+    old, new = settings.GADGET_ENCRYPTION_KEYS[0], new_key()
+    for keys in ([old, new], [new, old]):
+        settings.GADGET_ENCRYPTION_KEYS = keys
+        assert not refusal()
+    call_command("rotate_keys", verbosity=0)
+    settings.GADGET_ENCRYPTION_KEYS = [new]
+    assert not refusal()
+    settings.GADGET_ENCRYPTION_KEYS = [old]
+    assert refusal()
+
+
+def test_other_audit_keys_are_refused(files: Path, settings: Settings) -> None:
+    assert not refusal()
+    organization = Organization.objects.create(name="Acme", slug="acme")
+    with transaction.atomic():
+        audit.append(organization.pk, [audit.Entry("ann", "stopped", "everything")])
+    assert AuditEntry.objects.count() == 1
+    assert not refusal()
+    settings.GADGET_AUDIT_KEYS = [new_key()]
+    assert "No key in GADGET_AUDIT_KEYS signed" in refusal()
+
+
+def test_after_a_restored_backup_everything_is_at_home(files: Path) -> None:
+    assert not refusal()
+    call_command("after_restore", verbosity=0)
+    assert not refusal()
+
+
+@pytest.mark.usefixtures("redis_url")
+def test_the_doctor_names_the_same_differences(files: Path, settings: Settings) -> None:
+    assert not refusal()
+    assert "belong to this database" in told_of("identity")
+    settings.GADGET_ENCRYPTION_KEYS = [new_key()]
+    settings.GADGET_FILES_DIR = files.parent / "elsewhere"
+    assert "has no file .gadget-folder" in told_of("identity")
+    assert "No key in GADGET_ENCRYPTION_KEYS" in told_of("identity")
+
+
+@pytest.mark.parametrize("part", [web_part(), worker_part(1), sweeper_part()], ids=lambda part: part.name)
+def test_no_part_starts_with_another_folder_and_other_keys(
+    installation: Installation, files: Path, part: object
+) -> None:
+    assert not refusal()
+    for fault, variables in (
+        ("The files folder", {}),
+        (
+            "No key in GADGET_ENCRYPTION_KEYS",
+            {"GADGET_DATA_DIR": str(files.parent), "GADGET_ENCRYPTION_KEYS": new_key()},
+        ),
+    ):
+        installation.variables = variables
+        process = installation.spawn(part)  # type: ignore[arg-type]
+        process.await_line(f"Gadget cannot start. {fault}")
+        assert process.wait_for_end() not in {0, None}
+        assert "Traceback" not in process.output
+        assert " ready" not in process.output
+
+
+def told_of(subject: str) -> str:
+    _, findings = examined()
+    return "\n".join(finding["text"] for finding in findings if finding["subject"] == subject)

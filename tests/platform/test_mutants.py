@@ -1,0 +1,50 @@
+"""The mutation run finds the edits that it claims to find, and excuses no guard that is not there."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tests.mutants.edits import find_edits
+from tests.mutants.targets import ALWAYS, EQUIVALENT, ROOT, TARGETS
+
+CASES = {
+    "guard": ("if late:\n    raise Late", "if False:\n    raise Late"),
+    "operand": ("kept = a and b", "kept = ((b))"),
+    "comparison": ("kept = a < b", "kept = a <= b"),
+    "not": ("kept = not a", "kept = (a)"),
+    "condition": ("Run.objects.filter(pk=1, status=2)", "Run.objects.filter(status=2)"),
+    "column": ("update(Run, new, {'id': 1, 'epoch': 2})", "update(Run, new, {'epoch': 2})"),
+    "check": ("refuse_closed(card)", "pass"),
+}
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_each_kind_of_edit_weakens_the_source_in_one_place(kind: str) -> None:
+    before, after = CASES[kind]
+    first = next(edit for edit in find_edits(before) if edit.kind == kind)
+    assert first.apply(before) == after
+
+
+def test_an_edit_finds_its_place_behind_letters_of_several_bytes() -> None:
+    source = 'text = "Zürich ✓" if not found else ""\n'
+    edit = next(each for each in find_edits(source) if each.kind == "not")
+    assert edit.apply(source) == 'text = "Zürich ✓" if (found) else ""\n'
+
+
+def test_every_target_has_guards_and_tests() -> None:
+    for target in TARGETS:
+        assert target.sample()
+        assert target.tests
+
+
+def test_every_mutant_that_is_named_exists_and_every_excuse_says_why() -> None:
+    names = {mutant.name for target in TARGETS for mutant in target.edits()}
+    assert [name for name, reason in EQUIVALENT.items() if name not in names or len(reason.split()) < 4] == []
+    assert names >= ALWAYS
+
+
+def test_every_mutant_of_the_sample_is_a_program() -> None:
+    for mutant in (each for target in TARGETS for each in target.sample()):
+        ast.parse(mutant.edit.apply((ROOT / mutant.file).read_text()))

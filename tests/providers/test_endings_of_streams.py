@@ -1,0 +1,126 @@
+"""The endings of answers: with a finish reason, with [DONE] alone, and with late usage."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from agents.providers.base import ProviderError, Usage
+from tests.model_server import Answer, Call, ModelServer
+from tests.providers.conftest import Asking
+
+FINISH = {"choices": [{"index": 0, "delta": {"content": "All of it."}, "finish_reason": "stop"}]}
+PADDING = {"choices": [], "padding": "x" * 400}
+USAGE = {"choices": [], "usage": {"prompt_tokens": 700, "completion_tokens": 7}}
+
+
+class TestWithoutAFinishReason:
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            Answer(text="All of it.", finish=None),
+            Answer(calls=(Call("utility.now"),), finish=None),
+            Answer(text="Two:", calls=(Call("utility.now"), Call("data.searchRecords", {"region": "EU"})), finish=None),
+            Answer(text="<think>Hm</think>Yes.", finish=None),
+        ],
+    )
+    def test_an_answer_that_is_whole_counts(self, server: ModelServer, ask: Asking, answer: Answer) -> None:
+        server.enqueue(answer)
+        response = ask(max_retries=0)
+        assert len(response.calls) == len(answer.calls)
+        assert answer.text.endswith(response.text)
+        assert response.usage == Usage(100, 10)
+        assert len(server.requests) == 1
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            Answer(text="Half of", finish=None, done=False),
+            Answer(calls=(Call("utility.now", arguments='{"zone": "Eu'),), finish=None),
+            Answer(text="And:", calls=(Call("utility.now", arguments='["EU"]'),), finish=None),
+            Answer(text="<think>Hm, hm", finish=None),
+            Answer(finish=None),
+        ],
+    )
+    def test_one_that_is_not_does_not(self, server: ModelServer, ask: Asking, answer: Answer) -> None:
+        server.enqueue(answer)
+        with pytest.raises(ProviderError) as caught:
+            ask(max_retries=0)
+        assert (caught.value.code, caught.value.transient) == ("cut_stream", True)
+
+
+class TestALateUsage:
+    """The second half of what is sent waits until the server is released; the answer is in the first."""
+
+    @pytest.fixture(autouse=True)
+    def late(self, server: ModelServer) -> None:
+        server.enqueue(Answer(events=(FINISH, PADDING, USAGE), hold="middle"))
+
+    def test_is_not_waited_for(self, server: ModelServer, ask: Asking) -> None:
+        started = time.monotonic()
+        response = ask()
+        assert time.monotonic() - started < 1.5
+        assert response.text == "All of it."
+        assert response.usage.is_estimated
+        assert response.usage.input_tokens > 10
+        assert response.late_usage is not None
+        taken: list[Usage] = []
+        response.late_usage.then(taken.append)
+        server.release()
+        assert response.late_usage.wait() == Usage(700, 7)
+        wait_until(lambda: bool(taken))
+        assert taken == [Usage(700, 7)]
+
+    def test_reaches_whoever_asks_for_it_afterwards(self, server: ModelServer, ask: Asking) -> None:
+        response = ask()
+        assert response.late_usage is not None
+        server.release()
+        response.late_usage.wait()
+        taken: list[Usage] = []
+        response.late_usage.then(taken.append)
+        assert taken == [Usage(700, 7)]
+
+    def test_is_given_up_at_the_deadline_of_the_request(self, ask: Asking) -> None:
+        started = time.monotonic()
+        response = ask(within=1.0)
+        assert response.late_usage is not None
+        assert response.late_usage.wait() is None
+        assert time.monotonic() - started < 2.5
+
+    def test_is_given_up_when_the_run_is_stopped(self, ask: Asking) -> None:
+        response = ask()
+        assert response.late_usage is not None
+        ask.stopped.set()
+        assert response.late_usage.wait() is None
+
+    def test_leaves_no_thread_behind(self, server: ModelServer, ask: Asking) -> None:
+        ask()
+        server.release()
+        wait_until(lambda: all(thread.name != "tail" for thread in threading.enumerate()))
+
+
+def test_text_after_an_early_finish_reason_belongs_to_the_answer(server: ModelServer, ask: Asking) -> None:
+    more = {"choices": [{"index": 0, "delta": {"content": " And more."}, "finish_reason": "stop"}]}
+    server.enqueue(Answer(events=(FINISH, more, USAGE)))
+    response = ask()
+    assert (response.text, response.usage) == ("All of it. And more.", Usage(700, 7))
+    assert "".join(ask.heard) == response.text
+
+
+def test_a_server_without_usage_is_estimated(server: ModelServer, ask: Asking) -> None:
+    server.enqueue(Answer(text="Hi", usage=None), Answer(text="Hi", usage=None, streamed=False))
+    for _ in range(2):
+        usage = ask().usage
+        assert usage.is_estimated
+        assert 50 < usage.input_tokens < 1_000
+        assert 0 < usage.output_tokens < 100
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 5
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)

@@ -1,0 +1,123 @@
+"""A model server with a private address is asked only where the installation allows it, at each connection."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import pytest
+
+from agents.providers.base import ProviderError
+from gadget_site.private_hosts import read_private_hosts
+from tests.model_server import ModelServer
+from tests.ollama_server import OllamaServer
+from tests.providers.conftest import Asking
+from tools.contract import PrivateHosts
+
+NOTHING = PrivateHosts()
+
+
+def refusal_of(ask: Asking) -> ProviderError:
+    with pytest.raises(ProviderError) as caught:
+        ask()
+    assert not caught.value.transient
+    return caught.value
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST.", "127.1", "2130706433", "0x7f000001"])
+def test_this_machine_is_not_asked_unless_it_is_allowed(server: ModelServer, ask: Asking, host: str) -> None:
+    ask.private_hosts = NOTHING
+    ask.base_url = server.url.replace("127.0.0.1", host)
+    error = refusal_of(ask)
+    assert error.code == "bad_settings"
+    assert "a private address" in error.message
+    assert "ALLOWED_PRIVATE_HOSTS" in error.message
+    assert server.connections == 0
+
+
+def test_nor_is_it_over_the_protocol_of_ollama(ollama: OllamaServer, ask_ollama: Asking) -> None:
+    ask_ollama.private_hosts = NOTHING
+    assert refusal_of(ask_ollama).code == "bad_settings"
+    with pytest.raises(ProviderError, match="a private address"):
+        ask_ollama.provider().check()
+    assert ollama.connections == 0
+
+
+@pytest.mark.parametrize(
+    "host", ["10.0.0.5", "192.168.1.2", "[fd00::1]", "169.254.169.254", "[::ffff:10.0.0.1]", "0.0.0.0"]
+)
+def test_neither_is_any_other_address_that_is_not_public(ask: Asking, host: str) -> None:
+    ask.private_hosts = NOTHING
+    ask.base_url = f"http://{host}:9/v1"
+    assert refusal_of(ask).code == "bad_settings"
+
+
+def test_metadata_services_stay_forbidden_whatever_is_allowed(ask: Asking) -> None:
+    ask.private_hosts = read_private_hosts(["169.254.0.0/16", "0.0.0.0/0"])
+    ask.base_url = "http://169.254.169.254/v1"
+    assert refusal_of(ask).code == "bad_settings"
+
+
+def test_an_entry_may_name_the_port(server: ModelServer, ask: Asking) -> None:
+    port = int(server.url.split(":")[2].split("/")[0])
+    for entry in (f"127.0.0.1:{port + 1}", f"localhost:{port}", "10.0.0.0/8"):
+        ask.private_hosts = read_private_hosts([entry])
+        assert refusal_of(ask).code == "bad_settings"
+    assert server.connections == 0
+    for entry in (f"127.0.0.1:{port}", "127.0.0.0/8", f"127.0.0.0/8:{port}"):
+        ask.private_hosts = read_private_hosts([entry])
+        assert ask().text == "Done."
+
+
+def test_a_name_is_looked_up_once_and_what_was_checked_is_connected_to(
+    server: ModelServer, ask: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers, system = [["127.0.0.1"], ["10.9.9.9"]], socket.getaddrinfo
+
+    def look_up(host: str, *args: Any, **more: Any) -> Any:
+        if host != "moving.test":
+            return system(host, *args, **more)
+        return [entry for address in answers.pop(0) for entry in system(address, *args, **more)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    ask.private_hosts = read_private_hosts(["127.0.0.1"])
+    ask.base_url = server.url.replace("127.0.0.1", "moving.test")
+    assert ask().text == "Done."
+    assert answers == [["10.9.9.9"]]
+    ask.private_hosts = read_private_hosts(["127.0.0.0/8"])  # connections of its own
+    assert refusal_of(ask).code == "bad_settings"
+    assert server.connections == 1
+
+
+def test_one_private_address_among_several_refuses_the_name(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    def look_up(host: str, *args: Any, **more: Any) -> Any:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, 0)) for one in ("8.8.8.8", "10.0.0.1")]
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    ask.private_hosts = NOTHING
+    ask.base_url = "http://mixed.test/v1"
+    assert refusal_of(ask).code == "bad_settings"
+
+
+class TestBehindAProxy:
+    """The proxy is the installation's own; what it is asked for is checked all the same."""
+
+    def test_a_private_server_is_not_asked_for(
+        self, server: ModelServer, ask: Asking, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("http_proxy", server.url.removesuffix("/v1"))
+        ask.private_hosts = NOTHING
+        for address in ("http://10.7.7.7/v1", "http://localhost.:1/v1"):
+            ask.base_url = address
+            assert refusal_of(ask).code == "bad_settings"
+        assert server.connections == 0
+
+    def test_a_name_that_only_the_proxy_knows_is_left_to_it(
+        self, server: ModelServer, ask: Asking, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("http_proxy", server.url.removesuffix("/v1"))
+        ask.private_hosts = NOTHING
+        ask.base_url = "http://model.invalid/v1"
+        with pytest.raises(ProviderError, match="no such path"):  # the fake server is no proxy
+            ask()
+        assert server.connections == 1

@@ -1,0 +1,47 @@
+"""Part of `make soak`: 1,000 hostile Markdown texts of 20 KB, each rendered within 100 ms and 200 KB."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+import django
+
+django.setup()
+
+from agents.desk.markdown import render_unkept  # noqa: E402
+from tests.hostile_markdown import hostile_texts  # noqa: E402
+
+TEXTS = 1_000
+MOST_MS, MOST_BYTES = 100, 200_000
+TRIES = 3
+"""The best of these counts: a machine that does other work is no fault of the text."""
+
+
+def main() -> int:
+    """0 if each text kept both bounds."""
+    parser = argparse.ArgumentParser(prog="python -m tests.soak.markdown", description=__doc__)
+    parser.add_argument("--seed", type=int, default=5)
+    seed = parser.parse_args().seed
+    figures = [_measured(text) for text in hostile_texts(TEXTS, seed)]
+    slowest, largest = max(ms for ms, _ in figures), max(size for _, size in figures)
+    mean = sum(ms for ms, _ in figures) / len(figures)
+    print(f"markdown: {TEXTS:,} texts (seed {seed}), mean {mean:.0f} ms, at most {slowest:.0f} ms and {largest:,} B")
+    return 0 if slowest <= MOST_MS and largest <= MOST_BYTES else 1
+
+
+def _measured(text: str) -> tuple[float, int]:
+    """Milliseconds of processor time, and bytes of HTML."""
+    best = float("inf")
+    for _ in range(TRIES):
+        began = time.thread_time()
+        html = render_unkept(text)
+        best = min(best, (time.thread_time() - began) * 1000)
+        if best <= MOST_MS:
+            break
+    return best, len(html.encode())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""While the database is locked, full or read-only a person reads which, with 503: it is no fault of Gadget's."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import DatabaseError, connection
+from django.test import RequestFactory
+
+from agents.models import Approval, ApprovalStatus
+from agents.views.unavailable import failed
+from tests.engine.conditions import be_read_only, impatience, locked_database, read_only_connections
+from tests.web.world import World, make_world, post, problem
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+BUSY = "The database is busy: something else holds a lock."
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def test_a_decision_on_a_page_is_answered_with_a_page_that_says_so(world: World) -> None:
+    card, client = world.card(), world.client("approver")
+    with impatience(), locked_database():
+        answer = client.post(f"/approvals/{card.pk}/deny/", {"digest": card.digest})
+    text = answer.content.decode()
+    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
+    assert BUSY in text
+    assert "may not have been saved" in text
+    assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
+    assert client.post(f"/approvals/{card.pk}/deny/", {"digest": card.digest}).status_code == 302
+
+
+def test_a_decision_over_the_api_is_answered_with_a_problem(world: World) -> None:
+    card, client = world.card(), world.client("approver")
+    with impatience(), locked_database():
+        answer = post(client, f"/api/approvals/{card.pk}/deny", {"digest": card.digest})
+    told = problem(answer, 503)
+    assert (told["code"], told["detail"]) == ("database_away", f"{BUSY} Try again.")
+    assert answer["Retry-After"]
+
+
+def test_a_read_only_database_is_said_too(world: World) -> None:
+    """PostgreSQL reports it by a class of errors of its own."""
+    card, client = world.card(), world.client("approver")
+    with read_only_connections():
+        page = client.post(f"/approvals/{card.pk}/deny/", {"digest": card.digest})
+        answer = post(client, f"/api/approvals/{card.pk}/deny", {"digest": card.digest})
+    assert page.status_code == 503
+    assert "is read-only" in page.content.decode()
+    assert "is read-only" in problem(answer, 503)["detail"]
+
+
+def test_what_is_raised_outside_of_views_is_told_by_the_same_page() -> None:
+    request = RequestFactory().get("/")
+    try:
+        be_read_only()
+    except DatabaseError:
+        assert failed(request).status_code == 503
+    connection.close()
+    try:
+        raise ValueError("no condition")
+    except ValueError:
+        assert failed(request).status_code == 500

@@ -1,0 +1,222 @@
+"""Everything a member can read looks the same to the byte, whether another organization is empty or full."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from django.contrib.admin import site
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+from pytest_django import Settings
+
+from agents import audit, invitations, schedules
+from agents.engine import connected, credentials
+from agents.models import (
+    Approval,
+    ApprovalStatus,
+    Credential,
+    Employee,
+    Grant,
+    Organization,
+    Run,
+    RunStatus,
+    ToolFigures,
+    ToolRule,
+)
+from agents.views import employees
+from tests.web.admin_rows import make_admin_world
+from tests.web.hostile_world import HostileWorld, Words, fill
+from tests.web.world import SEARCH, UPDATE, World, streamed
+from tools.connections.changes import new_generation
+from tools.connections.models import AllowedHost, Source, SourceKind, SourceTool
+from tools.files.changing import write_file
+from tools.records.models import Draft, ListEntry, Record, RecordChange, RecordList
+from tools.sources.mcp import Definition
+
+pytestmark = [pytest.mark.django_db, pytest.mark.once]  # the same queries on both databases
+
+PAGES = (
+    "/", "/runs/", "/approvals/", "/approvals/?history=1", "/employees/", "/tools/", "/records/", "/records/import/",
+    "/records/export.csv", "/drafts/", "/files/", "/schedules/", "/users/", "/audit/", "/audit/export/", "/stop/",
+)  # fmt: skip
+REST = ("/api/employees", "/api/tools", "/api/runs", "/api/approvals", "/api/approvals?status=approved")
+
+
+FIND = Definition("find", "find", "Find", "Finds people.", {"type": "object", "properties": {}}, None, {}, "0" * 64)
+OFFERED = "crm.find"
+NAMED = "Of Acme"
+
+
+@pytest.fixture
+def made(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostileWorld:
+    settings.GADGET_FILES_DIR = tmp_path
+    monkeypatch.setattr(employees, "MOST_COUNTED", 2)
+    world = make_admin_world()
+    audit.append(world.acme.pk, [audit.Entry("user:admin", "signed_in", "user:admin", {})])
+    RecordList.objects.create(organization=world.acme, name=NAMED)
+    return HostileWorld(world, Words(is_hostile=False))
+
+
+@pytest.mark.parametrize("has_rows", [True, False], ids=["with rows of its own", "empty"])
+def test_a_full_organization_changes_nothing_that_a_member_of_another_reads(made: HostileWorld, has_rows: bool) -> None:
+    client = made.world.client("outsider")
+    of_rows = addresses_of_rows(furnish(made.world)) if has_rows else []
+    by_list = f"/records/?list={RecordList.objects.get(name=NAMED).pk}"
+    addresses = [*PAGES, by_list, *REST, *of_rows, *addresses_of_the_admin(client)]
+    before = {address: text_at(client, address) for address in addresses}
+    fill(made)
+    rival(made.world)
+    cross(made.world)
+    connected.forget()
+    credentials.forget()
+    assert [address for address in addresses if text_at(client, address) != before[address]] == []
+
+
+def test_an_id_that_is_kept_as_text_leads_to_no_row_of_another_organization(made: HostileWorld) -> None:
+    world = made.world
+    card = world.card()
+    decided = {"decided_by": world.users["approver"], "decided_at": card.requested_at, "consumed_at": card.requested_at}
+    Approval.objects.filter(pk=card.pk).update(status=ApprovalStatus.CONSUMED, **decided)
+    globex = furnish(world)
+    named = {"run_id": str(card.run_id), "call_id": str(card.tool_call_id)}
+    Draft.objects.filter(organization=globex.globex).update(run_id=named["run_id"])
+    RecordChange.objects.create(
+        record=globex.records[0], version=2, actor="employee:Hank", before={}, after={}, **named
+    )
+    rows = {"run": card.run, "approval": card, "tool_call": card.tool_call, "employee": world.employee}
+    subjects = [f"{kind}:{row.pk}" for kind, row in {**rows, "record": world.records[0]}.items()]
+    audit.append(globex.globex.pk, [audit.Entry("user:outsider", "looked", subject, {}) for subject in subjects])
+    draft = Draft.objects.get(organization=globex.globex)
+    client = globex.client("outsider")
+    for address in ("/drafts/", f"/drafts/{draft.pk}/", f"/records/{globex.records[0].pk}/", "/audit/"):
+        text = text_at(client, address)
+        assert [word for word in ("Acme", "Dana", "approver", UPDATE) if word in text] == [], address
+
+
+def test_a_run_inside_another_is_shown_to_its_own_organization_only(made: HostileWorld) -> None:
+    world = made.world
+    parent = world.run()
+    child = world.run(parent=parent, parent_call=world.call(parent), origin="delegate")
+    assert world.client("viewer").get(f"/runs/{child.pk}/nested/").status_code == 200
+    assert world.client("outsider").get(f"/runs/{child.pk}/nested/").status_code == 404
+
+
+def furnish(world: World) -> World:
+    """Give Globex one row of each kind, and return it as a world of its own."""
+    globex = replace(world, acme=world.globex, employee=world.others_employee)
+    globex.users = {**world.users, "operator": world.users["outsider"]}
+    globex.records = [Record.objects.create(organization=world.globex, name="Hooli", region="US")]
+    for tool in (UPDATE, SEARCH):
+        Grant.objects.create(employee=globex.employee, tool=tool)
+    ToolRule.objects.create(organization=world.globex, tool=UPDATE, level="destructive")
+    Credential.objects.create(organization=world.globex, service="github", fields='{"token": "t"}')
+    globex.call(globex.run(RunStatus.SUCCEEDED))
+    globex.card()
+    decided = globex.card()
+    Approval.objects.filter(pk=decided.pk).update(
+        status=ApprovalStatus.DENIED, decided_by=world.users["outsider"], decided_at=decided.requested_at
+    )
+    member = globex.member("outsider")
+    invitations.invite(member, invitations.Offer(role="viewer"))
+    schedules.create(member, globex.employee.pk, "Tidy up.", ("0 9 * * *", "UTC"))
+    names = RecordList.objects.create(organization=world.globex, name="Customers")
+    ListEntry.objects.create(list=names, record=globex.records[0])
+    connect(world.globex, is_chosen=False)
+    Grant.objects.create(employee=globex.employee, tool=OFFERED)
+    draft = Draft.objects.create(organization=world.globex, kind="report", title="Draft", body="Text")
+    draft.records.add(globex.records[0])
+    write_file(world.globex.pk, ("notes.txt",), [b"Hooli"], lambda _: None)
+    audit.append(world.globex.pk, [audit.Entry("user:outsider", "signed_in", "user:outsider", {})])
+    return globex
+
+
+def rival(world: World) -> None:
+    """Give Acme a run that is not over, and rows that bear the names of Globex's."""
+    world.card()
+    now, acme = timezone.now(), world.acme
+    for tool in (UPDATE, SEARCH):
+        ToolRule.objects.create(organization=acme, tool=tool, level="write", stopped_at=now, stopped_by="approver")
+        ToolFigures.objects.create(organization=acme, tool=tool, day=now.date(), succeeded=7, longer=7)
+    Credential.objects.create(organization=acme, service="github", fields='{"token": "t"}')
+    for name in ("Customers", "Leads"):
+        RecordList.objects.create(organization=acme, name=name)
+    connect(acme, is_chosen=True)
+    Credential.objects.create(organization=acme, service="crm", fields='{"token": "t"}')
+    ToolRule.objects.create(organization=acme, tool=OFFERED, level="destructive")
+    Grant.objects.create(employee=world.employee, tool=OFFERED)
+    AllowedHost.objects.create(organization=acme, host="crm.example", may_be_private=True)
+    Organization.objects.filter(pk=acme.pk).update(stopped_at=now, stopped_by="approver")
+
+
+def cross(world: World) -> None:
+    """Make rows of Acme that name rows of Globex, which no page of Gadget makes."""
+    hank, acme = world.others_employee, world.acme
+    for decision in ({}, {"status": ApprovalStatus.DENIED, "decided_at": timezone.now(), "reason": "Acme says no."}):
+        run = Run.objects.create(organization=acme, employee=hank, created_by=world.users["operator"], task=NAMED)
+        card = world.card(run)
+        by = {"decided_by": world.users["approver"]} if decision else {}
+        Approval.objects.filter(pk=card.pk).update(**decision, **by)
+    for record in Record.objects.filter(organization=world.globex):
+        Draft.objects.create(organization=acme, kind="report", title=NAMED, body="Text").records.add(record)
+        ListEntry.objects.create(list=RecordList.objects.get(name=NAMED), record=record)
+    for draft in Draft.objects.filter(organization=world.globex):
+        draft.records.add(world.records[0])
+    rows = [*Employee.objects.filter(organization=world.globex), *Source.objects.filter(organization=world.globex)]
+    rows += [*Credential.objects.filter(organization=world.globex)]
+    subjects = [f"{row._meta.model_name}:{row.pk}" for row in rows]
+    audit.append(acme.pk, [audit.Entry("user:approver", "changed", subject, {}) for subject in subjects])
+
+
+def connect(organization: Organization, *, is_chosen: bool) -> None:
+    """Give the organization a server that describes one tool."""
+    address = "https://crm.example/mcp"
+    source = Source.objects.create(
+        organization=organization, kind=SourceKind.MCP_HTTP, name="crm", address=address, authentication="bearer"
+    )
+    SourceTool.objects.create(
+        source=source, key="find", tool=OFFERED, definition=FIND.to_json(), hash=FIND.hash, accepted_hash=FIND.hash,
+        inferred_level="read", level="read", is_chosen=is_chosen,
+    )  # fmt: skip
+    new_generation(organization.pk)
+
+
+def addresses_of_rows(globex: World) -> list[str]:
+    """The pages of each of Globex's own rows."""
+    runs = Run.objects.filter(organization=globex.globex)
+    calls = [call for run in runs for call in run.tool_calls.all()]
+    cards = [card.pk for run in runs for card in run.approvals.all()]
+    employee, record = globex.employee.pk, globex.records[0].pk
+    return [
+        *(f"/runs/{run.pk}/{page}" for run in runs for page in ("", "transcript.md", "transcript.json")),
+        *(f"/runs/{call.run_id}/calls/{call.pk}/" for call in calls),
+        *(f"/approvals/{pk}/{page}" for pk in cards for page in ("", "card/")),
+        *(f"/api/runs/{run.pk}{page}" for run in runs for page in ("", "/events")),
+        *(f"/api/approvals/{pk}" for pk in cards),
+        *(f"/api/tool_calls/{call.pk}" for call in calls),
+        *(f"/employees/{employee}/", f"/api/employees/{employee}", f"/records/{record}/"),
+        *(f"/drafts/{draft.pk}/" for draft in Draft.objects.filter(organization=globex.globex)),
+        *(reverse("admin:source-tools", args=(row.pk,)) for row in Source.objects.filter(organization=globex.globex)),
+    ]
+
+
+def addresses_of_the_admin(client: Client) -> list[str]:
+    """The list and the forms of every kind of row in the admin, and the form of the first one that it lists."""
+    names = [f"admin:{model._meta.app_label}_{model._meta.model_name}" for model in site._registry]
+    lists = [reverse(f"{name}_changelist") for name in names]
+    found = (re.search(rf'href="({address}\d+/change/)', text_at(client, address)) for address in lists)
+    rows = [link[1] for link in found if link]
+    sources = [link for link in rows if "/source/" in link]
+    deleting = [link.replace("/change/", "/delete/") for link in sources]  # what would go with it
+    return ["/admin/", *lists, *(reverse(f"{name}_add") for name in names), *rows, *deleting]
+
+
+def text_at(client: Client, address: str) -> str:
+    """Return the text at an address, without the parts that differ at each request."""
+    answer = client.get(address)
+    assert answer.status_code in {200, 302, 403}, address
+    text = streamed(answer) if answer.streaming else answer.content.decode()
+    return re.sub(r'(name="(csrf[a-z-]+|client_request_id)" (value|content)|nonce)="[^"]+"', "", text)

@@ -1,0 +1,43 @@
+"""A superuser who is in no organization lands in the admin, which is where organizations are created."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
+PASSWORD = "a long enough secret"
+
+
+@pytest.fixture
+def root() -> User:
+    return User.objects.create_superuser("root", password=PASSWORD)
+
+
+def test_login_leads_to_the_admin(root: User) -> None:
+    answer = Client().post("/login/", {"username": "root", "password": PASSWORD}, follow=True)
+    assert answer.redirect_chain[-1] == ("/admin/", 302)
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/runs/", "/approvals/"])
+def test_every_page_of_an_organization_leads_to_the_admin(root: User, path: str) -> None:
+    client = Client()
+    client.force_login(root)
+    answer = client.get(path)
+    assert (answer.status_code, answer["Location"]) == (302, "/admin/")
+
+
+def test_a_form_is_refused_and_not_redirected(root: User) -> None:
+    client = Client()
+    client.force_login(root)
+    assert client.post("/", {"task": "Anything"}).status_code == 403
+
+
+def test_other_people_without_an_organization_are_told_to_ask_an_admin() -> None:
+    client = Client()
+    client.force_login(User.objects.create_user("ann", password=PASSWORD, is_staff=True))
+    answer = client.get("/")
+    assert answer.status_code == 403
+    assert "not a member of any organisation" in answer.content.decode()

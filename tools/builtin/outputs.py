@@ -1,0 +1,257 @@
+"""Output schemas of the reading tools: they check the results' data, and the catalog shows them."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+
+class Brief(BaseModel):
+    """A record by id and name."""
+
+    id: str
+    name: str
+
+
+class RecordRow(Brief):
+    """A record in a list."""
+
+    region: str
+    category: str
+    status: str
+    score: int | None
+    email: str
+    domain: str
+    phone: str
+    qualification: str
+    version: int
+    updated_at: str = Field(description="ISO 8601 in UTC")
+
+
+class FoundRecords(BaseModel):
+    records: list[RecordRow]
+    total: int = Field(description="All matches, also beyond the limit")
+    filters_applied: dict[str, Any]
+
+
+class RecordStep(BaseModel):
+    at: str
+    actor: str
+    version: int
+    before: dict[str, Any]
+    after: dict[str, Any]
+    call_id: str
+    run_id: str
+
+
+class WholeRecord(RecordRow):
+    notes: str
+    attributes: dict[str, Any]
+    qualification_reason: str
+    created_at: str
+    archived_at: str | None
+    lists: list[str]
+    history: list[RecordStep] = Field(description="Newest first, at most 20")
+
+
+class RecordDetail(BaseModel):
+    record: WholeRecord
+
+
+class RecordStats(BaseModel):
+    total: int
+    archived: int
+    by_region: dict[str, int]
+    by_category: dict[str, int]
+    by_status: dict[str, int]
+    by_qualification: dict[str, int]
+    by_score: dict[str, int]
+    filters_applied: dict[str, Any]
+
+
+class ScoreReason(BaseModel):
+    points: int
+    of: int
+    text: str
+
+
+class Score(Brief):
+    score: int = Field(ge=0, le=100)
+    stored_score: int | None
+    reasons: list[ScoreReason]
+
+
+class Scores(BaseModel):
+    scores: list[Score] = Field(description="The highest first")
+    total: int
+    scored: int
+    average: float | None
+
+
+class FoundName(BaseModel):
+    name: str
+    records: list[Brief]
+
+
+class ComparedCounts(BaseModel):
+    both: int
+    only_first: int
+    only_second: int
+
+
+class Compared(BaseModel):
+    """The comparison with names (found and missing) or with other_filters (the rest)."""
+
+    found: list[FoundName] | None = None
+    missing: list[str] | None = None
+    both: list[Brief] | None = None
+    only_first: list[Brief] | None = None
+    only_second: list[Brief] | None = None
+    counts: ComparedCounts | None = None
+
+
+class FileEntry(BaseModel):
+    path: str
+    kind: Literal["file", "folder"]
+    size: int | None = Field(description="In bytes")
+    changed: str | None
+
+
+class FileEntries(BaseModel):
+    entries: list[FileEntry]
+    total: int
+    passed_over: int
+
+
+class FileText(BaseModel):
+    path: str
+    text: str
+    first_line: int
+    last_line: int
+    total_lines: int
+    next_offset: int | None = Field(description="None at the end")
+
+
+class FileHit(BaseModel):
+    path: str
+    line: int
+    text: str
+
+
+class FileHits(BaseModel):
+    """The three numbers count files."""
+
+    hits: list[FileHit]
+    searched: int
+    passed_over: int
+    left_out: int
+
+
+class ScheduleRow(BaseModel):
+    id: str
+    employee: str
+    task: str
+    when: str
+    cron: str
+    time_zone: str
+    state: str
+    next_at: str | None
+    last_at: str | None
+    problem: str
+
+
+class Schedules(BaseModel):
+    schedules: list[ScheduleRow]
+
+
+class ResultPortion(BaseModel):
+    """The part itself is the markdown of the result."""
+
+    unit: str
+    start: int = Field(alias="from")
+    to: int
+    total: int
+
+
+class Link(BaseModel):
+    text: str
+    url: str
+
+
+class FetchedPage(BaseModel):
+    url: str
+    status: int
+    title: str
+    text: str
+    total_characters: int
+    truncated: bool
+    links: list[Link] = Field(max_length=200)
+
+
+class Certificate(BaseModel):
+    """A site's certificate; only `error` if there is none."""
+
+    valid: bool | None = None
+    problem: str | None = None
+    issuer: str | None = None
+    expires_at: str | None = None
+    days_left: int | None = None
+    error: str | None = None
+
+
+class WebAnswer(BaseModel):
+    """A site's answer; only `error` if none came."""
+
+    url: str | None = None
+    status: int | None = None
+    redirects_to: str | None = None
+    error: str | None = None
+
+
+class CheckedDomain(BaseModel):
+    """The findings about a domain; without http and tls if it does not exist."""
+
+    domain: str
+    exists: bool
+    addresses: list[str]
+    http: WebAnswer | None = None
+    tls: Certificate | None = None
+
+
+class SearchHit(BaseModel):
+    title: str
+    link: str
+    site: str
+    snippet: str
+
+
+class SearchHits(BaseModel):
+    results: list[SearchHit]
+    total: int
+    start: int
+
+
+class FoundCompanies(BaseModel):
+    name: str
+    official_domain: str | None = Field(description="A guess")
+    candidates: list[SearchHit]
+
+
+class CalculatedValue(BaseModel):
+    value: int | float
+
+
+class Moment(BaseModel):
+    iso: str
+    date: str
+    time: str
+    weekday: str
+    timezone: str
+
+
+class HumanAnswer(BaseModel):
+    answer: str
+    answered_by: str
+
+
+class RunTitle(BaseModel):
+    title: str = Field(max_length=80)

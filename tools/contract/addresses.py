@@ -1,0 +1,300 @@
+"""Finds the hosts that a call names in its params, for tools that Gadget did not write.
+
+A tool that reads such a param may reach the host and send it data, so reading is strict: an address that could be read
+as two different hosts is named as written, in quotes, and is on nobody's list.
+"""
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from ipaddress import IPv6Address, ip_address
+from typing import Any
+from urllib.parse import unquote
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_FORMATS = frozenset(
+    {"uri", "url", "iri", "uri-reference", "iri-reference", "uri-template", "hostname", "idn-hostname", "ipv4", "ipv6"}
+)
+_NAMES = _words(
+    "url uri iri href host hostname endpoint webhook callback domain fqdn website webpage server proxy nameserver ip "
+    "link redirect upstream dsn"
+)
+_ENDINGS = ("url", "uri", "href", "hostname", "webhook", "endpoint", "website")
+"""These also count at the end of names written as one word, such as `imageurl`."""
+_ADDRESS_OF = frozenset({"ip", "web", "host", "server", "proxy", "remote", "url", "site"})
+_LOOSE_NAMES = _words(
+    "target destination dest remote peer site page link source src origin redirect upstream feed gateway address "
+    "addr where location mirror image repository repo query q"
+)
+"""Any value written like a host in these params is one, even with a rare ending."""
+_OTHER_NAMES = _words(
+    "path file filename filepath folder directory dir field column property sort order orderby select expand include "
+    "fields columns properties"
+)
+"""Params with these names may hold `README.md` or `user.id`, which look like hosts."""
+_NO_DOMAINS = _words("js ts gz db cs")
+"""Two-letter endings that no country has."""
+_COMMON_DOMAINS = _words(
+    "com net org edu gov mil int arpa info biz name pro mobi app dev page cloud tech xyz online site store shop "
+    "website space live blog news club top vip work works world today email link click host hosting agency digital "
+    "systems solutions services support network media group global company business center zone one run tools software "
+    "design studio art games game fun life team social chat video web wiki codes academy money finance bank cash "
+    "internal local lan home corp intranet test example invalid localhost onion zip mov"
+)
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_SCHEME = re.compile(r"(?:(?:https?|wss?|ftp):[/\\]*|(?<![a-z0-9+.-])[a-z0-9+.-]+:[/\\]{2,})([^\s/?#]*)", re.IGNORECASE)
+"""Some readers need no slash behind `https:`, and take a backslash for one. Looking back keeps long words cheap."""
+_UNSEEN = re.compile(
+    "[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
+_AFTER_SLASHES = re.compile(r"(?:^|(?<=[\s='\"(<\[,;]))[/\\]{2,}([^\s/?#]*)")
+"""`//host` at the start, or behind what opens a value in HTML, Markdown or CSS."""
+_PORT_OF_NAME = re.compile(r"((?=[^:]*[a-z])[a-z0-9_-]+):\d{1,5}(?P<rest>[/?#].*)?", re.IGNORECASE)
+"""A name of one word, such as `intranet:8080/x`."""
+_PARTS = re.compile(r"[\s'\"<>()\[\],;=]+")
+_OVER_SSH = re.compile(r"[^\s@/:]+@([^\s@/:]+):")
+_BARE = re.compile(r"((?:[^\s./?#:@\\]+\.)+([^\W\d_]{2,63}|xn--[a-z0-9-]+)\.?)((?::\d+)?(?:[/?#].*)?)", re.IGNORECASE)
+_NUMERIC = re.compile(r"(\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-f:.]+\])(?::\d+)?(?:[/?#].*)?", re.IGNORECASE)
+_HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*")
+_PORT = re.compile(r":\d{0,5}\Z")
+_RELATIVE = re.compile(r"[/?#](?![/\\])|\.{1,2}/")
+_BEHIND_TEXT = ".,;:!'\"`)>}*"
+_SEPARATORS = re.compile(r"[\s,;|]+")
+_DECODINGS = 3
+_LONGEST_QUOTED = 80
+
+
+def is_address_name(name: str) -> bool:
+    """Return True if a param of this name holds an address: `url`, `callbackUrl`, `target_hosts`, not `url_id`."""
+    words = [word.lower() for word in _WORD.findall(name)]
+    while words and words[-1].isdigit():
+        words.pop()
+    if not words:
+        return False
+    last = words[-1] if words[-1] in _NAMES else words[-1].removesuffix("s")
+    if last in ("address", "addr") or words[-1] in ("address", "addresses"):
+        return len(words) > 1 and words[-2] in _ADDRESS_OF
+    return (
+        last in _NAMES
+        or "".join(words).removesuffix("s").endswith(_ENDINGS)
+        or words[-2:]
+        in (
+            ["host", "name"],
+            ["server", "name"],
+            ["domain", "name"],
+        )
+    )
+
+
+def address_params(schema: Mapping[str, Any]) -> frozenset[str]:
+    """Name the params, at every depth, that hold an address by their format or their name.
+
+    Enumerations and numbers do not count: nobody is reached through them.
+    """
+    return frozenset(_address_params(schema, schema))
+
+
+def named_hosts(params: Mapping[str, Any], names: frozenset[str] = frozenset()) -> frozenset[str]:
+    """Return every host that these params name: in lower case and ASCII, or in quotes if it is ambiguous.
+
+    Args:
+        names: params that hold an address whatever it looks like, see `address_params`.
+    """
+    found: set[str] = set()
+    waiting: list[tuple[Any, str, bool]] = [(params, "", False)]
+    while waiting:  # no recursion: params may be as deep as JSON can be
+        value, name, is_named = waiting.pop()
+        if isinstance(value, Mapping):
+            for key, each in value.items():
+                found.update(_hosts_in(key, "", is_named=False) if "/" in key or "\\" in key else ())
+                waiting.append((each, key, is_named or key in names))
+        elif isinstance(value, list):
+            waiting += [(each, name, is_named) for each in value]
+        elif isinstance(value, str):
+            found.update(_hosts_in(value, name, is_named=is_named))
+            waiting += [(inner, name, is_named) for inner in _json_in(value)]
+        elif name in names and isinstance(value, int | float) and not isinstance(value, bool):
+            found.add(_quote(str(value)))
+    return frozenset(found)
+
+
+def _address_params(node: Any, root: Mapping[str, Any]) -> Iterator[str]:
+    waiting, seen = [node], set[int]()
+    while waiting:
+        here = waiting.pop()
+        if id(here) in seen:
+            continue
+        seen.add(id(here))
+        if isinstance(here, list):
+            waiting += here
+        elif isinstance(here, Mapping):
+            properties = here.get("properties")
+            for name, schema in properties.items() if isinstance(properties, Mapping) else ():
+                if _holds_address(name, schema, root):
+                    yield name
+            waiting += here.values()
+
+
+def _holds_address(name: str, schema: Any, root: Mapping[str, Any]) -> bool:
+    kinds = list(_kinds(schema, root))
+    if any(str(kind.get("format")) in _FORMATS for kind in kinds):
+        return True
+    is_free = any(_is_free_text(kind) for kind in kinds)
+    is_script = any("jsonp" in str(kind.get("description", "")).lower() for kind in kinds)
+    return is_address_name(name) and is_free and not is_script
+
+
+def _is_free_text(kind: Mapping[str, Any]) -> bool:
+    type_ = kind.get("type", "string")
+    is_text = "string" in type_ if isinstance(type_, str | list) else True
+    return is_text and not {"enum", "const"} & kind.keys()
+
+
+def _kinds(schema: Any, root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Return the schemas that the value itself, or an entry of it, may have."""
+    waiting, seen = [schema], set[int]()
+    while waiting:
+        here = waiting.pop()
+        if not isinstance(here, Mapping) or id(here) in seen:
+            continue
+        seen.add(id(here))
+        forms = [form for word in ("anyOf", "oneOf", "allOf") for form in _list(here.get(word))]
+        inside = [here["items"]] if "items" in here else []
+        target = [found] if (found := resolve_reference(here, root)) is not here else []
+        if not (forms or inside or target) or "format" in here:
+            yield here
+        waiting += [*forms, *inside, *target]
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def resolve_reference(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Follow a schema's reference within `root`; return the schema itself if it leads nowhere or in a circle."""
+    here, seen = schema, set[str]()
+    while isinstance(reference := here.get("$ref"), str) and reference.startswith("#/") and reference not in seen:
+        seen.add(reference)
+        node: Any = root
+        for part in reference[2:].split("/"):
+            key = unquote(part).replace("~1", "/").replace("~0", "~")
+            node = node.get(key) if isinstance(node, Mapping) else None
+        if not isinstance(node, Mapping):
+            return schema
+        here = node
+    return here
+
+
+def _hosts_in(text: str, name: str, *, is_named: bool) -> Iterator[str]:
+    for plain in dict.fromkeys(_readings(text)):
+        found = [*_SCHEME.findall(plain), *_AFTER_SLASHES.findall(plain)]
+        found = [authority for authority in found if authority.strip(_BEHIND_TEXT)] + list(_find_inside(plain))
+        if not found:
+            found = list(_find_bare_host(plain, "" if is_named else name))
+        if not found and is_named and plain and not _RELATIVE.match(plain):
+            found = [re.split("[/?#]", each, maxsplit=1)[0] or each for each in _SEPARATORS.split(plain) if each]
+        yield from map(_host, found)
+
+
+def _readings(text: str) -> Iterator[str]:
+    """Yield the text as others may read it: without ignored characters, and with its escapes decoded."""
+    plain = _CONTROLS.sub("", text if text.isascii() else _fold(text)).strip()
+    for _ in range(_DECODINGS):
+        yield plain
+        plain = unquote(plain) if "%" in plain else plain
+
+
+def _fold(text: str) -> str:
+    """Normalize the letters for comparing hosts, and drop invisible characters."""
+    return _UNSEEN.sub("", unicodedata.normalize("NFKC", text)).replace("\u3002", ".")
+
+
+def _find_bare_host(text: str, name: str) -> Iterator[str]:
+    """Find a host without a scheme if the whole text is one; a mail address is not.
+
+    Args:
+        name: the param's name; empty if it certainly holds an address.
+    """
+    if match := _NUMERIC.fullmatch(text):
+        yield match[1]
+    elif _is_ipv6(text):
+        yield text
+    elif (match := _OVER_SSH.match(text)) or ((match := _BARE.fullmatch(text)) and _is_host(match, name)):
+        yield match[1]
+    elif match := _PORT_OF_NAME.fullmatch(text):
+        yield from [match[1]] if match["rest"] or _is_loose(name) or match[1] == "localhost" else []
+
+
+def _find_inside(text: str) -> Iterator[str]:
+    """Find hosts without a scheme among other words: only those with a path or query, such as `evil.com/?x`."""
+    parts = _PARTS.split(text)
+    for part in parts if len(parts) > 1 else []:
+        match = _BARE.fullmatch(part) if "." in part else None
+        if match and match[3].lstrip(":0123456789") and _is_host(match, "text"):
+            yield match[1]
+
+
+def _is_host(match: re.Match[str], name: str) -> bool:
+    """Return True if `word.word` is meant as a host, not as a person's name, a file or a field."""
+    words = [word.lower() for word in _WORD.findall(name)] or [""]
+    ending = match[2].lower()
+    if _is_loose(name):
+        return True
+    is_usual = (
+        (len(ending) == 2 and ending not in _NO_DOMAINS)
+        or ending in _COMMON_DOMAINS
+        or not ending.isascii()
+        or ending.startswith("xn--")
+    )
+    return words[-1] not in _OTHER_NAMES and bool(match[3] or is_usual)
+
+
+def _is_loose(name: str) -> bool:
+    return not name or bool(_LOOSE_NAMES.intersection(word.lower() for word in _WORD.findall(name)))
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        return ":" in text and isinstance(ip_address(text), IPv6Address)
+    except ValueError:
+        return False
+
+
+def _host(authority: str) -> str:
+    """Return the one host that every reader finds in it, else all of it in quotes."""
+    trimmed = authority.rstrip(_BEHIND_TEXT)
+    if _is_ipv6(trimmed):
+        return str(ip_address(trimmed))
+    host = _PORT.sub("", trimmed).lower()
+    if host.startswith("[") and host.endswith("]") and _is_ipv6(host[1:-1]):
+        return str(ip_address(host[1:-1]))
+    host = host.removesuffix(".")
+    if not _HOST.fullmatch(host) or len(host) > 253:
+        return _quote(trimmed)
+    if not re.fullmatch(r"[0-9]+|0x[0-9a-f]*", host.rpartition(".")[2]):
+        return host
+    try:
+        return str(ip_address(host))
+    except ValueError:
+        return _quote(trimmed)
+
+
+def _quote(text: str) -> str:
+    return ascii(text[:_LONGEST_QUOTED])
+
+
+def _json_in(text: str) -> list[Any]:
+    """Return the JSON object or list in the text, if it is one."""
+    if not text.lstrip().startswith(("{", "[")):
+        return []
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    return [value] if isinstance(value, dict | list) else []

@@ -1,0 +1,162 @@
+"""Finds the requests that a call carries in its params, for tools that Gadget did not write.
+
+A batch endpoint does whatever its params say, so its own method and grant do not limit it.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+HTTP_METHODS = frozenset(
+    {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "COPY", "MOVE", "MKCOL", "PURGE"}
+)
+METHOD_NAMES = frozenset({"method", "httpmethod", "requestmethod", "httpverb", "verb"})
+"""Names of fields that hold a method; only letters, in lower case."""
+PLACE_NAMES = frozenset(
+    {"path", "url", "uri", "href", "endpoint", "relativeurl", "relativepath", "requesturl", "requesturi", "requestpath"}
+    | {"resource", "resourcepath"}
+)
+"""Names of fields that hold a request's destination, likewise; with an `s` for several."""
+ACTIONS = frozenset({"index", "create", "insert", "update", "upsert", "replace", "patch", "put", "delete", "remove"})
+"""Names of fields that say what a bulk request does with the item behind them: `{"delete": {"_id": "7"}}`."""
+_LONGEST_SHOWN = 200
+_LINE = re.compile(
+    rf"^[ \t]*({'|'.join(sorted(HTTP_METHODS))})[ \t]+(\S+)([ \t]+HTTP/[0-9.]+)?[ \t]*\r?$", re.MULTILINE
+)
+_PLACE = re.compile(r"/|[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_GRAPHQL = re.compile(r"[\s,\ufeff]*(?:#[^\n]*\n[\s,]*)*(?:query|mutation|subscription|fragment)\b[^{}]*\{")
+_DEFINITION = re.compile(r"\b(?:query|mutation|subscription|fragment)\b")
+_UNREAD = re.compile(r'#[^\n]*|"""(?:[^"]|"(?!""))*"""|"(?:[^"\\\n]|\\.)*"')
+_FIELD = re.compile(r"(?:\w+\s*:\s*)?(\w+)")
+
+
+def plain_name(name: str) -> str:
+    """Reduce a name to lower-case letters: `http_method` and `httpMethod` become httpmethod."""
+    return re.sub("[^a-z]", "", name.lower())
+
+
+def inner_requests(params: Mapping[str, Any]) -> tuple[str, ...]:
+    """List the requests that these params carry: `DELETE /pets/7`, `call pets.drop`, `GraphQL mutation: dropPet`.
+
+    A request without a method gets the one that stands alone elsewhere: some APIs have defaults.
+    """
+    objects, lists, texts = _parts(params)
+    alone = [method for each in objects if (method := _method_in(each)) and not list(_places_in(each))]
+    found, unsaid = list[str](), list[str]()
+    for each in objects:
+        own = _method_in(each)
+        methods = [own] if own else sorted(set(alone))
+        places = list(_places_in(each))
+        found += [f"{method} {place}" for place in places for method in methods]
+        unsaid += [] if methods else [f"no method: {place}" for place in places]
+        if "jsonrpc" in each and isinstance(each.get("method"), str):
+            found.append(f"call {each['method']}")
+    for items in lists:
+        found += _actions_in(items)
+    for text in texts:
+        found += _in_text(text)
+    found += unsaid if found else []
+    return tuple(" ".join(each.split())[:_LONGEST_SHOWN] for each in found)
+
+
+def in_words(requests: Iterable[str], most: int = 5) -> str:
+    """Write `carries 2 other requests: DELETE /pets/7; GET /pets`."""
+    every = list(requests)
+    more = f"; and {len(every) - most:,} more" if len(every) > most else ""
+    return f"carries {len(every):,} other request{'' if len(every) == 1 else 's'}: {'; '.join(every[:most])}{more}"
+
+
+def _parts(params: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[list[Any]], list[str]]:
+    """Return all objects, lists and texts in order; without recursion, because params may be as deep as JSON can be."""
+    objects: list[Mapping[str, Any]] = []
+    lists: list[list[Any]] = []
+    texts: list[str] = []
+    waiting: list[Any] = [params]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, Mapping):
+            objects.append(value)
+            waiting += reversed(list(value.values()))
+        elif isinstance(value, list):
+            lists.append(value)
+            waiting += reversed(value)
+        elif isinstance(value, str):
+            inner = _json_in(value)
+            waiting += [inner] if inner else []
+            texts += [] if inner else [value]
+    return objects, lists, texts
+
+
+def _json_in(text: str) -> list[Any]:
+    """Return the JSON in a text: one value, or one on each line."""
+    if not text.lstrip().startswith(("{", "[")):
+        return []
+    for parts in ([text], text.splitlines()):
+        try:
+            return [json.loads(part) for part in parts if part.strip()]
+        except (ValueError, RecursionError):
+            continue
+    return []
+
+
+def _method_in(node: Mapping[str, Any]) -> str:
+    for name, value in node.items():
+        if isinstance(value, str) and plain_name(name) in METHOD_NAMES and value.strip().upper() in HTTP_METHODS:
+            return value.strip().upper()
+    return ""
+
+
+def _actions_in(items: list[Any]) -> Iterator[str]:
+    """Yield `delete {"_id": "7"}` for each item of a list that is nothing but an action on something."""
+    for item in items:
+        if isinstance(item, Mapping) and len(item) == 1:
+            ((name, target),) = item.items()
+            if plain_name(name) in ACTIONS and isinstance(target, Mapping):
+                yield f"{name} {json.dumps(target, ensure_ascii=False)}"
+
+
+def _places_in(node: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in node.items():
+        plain = plain_name(name)
+        if plain in PLACE_NAMES and isinstance(value, str):
+            yield value
+        elif plain.removesuffix("s") in PLACE_NAMES and isinstance(value, list):
+            yield from (each for each in value if isinstance(each, str))
+
+
+def _in_text(text: str) -> Iterator[str]:
+    lines = list(_LINE.finditer(text))
+    is_one = len(lines) == 1 and lines[0][0].strip() == text.strip()
+    for line in lines:
+        if (is_one or line[3]) and _PLACE.match(line[2]):
+            yield f"{line[1]} {line[2]}"
+    if _GRAPHQL.match(text):
+        yield from _graphql(_UNREAD.sub(" ", text))
+
+
+def _graphql(text: str) -> Iterator[str]:
+    """Yield each operation of a document with its top-level fields."""
+    at = 0
+    while found := _DEFINITION.search(text, at):
+        start = text.find("{", found.start())
+        if start < 0:
+            return
+        fields, at = _top_fields(text, start + 1)
+        if found[0] != "fragment":
+            yield f"GraphQL {found[0]}: {', '.join(fields)}"
+
+
+def _top_fields(text: str, at: int) -> tuple[list[str], int]:
+    """Return the names at the first level after a brace, and the position of its end."""
+    depth, fields = 1, []
+    while at < len(text) and depth:
+        if text[at] in "{(":
+            depth += 1
+        elif text[at] in "})":
+            depth -= 1
+        elif depth == 1 and (name := _FIELD.match(text, at)):
+            fields.append(name[1])
+            at = name.end() - 1
+        at += 1
+    return fields, at

@@ -1,0 +1,65 @@
+"""Keeps stored files private to their owner: folders 0700, files 0600."""
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+OTHERS = 0o077
+"""The permissions of the group and of everybody else."""
+SIDE_FILES = ("-wal", "-shm", "-journal")
+"""The suffixes of SQLite's side files."""
+WHOLE_FOLDERS = ("files", "redis")
+
+
+def keep_new_files_private() -> None:
+    """Make this process and its children create only files and folders that their owner alone can open."""
+    os.umask(OTHERS)
+
+
+def stored_paths(data_dir: Path, database: Path | None) -> Iterator[Path]:
+    """Yield the data folder, what is in it, and the SQLite database with its side files, wherever it is.
+
+    The folder of a database elsewhere is not ours, and a folder that many people share (`/tmp`) never is. Links are
+    not followed.
+    """
+    if database is not None:
+        yield from filter(Path.is_file, (database, *(Path(f"{database}{end}") for end in SIDE_FILES)))
+    if data_dir.stat().st_mode & stat.S_ISVTX:
+        return
+    yield data_dir
+    for entry in os.scandir(data_dir):
+        if not entry.is_symlink():
+            yield Path(entry)
+        if entry.name in WHOLE_FOLDERS and entry.is_dir():
+            yield from _below(os.path.realpath(entry.path))
+
+
+def find_open_paths(paths: Iterable[Path]) -> Iterator[Path]:
+    """Yield the paths that the group or everybody else can access."""
+    for path in paths:
+        try:
+            mode = path.lstat().st_mode
+        except FileNotFoundError:
+            continue
+        if mode & OTHERS and not stat.S_ISLNK(mode):
+            yield path
+
+
+def close_to_others(paths: Iterable[Path]) -> int:
+    """Remove those permissions; return the number of changed paths. Other users' files stay unchanged."""
+    closed = 0
+    for path in find_open_paths(paths):
+        try:
+            path.chmod(stat.S_IMODE(path.lstat().st_mode) & ~OTHERS)
+            closed += 1
+        except (PermissionError, FileNotFoundError):
+            continue
+    return closed
+
+
+def _below(folder: str) -> Iterator[Path]:
+    """Yield the folder and everything in it, each folder before what it holds."""
+    for here, _, files in os.walk(folder):
+        yield Path(here)
+        yield from (Path(here, name) for name in files)
