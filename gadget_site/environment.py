@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 
@@ -15,11 +16,11 @@ from gadget_site.addresses import (
     parse_redis_url,
     without_password,
 )
-from gadget_site.faults import SettingError
+from gadget_site.faults import Faults, SettingError
 from gadget_site.keys import kept_audit_key, kept_encryption_key, kept_secret_key, keys_fault
 from gadget_site.private_hosts import LOOPBACK, of_addresses, read_private_hosts
 from gadget_site.redis_server import socket_path
-from gadget_site.variables import Variables, is_host, refuse_unknown_names
+from gadget_site.variables import Variables, is_host, refuse_unknown_name
 from tools.config import Config, ConfigError, read_config
 from tools.contract import PrivateHosts
 
@@ -91,45 +92,58 @@ class SiteSettings:
 
 
 def read_settings(environ: Mapping[str, str], base_dir: Path) -> SiteSettings:
-    """The settings of the installation in `base_dir`; SettingError names the first one that is wrong."""
-    variables = Variables(environ)
+    """Return the settings of the installation in `base_dir`.
+
+    Raises:
+        SettingError: names all that are wrong; first only those that decide how the others are read.
+    """
+    variables, faults = Variables(environ), Faults()
+    read = faults.read
     config_file = _config_file(variables, base_dir)
-    refuse_unknown_names(environ, frozenset(VARIABLE_OF_CONFIG.findall(config_file[1])))
-    data_dir = _data_dir(variables, base_dir)
-    allowed_hosts = _allowed_hosts(variables)
-    host = _host(variables)
-    debug = variables.flag("DEBUG", default=not allowed_hosts and host in LOOPBACK_ADDRESSES)
-    redis_url = variables.text("REDIS_URL")
-    return SiteSettings(
+    used_by_tools = frozenset(VARIABLE_OF_CONFIG.findall(config_file[1]))
+    for name in sorted(environ):
+        read(refuse_unknown_name, name, environ, used_by_tools)
+    data_dir = read(_data_dir, variables, base_dir)
+    allowed_hosts = read(_allowed_hosts, variables)
+    host = read(_host, variables)
+    debug = read(variables.flag, "DEBUG", default=not allowed_hosts and host in LOOPBACK_ADDRESSES)
+    faults.raise_all()
+    database = read(_database, variables, data_dir)
+    redis_url = read(_redis_url, variables)
+    usual_workers = 1 if database is None or database.is_sqlite else 2
+    kept_key = partial(kept_encryption_key, data_dir)
+    site = SiteSettings(
         data_dir=data_dir,
-        config=_config(config_file, environ),
+        config=read(_config, config_file, environ),
         debug=debug,
-        secret_key=_secret_key(variables, debug, data_dir),
-        encryption_keys=_keys(variables, "GADGET_ENCRYPTION_KEYS", debug, lambda: kept_encryption_key(data_dir)),
-        audit_keys=_audit_keys(variables, debug, data_dir),
-        database=_database(variables, data_dir),
-        redis_url=parse_redis_url(redis_url) if redis_url else f"unix://{socket_path(data_dir)}",
+        secret_key=read(_secret_key, variables, debug, data_dir),
+        encryption_keys=read(_keys, variables, "GADGET_ENCRYPTION_KEYS", debug, kept_key),
+        audit_keys=read(_audit_keys, variables, debug, data_dir),
+        database=database,
+        redis_url=redis_url or f"unix://{socket_path(data_dir)}",
         redis_is_embedded=not redis_url,
         allowed_hosts=allowed_hosts or LOCAL_NAMES,
-        allowed_origins=_allowed_origins(variables),
-        allowed_private_hosts=_allowed_private_hosts(variables, debug),
-        trusted_proxies=_trusted_proxies(variables),
+        allowed_origins=read(_allowed_origins, variables),
+        allowed_private_hosts=read(_allowed_private_hosts, variables, debug),
+        trusted_proxies=read(_trusted_proxies, variables),
         host=host,
-        port=variables.number("PORT", 8000, (1, 65535)),
-        openai_api_key=variables.text("OPENAI_API_KEY"),
-        openai_base_url=_web_address(variables, "OPENAI_BASE_URL", "https://api.openai.com/v1"),
-        openai_model=variables.text("OPENAI_MODEL"),
-        ollama_host=_web_address(variables, "OLLAMA_HOST", "http://localhost:11434"),
-        ollama_model=variables.text("OLLAMA_MODEL"),
-        log_level=variables.choice("LOG_LEVEL", LOG_LEVELS, "INFO"),
-        log_format=variables.choice("LOG_FORMAT", LOG_FORMATS, "text"),
-        queue=_queue(variables),
-        workers=variables.number("WORKERS", 1 if _database(variables, data_dir).is_sqlite else 2, (1, 64)),
-        worker_threads=variables.number("WORKER_THREADS", 512, (1, 2048)),
-        database_pool=variables.number("DATABASE_POOL", 24, (2, 256)),
-        timing_scale=_timing_scale(variables),
-        metrics_token=_metrics_token(variables),
+        port=read(variables.number, "PORT", 8000, (1, 65535)),
+        openai_api_key=read(variables.text, "OPENAI_API_KEY"),
+        openai_base_url=read(_web_address, variables, "OPENAI_BASE_URL", "https://api.openai.com/v1"),
+        openai_model=read(variables.text, "OPENAI_MODEL"),
+        ollama_host=read(_web_address, variables, "OLLAMA_HOST", "http://localhost:11434"),
+        ollama_model=read(variables.text, "OLLAMA_MODEL"),
+        log_level=read(variables.choice, "LOG_LEVEL", LOG_LEVELS, "INFO"),
+        log_format=read(variables.choice, "LOG_FORMAT", LOG_FORMATS, "text"),
+        queue=read(_queue, variables),
+        workers=read(variables.number, "WORKERS", usual_workers, (1, 64)),
+        worker_threads=read(variables.number, "WORKER_THREADS", 512, (1, 2048)),
+        database_pool=read(variables.number, "DATABASE_POOL", 24, (2, 256)),
+        timing_scale=read(_timing_scale, variables),
+        metrics_token=read(_metrics_token, variables),
     )
+    faults.raise_all()
+    return site
 
 
 def _data_dir(variables: Variables, base_dir: Path) -> Path:
@@ -213,6 +227,12 @@ def _database(variables: Variables, data_dir: Path) -> DatabaseAddress:
     if not value:
         return DatabaseAddress.sqlite(data_dir / "gadget.sqlite3")
     return parse_database_url(value)
+
+
+def _redis_url(variables: Variables) -> str:
+    """Return the address, checked; empty without one."""
+    value = variables.text("REDIS_URL")
+    return parse_redis_url(value) if value else ""
 
 
 def _allowed_hosts(variables: Variables) -> tuple[str, ...]:

@@ -7,8 +7,9 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from ipaddress import ip_address
+from itertools import takewhile
 
-from gadget_site.faults import SettingError
+from gadget_site.faults import NearMissError, SettingError
 
 YES = frozenset({"1", "true", "yes", "on"})
 NO = frozenset({"0", "false", "no", "off"})
@@ -30,8 +31,14 @@ OWN_NAMES = {
     "GADGET_TIMING_SCALE": "1.0",
 }
 """Every setting with our prefix, with an example. Reading one that is not here fails."""
+DISTINCTIVE_NAMES = (
+    *("ALLOWED_HOSTS", "ALLOWED_ORIGINS", "ALLOWED_PRIVATE_HOSTS", "DATABASE_POOL", "TRUSTED_PROXIES"),
+    "WORKER_THREADS",
+)
+"""Settings without our prefix whose near misses mean nothing else. Names near the others are in wide use."""
 HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode's categories of invisible characters: control, format, surrogates, line separators."""
+_ENDING = re.compile(r"(IES|Y|ES|S)(?=_|$)")
 _LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
 
 
@@ -75,18 +82,23 @@ class Variables:
         return tuple(word.strip() for word in self.text(name).split(",") if word.strip())
 
 
-def refuse_unknown_names(environ: Mapping[str, str], used_by_tools: frozenset[str]) -> None:
-    """Raise SettingError for the first unknown name with our prefix, with the nearest known name.
+def refuse_unknown_name(name: str, environ: Mapping[str, str], used_by_tools: frozenset[str]) -> None:
+    """Raise SettingError for an unknown name with our prefix, and for one that nearly names a distinctive setting.
 
     Args:
         used_by_tools: the variables that `gadget.yaml` takes its values from.
     """
-    for name in sorted(environ):
-        is_known = name in OWN_NAMES or name in used_by_tools or PREFIX_OF_TESTS.match(name)
-        if name.startswith(PREFIX) and not (is_known or SERVICE_LINK.fullmatch(f"{name}={environ[name]}")):
-            nearest = difflib.get_close_matches(name, sorted(OWN_NAMES), n=1, cutoff=0.0)[0]
-            fault = f"there is no such setting; the nearest name is {nearest}"
-            raise SettingError(name, fault, OWN_NAMES[nearest], example_name=nearest)
+    if name in used_by_tools:
+        return
+    is_known = name in OWN_NAMES or PREFIX_OF_TESTS.match(name) or SERVICE_LINK.fullmatch(f"{name}={environ[name]}")
+    if name.startswith(PREFIX) and not is_known:
+        nearest = difflib.get_close_matches(name, sorted(OWN_NAMES), n=1, cutoff=0.0)[0]
+        fault = f"there is no such setting; the nearest name is {nearest}"
+        raise SettingError(name, fault, OWN_NAMES[nearest], example_name=nearest)
+    if name not in DISTINCTIVE_NAMES:
+        meant = next((setting for setting in DISTINCTIVE_NAMES if _is_one_slip_away(name, setting)), "")
+        if meant and not environ.get(meant):
+            raise NearMissError(name, meant)
 
 
 def is_host(text: str) -> bool:
@@ -101,6 +113,24 @@ def is_host(text: str) -> bool:
 
 def is_port(text: str) -> bool:
     return bool(re.fullmatch(r"[0-9]{1,5}", text)) and 1 <= int(text) <= LARGEST_PORT
+
+
+def _is_one_slip_away(name: str, setting: str) -> bool:
+    """Return True if only case, underscores, plurals, or one letter (or two in the wrong order) differ."""
+    pairs = ((name.upper(), setting), (_ENDING.sub("", name.upper()), _ENDING.sub("", setting)))
+    return any(_is_one_letter_away(one.replace("_", ""), other.replace("_", "")) for one, other in pairs)
+
+
+def _is_one_letter_away(one: str, other: str) -> bool:
+    start = _count_shared(one, other)
+    end = _count_shared(one[start:][::-1], other[start:][::-1])
+    left, right = one[start : len(one) - end], other[start : len(other) - end]
+    return max(len(left), len(right)) <= 1 or (len(left) == 2 and left[::-1] == right)
+
+
+def _count_shared(one: str, other: str) -> int:
+    """Count the letters with which both begin."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def _describe(char: str) -> str:
