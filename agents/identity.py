@@ -4,6 +4,7 @@ The first part that ever starts leaves a mark in the folder, and writes the mark
 The mark comes first, so a part that finds the row also finds the mark, unless it has another folder.
 """
 
+import hashlib
 import logging
 import os
 import secrets
@@ -15,8 +16,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import redis
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, ProgrammingError, connection
+from django.utils.crypto import constant_time_compare, salted_hmac
 
 from agents import signatures
 from agents.models import AuditEntry, Installation
@@ -37,6 +40,9 @@ MEND_RESTORE = (
     "Repeat it: python manage.py restore FILE --force, or python manage.py after_restore if that was cut off."
 )
 MEND_KEYS = "Use the same keys as the other parts."
+OTHER_SECRET_KEY = "SECRET_KEY is not the one of the part that started last."  # noqa: S105 - a sentence
+MEND_SECRET_KEY = "Use one SECRET_KEY on every host. If it was changed on purpose, restart the parts with the old one."  # noqa: S105
+REDIS_TIMEOUT_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,8 @@ def confirm_at_start() -> None:
             has_waited = True
             connection.close()
             time.sleep(LOOK_AGAIN_S)
+    if note_secret_key():
+        logger.warning("%s %s", OTHER_SECRET_KEY, MEND_SECRET_KEY)
     connection.close()
     close_to_others(stored_paths(settings.GADGET_DATA_DIR, settings.GADGET_SQLITE_FILE))
 
@@ -101,6 +109,28 @@ def find_differences() -> Iterator[Difference]:
     newest = AuditEntry.objects.order_by("-pk").values_list("key_id", flat=True).first()
     if newest and not signatures.is_known(newest):
         yield Difference("No key in GADGET_AUDIT_KEYS signed the newest audit entry.", MEND_KEYS)
+
+
+def note_secret_key() -> bool:
+    """Leave a digest of SECRET_KEY in Redis; return True if the part that started before left a different one.
+
+    A different one does not stop the start, because the key may be changed at any time. Nothing is noticed while Redis
+    is away.
+    """
+    place, digest = _digest_secret_key()
+    with suppress(redis.RedisError), _redis() as client:
+        before = client.getset(place, digest)
+        return before is not None and not constant_time_compare(before, digest)
+    return False
+
+
+def has_other_secret_key() -> bool:
+    """Return True if the part that started last has another SECRET_KEY than this process."""
+    place, digest = _digest_secret_key()
+    with suppress(redis.RedisError), _redis() as client:
+        newest = client.get(place)
+        return newest is not None and not constant_time_compare(newest, digest)
+    return False
 
 
 def adopt_folder() -> str:
@@ -160,3 +190,20 @@ def _leave_mark() -> str:
 def _write_row(mark: str) -> None:
     row = Installation(pk=THE_ONLY_ROW, folder_mark=mark, canary=secrets.token_hex(16))
     Installation.objects.bulk_create([row], ignore_conflicts=True)
+
+
+def _digest_secret_key() -> tuple[str, str]:
+    """Return this installation's place in Redis, and the digest: of a value that only the encryption keys reveal.
+
+    So the digest cannot be used to try keys, and another installation on the same Redis is not compared with this one.
+    """
+    canary = Installation.objects.values_list("canary", flat=True).first() or ""
+    place = hashlib.sha256(canary.encode()).hexdigest()[:16]
+    digest = salted_hmac("agents.identity", canary, algorithm="sha256").hexdigest()
+    return f"{settings.GADGET_QUEUE}:secret-key:{place}", digest
+
+
+def _redis() -> redis.Redis:
+    return redis.Redis.from_url(
+        settings.REDIS_URL, socket_timeout=REDIS_TIMEOUT_S, socket_connect_timeout=REDIS_TIMEOUT_S
+    )

@@ -15,7 +15,13 @@ from agents.engine.model_access import check_provider
 from agents.engine.toolbox import installed_plugins, installed_toolbox
 from agents.liveness import SWEEPER, WORKER, living, look_around
 from agents.management.findings import Finding
-from agents.management.host_examinations import examine_demo_accounts, examine_folder, examine_identity, examine_writing
+from agents.management.host_examinations import (
+    examine_demo_accounts,
+    examine_folder,
+    examine_identity,
+    examine_secret_key,
+    examine_writing,
+)
 from agents.models import AuditEntry, ModelProvider
 from agents.providers.base import ProviderError
 from agents.sources import ask
@@ -44,6 +50,8 @@ def examine() -> Iterator[Finding]:
         yield from examine_writing()
         yield from examine_demo_accounts()
         yield from examine_identity()
+        if redis_finding.is_well:
+            yield from examine_secret_key()
         yield from examine_encryption()
         yield examine_audit()
         yield from examine_providers()

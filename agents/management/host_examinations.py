@@ -12,7 +12,7 @@ from pathlib import Path
 from django.conf import settings
 
 from agents.demo.accounts import MEND, describe, find_open_accounts
-from agents.identity import find_differences
+from agents.identity import MEND_SECRET_KEY, OTHER_SECRET_KEY, find_differences, has_other_secret_key
 from agents.management.findings import Finding
 from agents.writability import look_now
 from tools.files.modes import find_open_paths, stored_paths
@@ -72,6 +72,12 @@ def examine_identity() -> Iterator[Finding]:
         yield Finding("identity", difference.text, difference.mend)
     if not differences:
         yield Finding("identity", "the files folder and the keys belong to this database")
+
+
+def examine_secret_key() -> Iterator[Finding]:
+    """Check that SECRET_KEY is the one of the part that started last."""
+    if has_other_secret_key():
+        yield Finding("identity", OTHER_SECRET_KEY, MEND_SECRET_KEY)
 
 
 def _all_paths() -> Iterator[Path]:

@@ -7,7 +7,9 @@ import threading
 from pathlib import Path
 
 import pytest
+import redis
 from cryptography.fernet import Fernet
+from django.conf import settings
 from django.core.management import call_command
 from django.db import connection, transaction
 from pytest_django import Settings
@@ -158,6 +160,42 @@ def test_the_doctor_names_the_same_differences(files: Path, settings: Settings) 
     assert "No key in GADGET_ENCRYPTION_KEYS" in told_of("identity")
 
 
+@pytest.mark.usefixtures("redis_url")
+def test_another_secret_key_is_noticed_at_the_start_and_by_the_doctor(
+    files: Path, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, other = settings.SECRET_KEY, "another-secret-key-" * 3
+    assert not warnings_of_a_start(caplog)
+    assert not warnings_of_a_start(caplog), "the same key"
+    settings.SECRET_KEY = other
+    assert identity.OTHER_SECRET_KEY in told_of("identity")
+    assert warnings_of_a_start(caplog) == [f"{identity.OTHER_SECRET_KEY} {identity.MEND_SECRET_KEY}"]
+    assert identity.OTHER_SECRET_KEY not in told_of("identity"), "the newest start counts"
+    assert not warnings_of_a_start(caplog)
+    settings.SECRET_KEY = one
+    assert identity.OTHER_SECRET_KEY in told_of("identity"), "the first host, which was not restarted"
+
+
+def test_of_the_secret_key_only_a_digest_is_left_and_each_installation_has_its_own(files: Path, redis_url: str) -> None:
+    kept: list[dict[bytes, bytes | None]] = []
+    for _ in range(2):
+        InstallationRow.objects.all().delete()
+        assert not refusal()
+        assert not identity.note_secret_key()
+        with redis.Redis.from_url(redis_url) as client:
+            kept.append({key: client.get(key) for key in client.scan_iter(match="*:secret-key:*")})
+    assert len(kept[1]) == len(kept[0]) + 1
+    assert len(set(kept[1].values())) == len(kept[1]), "one and the same key has another digest in each"
+    assert settings.SECRET_KEY not in str(kept)
+
+
+def test_a_redis_that_is_away_holds_no_start_up(files: Path, settings: Settings) -> None:
+    assert not refusal()
+    settings.REDIS_URL = "unix:///nowhere/redis.sock"
+    assert not identity.note_secret_key()
+    assert not identity.has_other_secret_key()
+
+
 @pytest.mark.parametrize("part", [web_part(), worker_part(1), sweeper_part()], ids=lambda part: part.name)
 def test_no_part_starts_with_another_folder_and_other_keys(
     installation: Installation, files: Path, part: object
@@ -181,3 +219,10 @@ def test_no_part_starts_with_another_folder_and_other_keys(
 def told_of(subject: str) -> str:
     _, findings = examined()
     return "\n".join(finding["text"] for finding in findings if finding["subject"] == subject)
+
+
+def warnings_of_a_start(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return what a part that starts now warns of."""
+    caplog.clear()
+    identity.confirm_at_start()
+    return [record.getMessage() for record in caplog.records if record.name == identity.logger.name]
