@@ -3,12 +3,15 @@
 # ruff: noqa: RUF001 - the tests are about such letters
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
+from django.apps import apps
 
 from agents.desk import similar_names
 from agents.desk.safe_text import FLAG, flagged_text, sentence, visible
 from tests.web.world import World, make_world
-from tools.contract.look_alikes import odd_words, skeleton
+from tools.contract.look_alikes import joined_skeleton, odd_words, skeleton
 from tools.records.changes import Author, create_record, update_records, update_target
 from tools.records.models import Record
 
@@ -104,6 +107,33 @@ def test_other_names_have_not(one: str, other: str) -> None:
     assert skeleton(one) != skeleton(other)
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        *(
+            ("Acme Corp", "Acme Corp."),
+            ("Acme Corp", "AcmeCorp"),
+            ("Acme Corp", "Acme-Corp"),
+            ("Acme Ltd", "Аcme-Ltd."),
+        ),
+        *(("Acme Corp", "Acrne, Corp"), ("Acme Corp", "Acme\u2009Corp…"), ("Acme 10", "AcmelO"), ("A-1", "А-1")),
+    ],
+)
+def test_blanks_and_punctuation_do_not_tell_names_apart(one: str, other: str) -> None:
+    assert joined_skeleton(one) == joined_skeleton(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        *(("A & B", "AB"), ("Al Co", "Alco"), ("Unit 1-12", "Unit 11-2"), ("Version 1.5", "Version 15")),
+        *(("Bar Nord", "Bamord"), ("Müller AG", "Muller AG"), ("...", "---"), ("Unit 2", "Unit-3")),
+    ],
+)
+def test_names_that_differ_in_more_stay_apart(one: str, other: str) -> None:
+    assert joined_skeleton(one) != joined_skeleton(other)
+
+
 @pytest.mark.django_db
 class TestACard:
     @pytest.fixture
@@ -119,7 +149,7 @@ class TestACard:
     def twin(self, world: World, name: str) -> Record:
         return create_record(world.acme.pk, {"name": name}, Author("test"))
 
-    @pytest.mark.parametrize("name", ["Аcme Corp", "Acrne Corp"])
+    @pytest.mark.parametrize("name", ["Аcme Corp", "Acrne Corp", "Acme Corp.", "AcmeCorp", "Acme-Corp"])
     def test_about_a_twin_names_the_record_that_it_looks_like(self, world: World, name: str) -> None:
         html = self.page(world, self.twin(world, name), phone="+1")
         similar = html.split('class="obstacle similar"')[1].split("</p>")[0]
@@ -153,4 +183,11 @@ class TestACard:
         assert target is not None
         update_records(world.acme.pk, [target], Author("test"))
         record.refresh_from_db()
-        assert record.look == world.records[0].look == skeleton("Acme Corp")
+        assert record.look == world.records[0].look == joined_skeleton("Acme Corp")
+
+    def test_records_from_before_get_a_look_without_blanks(self, world: World) -> None:
+        Record.objects.update(look="acme corp")
+        migration = import_module("tools.records.migrations.0005_looks_without_blanks").Migration
+        migration.operations[0].code(apps, None)
+        world.records[0].refresh_from_db()
+        assert world.records[0].look == "acmecorp"

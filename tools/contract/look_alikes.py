@@ -8,6 +8,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 _TWINS = (
     "аaвbсcԁdеeһhіiїiјjкkӏlмmнhоoрpԛqгrѕsтtѵvԝwхxуyАAВBСCЕEНHІIЈJКKӀlМMОOРPԚQЅSТTѴVԜWХXУYҮY"  # Cyrillic
@@ -42,6 +43,7 @@ NEUTRAL = frozenset(
 """Alphabets that mix with Latin letters in ordinary words, and characters of no alphabet."""
 SHORTEST_MIX_WITH_GREEK = 3
 """Shorter words are formulas: Δx, αβ."""
+SHORTEST_JOINED = 6
 ALIKE_IN_NAMES = str.maketrans({"I": "l", "1": "l", "|": "l", "0": "o", "O": "o"})
 
 
@@ -93,6 +95,19 @@ def skeleton(text: str) -> str:
     plain = unicodedata.normalize("NFKD", text)
     visible = "".join(LOOK_ALIKES.get(char, char) for char in plain if unicodedata.category(char) != "Cf")
     return " ".join(visible.translate(ALIKE_IN_NAMES).casefold().replace("rn", "m").replace("vv", "w").split())
+
+
+@lru_cache(maxsize=4096)
+def joined_skeleton(text: str) -> str:
+    """Reduce a name to its look without blanks and punctuation: equal for `Acme Corp.`, `AcmeCorp` and `Acme-Corp`.
+
+    What separates two digits counts, and so does every separator of a name that would become short.
+    """
+    plain = unicodedata.normalize("NFKD", text)
+    words = "".join(" " if unicodedata.category(char)[0] in "PZ" else char for char in plain).split()
+    gaps = [" " if one[-1].isdigit() and other[0].isdigit() else "" for one, other in pairwise(words)]
+    joined = "".join(skeleton(word) + gap for word, gap in zip(words, [*gaps, ""], strict=False))
+    return joined if len(joined) >= SHORTEST_JOINED else skeleton(text)
 
 
 def _alphabets(word: str) -> frozenset[str]:

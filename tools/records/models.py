@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import F, Func, IntegerField, Q
 from django.db.models.functions import Now
 
-from tools.contract.look_alikes import skeleton
+from tools.contract.look_alikes import joined_skeleton
 
 SCORE_OR_LESS = "COALESCE(%(expressions)s, -1)"
 """A record without a score sorts below 0. Written out, because a parameter would not match the index."""
@@ -28,7 +28,7 @@ LONGEST_LOOK = 100
 
 def look_of(name: str) -> str:
     """Return the stored look of a name: equal for names that readers can confuse."""
-    return skeleton(name)[:LONGEST_LOOK]
+    return joined_skeleton(name)[:LONGEST_LOOK]
 
 
 if TYPE_CHECKING:
