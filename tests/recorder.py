@@ -15,18 +15,19 @@ from urllib.parse import parse_qs, urlsplit
 class Recorder:
     """`POST /effect?key=…` takes an effect, `GET /gate?name=…` only asks to pass; both wait while held."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = "127.0.0.1") -> None:
+        self._host = host
         self.effects: Counter[str] = Counter()
         self.waiting: Counter[str] = Counter()
         self._changed = threading.Condition()
         self._held: set[str] = set()
-        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._server = _Server((host, 0), _Handler)
         self._server.recorder = self
         threading.Thread(target=self._server.serve_forever, args=(0.01,), name="recorder", daemon=True).start()
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
+        return f"http://{self._host}:{self._server.server_port}"
 
     def hold(self, name: str) -> None:
         """Withhold replies to this name from now on; an effect is taken all the same."""

@@ -118,8 +118,11 @@ class Server:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def start_postgresql(settings: dict[str, str] | None = None) -> Server:
-    """A fresh PostgreSQL from the wheel on a Unix socket; as root it runs as somebody else, since it must."""
+def start_postgresql(settings: dict[str, str] | None = None, trusted_network: str = "") -> Server:
+    """A fresh PostgreSQL from the wheel on a Unix socket; as root it runs as somebody else, since it must.
+
+    With `listen_addresses` among the settings it is also reached from `trusted_network`, without a password.
+    """
     folder = Path(tempfile.mkdtemp(prefix="gadget-pg-"))
     account = _unprivileged() if os.getuid() == 0 else None
     programs = _postgresql_programs(folder, account)
@@ -129,6 +132,9 @@ def start_postgresql(settings: dict[str, str] | None = None) -> Server:
         for path in (folder, data):
             os.chown(path, account.pw_uid, account.pw_gid)
     _run_as(account, [str(programs / "initdb"), "-D", str(data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "-N"])
+    if trusted_network:
+        with (data / "pg_hba.conf").open("a") as rules:
+            rules.write(f"host all all {trusted_network} trust\n")
     options = {**POSTGRESQL_SETTINGS, "unix_socket_directories": str(folder), **(settings or {})}
     arguments = [str(programs / "postgres"), "-D", str(data)]
     for name, value in options.items():

@@ -1,5 +1,6 @@
 """Fixtures for backups of a workshop with its own files, and for restoring them."""
 
+import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +14,12 @@ from tests.engine.invariants import assert_invariants
 from tests.engine.workshop import Workshop, build_workshop
 from tests.probes import RECORDER_VARIABLE
 from tests.recorder import Recorder
+
+
+@pytest.fixture(autouse=True)
+def _no_connection_is_left_open() -> None:
+    """Connections of threads that have ended stay open until they are collected, and a restore needs to be alone."""
+    gc.collect()
 
 
 @pytest.fixture

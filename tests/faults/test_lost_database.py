@@ -18,8 +18,10 @@ from tests.engine.workshop import calls, event_types, passes
 from tests.faults.site import Site, effect, fresh, read, rename
 
 BUSY_S = 1.0
-LOCKED_S = 6.0
-"""Twice a lease, and three times as long as PostgreSQL lets a statement wait for a lock."""
+TIMING_SCALE = 0.2
+"""Once the database is back, a worker has two heartbeats to renew its lease, here 2 s: also on a busy machine."""
+LOCKED_S = 12.0
+"""Twice a lease, and six times as long as PostgreSQL lets a statement wait for a lock."""
 END_ALL_OTHERS = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
     " WHERE datname = current_database() AND pid <> pg_backend_pid()"

@@ -1,4 +1,5 @@
-"""`make soak`: random names of tools, hostile Markdown; random permissions and kills under work, on both databases.
+"""`make soak`: random names of tools, hostile Markdown; on both databases random permissions and kills under work; and
+four hosts with PostgreSQL whose links are cut under work.
 
 No two tools may look the same to a model; nothing may start that is not permitted; nothing may be lost or done twice.
 """
@@ -13,9 +14,11 @@ import sys
 
 from tests import services
 
-PARTS = ("names", "markdown", "permissions", "on_database")
-WITHOUT_DATABASE = ("names", "markdown")
+PARTS = ("names", "markdown", "permissions", "on_database", "hosts")
+ONCE = {"names": "sqlite", "markdown": "sqlite", "hosts": "postgresql"}
+"""The parts that run on one database only: two need none, and one file cannot serve several hosts."""
 KILLS = 200
+CUTS = 20
 MINUTES = 40
 
 
@@ -23,24 +26,26 @@ def main() -> int:
     """0 if every promise held on every database."""
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
     parser.add_argument("--kills", type=int, default=KILLS, help="kill -9 of workers, on each database")
+    parser.add_argument("--cuts", type=int, default=CUTS, help="cuts of a link between hosts")
     parser.add_argument("--minutes", type=float, default=MINUTES, help="the most that each database may take")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6), help="repeats the choices, not the times")
     parser.add_argument("--database", choices=("sqlite", "postgresql"), help="only this one")
-    parser.add_argument("--part", choices=PARTS, help="only this one; on_database is the kills")
+    parser.add_argument("--part", choices=PARTS, help="only this one; on_database is the kills, hosts the cuts")
     options = parser.parse_args()
-    arguments = [f"--kills={options.kills}", f"--minutes={options.minutes}", f"--seed={options.seed}"]
+    seed, minutes = f"--seed={options.seed}", f"--minutes={options.minutes}"
     kinds = [options.database] if options.database else ["sqlite", "postgresql"]
     given = {
-        "names": arguments[-1:],
-        "markdown": arguments[-1:],
-        "permissions": arguments[-1:],
-        "on_database": arguments,
+        "names": [seed],
+        "markdown": [seed],
+        "permissions": [seed],
+        "on_database": [f"--kills={options.kills}", minutes, seed],
+        "hosts": [f"--cuts={options.cuts}", minutes, seed],
     }
     failed = [
         f"{part} on {kind}"
         for kind in kinds
         for part in PARTS
-        if options.part in (None, part) and (part not in WITHOUT_DATABASE or kind == kinds[0])
+        if options.part in (None, part) and ONCE.get(part, kind) == kind
         if not _held(part, kind, given[part])
     ]
     print(f"soak: {'failed: ' + ', '.join(failed) if failed else 'every promise held'}", flush=True)

@@ -18,7 +18,8 @@ from tests.faults.site import Site  # noqa: E402
 from tests.model_server import ModelServer  # noqa: E402
 from tests.probes import RECORDER_VARIABLE  # noqa: E402
 from tests.processes import Installation  # noqa: E402
-from tests.soak.soaking import Plan, soak  # noqa: E402
+from tests.soak.soaking import Plan, soak, tell  # noqa: E402
+from tests.soak.trouble import Kills  # noqa: E402
 from tests.soak.world import SlowRecorder  # noqa: E402
 
 
@@ -38,18 +39,14 @@ def main() -> int:
 
 
 def _soak(plan: Plan, seed: int) -> int:
-    print(f"{connection.vendor}: {plan.kills} kills, seed {seed}", flush=True)
+    print(f"{connection.vendor}: {plan.harms} kills, seed {seed}", flush=True)
     with (
         SlowRecorder(plan.chance) as recorder,
         ModelServer() as model,
         Installation(variables={RECORDER_VARIABLE: recorder.url}) as installation,
     ):
-        figures, faults = soak(Site(installation, build_workshop(), recorder, model), plan)
-    for name, value in figures.items():
-        print(f"  {name}: {value}", flush=True)
-    for fault in faults:
-        print(f"  BROKEN {fault}", flush=True)
-    return 1 if faults else 0
+        site = Site(installation, build_workshop(), recorder, model)
+        return tell(*soak(site, Kills(site, plan.chance), plan))
 
 
 if __name__ == "__main__":

@@ -32,17 +32,17 @@ _RIGHTFUL_ENDS = (
 
 @dataclass(frozen=True)
 class Plan:
-    """How much trouble, for how many seconds at most, and the source of every choice."""
+    """How often harm is done, for how many seconds at most, and the source of every choice."""
 
-    kills: int
+    harms: int
     seconds: float
     chance: random.Random
 
 
-def soak(site: Site, plan: Plan) -> tuple[dict[str, object], list[str]]:
-    """The figures, and every broken promise in words."""
+def soak(site: Site, trouble: Trouble, plan: Plan) -> tuple[dict[str, object], list[str]]:
+    """Return the figures, and every broken promise in words."""
     began = time.monotonic()
-    trouble, watch = Trouble(site, plan.chance), Watch()
+    watch = Watch()
     people = People(site.workshop, site.recorder, plan.chance)
 
     def live(harmful: bool) -> None:
@@ -52,14 +52,17 @@ def soak(site: Site, plan: Plan) -> tuple[dict[str, object], list[str]]:
             trouble.act()
         watch.look(a_worker_is_free=bool(trouble.ready_workers()))
 
-    for goal in [*range(TELL_EVERY, plan.kills, TELL_EVERY), plan.kills]:
-        _until(partial(trouble.has_killed, goal), began + plan.seconds, lambda: live(harmful=True))
-        print(f"  {trouble.done['kills']} kills after {time.monotonic() - began:.0f} s", flush=True)
+    def has_harmed(goal: int) -> bool:
+        return trouble.done[trouble.unit] >= goal
+
+    for goal in [*range(TELL_EVERY, plan.harms, TELL_EVERY), plan.harms]:
+        _until(partial(has_harmed, goal), began + plan.seconds, lambda: live(harmful=True))
+        print(f"  {trouble.done[trouble.unit]} {trouble.unit} after {time.monotonic() - began:.0f} s", flush=True)
     trouble.calm_down()
     is_settled = _until(lambda: not _open_runs(), time.monotonic() + SETTLES_WITHIN_S, lambda: live(harmful=False))
     faults = [*trouble.alarms, *watch.faults(), *_broken(site)]
-    if trouble.done["kills"] < plan.kills:
-        faults.append(f"only {trouble.done['kills']} of {plan.kills} kills in {plan.seconds:.0f} s")
+    if not has_harmed(plan.harms):
+        faults.append(f"only {trouble.done[trouble.unit]} of {plan.harms} {trouble.unit} in {plan.seconds:.0f} s")
     if not is_settled:
         faults += [f"not settled: run {run.pk} is {run.status}" for run in _open_runs()]
     figures: dict[str, object] = {
@@ -75,6 +78,15 @@ def soak(site: Site, plan: Plan) -> tuple[dict[str, object], list[str]]:
         "seconds": round(time.monotonic() - began),
     }
     return figures, faults
+
+
+def tell(figures: dict[str, object], faults: list[str]) -> int:
+    """Print both; return the exit code."""
+    for name, value in figures.items():
+        print(f"  {name}: {value}", flush=True)
+    for fault in faults:
+        print(f"  BROKEN {fault}", flush=True)
+    return 1 if faults else 0
 
 
 def _until(reached: Callable[[], bool], deadline: float, live: Callable[[], None]) -> bool:

@@ -1,4 +1,4 @@
-"""Random trouble: kill -9 and SIGSTOP of workers, dead sweepers, a wiped Redis."""
+"""Random trouble of one host: kill -9 and SIGSTOP of workers, dead sweepers, a wiped Redis."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import time
 from collections import Counter
 from itertools import takewhile
+from typing import Protocol
 
 from agents.management.parts import sweeper_part, worker_part
 from agents.models import Run, RunStatus
@@ -33,8 +34,31 @@ def _trace(lines: list[str]) -> list[str]:
     return list(takewhile(lambda line: not LINE_OF_LOG.match(line), lines))[-MOST_OF_TRACE:]
 
 
-class Trouble:
+class Trouble(Protocol):
+    """Harms a running installation; `done` counts every kind of harm, and `unit` names the kind that goals count."""
+
+    unit: str
+    done: Counter[str]
+
+    @property
+    def alarms(self) -> list[str]: ...
+
+    def replace_the_dead(self) -> None: ...
+
+    def ready_workers(self) -> list[RealProcess]:
+        """Return the workers that take runs now."""
+
+    def act(self) -> None:
+        """Harm somebody, if it is time again."""
+
+    def calm_down(self) -> None:
+        """Undo all harm."""
+
+
+class Kills:
     """Keeps three workers and a sweeper running, and harms them at random moments."""
+
+    unit = "kills"
 
     def __init__(self, site: Site, chance: random.Random) -> None:
         self.done: Counter[str] = Counter()
@@ -66,9 +90,6 @@ class Trouble:
         """Those that take runs now."""
         ready = [each for each in self._site.workers() if any("worker ready" in line for line in each.lines)]
         return [each for each in ready if each not in self._paused]
-
-    def has_killed(self, goal: int) -> bool:
-        return self.done["kills"] >= goal
 
     def act(self) -> None:
         """Harm somebody, if it is time again."""

@@ -23,8 +23,8 @@ SLOWEST_INSIDE_S = 0.1
 class SlowRecorder(Recorder):
     """Takes every effect at once and replies after a while."""
 
-    def __init__(self, chance: random.Random) -> None:
-        super().__init__()
+    def __init__(self, chance: random.Random, host: str = "127.0.0.1") -> None:
+        super().__init__(host)
         self._chance = chance
 
     def arrive(self, name: str, effect_key: str) -> None:

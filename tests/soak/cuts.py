@@ -1,0 +1,168 @@
+"""Four hosts under work, and the trouble of links that are cut: nothing is lost, doubled or left standing."""
+
+from __future__ import annotations
+
+import random
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from dataclasses import dataclass
+
+import redis
+from django.db import connection
+from django.test.utils import setup_databases
+
+from agents.management.parts import Part
+from tests.engine.workshop import build_workshop
+from tests.faults.site import Site
+from tests.model_server import ModelServer
+from tests.probes import RECORDER_VARIABLE
+from tests.processes import Installation, RealProcess
+from tests.soak.hosts import SERVICES, WEB, WORKERS
+from tests.soak.network import Network
+from tests.soak.soaking import Plan, soak, tell
+from tests.soak.trouble import alarms_of
+from tests.soak.world import SlowRecorder
+
+POSTGRESQL_PORT, REDIS_PORT, WEB_PORT = 5432, 6379, 8000
+CUT_S, PEACE_S = (1.0, 15.0), (1.0, 5.0)
+READINESS_S = 3.0
+"""It is to answer within two seconds; one more because this machine is busy with everything else."""
+READY_AGAIN_S = 20.0
+ASK_EVERY_S = 1.0
+_HOST_OF = {"web": WEB, "sweeper": WEB, "worker1": WORKERS[0], "worker2": WORKERS[1]}
+
+
+@dataclass
+class Hosts(Installation):
+    """An installation whose parts run on hosts of their own and reach each other by TCP alone."""
+
+    network: Network | None = None
+
+    def spawn(self, part: Part) -> RealProcess:
+        """Start the part on its host."""
+        assert self.network is not None
+        with self.network.inside(_HOST_OF[part.name]):
+            return super().spawn(part)
+
+
+def soak_hosts(network: Network, plan: Plan) -> int:
+    """Return the exit code: 0 if every promise held."""
+    setup_databases(verbosity=0, interactive=False)  # it goes with its server
+    try:
+        with SlowRecorder(plan.chance, network.gateway) as recorder, ModelServer() as model:
+            with network.inside(SERVICES):  # its Redis belongs there
+                installation = Hosts(variables=_variables(network, recorder), network=network)
+            with installation:
+                _listen_to_hosts(installation)
+                installation.start_all(workers=len(WORKERS))
+                site = Site(installation, build_workshop(), recorder, model)
+                return tell(*soak(site, Cuts(network, installation, plan.chance), plan))
+    finally:
+        connection.close()
+
+
+def _variables(network: Network, recorder: SlowRecorder) -> dict[str, str]:
+    services, database = network.address(SERVICES), connection.settings_dict["NAME"]
+    return {
+        RECORDER_VARIABLE: recorder.url,
+        "DATABASE_URL": f"postgresql://postgres@{services}:{POSTGRESQL_PORT}/{database}",
+        "REDIS_URL": f"redis://{services}:{REDIS_PORT}/0",
+        "HOST": network.address(WEB),
+        "PORT": str(WEB_PORT),
+        "ALLOWED_HOSTS": network.address(WEB),
+        "ALLOWED_PRIVATE_HOSTS": f"127.0.0.0/8, {network.subnet}",
+    }
+
+
+def _listen_to_hosts(installation: Installation) -> None:
+    """The embedded Redis listens on a socket file only."""
+    with redis.Redis.from_url(installation.redis.url) as client:
+        client.config_set("protected-mode", "no")
+        client.config_set("bind", "0.0.0.0")
+        client.config_set("port", str(REDIS_PORT))
+
+
+class Cuts:
+    """Cuts one host off at a time, silently, and asks the web part meanwhile whether it is ready."""
+
+    unit = "cuts"
+
+    def __init__(self, network: Network, installation: Installation, chance: random.Random) -> None:
+        self.done: Counter[str] = Counter()
+        self._network, self._installation, self._chance = network, installation, chance
+        self._found: list[str] = []
+        self._change_at = self._ask_at = time.monotonic()
+        self._mended_at: float | None = None
+
+    @property
+    def alarms(self) -> list[str]:
+        """What broke, and every failure of the engine that a part has logged."""
+        return self._found + [alarm for each in self._installation.processes for alarm in alarms_of(each)]
+
+    def replace_the_dead(self) -> None:
+        """Nobody may die of a cut."""
+        for process in self._installation.processes:
+            if not process.is_alive:
+                self._found.append(f"{process.name} ended with {process.exit_code}: {process.output[-500:]}")
+        self._installation.processes[:] = [each for each in self._installation.processes if each.is_alive]
+
+    def ready_workers(self) -> list[RealProcess]:
+        """Those that reach PostgreSQL and Redis."""
+        away = self._network.cut_hosts
+        workers = [each for each in self._installation.processes if each.name.startswith("worker")]
+        return [] if SERVICES in away else [each for each in workers if _HOST_OF[each.name] not in away]
+
+    def act(self) -> None:
+        now = time.monotonic()
+        if now >= self._change_at:
+            self._mend_all() if self._network.cut_hosts else self._cut()
+        if now >= self._ask_at:
+            self._ask_at = now + ASK_EVERY_S
+            self._ask()
+
+    def calm_down(self) -> None:
+        self._mend_all()
+        while self._mended_at is not None:
+            self._ask()
+            time.sleep(0.1)
+
+    def _cut(self) -> None:
+        host = self._chance.choice((SERVICES, WEB, *WORKERS))
+        self._network.cut(host)
+        self.done.update(("cuts", f"cuts of {host}"))
+        self._mended_at = None
+        self._change_at = time.monotonic() + self._chance.uniform(*CUT_S)
+
+    def _mend_all(self) -> None:
+        for host in list(self._network.cut_hosts):
+            self._network.mend(host)
+        self._mended_at = time.monotonic()
+        self._change_at = time.monotonic() + self._chance.uniform(*PEACE_S)
+
+    def _ask(self) -> None:
+        if WEB in self._network.cut_hosts:
+            return
+        began = time.monotonic()
+        status = self._readiness()
+        if (took := time.monotonic() - began) > READINESS_S:
+            self._found.append(f"41: readiness took {took:.1f} s ({status}), cut off: {self._network.cut_hosts}")
+        if self._mended_at is None:
+            return
+        if status == 200:
+            self._mended_at = None
+        elif began - self._mended_at > READY_AGAIN_S:
+            self._found.append(f"41: not ready {began - self._mended_at:.0f} s after the link was back: {status}")
+            self._mended_at = None
+
+    def _readiness(self) -> int:
+        """The status of the answer; 0 if there was none."""
+        url = f"http://{self._network.address(WEB)}:{WEB_PORT}/api/ready"
+        try:
+            with urllib.request.urlopen(url, timeout=2 * READINESS_S) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            return error.code
+        except OSError:
+            return 0
