@@ -19,6 +19,7 @@ from tests.faults.site import Site
 from tests.model_server import ModelServer
 from tests.probes import RECORDER_VARIABLE
 from tests.processes import Installation, RealProcess
+from tests.recorder import Recorder
 from tests.soak.hosts import SERVICES, WEB, WORKERS
 from tests.soak.network import Network
 from tests.soak.soaking import Plan, soak, tell
@@ -63,7 +64,7 @@ def soak_hosts(network: Network, plan: Plan) -> int:
         connection.close()
 
 
-def _variables(network: Network, recorder: SlowRecorder) -> dict[str, str]:
+def _variables(network: Network, recorder: Recorder) -> dict[str, str]:
     services, database = network.address(SERVICES), connection.settings_dict["NAME"]
     return {
         RECORDER_VARIABLE: recorder.url,
