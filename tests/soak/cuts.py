@@ -1,30 +1,35 @@
-"""Four hosts under work, and the trouble of links that are cut: nothing is lost, doubled or left standing."""
+"""Work on four hosts whose links are cut; `python -m tests.soak.hosts` makes the hosts and starts this."""
 
 from __future__ import annotations
 
+import argparse
 import random
+import sys
 import time
 import urllib.error
 import urllib.request
 from collections import Counter
 from dataclasses import dataclass
 
+import django
 import redis
-from django.db import connection
-from django.test.utils import setup_databases
 
-from agents.management.parts import Part
-from tests.engine.workshop import build_workshop
-from tests.faults.site import Site
-from tests.model_server import ModelServer
-from tests.probes import RECORDER_VARIABLE
-from tests.processes import Installation, RealProcess
-from tests.recorder import Recorder
-from tests.soak.hosts import SERVICES, WEB, WORKERS
-from tests.soak.network import Network
-from tests.soak.soaking import Plan, soak, tell
-from tests.soak.trouble import alarms_of
-from tests.soak.world import SlowRecorder
+django.setup()
+
+from django.db import connection  # noqa: E402
+from django.test.utils import setup_databases  # noqa: E402
+
+from agents.management.parts import Part  # noqa: E402
+from tests.engine.workshop import build_workshop  # noqa: E402
+from tests.faults.site import Site  # noqa: E402
+from tests.model_server import ModelServer  # noqa: E402
+from tests.probes import RECORDER_VARIABLE  # noqa: E402
+from tests.processes import Installation, RealProcess  # noqa: E402
+from tests.recorder import Recorder  # noqa: E402
+from tests.soak.network import HOSTS, SERVICES, WEB, WORKERS, Network  # noqa: E402
+from tests.soak.soaking import Plan, soak, tell  # noqa: E402
+from tests.soak.trouble import alarms_of  # noqa: E402
+from tests.soak.world import SlowRecorder  # noqa: E402
 
 POSTGRESQL_PORT, REDIS_PORT, WEB_PORT = 5432, 6379, 8000
 CUT_S, PEACE_S = (1.0, 15.0), (1.0, 5.0)
@@ -48,8 +53,20 @@ class Hosts(Installation):
             return super().spawn(part)
 
 
-def soak_hosts(network: Network, plan: Plan) -> int:
-    """Return the exit code: 0 if every promise held."""
+def main() -> int:
+    """Return 0 if every promise held."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--network", required=True)
+    parser.add_argument("--cuts", type=int, required=True)
+    parser.add_argument("--minutes", type=float, required=True)
+    parser.add_argument("--seed", type=int, required=True)
+    options = parser.parse_args()
+    print(f"hosts: {options.cuts} cuts, seed {options.seed}", flush=True)
+    plan = Plan(options.cuts, options.minutes * 60, random.Random(options.seed))
+    return _soak_hosts(Network(options.network), plan)
+
+
+def _soak_hosts(network: Network, plan: Plan) -> int:
     setup_databases(verbosity=0, interactive=False)  # it goes with its server
     try:
         with SlowRecorder(plan.chance, network.gateway) as recorder, ModelServer() as model:
@@ -130,7 +147,7 @@ class Cuts:
             time.sleep(0.1)
 
     def _cut(self) -> None:
-        host = self._chance.choice((SERVICES, WEB, *WORKERS))
+        host = self._chance.choice(HOSTS)
         self._network.cut(host)
         self.done.update(("cuts", f"cuts of {host}"))
         self._mended_at = None
@@ -167,3 +184,7 @@ class Cuts:
             return error.code
         except OSError:
             return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,4 +1,4 @@
-"""Hosts on one machine: network namespaces with a link each, which can be cut without a word to either side."""
+"""Four hosts on one machine: network namespaces with a link each, which can be cut without a word to either side."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import os
 import secrets
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 CLONE_NEWNET = 0x40000000
 SUBNET = "10.213.77"
+SERVICES, WEB, WORKERS = "services", "web", ("one", "two")
+"""PostgreSQL with Redis; the web part with the sweeper; a worker on each of two."""
+HOSTS = (SERVICES, WEB, *WORKERS)
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -21,13 +24,16 @@ class NoNamespacesError(Exception):
 
 
 class Network:
-    """A bridge of ours, and one namespace for each name, connected to it. Use it as a context manager."""
+    """A bridge, and one namespace for each host, connected to it. As a context manager it creates and removes them.
 
-    def __init__(self, names: Sequence[str]) -> None:
+    Args:
+        name: of a network that another process has created; without it, one of our own.
+    """
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name or f"g{secrets.token_hex(2)}"
         self.cut_hosts: set[str] = set()
-        self._names = list(names)
-        self._id = f"g{secrets.token_hex(2)}"
-        self._bridge = f"{self._id}br"
+        self._bridge = f"{self.name}br"
 
     @property
     def gateway(self) -> str:
@@ -38,9 +44,9 @@ class Network:
     def subnet(self) -> str:
         return f"{SUBNET}.0/24"
 
-    def address(self, name: str) -> str:
+    def address(self, host: str) -> str:
         """The address of a host."""
-        return f"{SUBNET}.{2 + self._names.index(name)}"
+        return f"{SUBNET}.{2 + HOSTS.index(host)}"
 
     def __enter__(self) -> Network:
         if os.name != "posix" or os.geteuid() or shutil.which("ip") is None:
@@ -56,51 +62,51 @@ class Network:
         self._remove()
 
     @contextmanager
-    def inside(self, name: str) -> Iterator[None]:
+    def inside(self, host: str) -> Iterator[None]:
         """Whatever this thread starts or opens in the block belongs to the host."""
-        with Path("/proc/thread-self/ns/net").open() as ours, Path("/run/netns", self._namespace(name)).open() as its:
+        with Path("/proc/thread-self/ns/net").open() as ours, Path("/run/netns", self._namespace(host)).open() as its:
             _enter(its.fileno())
             try:
                 yield
             finally:
                 _enter(ours.fileno())
 
-    def cut(self, name: str) -> None:
+    def cut(self, host: str) -> None:
         """From now on no packet reaches the host or leaves it, and nobody is told."""
-        _ip("link", "set", self._port(name), "nomaster")
-        self.cut_hosts.add(name)
+        _ip("link", "set", self._port(host), "nomaster")
+        self.cut_hosts.add(host)
 
-    def mend(self, name: str) -> None:
+    def mend(self, host: str) -> None:
         """Undo `cut`."""
-        _ip("link", "set", self._port(name), "master", self._bridge)
-        self.cut_hosts.discard(name)
+        _ip("link", "set", self._port(host), "master", self._bridge)
+        self.cut_hosts.discard(host)
 
     def _create(self) -> None:
         _ip("link", "add", self._bridge, "type", "bridge")
         _ip("address", "add", f"{self.gateway}/24", "dev", self._bridge)
         _ip("link", "set", self._bridge, "up")
-        for name in self._names:
-            namespace, port = self._namespace(name), self._port(name)
+        for host in HOSTS:
+            namespace, port = self._namespace(host), self._port(host)
             _ip("netns", "add", namespace)
             _ip("link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", namespace)
             _ip("link", "set", port, "master", self._bridge, "up")
-            _ip("-n", namespace, "address", "add", f"{self.address(name)}/24", "dev", "eth0")
+            _ip("-n", namespace, "address", "add", f"{self.address(host)}/24", "dev", "eth0")
             for device in ("lo", "eth0"):
                 _ip("-n", namespace, "link", "set", device, "up")
 
     def _remove(self) -> None:
-        for name in self._names:
-            for command in (("link", "del", self._port(name)), ("netns", "del", self._namespace(name))):
+        for host in HOSTS:
+            for command in (("link", "del", self._port(host)), ("netns", "del", self._namespace(host))):
                 with suppress(subprocess.CalledProcessError):
                     _ip(*command)
         with suppress(subprocess.CalledProcessError):
             _ip("link", "del", self._bridge)
 
-    def _namespace(self, name: str) -> str:
-        return f"{self._id}-{name}"
+    def _namespace(self, host: str) -> str:
+        return f"{self.name}-{host}"
 
-    def _port(self, name: str) -> str:
-        return f"{self._id}p{self._names.index(name)}"
+    def _port(self, host: str) -> str:
+        return f"{self.name}p{HOSTS.index(host)}"
 
 
 def _ip(*arguments: str) -> None:
