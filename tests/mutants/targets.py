@@ -121,6 +121,8 @@ TARGETS = [
         " web: api_decide_many api_approve",
         20,
     ),
+    near("agents/askers", "engine: askers four_eyes_and_roles", 12),
+    near("agents/closed_cards", "engine: edit deciding expiry web: page_late_edit api_approve"),
     near("agents/questions", "engine: questions"),
     near("agents/resolutions", "engine: unknown_outcomes web: api_resolve_tool_call"),
     near("agents/sweeper", "engine: sweeper expiry schedules_fire delegation lease recovery undo_and_grace", 8),
