@@ -1,4 +1,4 @@
-"""The pass of five calls as a loop of one page: what machine, SDK and database cost before Gadget costs anything.
+"""A run as a loop of one page: what machine, SDK and database cost before Gadget costs anything.
 
 It keeps each message as one row and commits twice a pass. There is no gate, no approval, no lease, no recovery, no
 event and nobody who watches. Figures of two machines can be compared by it.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from django.db import connection
@@ -33,20 +34,37 @@ def by_hand(site: Worksite, passes: int, calls: int, repeats: int, patience_s: f
     Raises:
         AssertionError: a message of the run was not kept.
     """
-    with connection.cursor() as cursor, OpenAI(base_url=site.model_url, api_key="sk-bench") as client:
-        cursor.execute(f"CREATE TABLE {_TABLE} (run integer, place integer, body text, PRIMARY KEY (run, place))")
-        seconds = []
+    seconds = []
+    with messages_by_hand(), OpenAI(base_url=site.model_url, api_key="sk-bench") as client:
         for number in rounds(repeats, patience_s):
             began = time.perf_counter()
-            _run(client, number)
+            run_by_hand(client, number)
             seconds.append(time.perf_counter() - began)
-            cursor.execute(f"SELECT count(*) FROM {_TABLE} WHERE run = %s", [number])
-            assert cursor.fetchone()[0] == 1 + passes * (1 + calls) + 1
-        cursor.execute(f"DROP TABLE {_TABLE}")
+            assert_all_is_kept(1, passes, calls)
     return figure(f"pass of {calls} calls: a loop by hand", "ms", [1000 * each / passes for each in seconds[1:]])
 
 
-def _run(client: OpenAI, run: int) -> None:
+@contextmanager
+def messages_by_hand() -> Iterator[None]:
+    """Create the table of messages, and remove it after the block."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {_TABLE} (run integer, place integer, body text, PRIMARY KEY (run, place))")
+        try:
+            yield
+        finally:
+            cursor.execute(f"DROP TABLE {_TABLE}")
+
+
+def assert_all_is_kept(runs: int, passes: int, calls: int) -> None:
+    """Look for every message of so many runs, and forget them."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT count(*) FROM {_TABLE}")
+        assert cursor.fetchone()[0] == runs * (1 + passes * (1 + calls) + 1)
+        cursor.execute(f"DELETE FROM {_TABLE}")
+
+
+def run_by_hand(client: OpenAI, run: int) -> None:
+    """Ask, call and keep until the model has answered. Calls that only wait do so at the same time."""
     messages: list[dict[str, Any]] = []
     _keep(run, messages, [{"role": "user", "content": "Do the work of the benchmark"}])
     while True:
@@ -54,7 +72,11 @@ def _run(client: OpenAI, run: int) -> None:
         _keep(run, messages, [answer])
         if "tool_calls" not in answer:
             return
-        _keep(run, messages, [_called(call) for call in answer["tool_calls"]])
+        params = [json.loads(call["function"]["arguments"]) for call in answer["tool_calls"]]
+        if longest_ms := max(each.get("ms", 0) for each in params):
+            time.sleep(longest_ms / 1000)
+        ids = [call["id"] for call in answer["tool_calls"]]
+        _keep(run, messages, [_result(id_, each) for id_, each in zip(ids, params, strict=True)])
 
 
 def _ask(client: OpenAI, messages: list[dict[str, Any]]) -> dict[str, Any]:
@@ -78,9 +100,9 @@ def _ask(client: OpenAI, messages: list[dict[str, Any]]) -> dict[str, Any]:
     return {**message, "tool_calls": list(calls.values())} if calls else message
 
 
-def _called(call: dict[str, Any]) -> dict[str, Any]:
-    params = json.loads(call["function"]["arguments"])
-    return {"role": "tool", "tool_call_id": call["id"], "content": str(params["a"] + params["b"])}
+def _result(call_id: str, params: dict[str, Any]) -> dict[str, Any]:
+    result = "slept" if "ms" in params else str(params["a"] + params["b"])
+    return {"role": "tool", "tool_call_id": call_id, "content": result}
 
 
 def _keep(run: int, messages: list[dict[str, Any]], new: Sequence[dict[str, Any]]) -> None:

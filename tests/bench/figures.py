@@ -41,6 +41,8 @@ class Figure:
     @property
     def text(self) -> str:
         """Median, smallest and largest, the 95th percentile where it means something, and how many values there are."""
+        if len(self.values) == 1:
+            return short(self.median)
         if min(self.values) == max(self.values):
             return f"{self.median:g} (always; n={len(self.values)})"
         middle = f"; p95 {short(self.p95)}" if self.is_latency else ""
