@@ -111,7 +111,7 @@ def read_settings(environ: Mapping[str, str], base_dir: Path) -> SiteSettings:
     database = read(_database, variables, data_dir)
     redis_url = read(_redis_url, variables)
     usual_workers = 1 if database is None or database.is_sqlite else 2
-    kept_key = partial(kept_encryption_key, data_dir)
+    kept_key = partial(_kept, kept_encryption_key, data_dir)
     site = SiteSettings(
         data_dir=data_dir,
         config=read(_config, config_file, environ),
@@ -198,7 +198,7 @@ def _secret_key(variables: Variables, debug: bool, data_dir: Path) -> str:
         return value
     if not debug:
         raise SettingError("SECRET_KEY", "is not set; it is required while DEBUG is off", SECRET_EXAMPLE)
-    return kept_secret_key(data_dir)
+    return _kept(kept_secret_key, data_dir)
 
 
 def _keys(variables: Variables, name: str, debug: bool, kept: Callable[[], str]) -> tuple[str, ...]:
@@ -215,11 +215,20 @@ def _keys(variables: Variables, name: str, debug: bool, kept: Callable[[], str])
 
 
 def _audit_keys(variables: Variables, debug: bool, data_dir: Path) -> tuple[str, ...]:
-    keys = _keys(variables, "GADGET_AUDIT_KEYS", debug, lambda: kept_audit_key(data_dir))
+    keys = _keys(variables, "GADGET_AUDIT_KEYS", debug, partial(_kept, kept_audit_key, data_dir))
     if not set(keys).isdisjoint(variables.words("GADGET_ENCRYPTION_KEYS")):
         fault = "holds a key of GADGET_ENCRYPTION_KEYS; the audit needs keys of its own"
         raise SettingError("GADGET_AUDIT_KEYS", fault, KEY_EXAMPLE)
     return keys
+
+
+def _kept(key: Callable[[Path], str], data_dir: Path) -> str:
+    """Return the key that is kept in the folder. The first call creates it, for which there must be room."""
+    try:
+        return key(data_dir)
+    except OSError as error:
+        fault = f"no key can be kept in {str(data_dir)!r}: {error.strerror}"
+        raise SettingError("GADGET_DATA_DIR", fault, "var") from error
 
 
 def _database(variables: Variables, data_dir: Path) -> DatabaseAddress:

@@ -39,7 +39,8 @@ class ProviderForm(ConfirmingForm):
         required=False,
         assume_scheme="https",
         widget=UnfoldAdminURLInputWidget,
-        help_text="Where the model is, e.g. http://localhost:8080/v1, or for Ollama http://localhost:11434. "
+        help_text="Where the model is, e.g. https://models.example.com/v1. A private address, such as "
+        "http://localhost:11434 for Ollama, must be allowed by the setting ALLOWED_PRIVATE_HOSTS. "
         "Empty: the provider's own address.",
     )
     new_key = forms.CharField(
@@ -64,12 +65,12 @@ class ProviderForm(ConfirmingForm):
     def clean(self) -> dict[str, Any]:
         """A script must be one, and a key is never sent to an address that it was not given for."""
         cleaned = super().clean() or {}
-        if self.address_fault and cleaned.get("is_active"):
+        moved = "base_url" in self.changed_data or "kind" in self.changed_data
+        if self.address_fault and (moved or cleaned.get("is_active")):
             self.add_error("base_url", self.address_fault)
         if cleaned.get("kind") == ProviderKind.SCRIPTED:
             self._check_script(cleaned.get("script", ""))
         given, forgotten = cleaned.get("new_key"), cleaned.get("forget_key")
-        moved = "base_url" in self.changed_data or "kind" in self.changed_data
         if moved and self.instance.api_key and not (given or forgotten):
             self.add_error("new_key", "The address has changed: give the key for it, or tick “Forget the key”.")
         if given and forgotten:

@@ -256,6 +256,15 @@ def test_keys_are_made_once_and_kept_for_their_owner_alone(tmp_path: Path) -> No
         assert stat.S_IMODE((tmp_path / "var" / name).stat().st_mode) == 0o600
 
 
+def test_a_folder_that_keeps_no_keys_is_named_once(tmp_path: Path) -> None:
+    for name in ("secret_key", "encryption_key", "audit_key"):
+        (tmp_path / "var" / name).mkdir(parents=True)
+    with pytest.raises(SettingError) as caught:
+        read({}, tmp_path)
+    fault = f"no key can be kept in {str(tmp_path / 'var')!r}: Is a directory"
+    assert str(caught.value) == f"GADGET_DATA_DIR: {fault}. Example: GADGET_DATA_DIR=var"
+
+
 def test_many_processes_that_start_at_once_agree_on_the_keys(tmp_path: Path) -> None:
     start, found = threading.Barrier(16), set()
 

@@ -140,3 +140,27 @@ def value_of(statement: str) -> Any:
     with connection.cursor() as cursor:
         cursor.execute(statement)
         return cursor.fetchone()[0]
+
+
+@pytest.mark.parametrize("room", [1_000, 200_000])
+def test_a_first_start_on_a_full_disk_says_so_in_one_sentence(tmp_path: Path, room: int) -> None:
+    """No file may grow beyond this size, so that SQLite meets the end of its disk at the first or a later migration."""
+    kept = {name: value for name, value in TEST_ENVIRONMENT.items() if name != "DATABASE_URL"}
+    kept["PYTHONDONTWRITEBYTECODE"] = "1"  # or the next process would find halves of compiled files
+    script = (
+        f"import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room}))\n"
+        "sys.argv = ['manage.py', 'migrate', '--skip-checks', '--verbosity', '0']\n"
+        "runpy.run_path('manage.py', run_name='__main__')\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        env={**kept, "GADGET_DATA_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("CommandError: The migrations did not finish. The database ")
+    assert ended.stderr.strip().endswith("Mend that, then start again.")
+    assert "Traceback" not in ended.stderr

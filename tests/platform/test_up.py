@@ -18,6 +18,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 READY = "Gadget is ready: "
 PATIENCE_S = 60.0
+KEYS = ("dGVzdHMtb25seS10ZXN0cy1vbmx5LXRlc3RzLW9ubHk=", "YXVkaXQtdGVzdHMtb25seS1hdWRpdC10ZXN0cy1vbmw=")
 
 
 class Up:
@@ -124,6 +125,16 @@ def test_everything_starts_survives_a_death_and_stops_without_orphans(up: Up) ->
     up.until_said("Gadget is stopped.")
     assert not up.parts()
     assert "Traceback" not in up.output
+
+
+@pytest.mark.timeout(240)
+def test_a_start_that_is_refused_ends_with_the_reason_alone(tmp_path: Path, port: int) -> None:
+    keys = {"GADGET_ENCRYPTION_KEYS": KEYS[0], "GADGET_AUDIT_KEYS": KEYS[1], "SECRET_KEY": "s" * 50}
+    up = Up(tmp_path / "var", port, DEBUG="off", **keys)
+    assert up.process.wait(PATIENCE_S) == 1
+    up.until_said("CommandError: DEBUG is off")
+    assert "Gadget is stopped." not in up.output
+    up.until_gone()
 
 
 @pytest.mark.alone

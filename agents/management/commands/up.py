@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any
@@ -57,7 +58,7 @@ class Command(BaseCommand):
                 raise CommandError(f"Everything is stopped: {error}") from error
             finally:
                 supervisor.stop()
-                self.stdout.write("Gadget is stopped.")
+            self.stdout.write("Gadget is stopped.")
 
     def _run(self, supervisor: Supervisor, with_demo: bool) -> None:
         if settings.REDIS_IS_EMBEDDED:
@@ -124,8 +125,8 @@ def _claim(path: Path) -> IO[str]:
             f"Gadget runs already in {str(path.parent)!r}: {holder or 'it is just starting'}."
         ) from error
     file.truncate(0)
-    file.write(f"{_address()}/ (process {os.getpid()})")
-    file.flush()
+    with suppress(OSError):  # on a full disk the migrations say so, and this only names the holder to others
+        os.write(file.fileno(), f"{_address()}/ (process {os.getpid()})".encode())
     return file
 
 
