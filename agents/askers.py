@@ -10,7 +10,7 @@ from django.db.models import Q
 from agents.models import Approval, ApprovalKind, ApprovalStatus, Membership, Message, Origin, Run, ToolCall
 from agents.refusals import Forbidden
 from agents.runs import OF_SCHEDULES
-from agents.schemas import row_id
+from agents.schemas import row_id_or_none
 from tools.schedules.models import Schedule
 
 CREATE_SCHEDULE = "schedule.create"
@@ -73,7 +73,7 @@ class _Origins:
         if run.parent_id is not None:
             yield run.parent_id
         plan = self.plan_of(run)
-        made_in = _id_or_none(plan.made_in_run) if plan is not None else None
+        made_in = row_id_or_none(plan.made_in_run) if plan is not None else None
         if made_in is not None:
             yield made_in
 
@@ -181,7 +181,7 @@ def _add_plans(origins: _Origins, runs: Iterable[_Above]) -> None:
         return
     plans = [_Plan(*row) for row in Schedule.objects.filter(pk__in=numbers).order_by().values_list(*_Plan._fields)]
     origins.plans |= {plan.pk: plan for plan in plans}
-    made_in = {run_id for plan in plans if (run_id := _id_or_none(plan.made_in_run)) is not None}
+    made_in = {run_id for plan in plans if (run_id := row_id_or_none(plan.made_in_run)) is not None}
     if made_in:
         creations = ToolCall.objects.filter(run_id__in=made_in, tool=CREATE_SCHEDULE).order_by()
         for run_id, call_id in creations.values_list("run_id", "pk"):
@@ -200,14 +200,7 @@ def _add_callers(origins: _Origins, call_ids: set[int]) -> None:
 def _schedule_of(run: _Above) -> int | None:
     """The id of the schedule that started the run; its request names it."""
     number = run.client_request_id.removeprefix(OF_SCHEDULES).partition(":")[0]
-    return _id_or_none(number) if run.origin == Origin.SCHEDULE else None
-
-
-def _id_or_none(text: str) -> int | None:
-    try:
-        return row_id(text)
-    except ValueError:
-        return None
+    return row_id_or_none(number) if run.origin == Origin.SCHEDULE else None
 
 
 def _load_edits(call_ids: set[int]) -> People:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -94,23 +95,26 @@ class Presence:
         workers_alive: workers that left a sign in the last seconds.
         workers_seen: these, plus workers that vanished in the last ten minutes without shutting down in order.
         missing: any of redis, worker and sweeper that is not there.
+        names: the names of those that are alive, by part.
     """
 
     workers_alive: int | None
     workers_seen: int | None
     missing: tuple[str, ...]
+    names: Mapping[str, list[str]] = field(default_factory=dict)
 
 
 def look_around() -> Presence:
     """Look which processes are alive now."""
     try:
-        alive, has_sweeper = set(living(WORKER)), bool(living(SWEEPER))
+        names = {part: living(part) for part in (WORKER, SWEEPER)}
         with _redis() as client:
             seen = {name.decode() for name in client.zrange(_key("seen", WORKER), 0, -1)}
     except redis.RedisError:
         return Presence(None, None, (REDIS,))
-    missing = [part for part, is_there in ((WORKER, bool(alive)), (SWEEPER, has_sweeper)) if not is_there]
-    return Presence(len(alive), len(alive | seen), tuple(missing))
+    alive = set(names[WORKER])
+    missing = tuple(part for part, found in names.items() if not found)
+    return Presence(len(alive), len(alive | seen), missing, names)
 
 
 def _key(part: str, name: str) -> str:

@@ -34,6 +34,14 @@ def row_id(value: Any) -> int:
     return int(text)
 
 
+def row_id_or_none(value: Any) -> int | None:
+    """Return the id of a row; None for what is not an id."""
+    try:
+        return row_id(value)
+    except ValueError:
+        return None
+
+
 def storable(value: Any) -> Any:
     """The value itself, once it is known that every database can keep it.
 

@@ -13,7 +13,7 @@ from agents import signatures
 from agents.encryption import Place, survey
 from agents.engine.model_access import check_provider
 from agents.engine.toolbox import installed_plugins, installed_toolbox
-from agents.liveness import SWEEPER, WORKER, living, look_around
+from agents.liveness import SWEEPER, WORKER, Presence, look_around
 from agents.management.findings import Finding
 from agents.management.host_examinations import (
     examine_demo_accounts,
@@ -38,14 +38,15 @@ def examine() -> Iterator[Finding]:
     """All findings, in the order in which mending makes sense; what cannot be reached is not asked twice."""
     yield from examine_settings()
     yield from examine_folder()
-    database = list(examine_database())
+    presence = look_around()
+    database = list(examine_database(presence))
     yield from database
     redis_finding = examine_redis()
     yield redis_finding
     if redis_finding.is_well:
-        yield examine_part(WORKER, "celery --app gadget_site.celery worker --pool threads")
-        yield from examine_lost_workers()
-        yield examine_part(SWEEPER, "python manage.py sweep")
+        yield examine_part(WORKER, presence, "celery --app gadget_site.celery worker --pool threads")
+        yield from examine_lost_workers(presence)
+        yield examine_part(SWEEPER, presence, "python manage.py sweep")
     if all(finding.is_well for finding in database):
         yield from examine_writing()
         yield from examine_demo_accounts()
@@ -74,7 +75,7 @@ def examine_settings() -> Iterator[Finding]:
         yield Finding("settings", lacking, "set it, or take these credentials out of the file")
 
 
-def examine_database() -> Iterator[Finding]:
+def examine_database(presence: Presence) -> Iterator[Finding]:
     """Reachable, migrated, and durable: a committed intent survives a power cut."""
     try:
         plan = MigrationExecutor(connection).migration_plan(MigrationExecutor(connection).loader.graph.leaf_nodes())
@@ -82,7 +83,7 @@ def examine_database() -> Iterator[Finding]:
         if plan:
             yield Finding("database", f"{len(plan)} migrations are not applied", "python manage.py migrate")
         yield _durability()
-        yield from examine_capacity()
+        yield from examine_capacity(presence)
     except DatabaseError as error:
         mend = "see that the server runs and that DATABASE_URL names it, its user, password and database"
         yield Finding("database", f"cannot be reached: {str(error).strip()}", mend)
@@ -126,29 +127,27 @@ def examine_redis() -> Finding:
     return Finding("redis", f"{where} answers")
 
 
-def examine_part(part: str, command: str) -> Finding:
+def examine_part(part: str, presence: Presence, command: str) -> Finding:
     """Whether any worker or sweeper is alive."""
-    names = living(part)
-    if names:
+    if names := presence.names.get(part):
         return Finding(part, f"{len(names)} alive: {', '.join(names)}")
     return Finding(part, f"no {part} is alive", (WITH_EVERYTHING if settings.REDIS_IS_EMBEDDED else ALONE) + command)
 
 
-def examine_lost_workers() -> Iterator[Finding]:
+def examine_lost_workers(presence: Presence) -> Iterator[Finding]:
     """Name workers that vanished in the last minutes without shutting down in order."""
-    found = look_around()
-    alive, seen = found.workers_alive or 0, found.workers_seen or 0
+    alive, seen = presence.workers_alive or 0, presence.workers_seen or 0
     if 0 < alive < seen:
         text = f"{seen - alive} of {seen} workers vanished in the last ten minutes"
         yield Finding(WORKER, text, "read their last log lines and restart them")
 
 
-def examine_capacity() -> Iterator[Finding]:
+def examine_capacity(presence: Presence) -> Iterator[Finding]:
     """Check that PostgreSQL allows all connections that the processes together may open."""
     if connection.vendor != "postgresql":
         return
     pool = int(connection.settings_dict["OPTIONS"]["pool"]["max_size"])
-    processes = _processes()
+    processes = _count_processes(presence)
     most = int(str(_value("SHOW max_connections"))) - int(str(_value("SHOW superuser_reserved_connections")))
     text = f"{processes} processes * {pool} connections (DATABASE_POOL) = {processes * pool}, the server allows {most}"
     if processes * pool <= most:
@@ -157,12 +156,10 @@ def examine_capacity() -> Iterator[Finding]:
         yield Finding("database", text, "raise PostgreSQL's max_connections or lower DATABASE_POOL")
 
 
-def _processes() -> int:
+def _count_processes(presence: Presence) -> int:
     """Count web, workers and sweepers: the ones seen, or as many as `up` would start."""
-    try:
-        return 1 + max(len(living(WORKER)), settings.GADGET_WORKERS) + max(len(living(SWEEPER)), 1)
-    except redis.RedisError:
-        return 1 + settings.GADGET_WORKERS + 1
+    workers, sweepers = (len(presence.names.get(part, ())) for part in (WORKER, SWEEPER))
+    return 1 + max(workers, settings.GADGET_WORKERS) + max(sweepers, 1)
 
 
 def examine_encryption() -> Iterator[Finding]:

@@ -19,7 +19,7 @@ from agents.desk.run_pages import MOST_LOOKED_THROUGH
 from agents.engine.connected import toolbox_of
 from agents.models import Approval, ApprovalStatus, Employee, Membership
 from agents.refusals import NotFound
-from agents.schemas import row_id
+from agents.schemas import row_id_or_none
 from tools.contract import Level
 
 from .pages import framed, page
@@ -52,7 +52,7 @@ def _waiting(request: HttpRequest, member: Membership) -> HttpResponseBase:
     rows = _by_employee_and_tool(waiting, chosen)
     if chosen.get("level") in LEVELS:
         rows = rows.filter(level=chosen["level"])
-    shown = list(in_call_order(rows, member.organization_id, _id_or_none(chosen.get("after", "")))[: MOST_CARDS + 1])
+    shown = list(in_call_order(rows, member.organization_id, row_id_or_none(chosen.get("after", "")))[: MOST_CARDS + 1])
     context = {
         "cards": cards_of(shown[:MOST_CARDS], with_earlier=False),
         "next_query": _next_query(request, shown, MOST_CARDS),
@@ -129,7 +129,7 @@ def _approvals_of(member: Membership) -> QuerySet[Approval]:
 
 
 def _by_employee_and_tool(rows: QuerySet[Approval], chosen: QueryDict) -> QuerySet[Approval]:
-    tool, employee = chosen.get("tool", "").replace("\0", ""), _id_or_none(chosen.get("employee", ""))
+    tool, employee = chosen.get("tool", "").replace("\0", ""), row_id_or_none(chosen.get("employee", ""))
     if tool:
         rows = rows.filter(tool_call__tool=tool[:200])
     return rows if employee is None else rows.filter(run__employee_id=employee)
@@ -139,8 +139,8 @@ def _wanted(chosen: QueryDict) -> Wanted:
     first, last = _day_or_none(chosen.get("from", "")), _day_or_none(chosen.get("until", ""))
     return Wanted(
         statuses=OUTCOMES.get(str(chosen.get("outcome")), ()),
-        decided_by_id=_id_or_none(chosen.get("by", "")),
-        employee_id=_id_or_none(chosen.get("employee", "")),
+        decided_by_id=row_id_or_none(chosen.get("by", "")),
+        employee_id=row_id_or_none(chosen.get("employee", "")),
         tool=chosen.get("tool", "").replace("\0", "")[:200],
         since=_moment(first, time.min) if first else None,
         until=_moment(last, time.max) if last else None,
@@ -155,13 +155,6 @@ def _next_query(request: HttpRequest, found: list[Approval], most: int) -> str:
     query = request.GET.copy()
     query["after"] = str(found[most - 1].pk)
     return query.urlencode()
-
-
-def _id_or_none(text: str) -> int | None:
-    try:
-        return row_id(text)
-    except ValueError:
-        return None
 
 
 def _day_or_none(text: str) -> date | None:

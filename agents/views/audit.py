@@ -21,7 +21,7 @@ from agents.desk.audit_pages import Wanted, entries_wanted, page_of_entries
 from agents.desk.run_pages import MOST_LOOKED_THROUGH
 from agents.models import AuditEntry, AuditHead, Membership, Role
 from agents.refusals import Conflict, Forbidden, Invalid
-from agents.schemas import row_id
+from agents.schemas import row_id_or_none
 from tools.records.importing import is_formula
 
 from .pages import framed, page
@@ -44,7 +44,9 @@ def all_entries(request: HttpRequest, member: Membership) -> HttpResponseBase:
 @page("POST", of="audit")
 def verify(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Reads the newest part of the chain, or the part before entry `before`, and says whether it holds."""
-    checked = audit.verify_part(_admin(member).organization_id, MOST_VERIFIED, _whole(request.POST.get("before", "")))
+    checked = audit.verify_part(
+        _admin(member).organization_id, MOST_VERIFIED, row_id_or_none(request.POST.get("before", ""))
+    )
     shown = {"checked": checked, "faults": checked.faults[:MOST_FAULTS], "checked_at": timezone.now()}
     return _shown(request, member, shown)
 
@@ -107,7 +109,7 @@ def _wanted(request: HttpRequest) -> Wanted:
         action=action,
         since=_day(request.GET.get("from", "")),
         until=last + timedelta(days=1) if last else None,
-        before=_whole(request.GET.get("before", "")),
+        before=row_id_or_none(request.GET.get("before", "")),
     )
 
 
@@ -116,13 +118,6 @@ def _day(text: str) -> datetime | None:
     try:
         day = date.fromisoformat(text)
         return datetime.combine(day, time.min, UTC) if day < date.max else None
-    except ValueError:
-        return None
-
-
-def _whole(text: str) -> int | None:
-    try:
-        return row_id(text)
     except ValueError:
         return None
 

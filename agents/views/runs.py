@@ -18,7 +18,7 @@ from agents.desk.slots import folded
 from agents.desk.tree import data_html
 from agents.models import Employee, Event, EventType, Membership, Origin, Run, RunStatus
 from agents.refusals import Conflict, Invalid, NotFound
-from agents.schemas import MOST_PASSES, row_id
+from agents.schemas import MOST_PASSES, row_id_or_none
 
 from .pages import framed, page
 
@@ -41,9 +41,9 @@ def all_runs(request: HttpRequest, member: Membership) -> HttpResponseBase:
     status = request.GET.get("status", "")
     wanted = Wanted(
         status=status if status in RunStatus.values else "",
-        employee_id=_id_or_none(request.GET.get("employee", "")),
+        employee_id=row_id_or_none(request.GET.get("employee", "")),
         text=request.GET.get("q", "").strip().replace("\0", "")[:200],
-        before=_id_or_none(request.GET.get("before", "")),
+        before=row_id_or_none(request.GET.get("before", "")),
     )
     found = page_of_runs(member.organization_id, wanted)
     query = request.GET.copy()
@@ -65,7 +65,7 @@ def all_runs(request: HttpRequest, member: Membership) -> HttpResponseBase:
 @page("GET")
 def run_page(request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
     """One run; the newest 300 lines live, or with `?before=SEQ` the 300 before that one, to read."""
-    before = _id_or_none(request.GET.get("before", ""))
+    before = row_id_or_none(request.GET.get("before", ""))
     return framed(request, member, "runs/run.html", _shown(request, member, run_id, before))
 
 
@@ -170,10 +170,3 @@ def _events(run: Run, before: int | None) -> list[Event]:
 
 def _newest_end(events: list[Event]) -> Event | None:
     return next((event for event in reversed(events) if event.type == EventType.RUN_FINISHED), None)
-
-
-def _id_or_none(text: str) -> int | None:
-    try:
-        return row_id(text)
-    except ValueError:
-        return None

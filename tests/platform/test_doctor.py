@@ -16,7 +16,7 @@ from django.db import connection, transaction
 from pytest_django import Settings
 
 from agents import audit, signatures
-from agents.liveness import SWEEPER, WORKER, Pulse
+from agents.liveness import SWEEPER, WORKER, Pulse, living, look_around
 from agents.management.examinations import examine_audit, examine_capacity, examine_settings
 from agents.models import ModelProvider, Organization, ProviderKind
 from tools.config import read_config
@@ -85,11 +85,27 @@ def test_a_worker_that_vanished_is_missed(pulses: list[Pulse]) -> None:
     assert texts == ["1 alive: worker1@tests", "1 of 2 workers vanished in the last ten minutes"]
 
 
+def test_redis_is_asked_once_for_the_workers_and_the_sweepers(pulses: list[Pulse]) -> None:
+    with redis.Redis.from_url(settings.REDIS_URL) as client:
+
+        def count_scans() -> int:
+            stats: dict[str, dict[str, int]] = client.info("commandstats")
+            return stats["cmdstat_scan"]["calls"]
+
+        living(WORKER)
+        start = count_scans()
+        living(WORKER)
+        living(SWEEPER)
+        once = count_scans()
+        examined()
+        assert count_scans() - once == once - start
+
+
 def test_the_connections_of_all_processes_are_added_up(pulses: list[Pulse], settings: Settings) -> None:
     """On SQLite there is nothing to add up."""
     for workers, is_well in ((1, True), (64, False)):
         settings.GADGET_WORKERS = workers
-        found = [finding for finding in examine_capacity() if connection.vendor == "postgresql"]
+        found = [finding for finding in examine_capacity(look_around()) if connection.vendor == "postgresql"]
         assert [finding.is_well for finding in found] == ([is_well] if connection.vendor == "postgresql" else [])
         for finding in found:
             assert finding.text.startswith(f"{workers + 2} processes * 24 connections (DATABASE_POOL)")

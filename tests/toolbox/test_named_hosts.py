@@ -156,6 +156,11 @@ def test_params_that_hold_addresses_are_found_at_every_depth() -> None:
     assert address_params(schema) == {"where", "list", "webhook"}
 
 
+@pytest.mark.parametrize("body", ['{"to": "evi\\u006c.com"}', '{"a": 1}\n{"to": "evi\\u006c.com"}'])
+def test_an_escaped_host_is_found_in_json_and_in_lines_of_json(body: str) -> None:
+    assert named_hosts({"body": body}) == {"evil.com"}
+
+
 def test_a_file_or_a_field_is_no_host() -> None:
     assert named_hosts({"path": "README.md", "sort": "user.id", "filePath": "a.md"}) == frozenset()
     assert named_hosts({"text": "README.md"}) == {"readme.md"}

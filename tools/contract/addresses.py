@@ -4,13 +4,14 @@ A tool that reads such a param may reach the host and send it data, so reading i
 as two different hosts is named as written, in quotes, and is on nobody's list.
 """
 
-import json
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from ipaddress import IPv6Address, ip_address
 from typing import Any
 from urllib.parse import unquote
+
+from tools.contract.inner_json import json_in
 
 
 def _words(text: str) -> frozenset[str]:
@@ -118,7 +119,7 @@ def named_hosts(params: Mapping[str, Any], names: frozenset[str] = frozenset()) 
             waiting += [(each, name, is_named) for each in value]
         elif isinstance(value, str):
             found.update(_hosts_in(value, name, is_named=is_named))
-            waiting += [(inner, name, is_named) for inner in _json_in(value)]
+            waiting += [(inner, name, is_named) for inner in json_in(value)]
         elif name in names and isinstance(value, int | float) and not isinstance(value, bool):
             found.add(_quote(str(value)))
     return frozenset(found)
@@ -287,14 +288,3 @@ def _host(authority: str) -> str:
 
 def _quote(text: str) -> str:
     return ascii(text[:_LONGEST_QUOTED])
-
-
-def _json_in(text: str) -> list[Any]:
-    """Return the JSON object or list in the text, if it is one."""
-    if not text.lstrip().startswith(("{", "[")):
-        return []
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return []
-    return [value] if isinstance(value, dict | list) else []

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from tools.contract.inner_json import json_in
+
 HTTP_METHODS = frozenset(
     {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "COPY", "MOVE", "MKCOL", "PURGE"}
 )
@@ -82,22 +84,10 @@ def _parts(params: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[lis
             lists.append(value)
             waiting += reversed(value)
         elif isinstance(value, str):
-            inner = _json_in(value)
+            inner = json_in(value)
             waiting += [inner] if inner else []
             texts += [] if inner else [value]
     return objects, lists, texts
-
-
-def _json_in(text: str) -> list[Any]:
-    """Return the JSON in a text: one value, or one on each line."""
-    if not text.lstrip().startswith(("{", "[")):
-        return []
-    for parts in ([text], text.splitlines()):
-        try:
-            return [json.loads(part) for part in parts if part.strip()]
-        except (ValueError, RecursionError):
-            continue
-    return []
 
 
 def _method_in(node: Mapping[str, Any]) -> str:
