@@ -59,7 +59,6 @@ PRIVATE_PROVIDERS = SITE.private_providers
 CSRF_TRUSTED_ORIGINS = ALLOWED_ORIGINS
 
 INSTALLED_APPS = [
-    "daphne",
     "unfold",
     "unfold.contrib.filters",
     "unfold.contrib.forms",

@@ -35,7 +35,7 @@ def test_what_most_processes_never_use_is_not_loaded(started: dict[str, object])
     loaded = started["loaded"]
     assert isinstance(loaded, list)
     assert {"tools.sources.mcp", "agents.models", "celery"} <= set(loaded)
-    assert not {"mcp", "tools.sources.mcp.tool"} & set(loaded)
+    assert not {"mcp", "tools.sources.mcp.tool", "daphne.server", "autobahn"} & set(loaded)
 
 
 def test_garbage_is_collected_from_then_on_without_what_was_loaded(started: dict[str, object]) -> None:

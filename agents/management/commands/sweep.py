@@ -23,6 +23,7 @@ class Command(BaseCommand):
     """Sweeps until SIGTERM or Ctrl-C."""
 
     help = "Wakes, expires and recovers what lost hints and dead workers left behind. Any number of copies may run."
+    requires_system_checks: list[str] = []  # as in the other parts: they would load every page, which a sweeper has not
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Runs until it is told to stop; a sweep that has begun is finished."""
