@@ -23,6 +23,7 @@ from django.db import connection
 
 from agents.management.parts import Part, sweeper_part, web_part, worker_part
 from tests import services
+from tests.nursery import Nursling, nursery
 
 READY_PATIENCE_S = 40.0
 STOP_PATIENCE_S = 5.0
@@ -31,21 +32,15 @@ STOP_PATIENCE_S = 5.0
 class RealProcess:
     """One part of the system as a process, with every line that it wrote."""
 
-    def __init__(self, part: Part, environment: dict[str, str]) -> None:
+    def __init__(self, part: Part, environment: dict[str, str], *, is_prepared: bool = False) -> None:
         self.name = part.name
         self.lines: list[str] = []
         self._changed = threading.Condition()
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "agents.management.tether", *part.command],
-            cwd=settings.BASE_DIR,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
+        self._process: subprocess.Popen[str] | Nursling
+        if is_prepared and sys.platform == "linux":
+            self._process = nursery(settings.BASE_DIR).start(part.command, environment)
+        else:
+            self._process = _start(part, environment)
         threading.Thread(target=self._read, name=f"lines-{part.name}", daemon=True).start()
 
     @property
@@ -126,11 +121,13 @@ class Installation:
     """A whole Gadget on the current test database: `start_web()`, `start_worker()`, `start_sweeper()` as needed.
 
     `timing_scale` multiplies the engine's lease, heartbeat, sweep, grace and expiry; `variables` are added to the
-    processes' environment. Use it as a context manager, or the fixture `installation`: it always cleans up.
+    processes' environment; with `is_prepared` they start from one that has loaded the libraries (tests/nursery.py).
+    Use it as a context manager, or the fixture `installation`: it always cleans up.
     """
 
     timing_scale: float = 0.1
     variables: dict[str, str] = field(default_factory=dict)
+    is_prepared: bool = False
     processes: list[RealProcess] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -201,7 +198,7 @@ class Installation:
 
     def spawn(self, part: Part) -> RealProcess:
         """Starts the part without waiting for its ready line."""
-        process = RealProcess(part, {**self.environment, **part.environment})
+        process = RealProcess(part, {**self.environment, **part.environment}, is_prepared=self.is_prepared)
         self.processes.append(process)
         return process
 
@@ -219,6 +216,20 @@ class Installation:
         process = self.spawn(part)
         process.await_line(" ready")
         return process
+
+
+def _start(part: Part, environment: dict[str, str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "agents.management.tether", *part.command],
+        cwd=settings.BASE_DIR,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
 
 
 def current_database_url() -> str:

@@ -35,7 +35,7 @@ def installation(
     """
     scale = getattr(request.module, "TIMING_SCALE", 0.1)
     variables = {RECORDER_VARIABLE: recorder.url, **getattr(request.module, "VARIABLES", {})}
-    with Installation(timing_scale=scale, variables=variables) as running:
+    with Installation(timing_scale=scale, variables=variables, is_prepared=True) as running:
         yield running
     with django_db_blocker.unblock():
         empty_tables()

@@ -1,0 +1,209 @@
+"""Starts a test's processes from one that has loaded everybody else's libraries: half the processor time of a start.
+
+Nothing of ours is loaded before: each process reads its own environment and settings and loads our code itself. How
+parts start on a real machine is shown where this is not used: tests/platform, tests/edge and tests/journeys.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import importlib
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import IO, Any
+
+from agents.management.tether import PR_SET_PDEATHSIG
+
+PR_SET_CHILD_SUBREAPER = 36
+LARGEST_REQUEST = 128 * 1024
+OURS = frozenset({"agents", "gadget_site", "tools"})
+LIBRARIES = (
+    "autobahn.twisted.websocket", "axes", "celery.apps.worker", "celery.bin.celery", "celery.concurrency.thread",
+    "celery.fixups.django", "celery.worker.consumer", "channels.auth", "channels_redis.pubsub", "cronsim",
+    "cryptography.fernet", "cryptography.x509", "csp", "dateutil.parser", "dateutil.rrule",
+    "django.core.management.base", "django.db.backends.sqlite3.base", "django.db.models.functions", "django.forms",
+    "django.template.defaulttags", "django.test.signals", "django.views.debug", "httpcore2", "httpx2",
+    "jinja2.sandbox", "jsonschema", "kombu.transport.redis", "markdown_it", "nh3", "openai.types.chat", "openai.types",
+    "prometheus_client", "psutil", "psycopg", "psycopg_pool", "pydantic", "pydantic.alias_generators", "re2",
+    "redis.asyncio", "sqlparse", "structlog", "truststore", "twisted.internet.asyncioreactor",
+    "twisted.internet.endpoints", "twisted.internet.ssl", "twisted.web.http", "whitenoise.middleware", "yaml",
+    "zoneinfo",
+)  # fmt: skip
+"""None of these reads a setting or the environment, opens anything or starts a thread when it is loaded."""
+
+
+@dataclass
+class Nursling:
+    """A child of this process, with as much of `subprocess.Popen` as tests use."""
+
+    pid: int
+    stdout: IO[str]
+    returncode: int | None = None
+    _looking: threading.Lock = field(default_factory=threading.Lock)
+
+    def poll(self) -> int | None:
+        """The exit code, negative if a signal ended it; None while it lives."""
+        with self._looking:
+            if self.returncode is None:
+                self._look()
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit code, once there is one; TimeoutExpired after so many seconds."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0.0)
+            self._await_end(left)
+        return code
+
+    def _look(self) -> None:
+        try:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+        except ChildProcessError:  # somebody else took its code, as for Popen
+            self.returncode = 0
+            return
+        if pid:
+            self.returncode = os.waitstatus_to_exitcode(status)
+
+    def _await_end(self, seconds: float | None) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            end = os.pidfd_open(self.pid)
+            try:
+                select.select([end], [], [], seconds)
+            finally:
+                os.close(end)
+
+
+class Nursery:
+    """The process with the libraries, started when it is first needed; it ends with this one."""
+
+    def __init__(self, folder: Path) -> None:
+        self._mine, others = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._asking = threading.Lock()
+        command = [sys.executable, "-m", "tests.nursery", str(others.fileno())]
+        with others:
+            environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+            self._process = subprocess.Popen(
+                command,
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                pass_fds=[others.fileno()],
+                start_new_session=True,
+            )
+
+    def start(self, command: Sequence[str], environment: dict[str, str]) -> Nursling:
+        """A process of its own session that runs `python …` and writes to the nursling's `stdout`; it ends with us."""
+        reading, writing = os.pipe()
+        request = json.dumps({"command": command[1:], "environment": environment, "parent": os.getpid()})
+        with self._asking, _adoption():
+            socket.send_fds(self._mine, [request.encode()], [writing])
+            pid = int(self._mine.recv(LARGEST_REQUEST))
+        os.close(writing)
+        return Nursling(pid, os.fdopen(reading, errors="replace"))
+
+
+@lru_cache(maxsize=1)
+def nursery(folder: Path) -> Nursery:
+    """The one of this process; `folder` is that of the project."""
+    return Nursery(folder)
+
+
+@contextlib.contextmanager
+def _adoption() -> Iterator[None]:
+    """Meanwhile, what has lost its parent becomes our child instead of init's."""
+    libc = ctypes.CDLL(None)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
+    try:
+        yield
+    finally:
+        libc.prctl(PR_SET_CHILD_SUBREAPER, 0)
+
+
+# In the process with the libraries
+
+
+def serve(control: socket.socket) -> list[str] | None:
+    """Makes a process for each request until nobody is left to ask; in the new process, returns what it shall run."""
+    for name in LIBRARIES:
+        importlib.import_module(name)
+    _assert_fresh()
+    gc.collect()
+    gc.freeze()
+    while True:
+        message, files, *_ = socket.recv_fds(control, LARGEST_REQUEST, 1)
+        if not message:
+            return None
+        request = json.loads(message)
+        adopted, told = os.pipe(), os.pipe()
+        between = os.fork()
+        if not between and (child := os.fork()):
+            os.write(told[1], str(child).encode())
+            os._exit(0)
+        if not between:
+            os.close(adopted[1])
+            os.read(adopted[0], 1)  # ends when it is the child of who asked
+            for one in (adopted[0], *told):
+                os.close(one)
+            control.close()
+            return _settle(request, files[0])
+        os.waitpid(between, 0)
+        control.send(os.read(told[0], 20))
+        for one in (*adopted, *told, *files):
+            os.close(one)
+
+
+def _assert_fresh() -> None:
+    assert threading.active_count() == 1, "a thread would be missing in each process"
+    assert "twisted.internet.reactor" not in sys.modules, "each process has a loop of its own"
+    ours = {name for name in sys.modules if name.partition(".")[0] in OURS}
+    assert ours <= {"agents", "agents.management", "agents.management.tether"}, ours
+
+
+def _settle(request: dict[str, Any], output: int) -> list[str]:
+    """The new process as `exec` would have made it: its own session, files, environment and tether."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != request["parent"]:
+        sys.exit("The process that asked for this one is gone.")
+    os.setsid()
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for here, there in ((nothing, 0), (output, 1), (output, 2)):
+        os.dup2(here, there)
+    os.close(nothing)
+    os.close(output)
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    return list(request["command"])
+
+
+def run(arguments: list[str]) -> None:
+    """As `python ARGUMENTS…` would: `-m` and a module, or a file."""
+    if arguments[0] == "-m":
+        sys.argv = arguments[1:]
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = arguments
+        runpy.run_path(arguments[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    with socket.socket(fileno=int(sys.argv[1])) as asked:
+        found = serve(asked)
+    if found:
+        run(found)
