@@ -38,6 +38,8 @@ MOST_TOKENS = 10_000
 MOST_BRACKETS = 600
 """The parser looks behind each for a link."""
 MOST_LINES = 4_000
+MOST_VISIBLE = 60_000
+"""Characters once each hidden one is written as ⟦U+200B⟧: the parser would read all of them."""
 MOST_HTML = 190_000
 """Bytes."""
 DEEPEST = 19
@@ -109,7 +111,10 @@ def render_unkept(text: str, under: int = 2) -> SafeString:
 def _as_markdown(text: str, under: int, portions: float) -> SafeString:
     if text.count("[") > MOST_BRACKETS * portions or text.count("\n") > MOST_LINES * portions:
         raise _Intricate
-    tokens = PARSER.parse(visible_text(text), {"left": [int(MOST_TOKENS * portions)]})
+    readable = visible_text(text)
+    if len(readable) > MOST_VISIBLE * portions:
+        raise _Intricate
+    tokens = PARSER.parse(readable, {"left": [int(MOST_TOKENS * portions)]})
     size = 0
     for token in _all_of(tokens):
         if token.type in ("heading_open", "heading_close"):
@@ -139,11 +144,13 @@ def _as_markdown(text: str, under: int, portions: float) -> SafeString:
 
 def _as_written(text: str, most: int) -> SafeString:
     """Return the text in a box, unformatted; cut it with a note where it would make too much HTML."""
-    shown = escape(flagged_text(visible_text(text)))
-    if len(shown.encode()) + SPARE > most:
-        beginning = escape(flagged_text(visible_text(text[: (most - SPARE) // LARGEST_CHARACTER])))
-        return format_html("<p><em>{}</em></p><pre>{}</pre>", CUT_NOTE, beginning)
-    return format_html("<p><em>{}</em></p><pre>{}</pre>", NOTE, shown)
+    readable = visible_text(text)
+    if len(readable) + SPARE <= most:
+        shown = escape(flagged_text(readable))
+        if len(shown.encode()) + SPARE <= most:
+            return format_html("<p><em>{}</em></p><pre>{}</pre>", NOTE, shown)
+    beginning = escape(flagged_text(visible_text(text[: (most - SPARE) // LARGEST_CHARACTER])))
+    return format_html("<p><em>{}</em></p><pre>{}</pre>", CUT_NOTE, beginning)
 
 
 def _all_of(tokens: Iterable[Token]) -> Iterator[Token]:

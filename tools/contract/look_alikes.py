@@ -110,10 +110,12 @@ def joined_skeleton(text: str) -> str:
     return joined if len(joined) >= SHORTEST_JOINED else skeleton(text)
 
 
+@lru_cache(maxsize=4096)
 def _alphabets(word: str) -> frozenset[str]:
     return frozenset(name for name in map(alphabet_of, word) if name)
 
 
+@lru_cache(maxsize=4096)
 def _passes_for_latin(word: str) -> bool:
     """Return True if every letter has a Latin twin; a single Greek letter belongs to a formula."""
     alphabets = _alphabets(word)
