@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from agents import invitations, members
 from agents.models import ToolFigures
@@ -28,19 +28,43 @@ RULES = {
     "preload": {"assets": ["media"]},
 }
 WIDER = "() => document.documentElement.scrollWidth - innerWidth"
-VIOLATIONS = "async (rules) => (await axe.run(document, rules)).violations"
+COLOURS = ("color-contrast", "link-in-text-block")
+"""The rules of those above that look at colours: what the others look at is all in LOOK."""
+LOOK = """() => [document.documentElement.outerHTML, ...[...document.querySelectorAll("*")].map((one) => {
+  const box = one.getBoundingClientRect(), style = getComputedStyle(one);
+  return [box.x, box.y, box.width, box.height, style.display, style.visibility].join();
+})].join()"""
+VIOLATIONS = f"""async ([context, rules, isDark]) => {{
+  const look = ({LOOK})(), onlyColours = isDark && look === window.lookInTheLight;
+  window.lookInTheLight = look;
+  if (onlyColours) rules = {{...rules, runOnly: {{type: "rule", values: {list(COLOURS)}}}}};
+  return (await axe.run(context ?? document, rules)).violations;
+}}"""
+HAS_AXE = "() => 'axe' in window"
+PAGE_WITH_A_FORM = (
+    "<html lang=en><title>A page</title><style>{style}</style><main><h1>A page</h1><p>Words</p>"
+    "<label><span>Name</span><input></label></main>"
+)
 # Not pages: fragments, an address that is not there, and what is downloaded.
 PAGES = frozenset(READ) - {"card", "nothing", "audit-export", "records-export", "draft-download", "file-download"}
 PAGES -= {"transcript-markdown", "transcript-json", "nested"}
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
 
-def faults_of(page: Page, where: str) -> Iterator[str]:
-    """What keeps somebody out of the page as it is now, in the light and in the dark."""
-    page.evaluate(AXE)
+def faults_of(page: Page, where: str, besides: str = "") -> Iterator[str]:
+    """What keeps somebody out of the page as it is now, in the light and in the dark.
+
+    Only the rules about colours look again in the dark, unless anything but colours is different there.
+
+    Args:
+        besides: a selector of what has been looked at before and has not changed.
+    """
+    if not page.evaluate(HAS_AXE):
+        page.evaluate(AXE)
+    context = {"exclude": [besides]} if besides else None
     for scheme in SCHEMES:
         page.emulate_media(color_scheme=scheme)
-        for violation in page.evaluate(VIOLATIONS, RULES):
+        for violation in page.evaluate(VIOLATIONS, [context, RULES, scheme == "dark"]):
             for node in violation["nodes"][:3]:
                 yield f"{where} ({scheme}): {violation['id']}: {node['target']}: {node['failureSummary'][:300]}"
 
@@ -80,6 +104,18 @@ def _filled(route: str, known: dict[str, int]) -> str:
     return route
 
 
+@pytest.mark.parametrize("only_in_the_dark", ["p { color: #333 }", "label span { display: none }"])
+def test_what_is_wrong_in_the_dark_alone_is_found(chromium: Browser, only_in_the_dark: str) -> None:
+    dark = f"@media (prefers-color-scheme: dark) {{ p {{ color: white; background: black }} {only_in_the_dark} }}"
+    style = f"p {{ color: black; background: white }} {dark}"
+    with chromium.new_context() as context:
+        page = context.new_page()
+        page.set_content(PAGE_WITH_A_FORM.format(style=style))
+        found = list(faults_of(page, "here"))
+    assert found
+    assert all(fault.startswith("here (dark)") for fault in found), found
+
+
 def test_no_page_keeps_anybody_out(office: Office, visit: Callable[..., Visitor], places: dict[str, str]) -> None:
     faults: list[str] = []
     visitor = visit("admin")
@@ -105,10 +141,13 @@ def test_the_page_of_the_api_keeps_nobody_out(visit: Callable[..., Visitor], wid
     faults: list[str] = []
     for state, opened in API_STATES.items():
         opened(page)
-        faults += faults_of(page, state)
+        faults += faults_of(page, state, besides="" if state == FIRST_STATE else ".opblock:not(.is-open)")
         wider = page.evaluate(WIDER)
         faults += [f"{state}: {wider} px wider than the screen"] * (wider > 0)
     assert not faults, "\n".join(faults)
+
+
+FIRST_STATE = "all closed"
 
 
 def operation(page: Page, name: str) -> Locator:
@@ -168,7 +207,7 @@ def ask_for_a_token(page: Page) -> None:
 
 
 API_STATES: dict[str, Callable[[Page], None]] = {
-    "all closed": lambda page: None,
+    FIRST_STATE: lambda page: None,
     "opened": open_operation,
     "shapes": show_shapes,
     "tried out": try_it_out,
