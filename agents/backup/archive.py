@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import os
@@ -204,10 +205,16 @@ def _measure(source: BinaryIO) -> Member:
 
 @contextmanager
 def _read_members(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, BinaryIO]]]:
-    """Yield the regular members in order; any fault of the archive becomes a BackupError."""
+    """Yield the regular members in order; any fault of the archive becomes a BackupError.
+
+    The block ends with a check of the whole archive, which also finds damage in members that no manifest names.
+    """
     try:
-        with tarfile.open(path, "r|gz") as tar:
-            yield ((member, _content(tar, member)) for member in tar if member.isreg())
+        with gzip.open(path) as unpacked:
+            with tarfile.open(fileobj=unpacked, mode="r|") as tar:
+                yield ((member, _content(tar, member)) for member in tar if member.isreg())
+            while unpacked.read(_PART):
+                pass
     except FileNotFoundError as error:
         raise BackupError(f"There is no file {path}.") from error
     except _DAMAGE as error:

@@ -139,11 +139,14 @@ class TestARefusal:
             call_command("restore", str(path), force=True)
         return str(refused.value)
 
-    @pytest.mark.parametrize("at", [0.02, 0.5, 0.99])
-    def test_of_a_damaged_archive(self, path: Path, at: float) -> None:
-        data = bytearray(path.read_bytes())
-        data[int(len(data) * at)] ^= 0x55
-        path.write_bytes(data)
+    def test_of_an_archive_with_one_damaged_byte(self, path: Path) -> None:
+        sound = path.read_bytes()
+        for at in range(30, len(sound), len(sound) // 60):
+            data = bytearray(sound)
+            data[at] ^= 0x55
+            path.write_bytes(data)
+            with pytest.raises(BackupError, match=str(path)):
+                read_manifest(path)
         assert str(path) in self.refusal(path)
 
     def test_of_half_an_archive(self, path: Path) -> None:
