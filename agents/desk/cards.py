@@ -185,7 +185,7 @@ class Card:
         preview = self.approval.preview if isinstance(self.approval.preview, dict) else {}
         is_sent = preview.get("effect") == SEND
         nouns = REQUESTS if is_sent else NOUNS.get(self.call.tool.partition(".")[0], ("thing", "things"))
-        return Effect(preview, nouns, self.all_targets)
+        return Effect(preview, nouns, self.all_targets, lists_requests=is_sent)
 
     @property
     def act(self) -> str:

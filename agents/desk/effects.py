@@ -28,11 +28,13 @@ class Effect:
     Attributes:
         nouns: what one affected thing and several are called.
         shows_all: every affected thing, not only the first 250.
+        lists_requests: its targets are the requests that a call carries.
     """
 
     preview: dict[str, Any]
     nouns: tuple[str, str]
     shows_all: bool = False
+    lists_requests: bool = False
 
     @property
     def is_unforeseen(self) -> bool:

@@ -39,6 +39,7 @@ def test_a_batch_is_destructive_and_its_card_lists_the_requests(workshop: Worksh
     html = shown(workshop, card)
     assert "DELETE /contacts/7" in html
     assert "2 requests" in html
+    assert "/contacts/7 <span" not in html, "a number behind a path would read as a part of it"
     assert api.received == []
     workshop.approve(card, confirm="2")
     assert statuses(workshop.drive(run)) == ["succeeded"]

@@ -18,6 +18,7 @@ from tests.journeys.office import Office
 from tests.journeys.test_accessibility import faults_of
 from tests.journeys.visitor import Visitor
 from tests.model_server import Answer, Call, ModelServer
+from tools.records.changes import Author, create_record
 
 pytestmark = pytest.mark.once
 
@@ -86,6 +87,21 @@ def test_no_opened_card_keeps_anybody_out(office: Office, visit: Visit) -> None:
     looks.assert_clear()
 
 
+def test_no_warning_on_a_card_keeps_anybody_out(office: Office, visit: Visit) -> None:
+    office.workshop.record(name="Acme Corp")
+    twin = create_record(office.workshop.organization.pk, {"name": "\u0410cme Corp"}, Author("test"))
+    office.workshop.play(asking(call("data.updateRecord", record_id=str(twin.pk), changes={"phone": "+1"})))
+    (card,) = office.await_cards(office.submit().pk)
+    visitor = visit("approver")
+    looks = Looks(visitor.page)
+    visitor.page.goto(f"/approvals/{card.pk}/")
+    expect(visitor.card(card.pk).locator(".approve-button .mixed-host")).to_be_visible()
+    expect(visitor.card(card.pk).locator(".similar")).to_be_visible()
+    looks.at("a name that looks like another")
+    office.workshop.deny(card)
+    looks.assert_clear()
+
+
 def test_no_question_and_no_task_that_was_handed_over_keeps_anybody_out(office: Office, visit: Visit) -> None:
     may_ask(office.workshop.employee)
     kim = hire(office.workshop, "Kim", asking(ask("Which?")), answer="From Kim.")
@@ -122,7 +138,7 @@ def test_no_dialog_of_the_inbox_and_of_the_users_keeps_anybody_out(office: Offic
 
     page.goto("/users/")
     page.get_by_text("Change… acme-viewer").click()
-    page.locator(".acts[open] .removal > summary").click()
+    page.locator(".change[open] .removal > summary").click()
     expect(page.get_by_role("button", name="Remove acme-viewer")).to_be_visible()
     looks.at("what may be done about a member")
     page.get_by_role("button", name="Make a link to a new password").click()

@@ -22,9 +22,9 @@ PASSWORD = "correct-horse-battery"
 def link_for(admin: Visitor, whom: str, role: str) -> str:
     """The link of a new invitation, as the admin's page shows it."""
     admin.page.goto("/users/")
-    admin.page.get_by_label("Whom it is for").fill(whom)
+    admin.page.get_by_label("Note (optional)").fill(whom)
     admin.page.locator(".invite").get_by_label("Role").select_option(role)
-    admin.page.get_by_role("button", name="Make a link", exact=True).click()
+    admin.page.get_by_role("button", name="Create invite link").click()
     expect(admin.page.get_by_role("heading", name=f"The invitation for {whom} is ready")).to_be_visible()
     return admin.page.get_by_label("Link", exact=True).input_value()
 

@@ -105,7 +105,7 @@ def test_what_cannot_be_previewed_is_said_aloud(world: World) -> None:
     Approval.objects.filter(pk=card.pk).update(preview=preview)
     html = card_page(world, card)
     assert "The effect cannot be previewed." in html
-    assert "not known" in html
+    assert "Gadget cannot tell how much it would affect" in html
 
 
 def test_hidden_characters_of_a_record_are_visible(world: World) -> None:
@@ -381,7 +381,7 @@ def test_a_card_that_is_asked_again_without_a_preview_tells_one_story(world: Wor
     assert re.findall(r"<dt>(.*?)</dt>", section(html, "changed")) == ["effect"]
     assert "cannot be previewed any more" in section(html, "changed")
     assert "There is no record" in section(html, "effect")
-    assert "whether that can be taken back, is not known" in section(html, "effect")
+    assert "whether that can be undone" in section(html, "effect")
     facts = html.split('class="facts"')[1].split("</dl>")[0]
     assert "Affected" not in facts
     assert "not known" not in facts

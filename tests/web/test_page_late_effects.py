@@ -38,6 +38,17 @@ def test_a_late_effect_can_only_be_acknowledged_with_a_reason(world: World) -> N
     assert "I called them." in html
 
 
+def test_a_call_that_was_asked_for_again_is_linked(world: World) -> None:
+    call = world.late_call(is_repeated=True)
+    again = call.run.tool_calls.latest("pk")
+    card = Approval.objects.get(tool_call=call, kind="unknown")
+    client = world.client("approver")
+    assert f'<a href="/runs/{call.run_id}/calls/{again.pk}/">Call {again.pk}</a>' in text_of(
+        client, f"/approvals/{card.pk}/"
+    )
+    assert f'<a href="#call-{again.pk}">call {again.pk}</a>' in text_of(client, f"/runs/{call.run_id}/")
+
+
 def test_a_late_effect_stands_in_inbox_start_page_call_panel_and_audit(world: World) -> None:
     call = world.late_call()
     client = world.client("approver")

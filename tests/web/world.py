@@ -95,6 +95,7 @@ class World:
             "content": "Found 0 records",
             "finished_at": Now(),
             "duration_ms": 12,
+            "signature": f"{index:064}",
             **more,
         }
         return ToolCall.objects.create(
@@ -105,7 +106,6 @@ class World:
             provider_call_id=f"call_{index}",
             tool=tool,
             params_hash="0" * 64,
-            signature=f"{index:064}",
             **values,
         )
 
@@ -139,8 +139,11 @@ class World:
         )
         return ToolCall.objects.get(pk=card.tool_call_id)
 
-    def late_call(self, says: str = "Updated Acme Corp") -> ToolCall:
-        """A write of a finished run that was declared not done and reported a success later, with its card."""
+    def late_call(self, says: str = "Updated Acme Corp", *, is_repeated: bool = False) -> ToolCall:
+        """A write of a finished run that was declared not done and reported a success later, with its card.
+
+        With `is_repeated`, the run's next call did the same again.
+        """
         card = self.card(self.run(RunStatus.SUCCEEDED))
         Approval.objects.filter(pk=card.pk).update(
             status=ApprovalStatus.CONSUMED, decided_by=self.users["approver"], decided_at=Now(), consumed_at=Now()
@@ -149,6 +152,8 @@ class World:
             status=CallStatus.FAILED, attempts=1, exec_epoch=1, finished_at=Now(), content="It was not done."
         )
         call = ToolCall.objects.get(pk=card.tool_call_id)
+        if is_repeated:
+            self.call(call.run, call.tool, signature=call.signature, attempts=1)
         with recording(card.run_id) as record:
             assert note_late_effect(record, call, 1, ToolResult.ok({"id": says}, says))
         return ToolCall.objects.get(pk=call.pk)
