@@ -14,7 +14,7 @@ from jinja2 import Environment, Undefined
 from agents.templatetags import desk
 
 FILTERS = (
-    *(desk.visible, desk.visible_lines, desk.plain, desk.plain_words, desk.brief, desk.markdown),
+    *(desk.visible, desk.visible_lines, desk.plain, desk.plain_words, desk.as_sentence, desk.brief, desk.markdown),
     *(desk.thousands, desk.duration, desk.moment, truncatechars),
 )
 

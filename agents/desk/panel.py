@@ -264,7 +264,7 @@ def lines_of(run_id: int, events: Iterable[Event], run: Run | None = None, page:
 def figures_of(of_pass: Sequence[Any]) -> str:
     """Describe the cost of a pass: `1,200 + 80 tokens · 0.0042 USD · 2.1 s`; scripts have no tokens, some no price.
 
-    An estimate begins with `about`.
+    Estimates begin with `about`.
 
     Args:
         of_pass: the columns FIGURES of the pass.
@@ -272,7 +272,7 @@ def figures_of(of_pass: Sequence[Any]) -> str:
     input_tokens, output_tokens, duration_ms, cost_micros, currency, is_estimated = of_pass
     about = "about " if is_estimated else ""
     tokens = f"{about}{input_tokens:,} + {output_tokens:,} tokens · " if input_tokens or output_tokens else ""
-    cost = f"{in_words(cost_micros, currency)} · " if cost_micros else ""
+    cost = f"{about}{in_words(cost_micros, currency)} · " if cost_micros else ""
     return f"{tokens}{cost}{duration_ms / 1000:.1f} s"
 
 

@@ -167,9 +167,9 @@ def answer_from_summaries(run: Run, reason: ExitReason) -> str:
     """An answer made by the server, for runs that ended without one of the model's; it says so."""
     done = ToolCall.objects.filter(run_id=run.pk, status=CallStatus.SUCCEEDED).order_by("pass_number", "index")
     lines = [f"- {result['summary']}" for result in done.values_list("result", flat=True)[:200] if result]
-    head = f"There is no answer of the employee's: {reason.label.lower()}."
+    head = f"The employee gave no answer: {reason.label.lower()}."
     if run.problem:
-        head += f" {run.problem}"
+        head += f" {run.problem}" if run.problem.endswith((".", "!", "?")) else f" {run.problem}."
     if not lines:
         return f"{head} Nothing was done."
     return "\n".join([f"{head} This is what its tools reported:", *lines])

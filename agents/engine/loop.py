@@ -102,7 +102,7 @@ def _unanswered(held: lease.Claim, turn: Turn, error: ProviderError) -> Turn:
         pause = timing().backoff(run.patience_tries, error.retry_after)
         if not (error.transient and patient) or pause > timing().patience:
             reason = _USELESS_ANSWERS.get(error.code, ExitReason.PROVIDER_ERROR)
-            endings.end(record, Ending(reason, problem=str(error)))
+            endings.end(record, Ending(reason, problem=error.message if error.code in _USELESS_ANSWERS else str(error)))
             return LEAVE
         parking.requeue(record)
         run.problem = str(error)

@@ -203,7 +203,7 @@ class TestAStrangeModel:
         model.script(Answer(text=""))
         run = workshop.work()
         assert run.status == RunStatus.SUCCEEDED
-        assert "There is no answer of the employee's" in run.answer
+        assert "The employee gave no answer" in run.answer
 
 
 def test_an_employee_without_tools_answers(workshop: Workshop, model: ModelServer, recorder: Recorder) -> None:

@@ -80,7 +80,7 @@ class TestTheClosingPass:
         run = workshop.work()
         assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.MAX_PASSES)
         assert payloads(run, "run_finished")[0]["status"] == "failed"
-        assert "There is no answer of the employee's: out of passes." in run.answer
+        assert "The employee gave no answer: out of passes." in run.answer
         assert "- Slept 0 ms" in run.answer
 
     def test_without_text_can_be_continued(self, workshop: Workshop, model: ModelServer) -> None:

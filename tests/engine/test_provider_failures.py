@@ -140,7 +140,7 @@ class TestAFailureThatStays:
         assert run.problem.startswith(code)
         assert "sk-secret-key" not in run.problem
         assert len(model.requests) == 1
-        assert "There is no answer of the employee's" in payloads(run, "run_finished")[0]["answer"]
+        assert "The employee gave no answer" in payloads(run, "run_finished")[0]["answer"]
 
     def test_of_a_script_ends_the_run_too(self, workshop: Workshop) -> None:
         workshop.play_text("scripts: [{task: '(', answer: x}]")

@@ -45,7 +45,7 @@ def test_a_thought_alone_is_no_answer(workshop: Workshop, model: ModelServer) ->
     model.script(Answer(text="<think>Hm, hm, hm"))
     run = workshop.work()
     assert "Hm" not in run.answer
-    assert "There is no answer of the employee's" in run.answer
+    assert "The employee gave no answer" in run.answer
 
 
 def test_a_long_thought_is_bounded(workshop: Workshop, model: ModelServer) -> None:

@@ -96,7 +96,7 @@ def test_a_run_is_cancelled_told_more_and_continued(office: Office, visit: Calla
     office.await_end(run_id)
     visitor.open_run(run_id)
     expect(visitor.page.locator(".told")).to_contain_text("And once more")
-    visitor.page.get_by_role("button", name="Continue with").click()
+    visitor.page.get_by_role("button", name="Continue").click()
     office.await_end(run_id)
 
     office.recorder.hold("gate")

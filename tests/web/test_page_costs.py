@@ -24,16 +24,20 @@ def world() -> World:
     return world
 
 
-def used(world: World, cost_micros: int = 12_340) -> Run:
+def used(world: World, cost_micros: int = 12_340, *, is_estimated: bool = False) -> Run:
     """A run that has ended, with one pass."""
     figures = {"input_tokens": 1200, "output_tokens": 80, "cost_micros": cost_micros}
-    run = world.run(RunStatus.SUCCEEDED, **figures)
-    Pass.objects.create(run=run, number=1, response={}, messages_upto=1, duration_ms=2100, **figures)
+    run = world.run(RunStatus.SUCCEEDED, estimated_tokens=1280 * is_estimated, **figures)
+    of_pass = {"number": 1, "duration_ms": 2100, "usage_estimated": is_estimated, **figures}
+    Pass.objects.create(run=run, response={}, messages_upto=1, **of_pass)
     ended = {"status": "succeeded", "exit_reason": "final_answer", "answer": "Done.", "pass_number": 1}
     cost = {"cost": cost_micros / 1e6 if cost_micros else None, "currency": "USD"}
     events = [
         (EventType.PASS_STARTED, {"pass_number": 1}),
-        (EventType.RUN_FINISHED, {**ended, "input_tokens": 1200, "output_tokens": 80, **cost}),
+        (
+            EventType.RUN_FINISHED,
+            {**ended, "usage_estimated": is_estimated, "input_tokens": 1200, "output_tokens": 80, **cost},
+        ),
     ]
     for seq, (type_, payload) in enumerate(events, start=1):
         EventRow.objects.create(run=run, seq=seq, type=type_, payload=payload)
@@ -51,15 +55,24 @@ def test_a_run_tells_the_cost_of_each_pass_and_its_own(world: World) -> None:
     run = used(world)
     html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
     assert "1,200 + 80 tokens · 0.0123 USD · 2.1 s" in html
-    assert "1200 + 80 tokens · 0.0123 USD" in html
+    assert "1 pass · 1,200 + 80 tokens · 0.0123 USD" in html
     assert "0.0123 USD" in text_of(world.client("viewer"), "/runs/")
+
+
+def test_an_estimate_is_marked_wherever_it_stands(world: World) -> None:
+    run = used(world, is_estimated=True)
+    html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    assert "1 pass · about 1,200 + 80 tokens · about 0.0123 USD" in html
+    assert "about 1,200 + 80 tokens · about 0.0123 USD · 2.1 s" in html
+    for path in ("/runs/", "/"):
+        assert "· about 0.0123 USD" in text_of(world.client("viewer"), path)
 
 
 def test_nothing_is_told_as_free_that_has_no_price(world: World) -> None:
     run = used(world, cost_micros=0)
     ModelProvider.objects.update(prices={})
     html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
-    assert "1200 + 80 tokens · no price known" in html
+    assert "1,200 + 80 tokens · no price known" in html
     assert "no price known" in text_of(world.client("viewer"), f"/employees/{world.employee.pk}/")
     assert "USD" not in text_of(world.client("viewer"), "/runs/")
 

@@ -168,9 +168,9 @@ def test_an_earlier_answer_keeps_its_place_and_its_figures_when_the_run_goes_on(
     page = text_of(world.client("viewer"), f"/runs/{run.pk}/")
     top, panel = page.split('id="panel"')
     assert "Answer 2." in top
-    assert "1002 + 5 tokens" in top
+    assert "1,002 + 5 tokens" in top
     assert "Answer 1." in panel
-    assert "1001 + 5 tokens" in panel
+    assert "1,001 + 5 tokens" in panel
     assert "Answer 2." not in panel
     Run.objects.filter(pk=run.pk).update(status=RunStatus.QUEUED, finished_at=None, exit_reason="")
     assert "The run goes on" in text_of(world.client("viewer"), f"/runs/{run.pk}/").split('id="panel"')[0]
