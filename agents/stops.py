@@ -140,7 +140,7 @@ def release_tool(member: Membership, tool: str) -> None:
 def refuse_stopped(employee: Employee) -> None:
     """Raise Conflict in words if this employee, which comes with its organisation, may not start anything now."""
     if why := _why(employee):
-        raise Conflict(f"{why} Nothing can be started until an admin lets it go on.", stopped=True)
+        raise Conflict(f"{why} Nothing can be started until an admin lifts the stop.", stopped=True)
 
 
 def tell_all(organization_id: int) -> None:

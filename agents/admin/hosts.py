@@ -69,8 +69,8 @@ class HostForm(PrivateNetworkForm):
     host = forms.CharField(
         max_length=LONGEST_ADDRESS,
         widget=UnfoldAdminTextInputWidget,
-        help_text="Its name or address, e.g. api.example.com; of a whole address its host is taken. "
-        "Every port of it, and no other name below it.",
+        help_text="A name or an IP address, such as api.example.com. Of a URL, only its host is kept. "
+        "This covers all ports of the host, but none of its subdomains.",
     )
 
     class Meta:

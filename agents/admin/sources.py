@@ -227,7 +227,7 @@ class SourceAdmin(ConfigurationAdmin):
             told = source.problem or "It does not say where its operations go."
         return format_html(STATE, word, mark, word, told)
 
-    @admin.display(description="What reading it told")
+    @admin.display(description="Import log")
     def reading_told(self, source: Source) -> str:
         return source.told or "nothing yet"
 

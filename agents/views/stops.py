@@ -30,7 +30,7 @@ _ACTS: Mapping[tuple[str, str], Callable[[Membership, str], object]] = {
 }
 _TOLD = {
     "stop": "Stopped. What was executing already ends by itself; nothing more starts.",
-    "release": "It goes on.",
+    "release": "Resumed.",
 }
 
 

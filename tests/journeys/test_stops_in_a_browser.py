@@ -149,7 +149,7 @@ def test_the_page_of_stops_shows_what_others_stop_and_release(office: Office, vi
     all_, employees, tools = (page.locator(f"#{name}") for name in ("all", "employees", "tools"))
     stops.stop_everything(office.member("operator"))
     expect(all_).to_contain_text("acme-operator stopped everything")
-    expect(all_.get_by_role("button", name="Let everything go on")).to_be_visible()
+    expect(all_.get_by_role("button", name="Resume everything")).to_be_visible()
     stops.release_everything(office.member("admin"))
     expect(all_.get_by_role("button", name="Stop everything")).to_be_visible()
     employee = office.workshop.employee
@@ -157,7 +157,7 @@ def test_the_page_of_stops_shows_what_others_stop_and_release(office: Office, vi
     stops.stop_tool(office.member("operator"), "data.getStats")
     expect(employees).to_contain_text("stopped by acme-operator")
     expect(tools).to_contain_text("stopped by acme-operator")
-    employees.get_by_role("button", name=f"Let go on {employee.name}").click()
-    expect(page.get_by_text("It goes on.")).to_be_visible()
+    employees.get_by_role("button", name=f"Resume {employee.name}").click()
+    expect(page.get_by_text("Resumed.")).to_be_visible()
     employee.refresh_from_db()
     assert employee.stopped_at is None

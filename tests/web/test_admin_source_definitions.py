@@ -104,7 +104,7 @@ class TestWhatIsAccepted:
         say(server, {**with_inputs(**more), "annotations": hints})
         page = text_of(admin.get(tools_page(server)))
         assert "It calls itself read. Suggested: write." in page
-        assert "A model can send data out with it: " in page
+        assert "A model can use it to send data out, because " in page
         assert ("its params name addresses: url" in page) == bool(more)
         sent = chosen(server, "keep", keep="read")
         (sentence,) = admin.post(tools_page(server), sent).context["questions"].values()

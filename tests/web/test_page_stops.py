@@ -48,7 +48,7 @@ def test_everything_is_stopped_by_an_operator_and_every_page_says_so(world: Worl
 def test_only_an_admin_lets_it_go_on(world: World) -> None:
     stops.stop_everything(world.member("operator"))
     page = text_of(world.client("approver"), "/stop/")
-    assert "Only an admin can let it go on" in page
+    assert "Only an admin can resume" in page
     assert 'value="release"' not in page
     assert press(world.client("approver"), "release", "everything") == 403
     assert press(world.client("admin"), "release", "everything") == 302

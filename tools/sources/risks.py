@@ -39,8 +39,8 @@ def risks_of(definition: Mapping[str, Any]) -> Iterator[str]:
         yield f"One approval runs every request that it carries, whatever those do: {carries}."
     if reaches := reached_by(definition):
         yield (
-            f"A model can send data out with it: {reaches}. "
-            "At the levels read and draft, it asks only before reaching hosts that are not allowed."
+            f"A model can use it to send data out, because {reaches}. "
+            "At the levels read and draft, a person is asked only before it reaches a host that is not allowed."
         )
 
 
