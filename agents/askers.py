@@ -216,9 +216,9 @@ def _load_edits(call_ids: set[int]) -> People:
 
 def _load_words(run_ids: Collection[int]) -> tuple[People, People]:
     """Return the people whose answers, and those whose reasons, the employee read in each run."""
-    answered = Q(kind=ApprovalKind.QUESTION, status=ApprovalStatus.ANSWERED)
-    denied = Q(kind=ApprovalKind.APPROVAL, status=ApprovalStatus.DENIED) & ~Q(reason="")
-    settled = Q(kind=ApprovalKind.UNKNOWN, status=ApprovalStatus.CANCELLED)
+    answered = Q(status=ApprovalStatus.ANSWERED)
+    denied = Q(status=ApprovalStatus.DENIED) & ~Q(reason="")
+    settled = Q(kind=ApprovalKind.UNKNOWN)  # nobody has decided an open one
     read = Approval.objects.filter(answered | denied | settled, run_id__in=run_ids).order_by("pk")
     rows = list(read.values_list("kind", "run_id", "decided_by_id", "decided_by__username"))
     answers = _people(row[1:] for row in rows if row[0] == ApprovalKind.QUESTION)
