@@ -205,12 +205,7 @@ def _schedule_of(run: _Above) -> int | None:
 
 def _load_edits(call_ids: set[int]) -> People:
     """Return the people who edited each call: an edit replaces a card that nobody approved."""
-    edited = Approval.objects.filter(
-        tool_call_id__in=call_ids,
-        kind=ApprovalKind.APPROVAL,
-        status=ApprovalStatus.SUPERSEDED,
-        start_after=None,
-    )
+    edited = Approval.objects.filter(tool_call_id__in=call_ids, status=ApprovalStatus.SUPERSEDED, start_after=None)
     return _people(edited.values_list("tool_call_id", "decided_by_id", "decided_by__username").order_by("sequence"))
 
 

@@ -104,7 +104,7 @@ TARGETS = [
         "permitted_at_the_start drift late_report transactional_writes unknown_outcomes late_effects undo_and_grace",
         12,
     ),
-    engine("gate", "permitted_at_the_start composition large_results limits_of_grants delegation"),
+    engine("gate", "bad_requests permitted_at_the_start composition large_results limits_of_grants delegation"),
     engine("passes", "duplicates permitted_at_the_start messages_and_continue max_passes_and_closing"),
     engine("outcomes", "conditional_updates unknown_outcomes late_report"),
     engine("recovery", "recovery undo_and_grace after_restore"),
@@ -211,6 +211,17 @@ EQUIVALENT: dict[str, str] = {
     "agents/schedules.py due: Schedule.objects.filter(free, is_active=True, next_at__lte=Now(),"
     " organization__stopped_at=None) -> Schedule.objects.filter(free, is_active=True, next_at__lte=Now())": (
         "A stopped organization is refused when the run is submitted, and the time then waits."
+    ),
+    "agents/askers.py _load_edits: Approval.objects.filter(tool_call_id__in=call_ids, status=ApprovalStatus.SUPERSEDED,"
+    " start_after=None) -> Approval.objects.filter(tool_call_id__in=call_ids, start_after=None)": (
+        "Any other decision without a start ends its call, and then nobody decides a card of it any more."
+    ),
+    "agents/sweeper.py _overdue: Run.objects.filter(status__in=(RunStatus.QUEUED, RunStatus.WAITING),"
+    " deadline_at__lte=Now()) -> Run.objects.filter(deadline_at__lte=Now())": (
+        "Each run is looked at once more under its lock; the condition lets an index be used."
+    ),
+    "agents/sweeper.py _hint: free.filter(status=RunStatus.QUEUED) -> free.filter()": (
+        "Nobody reads the time of a hint of a run that is no longer queued."
     ),
     f"agents/engine/suspended.py orphans: {_OPEN_ONES}": (
         "A parked run always has an open call; the condition only leads the database to the index of these."
