@@ -13,7 +13,7 @@ from agents.models import AuditEntry, Grant, Membership, ModelProvider, Provider
 from tests.web.admin_rows import address, confirmed, consequences, faults, filled_form, make_admin_world
 from tests.web.world import DELETE, SEARCH, UPDATE, World
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from agents.models import AuditEntry, Employee, Membership, ModelProvider, Provi
 from tests.web.admin_rows import address, faults, filled_form, make_admin_world
 from tests.web.world import DELETE, SEARCH, UPDATE, World
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 
 @pytest.fixture

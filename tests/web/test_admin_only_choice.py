@@ -13,7 +13,7 @@ from tests.web.admin_rows import address, make_admin_world
 from tests.web.world import World
 from tools.records.models import Record, RecordList
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 FORMS: dict[type[Model], str] = {
     Credential: "?for=github",

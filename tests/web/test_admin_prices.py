@@ -9,7 +9,7 @@ from agents.models import AuditEntry, Employee, ModelProvider, Organization, Pro
 from tests.web.admin_rows import address, faults, filled_form, make_admin_world
 from tests.web.world import World
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from tools.sources.mcp.definitions import definitions_of, suggested_level
 
 __all__ = ["admin", "connect", "outside", "world"]
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 NAME = {"type": "string", "description": "Of the note"}
 ADDRESS = {"type": "object", "properties": {"street": {"type": ["string", "null"], "description": "With its number"}}}

@@ -21,7 +21,7 @@ from tests.builtin import test_files_stay_inside as hostile
 from tests.web.world import World, make_world
 from tools.files import changing
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 GROUPS = {
     "climbs": hostile.CLIMBS,

@@ -135,6 +135,7 @@ def test_names_that_differ_in_more_stay_apart(one: str, other: str) -> None:
 
 
 @pytest.mark.django_db
+@pytest.mark.once
 class TestACard:
     @pytest.fixture
     def world(self) -> World:
