@@ -41,6 +41,7 @@ MAY_GO_OUT = {
     "agents/hints.py": "hints go through Redis",
     "agents/desk/feeds.py": "knows by name that Redis is away, through which the bell rings",
     "agents/engine/shared_limits.py": "results are kept and calls are counted in Redis, for all workers",
+    "agents/identity.py": "compares in Redis whether all parts have the same SECRET_KEY",
     "agents/liveness.py": "workers and sweepers say in Redis that they live",
     "agents/backup/postgresql.py": "quotes the names of tables by psycopg's own means",
     "agents/backup/restoring.py": "knows by name that Redis is away, where parts leave their signs of life",
