@@ -29,11 +29,17 @@ RULES = {
 }
 WIDER = "() => document.documentElement.scrollWidth - innerWidth"
 COLOURS = ("color-contrast", "link-in-text-block")
-"""The rules of those above that look at colours: what the others look at is all in LOOK."""
-LOOK = """() => [document.documentElement.outerHTML, ...[...document.querySelectorAll("*")].map((one) => {
-  const box = one.getBoundingClientRect(), style = getComputedStyle(one);
-  return [box.x, box.y, box.width, box.height, style.display, style.visibility].join();
-})].join()"""
+"""The rules of those above that look at colours: what the others look at is all in LOOK.
+
+The admin's scroll bars, which no rule looks at, are there for half a second after it was scrolled.
+"""
+LOOK = """() => [
+  document.documentElement.outerHTML.replace(/ simplebar-(scrolling|visible)/g, ""),
+  ...[...document.querySelectorAll("*")].map((one) => {
+    const box = one.getBoundingClientRect(), style = getComputedStyle(one);
+    return [box.x, box.y, box.width, box.height, style.display, style.visibility].join();
+  }),
+].join()"""
 VIOLATIONS = f"""async ([context, rules, isDark]) => {{
   const look = ({LOOK})(), onlyColours = isDark && look === window.lookInTheLight;
   window.lookInTheLight = look;
