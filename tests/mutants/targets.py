@@ -216,6 +216,15 @@ EQUIVALENT: dict[str, str] = {
     " start_after=None) -> Approval.objects.filter(tool_call_id__in=call_ids, start_after=None)": (
         "Any other decision without a start ends its call, and then nobody decides a card of it any more."
     ),
+    "agents/askers.py _load_edits: Approval.objects.filter(tool_call_id__in=call_ids, status=ApprovalStatus.SUPERSEDED,"
+    " start_after=None) -> Approval.objects.filter(status=ApprovalStatus.SUPERSEDED, start_after=None)": (
+        "What was edited is looked up by call afterwards; the condition only bounds what is read."
+    ),
+    "agents/askers.py askers_of: Message.objects.filter( run_id__in=runs, number__gt=1 )"
+    " -> Message.objects.filter(run_id__in=runs)": (
+        "The first message is the task, by whoever started the run, and that person is named before."
+    ),
+    "agents/askers.py _add_plans: not numbers -> False": "This only spares a query.",
     "agents/sweeper.py _overdue: Run.objects.filter(status__in=(RunStatus.QUEUED, RunStatus.WAITING),"
     " deadline_at__lte=Now()) -> Run.objects.filter(deadline_at__lte=Now())": (
         "Each run is looked at once more under its lock; the condition lets an index be used."
