@@ -19,6 +19,7 @@ from tools.toolbox import Decision, Grants, Policy, verdict_for
         ({"requests": [{"method": "PUT", "path": "/a"}, {"path": "/b"}]}, ["PUT /a", "no method: /b"]),
         ({"Operations": [{"method": "POST", "path": "/Users", "bulkId": "q"}]}, ["POST /Users"]),
         ({"batch": '[{"method": "DELETE", "relative_url": "me/feed"}]'}, ["DELETE me/feed"]),
+        ({"batch": '[{"method": "DELETE", "path": "/a"}, ' + "9" * 5_000 + "]"}, ["DELETE /a"]),
         ({"method": "DELETE", "paths": ["/a", "/b"]}, ["DELETE /a", "DELETE /b"]),
         ({"query": 'mutation { a: drop(id: "x{") { id } dropAll }'}, ["GraphQL mutation: drop, dropAll"]),
         ({"query": "query Q { pets { name } } mutation M { drop }"}, ["GraphQL query: pets", "GraphQL mutation: drop"]),

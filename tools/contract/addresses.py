@@ -68,6 +68,8 @@ _RELATIVE = re.compile(r"[/?#](?![/\\])|\.{1,2}/")
 _BEHIND_TEXT = ".,;:!'\"`)>}*"
 _SEPARATORS = re.compile(r"[\s,;|]+")
 _DECODINGS = 3
+_ESCAPE = re.compile(r"\\+u([0-9a-fA-F]{4})")
+"""A letter as JSON may spell it, also in JSON that Python does not read: too deep, or with a comma too many."""
 _LONGEST_QUOTED = 80
 
 
@@ -205,10 +207,15 @@ def _hosts_in(text: str, name: str, *, is_named: bool) -> Iterator[str]:
 
 def _readings(text: str) -> Iterator[str]:
     """Yield the text as others may read it: without ignored characters, and with its escapes decoded."""
-    plain = _CONTROLS.sub("", text if text.isascii() else _fold(text)).strip()
     for _ in range(_DECODINGS):
-        yield plain
-        plain = unquote(plain) if "%" in plain else plain
+        text = _CONTROLS.sub("", text if text.isascii() else _fold(text)).strip()
+        yield text
+        text = unquote(text) if "%" in text else text
+        text = _ESCAPE.sub(_unescape, text) if "\\u" in text else text
+
+
+def _unescape(escape: re.Match[str]) -> str:
+    return chr(int(escape[1], 16))
 
 
 def _fold(text: str) -> str:

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+LONGEST_INTEGER = 4_000
+
 
 def json_in(text: str) -> list[Any]:
     """Return the JSON in a text: one object or list, or one value on each line."""
@@ -10,7 +12,12 @@ def json_in(text: str) -> list[Any]:
         return []
     for parts in ([text], text.splitlines()):
         try:
-            return [json.loads(part) for part in parts if part.strip()]
+            return [json.loads(part, parse_int=_number) for part in parts if part.strip()]
         except (ValueError, RecursionError):
             continue
     return []
+
+
+def _number(digits: str) -> int | float:
+    """Python refuses to read longer integers, and other programs read the JSON that holds one."""
+    return int(digits) if len(digits) <= LONGEST_INTEGER else float(digits)
