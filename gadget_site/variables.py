@@ -18,7 +18,8 @@ PREFIX = "GADGET_"
 PREFIX_OF_TESTS = re.compile(r"GADGET_TESTS?_")
 """Only the tests read variables with this prefix. No setting may begin with it."""
 SERVICE_LINK = re.compile(
-    r"GADGET_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_[0-9]+_(TCP|UDP)(_\w+)?)=.*|GADGET_(\w+_)?PORT=(tcp|udp)://.*"
+    r"GADGET_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_\w+)?)=.*"
+    r"|GADGET_(\w+_)?PORT=(tcp|udp|sctp)://.*"
 )
 """NAME=value as Kubernetes gives it to every container beside a service that is named `gadget`."""
 OWN_NAMES = {

@@ -74,6 +74,8 @@ def test_names_that_kubernetes_gives_every_container_are_let_through(tmp_path: P
         "GADGET_WEB_SERVICE_PORT_HTTP": "8000",
         "GADGET_PORT": "tcp://10.0.0.1:8000",
         "GADGET_PORT_8000_TCP_ADDR": "10.0.0.1",
+        "GADGET_SIGNALS_PORT": "sctp://10.0.0.1:3868",
+        "GADGET_SIGNALS_PORT_3868_SCTP": "sctp://10.0.0.1:3868",
     }
     assert read_settings(given, tmp_path).port == 8000
 
