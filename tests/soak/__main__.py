@@ -41,13 +41,15 @@ def main() -> int:
         "on_database": [f"--kills={options.kills}", minutes, seed],
         "hosts": [f"--cuts={options.cuts}", minutes, seed],
     }
-    failed = [
-        f"{part} on {kind}"
+    chosen = [
+        (part, kind)
         for kind in kinds
         for part in PARTS
         if options.part in (None, part) and ONCE.get(part, kind) == kind
-        if not _held(part, kind, given[part])
     ]
+    if not chosen:
+        parser.error(f"{options.part} runs with --database {ONCE[options.part]} only")
+    failed = [f"{part} on {kind}" for part, kind in chosen if not _held(part, kind, given[part])]
     print(f"soak: {'failed: ' + ', '.join(failed) if failed else 'every promise held'}", flush=True)
     return 1 if failed else 0
 

@@ -134,7 +134,8 @@ class Cuts:
 
     def act(self) -> None:
         now = time.monotonic()
-        if now >= self._change_at:
+        is_at_peace = not self._network.cut_hosts and self._mended_at is None
+        if now >= self._change_at and (self._network.cut_hosts or is_at_peace):
             self._mend_all() if self._network.cut_hosts else self._cut()
         if now >= self._ask_at:
             self._ask_at = now + ASK_EVERY_S
