@@ -6,6 +6,7 @@ import pytest
 
 from tests.toolbox.test_named_hosts import Outside
 from tools.contract import Level, inner_requests
+from tools.contract.inner_json import TOO_DEEP
 from tools.contract.inner_requests import in_words
 from tools.sources.carriers import why_carries
 from tools.toolbox import Decision, Grants, Policy, verdict_for
@@ -53,6 +54,7 @@ def test_depth_is_no_way_out() -> None:
     for _ in range(5_000):
         deep = [deep]
     assert inner_requests({"x": deep}) == ("DELETE /a",)
+    assert inner_requests({"x": "[" * 9_000 + '{"method": "DELETE", "path": "/a"}' + "]" * 9_000}) == (TOO_DEEP,)
 
 
 def test_a_tool_whose_admin_was_told_keeps_its_level() -> None:

@@ -165,15 +165,19 @@ def test_an_escaped_host_is_found_in_json_and_in_lines_of_json(body: str) -> Non
     "body",
     [
         '{"to": "https\\u003a//evil.com", "n": ' + "9" * 5_000 + "}",
-        '{"to": "https\\u003a//evil.com", "n": ' + "[" * 9_000 + "]" * 9_000 + "}",
         '{"to": "https\\u003a//evil.com",}',
         '"https\\u003a//evil.com"',
         '{"to": "https\\u003a//evil\\u200b.com",}',
     ],
-    ids=["long number", "deep", "comma too many", "text alone", "hidden character"],
+    ids=["long number", "comma too many", "text alone", "hidden character"],
 )
 def test_an_escaped_host_is_found_in_what_only_others_can_read(body: str) -> None:
     assert named_hosts({"body": body}) == {"evil.com"}
+
+
+def test_json_too_deep_to_read_names_a_host_that_nobody_allows() -> None:
+    body = '{"to": "evil.com", "n": ' + "[" * 9_000 + "]" * 9_000 + "}"
+    assert named_hosts({"body": body}) == {"'JSON nested too deep to read'"}
 
 
 def test_a_file_or_a_field_is_no_host() -> None:

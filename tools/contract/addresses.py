@@ -11,7 +11,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import Any
 from urllib.parse import unquote
 
-from tools.contract.inner_json import json_in
+from tools.contract.inner_json import TOO_DEEP, json_in
 
 
 def _words(text: str) -> frozenset[str]:
@@ -69,7 +69,7 @@ _BEHIND_TEXT = ".,;:!'\"`)>}*"
 _SEPARATORS = re.compile(r"[\s,;|]+")
 _DECODINGS = 3
 _ESCAPE = re.compile(r"\\+u([0-9a-fA-F]{4})")
-"""A letter as JSON may spell it, also in JSON that Python does not read: too deep, or with a comma too many."""
+"""A letter as JSON may spell it, also in JSON that Python does not read, such as with a comma too many."""
 _LONGEST_QUOTED = 80
 
 
@@ -119,6 +119,8 @@ def named_hosts(params: Mapping[str, Any], names: frozenset[str] = frozenset()) 
                 waiting.append((each, key, is_named or key in names))
         elif isinstance(value, list):
             waiting += [(each, name, is_named) for each in value]
+        elif value is TOO_DEEP:
+            found.add(_quote(value))
         elif isinstance(value, str):
             found.update(_hosts_in(value, name, is_named=is_named))
             waiting += [(inner, name, is_named) for inner in json_in(value)]

@@ -4,16 +4,19 @@ import json
 from typing import Any
 
 LONGEST_INTEGER = 4_000
+TOO_DEEP = "JSON nested too deep to read"
 
 
 def json_in(text: str) -> list[Any]:
-    """Return the JSON in a text: one object or list, or one value on each line."""
+    """Return the JSON in a text: one object or list, or one value on each line. TOO_DEEP stands for too many levels."""
     if not text.lstrip().startswith(("{", "[")):
         return []
     for parts in ([text], text.splitlines()):
         try:
             return [json.loads(part, parse_int=_number) for part in parts if part.strip()]
-        except (ValueError, RecursionError):
+        except RecursionError:
+            return [TOO_DEEP]
+        except ValueError:
             continue
     return []
 
