@@ -41,7 +41,10 @@ MEND_RESTORE = (
 )
 MEND_KEYS = "Use the same keys as the other parts."
 OTHER_SECRET_KEY = "SECRET_KEY is not the one of the part that started last."  # noqa: S105 - a sentence
-MEND_SECRET_KEY = "Use one SECRET_KEY on every host. If you changed it on purpose, restart the parts that still have the old one."  # noqa: S105
+MEND_SECRET_KEY = (
+    "Use one SECRET_KEY on every host. "  # noqa: S105 - a sentence
+    "If you changed it on purpose, restart the parts that still have the old one."
+)
 REDIS_TIMEOUT_S = 2.0
 
 
