@@ -26,7 +26,7 @@ from tests.model_server import ModelServer  # noqa: E402
 from tests.probes import RECORDER_VARIABLE  # noqa: E402
 from tests.processes import Installation, RealProcess  # noqa: E402
 from tests.recorder import Recorder  # noqa: E402
-from tests.soak.network import HOSTS, SERVICES, WEB, WORKERS, Network  # noqa: E402
+from tests.soak.network import HOSTS, OUTSIDE, SERVICES, WEB, WORKERS, Network  # noqa: E402
 from tests.soak.soaking import Plan, soak, tell  # noqa: E402
 from tests.soak.trouble import alarms_of  # noqa: E402
 from tests.soak.world import SlowRecorder  # noqa: E402
@@ -69,7 +69,9 @@ def main() -> int:
 def _soak_hosts(network: Network, plan: Plan) -> int:
     setup_databases(verbosity=0, interactive=False)  # it goes with its server
     try:
-        with SlowRecorder(plan.chance, network.gateway) as recorder, ModelServer() as model:
+        with network.inside(OUTSIDE):
+            outside = SlowRecorder(plan.chance, network.address(OUTSIDE))
+        with outside as recorder, ModelServer() as model:
             with network.inside(SERVICES):  # its Redis belongs there
                 installation = Hosts(variables=_variables(network, recorder), network=network)
             with installation:

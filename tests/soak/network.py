@@ -16,6 +16,9 @@ SUBNET = "10.213.77"
 SERVICES, WEB, WORKERS = "services", "web", ("one", "two")
 """PostgreSQL with Redis; the web part with the sweeper; a worker on each of two."""
 HOSTS = (SERVICES, WEB, *WORKERS)
+OUTSIDE = "outside"
+"""Where writes take effect: not this process's own side, which a firewall may close to hosts. It is never cut off."""
+_NAMESPACES = (*HOSTS, OUTSIDE)
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -24,7 +27,7 @@ class NoNamespacesError(Exception):
 
 
 class Network:
-    """A bridge, and one namespace for each host, connected to it. As a context manager it creates and removes them.
+    """A bridge, and a namespace for each host and the outside. As a context manager it creates and removes them.
 
     Args:
         name: of a network that another process has created; without it, one of our own.
@@ -36,17 +39,12 @@ class Network:
         self._bridge = f"{self.name}br"
 
     @property
-    def gateway(self) -> str:
-        """The address of this process's own side."""
-        return f"{SUBNET}.1"
-
-    @property
     def subnet(self) -> str:
         return f"{SUBNET}.0/24"
 
     def address(self, host: str) -> str:
         """The address of a host."""
-        return f"{SUBNET}.{2 + HOSTS.index(host)}"
+        return f"{SUBNET}.{2 + _NAMESPACES.index(host)}"
 
     def __enter__(self) -> Network:
         if os.name != "posix" or os.geteuid() or shutil.which("ip") is None:
@@ -83,9 +81,9 @@ class Network:
 
     def _create(self) -> None:
         _ip("link", "add", self._bridge, "type", "bridge")
-        _ip("address", "add", f"{self.gateway}/24", "dev", self._bridge)
+        _ip("address", "add", f"{SUBNET}.1/24", "dev", self._bridge)
         _ip("link", "set", self._bridge, "up")
-        for host in HOSTS:
+        for host in _NAMESPACES:
             namespace, port = self._namespace(host), self._port(host)
             _ip("netns", "add", namespace)
             _ip("link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", namespace)
@@ -95,7 +93,7 @@ class Network:
                 _ip("-n", namespace, "link", "set", device, "up")
 
     def _remove(self) -> None:
-        for host in HOSTS:
+        for host in _NAMESPACES:
             for command in (("link", "del", self._port(host)), ("netns", "del", self._namespace(host))):
                 with suppress(subprocess.CalledProcessError):
                     _ip(*command)
@@ -106,7 +104,7 @@ class Network:
         return f"{self.name}-{host}"
 
     def _port(self, host: str) -> str:
-        return f"{self.name}p{HOSTS.index(host)}"
+        return f"{self.name}p{_NAMESPACES.index(host)}"
 
 
 def _ip(*arguments: str) -> None:

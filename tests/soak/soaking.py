@@ -63,6 +63,8 @@ def soak(site: Site, trouble: Trouble, plan: Plan) -> tuple[dict[str, object], l
     faults = [*trouble.alarms, *watch.faults(), *_broken(site)]
     if not has_harmed(plan.harms):
         faults.append(f"only {trouble.done[trouble.unit]} of {plan.harms} {trouble.unit} in {plan.seconds:.0f} s")
+    if not site.recorder.effects:
+        faults.append("no write took effect: nothing could have been done twice")
     if not is_settled:
         faults += [f"not settled: run {run.pk} is {run.status}" for run in _open_runs()]
     figures: dict[str, object] = {
