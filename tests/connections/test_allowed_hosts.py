@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from agents.models import Organization
 from tests.connections.api import Api
 from tests.connections.connecting import connect_api, grant, offer
 from tests.engine.workshop import Workshop, asking, call, calls, error_code, statuses
@@ -55,6 +56,16 @@ def test_an_allowed_one_that_may_be_private_is_reached_without_a_card(reading: W
     run = reading.work()
     assert statuses(run) == ["succeeded"]
     assert [request.path for request in api.received] == ["/about"]
+
+
+def test_what_another_organization_allows_opens_nothing(reading: Workshop, api: Api) -> None:
+    other = Organization.objects.create(name="Globex", slug="globex")
+    AllowedHost.objects.create(organization=other, host="127.0.0.1", may_be_private=True)
+    AllowedHost.objects.create(organization=reading.organization, host="example.com")
+    for organization in (other, reading.organization):
+        new_generation(organization.pk)
+    assert statuses(reading.work()) == ["awaiting_approval"]
+    assert api.received == []
 
 
 def test_a_private_host_of_a_source_still_asks_where_a_tool_chooses_its_address(reading: Workshop, api: Api) -> None:

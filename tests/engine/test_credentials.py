@@ -120,7 +120,9 @@ class TestWhatToolsGet:
         assert given(workshop) == {"github": {"token": OWN}, "slack": {"token": SHARED}}
         other = Organization.objects.create(name="Globex", slug="globex")
         keep(other, "github", token=OTHERS)
-        assert given(workshop)["github"] == {"token": OWN}
+        keep(other, "jira", token=OTHERS)
+        credentials.forget()
+        assert given(workshop) == {"github": {"token": OWN}, "slack": {"token": SHARED}}
         assert credentials_of(other)["github"] == {"token": OTHERS}
 
     def test_every_change_counts_at_once_and_nothing_else_costs_a_query(self, workshop: Workshop) -> None:

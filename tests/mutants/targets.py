@@ -159,7 +159,10 @@ TARGETS = [
     organization_filters("agents/engine/credentials.py", "engine/test_credentials connections/test_generations"),
     organization_filters("agents/engine/lease.py", "engine/test_stops"),
     organization_filters("agents/engine/gate.py", "engine/test_delegation engine/test_stops"),
-    organization_filters("agents/engine/connected.py", "connections/test_other_processes connections/test_generations"),
+    organization_filters(
+        "agents/engine/connected.py",
+        "connections/test_allowed_hosts connections/test_other_processes connections/test_generations",
+    ),
     organization_filters("tools/records/*.py", "builtin/test_data_read records/test_* web/test_page_records"),
     organization_filters("tools/schedules/*.py", "engine/test_schedule_cards web/test_page_schedules"),
     organization_filters("tools/connections/*.py", "connections/test_*"),
