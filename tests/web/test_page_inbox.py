@@ -70,6 +70,13 @@ def test_siblings_of_one_run_stand_in_call_order(world: World, monkeypatch: pyte
     assert f"after={edited.pk}" in page(world.client("approver"), after=first.pk)
 
 
+def test_nobody_learns_from_the_next_page_which_cards_another_organization_has(world: World) -> None:
+    theirs, ours = world.card(), world.card()
+    assert waiting(world, after=theirs.pk) == [ours.pk]
+    Approval.objects.filter(pk=theirs.pk).update(organization=world.globex)
+    assert waiting(world, after=theirs.pk) == waiting(world, after=ours.pk + 1) == []
+
+
 def of_somebody_else(world: World) -> Approval:
     """A card of another employee of the same organisation."""
     card = world.card()
