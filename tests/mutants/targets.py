@@ -148,7 +148,9 @@ TARGETS = [
     ),
     organization_filters("agents/figures.py", "engine/test_figures"),
     organization_filters("agents/metrics.py", "web/test_metrics"),
-    organization_filters("agents/[im][ne][vm]*s.py", "web/test_page_users web/test_admin_members"),
+    organization_filters(
+        "agents/[im][ne][vm]*s.py", "web/test_page_users web/test_who_has_an_account web/test_admin_members"
+    ),
     organization_filters("agents/membership.py", "web/test_api_tokens"),
     organization_filters("agents/questions.py", "engine/test_questions"),
     organization_filters("agents/resolutions.py", "engine/test_unknown_outcomes"),
@@ -228,6 +230,8 @@ EQUIVALENT: dict[str, str] = {
         "The first message is the task, by whoever started the run, and that person is named before."
     ),
     "agents/askers.py _add_plans: not numbers -> False": "This only spares a query.",
+    "agents/audit.py _head: AuditEntry.objects.filter(organization_id=organization_id)"
+    " -> AuditEntry.objects.filter()": ("A chain without its head is reported as faulty, however far it is read."),
     "agents/sweeper.py _overdue: Run.objects.filter(status__in=(RunStatus.QUEUED, RunStatus.WAITING),"
     " deadline_at__lte=Now()) -> Run.objects.filter(deadline_at__lte=Now())": (
         "Each run is looked at once more under its lock; the condition lets an index be used."
