@@ -21,9 +21,9 @@ from django.utils import timezone
 
 from agents import counting, metrics
 from agents.engine.loop import advance
-from agents.models import Approval, AuditEntry, Event, FiguresHead, Membership, Pass, Role, Run, ToolCall
+from agents.models import Approval, AuditEntry, Event, ExitReason, FiguresHead, Membership, Pass, Role, Run, ToolCall
 from tests.bench.figures import Figure, figure, rounds, say
-from tests.bench.site import Worksite, passes_of_calls, succeeded, worksite
+from tests.bench.site import Worksite, passes_of_calls, worksite
 
 FEW = 12_000
 """Runs, and entries, when queries are counted first: more than a page looks through."""
@@ -136,11 +136,13 @@ def _counted() -> int:
 
 
 def _driven(site: Worksite, calls: int) -> Run:
-    """A run that made so many calls, driven in this process."""
-    run = site.submit()
-    Run.objects.filter(pk=run.pk).update(max_passes=max(1, calls // CALLS))
+    """A run that made so many calls until it was out of passes, driven in this process."""
+    run, passes = site.submit(), max(1, calls // CALLS)
+    Run.objects.filter(pk=run.pk).update(max_passes=passes)
     advance(run.pk)
-    return succeeded(run.pk)
+    run.refresh_from_db()
+    assert (run.exit_reason, run.tool_calls.count()) == (ExitReason.MAX_PASSES, passes * CALLS)
+    return run
 
 
 def _client(site: Worksite) -> Client:

@@ -1,7 +1,9 @@
 """The sweeper does what a lost hint or a lost worker left undone; twice at once it does it once."""
 
 import json
+import time
 from base64 import b64decode
+from contextlib import ExitStack
 from datetime import timedelta
 from typing import Any
 
@@ -15,11 +17,13 @@ from agents.engine import lease
 from agents.engine.timing import timing
 from agents.models import CallStatus, ExitReason, Run, RunStatus
 from agents.sweeper import _end_overdue, _recover, sweep_once
+from tests.engine.conditions import locked_database
 from tests.engine.workshop import (
     Workshop,
     again,
     all_at_once,
     asking,
+    beside,
     call,
     die_while_executing,
     event_types,
@@ -112,6 +116,21 @@ class TestARunningRun:
         assert lease.claim(run.pk) is not None
         assert not _recover(run.pk)
         assert again(run).status == RunStatus.RUNNING
+
+    def test_is_left_to_its_worker_by_a_sweep_that_was_held_up(self, workshop: Workshop) -> None:
+        """Nobody could renew a lease meanwhile, so the workers come first; the next sweep takes what is still due."""
+        run = workshop.submit()
+        assert lease.claim(run.pk) is not None
+        move(run, lease_expires_at=Now() - timedelta(seconds=1))
+        with ExitStack() as held:
+            held.enter_context(locked_database())
+            with beside(sweep_once):
+                until = time.monotonic() + 2 * timing().heartbeat_s
+                eventually(lambda: time.monotonic() > until)
+                held.close()
+        assert again(run).status == RunStatus.RUNNING
+        sweep_once()
+        assert again(run).status == RunStatus.QUEUED
 
     def test_whose_row_is_locked_is_alive(self, workshop: Workshop) -> None:
         """Where rows can be locked, the sweeper passes by; where the whole database is, it waits and looks again."""
