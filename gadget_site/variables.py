@@ -96,7 +96,7 @@ def refuse_unknown_name(name: str, environ: Mapping[str, str], used_by_tools: fr
         nearest = difflib.get_close_matches(name, sorted(OWN_NAMES), n=1, cutoff=0.0)[0]
         fault = f"there is no such setting; the nearest name is {nearest}"
         raise SettingError(name, fault, OWN_NAMES[nearest], example_name=nearest)
-    if name not in DISTINCTIVE_NAMES:
+    if environ[name] and name not in DISTINCTIVE_NAMES:
         meant = next((setting for setting in DISTINCTIVE_NAMES if _is_one_slip_away(name, setting)), "")
         if meant and not environ.get(meant):
             raise NearMissError(name, meant)
