@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -17,6 +18,9 @@ from .archive import BackupError, Manifest
 
 COPY = "gadget.sqlite3"
 _PATIENCE_S = 20
+_LAST_ONE_CLOSES_WITHIN_S = 3.0
+"""A process that has just been stopped may still be closing the database."""
+_LOOK_EVERY_S = 0.1
 
 
 class Snapshot:
@@ -46,13 +50,19 @@ def snapshot() -> Iterator[Snapshot]:
 
 
 def refuse_while_used() -> None:
-    """Raise BackupError if another process has the database open: leaving WAL mode needs sole access."""
+    """Raise BackupError if another process keeps the database open: leaving WAL mode needs sole access."""
     connections.close_all()
+    deadline = time.monotonic() + _LAST_ONE_CLOSES_WITHIN_S
     with closing(sqlite3.connect(_file(), timeout=0)) as alone:
-        try:
-            alone.execute("PRAGMA journal_mode=DELETE")
-        except sqlite3.OperationalError as error:
-            raise BackupError(f"Gadget still runs, or something else uses {_file()}. Stop it first.") from error
+        while True:
+            try:
+                alone.execute("PRAGMA journal_mode=DELETE")
+                return
+            except sqlite3.OperationalError as error:
+                if time.monotonic() > deadline:
+                    fault = f"Gadget still runs, or something else uses {_file()}. Stop it first."
+                    raise BackupError(fault) from error
+            time.sleep(_LOOK_EVERY_S)
 
 
 def load(folder: Path, _: Manifest) -> None:

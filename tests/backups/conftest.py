@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from django.db.backends.base.base import BaseDatabaseWrapper
 from pytest_django import Settings
 
 from agents.backup.archive import Manifest
@@ -17,9 +18,12 @@ from tests.recorder import Recorder
 
 
 @pytest.fixture(autouse=True)
-def _no_connection_is_left_open() -> None:
-    """Connections of threads that have ended stay open until they are collected, and a restore needs to be alone."""
-    gc.collect()
+def _no_other_connection_is_open() -> None:
+    """Threads of earlier tests, ended or idle, may still hold connections, and a restore on SQLite has to be alone."""
+    for one in gc.get_objects():
+        if issubclass(type(one), BaseDatabaseWrapper) and one.connection is not None and one.vendor == "sqlite":
+            one.connection.close()
+            one.connection = None
 
 
 @pytest.fixture

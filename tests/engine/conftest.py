@@ -1,12 +1,13 @@
 """The engine's tests: a workshop each, on the real database, with the recorder and a model's server outside."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 
 import pytest
 from django.apps import apps
-from django.db import connection, connections, transaction
+from django.db import OperationalError, connection, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.postgresql.base import DatabaseWrapper as PostgreSQL
 from django.db.backends.signals import connection_created
@@ -22,6 +23,7 @@ from tests.recorder import Recorder
 from tools.toolbox.toolbox import Toolbox
 
 _CLEARED_APPS = ("auth", "agents", "records", "schedules", "connections")
+_MOST_TRIES = 5
 _KEPT_TABLES = ("auth_permission", "auth_group", "auth_group_permissions")
 _IMPATIENT = {"sqlite": "PRAGMA synchronous=OFF", "postgresql": "SET synchronous_commit=off"}
 
@@ -78,6 +80,14 @@ def nothing_kept_is_stale(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _clear() -> None:
+    """Delete all rows; a thread that a test has left behind may be writing its last ones."""
+    for _ in range(_MOST_TRIES - 1):
+        with suppress(OperationalError):
+            return _delete_all()
+    return _delete_all()
+
+
+def _delete_all() -> None:
     statements = [f'DELETE FROM "{table}"' for table in _tables() if table not in _KEPT_TABLES]
     with transaction.atomic(), connection.cursor() as cursor:
         for statement in [";".join(statements)] if connection.vendor == "postgresql" else statements:
