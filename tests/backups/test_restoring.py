@@ -128,10 +128,12 @@ def test_it_waits_for_a_process_that_is_just_closing_the_database(
     workshop: Workshop, take: Take, put_back: PutBack
 ) -> None:
     take()
+    workshop.record()
     with ExitStack() as other:
         other.enter_context(other_connection())
         threading.Timer(0.5, other.close).start()
         put_back()
+    assert not Record.objects.exists()
 
 
 @pytest.mark.once
