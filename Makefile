@@ -10,7 +10,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 COMPILE := $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	--no-emit-find-links --no-emit-index-url --no-annotate
 
-.PHONY: run test lint format bench soak mutants screens lock clean
+.PHONY: run test lint format bench soak mutants screens wheel lock clean
 .DEFAULT_GOAL := run
 
 run: $(RUN_STAMP)  ## Installs what is needed, makes the demo data and starts everything
@@ -40,14 +40,20 @@ mutants: $(DEV_STAMP)  ## Weaken one guard at a time: its tests must notice
 screens: $(DEV_STAMP)  ## Screenshots of every page
 	@$(BIN)/python -m tests.screens $(ARGS)
 
+wheel: $(DEV_STAMP)  ## Builds the package into dist/
+	@rm -rf dist
+	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-index --no-build-isolation --wheel-dir dist .
+	@ls dist/*.whl
+
 lock:  ## Pins the dependencies of requirements*.in anew, with hashes
 	@test -x $(LOCK_VENV)/bin/uv || { $(PYTHON) -m venv $(LOCK_VENV) && \
 		$(LOCK_VENV)/bin/python -m pip install --quiet --disable-pip-version-check uv; }
 	@$(COMPILE) $(LOCK_ARGS) requirements.in -o requirements.lock
+	@$(COMPILE) $(LOCK_ARGS) requirements-build.in -o requirements-build.lock
 	@$(COMPILE) $(LOCK_ARGS) requirements-dev.in -o requirements-dev.lock
 
 clean:  ## Removes what was installed and built, but not the data under var/
-	@rm -rf $(VENV) $(LOCK_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(VENV) $(LOCK_VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(RUN_STAMP): requirements.lock | $(BIN)/python
 	@echo "Installing the dependencies of Gadget (only when requirements.lock has changed) ..."

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.urls import path
 
-from .consumers import inbox_socket, run_socket
+from agents.web.sockets.consumers import inbox_socket, run_socket
 
 # `path` is typed for views only; Channels' router takes any ASGI application.
 sockets: dict[str, Any] = {"ws/runs/<int:run_id>/": run_socket, "ws/inbox/": inbox_socket}

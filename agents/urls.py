@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from .views import (
+from agents.web.views import (
     account,
     approvals,
     audit,

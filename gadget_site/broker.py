@@ -13,7 +13,7 @@ from celery.app.amqp import AMQP
 from kombu.connection import Connection
 from kombu.transport.redis import Channel, Transport
 
-from agents.boundaries import surviving
+from agents.platform.boundaries import surviving
 
 LONGEST_PAUSE_S = 2.0
 log = structlog.get_logger(__name__)

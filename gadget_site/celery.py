@@ -13,7 +13,7 @@ from celery.exceptions import CPendingDeprecationWarning, SecurityWarning
 from celery.signals import setup_logging, worker_init, worker_ready, worker_shutting_down
 from django.conf import settings
 
-from agents.liveness import WORKER, Pulse, beat_for_supervisor
+from agents.platform.liveness import WORKER, Pulse, beat_for_supervisor
 from agents.providers.choice import load_providers
 from gadget_site.broker import PatientQueue
 from gadget_site.memory import settle_memory

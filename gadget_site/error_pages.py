@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from django.utils.datastructures import MultiValueDict
 from django.views.debug import ExceptionReporter, SafeExceptionReporterFilter
 
-from agents.known_secrets import KNOWN_SECRETS
+from agents.platform.known_secrets import KNOWN_SECRETS
 from gadget_site.logs import HIDDEN
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 
-from agents.known_secrets import KNOWN_SECRETS, KnownSecrets
+from agents.platform.known_secrets import KNOWN_SECRETS, KnownSecrets
 from gadget_site.environment import SiteSettings
 from tools.config import ToolSettings
 from tools.contract import SHORTEST_SECRET

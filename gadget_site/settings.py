@@ -8,23 +8,26 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from gadget_site import folders
 from gadget_site.addresses import celery_broker
 from gadget_site.databases import database_settings
 from gadget_site.environment import read_settings
 from gadget_site.faults import SettingError
 from gadget_site.logs import logging_settings
 from gadget_site.memory import load_without_collecting
+from gadget_site.version import VERSION
 from tools.files.modes import keep_new_files_private
 
 load_without_collecting()
 keep_new_files_private()  # every part reads these settings before it creates anything
-BASE_DIR = Path(__file__).resolve().parent.parent
+BASE_DIR: Path = folders.BASE_DIR
 try:
     SITE = read_settings(os.environ, BASE_DIR)
 except SettingError as error:
     sys.exit(f"Gadget cannot start. {error}")  # one sentence, whichever part reads the settings
 
 # The installation
+GADGET_VERSION = VERSION
 GADGET_DATA_DIR = SITE.data_dir
 GADGET_FILES_DIR = SITE.data_dir / "files"
 GADGET_SQLITE_FILE = Path(SITE.database.name) if SITE.database.is_sqlite else None
@@ -72,7 +75,14 @@ INSTALLED_APPS = [
     "ninja",
     "axes",
     "csp",
+    "gadget_site",
     "agents",
+    "agents.platform",
+    "agents.accounts",
+    "agents.employees",
+    "agents.runs",
+    "agents.approvals",
+    "agents.insight",
     "tools.records",
     "tools.schedules",
     "tools.connections",
@@ -88,9 +98,9 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "agents.logins.middleware.LoginMiddleware",
+    "agents.accounts.logins.middleware.LoginMiddleware",
     "axes.middleware.AxesMiddleware",
-    "agents.views.unavailable.DatabaseConditionMiddleware",
+    "agents.web.views.unavailable.DatabaseConditionMiddleware",
 ]
 
 ROOT_URLCONF = "gadget_site.urls"
@@ -100,9 +110,13 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 TEMPLATES: list[dict[str, Any]] = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [folders.ASSETS_DIR / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
+            "libraries": {
+                "desk": "agents.web.template_filters",
+                "admin_text": "agents.admin.template_filters",
+            },
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
@@ -113,8 +127,8 @@ TEMPLATES: list[dict[str, Any]] = [
     {
         "NAME": "lines",
         "BACKEND": "django.template.backends.jinja2.Jinja2",
-        "DIRS": [BASE_DIR / "templates" / "activity"],
-        "OPTIONS": {"environment": "agents.line_templates.environment"},
+        "DIRS": [folders.ASSETS_DIR / "templates" / "activity"],
+        "OPTIONS": {"environment": "agents.web.line_templates.environment"},
     },
 ]
 
@@ -136,11 +150,11 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
-    {"NAME": "agents.demo.accounts.NotTheDemoPassword"},
+    {"NAME": "gadget_site.demo.accounts.NotTheDemoPassword"},
 ]
-PASSWORD_HASHERS = ["agents.logins.hashing.BoundedPasswordHasher"]
-AXES_HANDLER = "agents.logins.limits.LoginLimits"
-AXES_LOCKOUT_CALLABLE = "agents.logins.middleware.locked_page"
+PASSWORD_HASHERS = ["agents.accounts.logins.hashing.BoundedPasswordHasher"]
+AXES_HANDLER = "agents.accounts.logins.limits.LoginLimits"
+AXES_LOCKOUT_CALLABLE = "agents.accounts.logins.middleware.locked_page"
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_VERBOSE = False
 SESSION_COOKIE_HTTPONLY = True
@@ -169,7 +183,7 @@ CONTENT_SECURITY_POLICY = {
 # Files for the browser: served from where they lie, so nothing has to be collected
 STATIC_URL = "/static/"
 STATIC_ROOT = None
-STATICFILES_DIRS = [BASE_DIR / "static"]
+STATICFILES_DIRS = [folders.ASSETS_DIR / "static"]
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = SITE.debug
 
@@ -187,7 +201,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "max_retries": 0,
     "interval_start": 0,
 }
-CELERY_IMPORTS = ["agents.jobs"]
+CELERY_IMPORTS = ["agents.worker.jobs"]
 CELERY_TASK_DEFAULT_QUEUE = SITE.queue
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]

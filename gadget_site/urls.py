@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.urls import include, path
 
 from agents.api import api
-from agents.views.metrics import metrics
+from agents.web.views.metrics import metrics
 
 urlpatterns = [
     path("admin/", admin.site.urls),
@@ -13,4 +13,4 @@ urlpatterns = [
     path("", include("agents.urls")),
 ]
 
-handler500 = "agents.views.unavailable.failed"
+handler500 = "agents.web.views.unavailable.failed"

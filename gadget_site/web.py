@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import connection
 from django.urls import get_resolver
 
-from agents.liveness import beat_for_supervisor
+from agents.platform.liveness import beat_for_supervisor
 from gadget_site.asgi import application
 from gadget_site.edge.connections import BoundedFactory
 from gadget_site.memory import settle_memory
@@ -23,8 +23,8 @@ from gadget_site.open_files import allow_open_files
 
 # gadget_site.asgi has set Django up, so what needs models can be imported from here on.
 # isort: split
-from agents.demo.accounts import DemoAccountsError, check_before_listening
-from agents.identity import confirm_at_start
+from agents.platform.identity import confirm_at_start
+from gadget_site.demo.accounts import DemoAccountsError, check_before_listening
 
 log = structlog.get_logger(__name__)
 

@@ -10,9 +10,9 @@ from django.conf import settings
 from pytest_django import DjangoDbBlocker
 from xdist.scheduler import LoadScopeScheduling
 
-from agents.engine import connected, credentials
-from agents.models import versions
-from agents.writability import DATABASE, FILES
+from agents.accounts.models import versions
+from agents.employees import toolboxes
+from agents.platform.writability import DATABASE, FILES
 from gadget_site.memory import settle_memory
 from tests import services
 from tests.emptying import empty_tables_after_tests
@@ -21,7 +21,7 @@ from tests.processes import Installation
 
 JOURNEYS = sorted(f"tests/journeys/{path.name}" for path in (Path(__file__).parent / "journeys").glob("test_*.py"))
 GROUPS_OF_JOURNEYS = 2
-LONGEST = ("tests/journeys/", "tests/faults/", "tests/web/test_hostile", "tests/sources")
+LONGEST = ("tests/journeys/", "tests/faults/", "tests/hostile", "tests/tools/sources")
 """What begins with these runs first and in this order, or at the end all processes but one would have nothing to do."""
 DATABASE_FIXTURES = frozenset({"db", "transactional_db", "django_db_setup", "live_server"})
 
@@ -86,8 +86,8 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
 def nothing_is_remembered_of_organizations() -> None:
     """The next test's organisations may have the ids of the last one's."""
     versions.forget()
-    connected.forget()
-    credentials.forget()
+    toolboxes.forget_toolboxes()
+    toolboxes.forget_credentials()
     DATABASE.forget()
     FILES.forget()
 

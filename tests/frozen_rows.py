@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from django.db import connection
 
-from agents.models import TERMINAL_CALLS, ApprovalStatus
+from agents.approvals.models import ApprovalStatus
+from agents.runs.models import TERMINAL_CALLS
 
 OPEN_CARDS = (ApprovalStatus.PENDING, ApprovalStatus.APPROVED)
 ENDED_CARDS = tuple(status for status in ApprovalStatus if status not in OPEN_CARDS)
 FROZEN = {
-    "agents_toolcall": (
+    "runs_toolcall": (
         TERMINAL_CALLS,
         (
             *("status", "params", "level", "signature", "exec_epoch", "attempts"),
             *("finished_at", "finished_seq", "duration_ms", "content", "result"),
         ),
     ),
-    "agents_approval": (
+    "approvals_approval": (
         ENDED_CARDS,
         (
             "status",
@@ -34,9 +35,9 @@ FROZEN = {
             "consumed_at",
         ),
     ),
-    "agents_event": ((), ("run_id", "seq", "type", "payload")),
+    "runs_event": ((), ("run_id", "seq", "type", "payload")),
 }
-ADDED_ONCE = {"agents_toolcall": "late_effect"}
+ADDED_ONCE = {"runs_toolcall": "late_effect"}
 """A column that may be filled after the end, and then stays."""
 
 

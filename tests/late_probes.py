@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from django.db import connection
 from typing_extensions import override
 
-from agents.models import CallStatus, ToolCall
+from agents.runs.models import CallStatus, ToolCall
 from tests.probes import RECORDER_VARIABLE, Effect, Named, reach
 from tools.contract import Level, Reach, ToolContext, ToolResult
 from tools.network import request

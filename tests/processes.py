@@ -21,7 +21,8 @@ from urllib.parse import quote
 from django.conf import settings
 from django.db import connection
 
-from agents.management.parts import Part, sweeper_part, web_part, worker_part
+from gadget_site.management.parts import Part, sweeper_part, web_part, worker_part
+from gadget_site.management.supervisor import TETHER
 from tests import services
 from tests.nursery import Nursling, nursery
 
@@ -220,7 +221,7 @@ class Installation:
 
 def _start(part: Part, environment: dict[str, str]) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "agents.management.tether", *part.command],
+        [sys.executable, TETHER, str(os.getpid()), *part.command],
         cwd=settings.BASE_DIR,
         env=environment,
         stdin=subprocess.DEVNULL,

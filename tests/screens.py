@@ -20,26 +20,20 @@ from django.core.management import call_command  # noqa: E402
 from django.test import Client  # noqa: E402
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright  # noqa: E402
 
-from agents import approvals, runs  # noqa: E402
-from agents.demo import building  # noqa: E402
-from agents.demo.names import ORGANIZATION  # noqa: E402
-from agents.members import let_into_admin  # noqa: E402
-from agents.models import (  # noqa: E402
-    Approval,
-    ApprovalStatus,
-    Employee,
-    Membership,
-    Organization,
-    Role,
-    Run,
-    RunStatus,
-    ToolCall,
-)
+from agents.accounts.members import let_into_admin  # noqa: E402
+from agents.accounts.models import Membership, Organization, Role  # noqa: E402
+from agents.approvals import decisions  # noqa: E402
+from agents.approvals.models import Approval, ApprovalStatus  # noqa: E402
+from agents.employees.models import Employee  # noqa: E402
+from agents.runs import actions  # noqa: E402
+from agents.runs.models import Run, RunStatus, ToolCall  # noqa: E402
+from gadget_site.demo import building  # noqa: E402
+from gadget_site.demo.names import ORGANIZATION  # noqa: E402
 from tests.browser import browser_path, launch_arguments  # noqa: E402
-from tests.connections.api import Api  # noqa: E402
-from tests.connections.connecting import TIME_SERVER, connect_api, connect_program, take  # noqa: E402
-from tests.engine.workshop import Workshop  # noqa: E402
 from tests.processes import Installation  # noqa: E402
+from tests.tools.connections.api import Api  # noqa: E402
+from tests.tools.connections.connecting import TIME_SERVER, connect_api, connect_program, take  # noqa: E402
+from tests.workshop import Workshop  # noqa: E402
 from tools.connections.models import Source  # noqa: E402
 from tools.records.models import Draft, RecordChange  # noqa: E402
 
@@ -133,7 +127,7 @@ def _member(username: str) -> Membership:
 def _start(employee: str, task: str) -> Run:
     member = _member("operator")
     found = Employee.objects.get(organization=member.organization, name=employee)
-    return runs.submit(member, runs.Submission(employee_id=found.pk, task=task))[0]
+    return actions.submit(member, actions.Submission(employee_id=found.pk, task=task))[0]
 
 
 def _session(username: str) -> str:
@@ -165,8 +159,8 @@ def _decide(started: list[Run]) -> None:
     """Approves one task's card and denies another's, so that there is a history."""
     approver = _member("approver")
     yes, no = _card(started[APPROVED]), _card(started[DENIED])
-    approvals.approve(approver, yes.pk, approvals.Decision(digest=yes.digest))
-    approvals.deny(approver, no.pk, approvals.Decision(digest=no.digest, reason="Not before the audit is over"))
+    decisions.approve(approver, yes.pk, decisions.Decision(digest=yes.digest))
+    decisions.deny(approver, no.pk, decisions.Decision(digest=no.digest, reason="Not before the audit is over"))
     _await(lambda: _has_ended(started[APPROVED]) and _has_ended(started[DENIED]), "the decided runs have ended")
 
 

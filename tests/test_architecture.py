@@ -15,27 +15,22 @@ PRODUCT = ("gadget_site", "agents", "tools")
 
 LAYERS = {
     "agents": (
-        ("urls", "routing"),
-        ("management",),
-        ("demo", "backup"),
-        ("api", "views", "consumers", "admin", "checks", "apps", "templatetags", "line_templates"),
-        ("desk", "metrics"),
-        ("jobs", "sweeper", "lookout"),
-        (
-            *("runs", "trials", "schedules", "stops", "questions", "approvals", "resolutions", "sources", "restored"),
-            *("askers", "closed_cards", "standing_grants", "invitations", "members", "counting", "figures"),
-        ),
-        ("engine",),
+        ("urls", "routing", "apps"),
+        ("api", "admin", "worker"),
+        ("web",),
+        ("insight",),
+        ("approvals", "runs", "employees"),
+        ("runs.engine",),
+        ("employees.budgets", "employees.toolboxes", "employees.limits"),
         ("providers",),
-        ("events", "audit"),
-        ("schemas",),
-        ("membership", "refusals", "liveness", "logins", "writability"),
-        ("hints",),
-        ("identity",),
-        ("statements", "boundaries", "encryption", "signatures"),
-        ("database_condition",),
-        ("models",),
-        ("known_secrets",),
+        ("runs.events",),
+        ("accounts",),
+        ("platform",),
+        ("approvals.models", "insight.models", "platform.models"),
+        ("runs.models",),
+        ("employees.models",),
+        ("accounts.models",),
+        ("platform.encrypted", "platform.known_secrets", "runs.engine.timing"),
     ),
     "tools": (
         ("testing", "connections"),
@@ -68,8 +63,8 @@ MANY_ARGUMENTS = {  # besides what overrides a library's method
 
 BROAD_HANDLERS = {
     "tools/toolbox/isolation.py isolated": "a tool may fail in any way",
-    "agents/jobs.py advance_run": "nothing that happens in a job may end the worker",
-    "agents/boundaries.py surviving": "a background thread or a sweep goes on after one failure",
+    "agents/worker/jobs.py advance_run": "nothing that happens in a job may end the worker",
+    "agents/platform/boundaries.py surviving": "a background thread or a sweep goes on after one failure",
     "tools/sources/plugins.py plugin_sources": "a package of somebody else may raise anything when it is imported",
 }
 
@@ -167,8 +162,8 @@ def is_within(name: str, package: str) -> bool:
 def layer_of(name: str) -> int | None:
     """The line of LAYERS on which the module stands, 0 for the highest; None if it stands on none."""
     top, _, rest = name.partition(".")
-    part = rest.partition(".")[0]
-    return next((line for line, parts in enumerate(LAYERS.get(top, ())) if part in parts), None)
+    lines = {part: line for line, parts in enumerate(LAYERS.get(top, ())) for part in parts}
+    return max(((part, line) for part, line in lines.items() if is_within(rest, part)), default=("", None))[1]
 
 
 def assert_none(offences: list[str], rule: str) -> None:

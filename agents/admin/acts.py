@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db.models import Model
 
-from agents.models import ApiToken, AuditEntry, Organization
+from agents.accounts.models import ApiToken, AuditEntry, Organization
 from tools.records.models import ListEntry
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from django import forms
 
-from agents.engine.connected import toolbox_of
-from agents.models import Organization
+from agents.accounts.models import Organization
+from agents.employees.toolboxes import toolbox_of
 from tools.contract import Tool
 
 

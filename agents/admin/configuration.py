@@ -10,7 +10,7 @@ from django.db import IntegrityError
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponseBase
 
-from agents import audit
+from agents.accounts import audit
 
 from .acts import kind_of, organization_id_of, subject_of
 from .confirming import ConfirmingForm, only_asks

@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from agents.engine.credentials import own_credentials
-from agents.models import Credential, Organization
+from agents.accounts.models import Credential, Organization
+from agents.employees.toolboxes import own_credentials
 from tools.connections.models import Source
 from tools.connections.servers import needed_fields
 from tools.contract import ToolError
@@ -37,5 +37,5 @@ def lacking(source: Source) -> Lacking | None:
 def _form_for(organization: Organization, service: str) -> str:
     row = Credential.objects.filter(organization=organization, service=service).only("pk").first()
     if row is not None:
-        return reverse("admin:agents_credential_change", args=(row.pk,))
-    return f"{reverse('admin:agents_credential_add')}?{urlencode({'for': service, 'organization': organization.pk})}"
+        return reverse("admin:accounts_credential_change", args=(row.pk,))
+    return f"{reverse('admin:accounts_credential_add')}?{urlencode({'for': service, 'organization': organization.pk})}"

@@ -15,9 +15,9 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget, UnfoldBooleanWidget
 
-from agents.engine.credentials import fields_in, have_changed
-from agents.known_secrets import KNOWN_SECRETS
-from agents.models import Credential
+from agents.accounts.models import Credential
+from agents.employees.toolboxes import fields_in, note_changed_credentials
+from agents.platform.known_secrets import KNOWN_SECRETS
 from tools.connections.models import Source
 from tools.connections.servers import needed_fields
 from tools.contract import SHORTEST_SECRET, secrets_of
@@ -236,7 +236,7 @@ class CredentialAdmin(ConfigurationAdmin):
         obj.fields = json.dumps({**kept, **form.given})
         obj.changed_by, obj.changed_at = person(request).get_username(), Now()
         obj.save()
-        have_changed(obj.organization_id)
+        note_changed_credentials(obj.organization_id)
         if short := sorted(name for name, value in form.given.items() if len(value) < SHORTEST_SECRET):
             messages.warning(
                 request,
@@ -246,7 +246,7 @@ class CredentialAdmin(ConfigurationAdmin):
 
     def delete_model(self, request: HttpRequest, obj: Model) -> None:
         assert isinstance(obj, Credential)
-        have_changed(obj.organization_id)
+        note_changed_credentials(obj.organization_id)
         record_change(request, obj, "deleted", dict.fromkeys(fields_in(obj.fields) or (), "removed"))
         obj.delete()
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from django import forms
 
-from agents.engine.gate import DELEGATE, colleagues_of
-from agents.models import Employee, Grant, Organization
+from agents.accounts.models import Organization
+from agents.employees.models import Employee, Grant
+from agents.runs.engine.context import DELEGATE, colleagues_of
 
 from .fields import LinesField
 

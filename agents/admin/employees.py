@@ -11,7 +11,8 @@ from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminSelectWidget
 
-from agents.models import Employee, Grant, ModelProvider, Organization, ProviderKind
+from agents.accounts.models import Organization
+from agents.employees.models import Employee, Grant, ModelProvider, ProviderKind
 from tools.connections.unusable import why_unusable
 from tools.contract import Level
 from tools.toolbox.toolbox import MODES

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from agents.models import Approval, AuditEntry, Event, Message, Pass, Run, ToolCall
+from agents.accounts.models import AuditEntry
+from agents.approvals.models import Approval
+from agents.runs.models import Event, Message, Pass, Run, ToolCall
 
 from .scope import ReadOnlyAdmin, ScopedRelatedFilter
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from django import forms
 
-from agents.models import Grant
+from agents.employees.models import Grant
 from tools.contract import Level, Tool
 from tools.toolbox import Condition, Otherwise, Rule
 

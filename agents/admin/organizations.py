@@ -17,9 +17,10 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
-from agents import members
-from agents.models import Employee, Membership, Organization, Role
-from agents.refusals import Refusal
+from agents.accounts import members
+from agents.accounts.models import Membership, Organization, Role
+from agents.employees.models import Employee
+from agents.platform.refusals import Refusal
 
 from .configuration import ConfigurationAdmin
 from .confirming import ConfirmingForm

@@ -9,8 +9,8 @@ from typing import Any
 
 from django import forms
 
-from agents.engine.prices import EVERY_OTHER, price_of
-from agents.models import Employee, ModelProvider, ProviderKind
+from agents.employees.budgets import EVERY_OTHER, price_of
+from agents.employees.models import Employee, ModelProvider, ProviderKind
 
 from .fields import LinesField
 

@@ -15,10 +15,10 @@ from django.urls import URLPattern, path
 from django.views.decorators.http import require_POST
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextareaWidget, UnfoldAdminURLInputWidget
 
-from agents.engine.model_access import address_refusal, check_provider
-from agents.models import Employee, ModelProvider, ProviderKind
+from agents.employees.models import Employee, ModelProvider, ProviderKind
 from agents.providers.base import ProviderError
 from agents.providers.scripts import validate_script
+from agents.runs.engine.context import address_refusal, check_provider
 
 from .configuration import ConfigurationAdmin
 from .confirming import ConfirmingForm
@@ -180,7 +180,7 @@ class ProviderAdmin(ConfigurationAdmin):
             messages.error(request, f"{provider.name} does not work: {error.message}")
         else:
             messages.success(request, f"{provider.name} answers.")
-        return redirect("admin:agents_modelprovider_change", provider.pk)
+        return redirect("admin:employees_modelprovider_change", provider.pk)
 
     @admin.display(description="Key", boolean=True)
     def has_key(self, provider: ModelProvider) -> bool:

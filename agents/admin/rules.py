@@ -11,8 +11,8 @@ from django.db.models import Model
 from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminSelectWidget
 
-from agents.engine.connected import toolbox_of
-from agents.models import ToolRule
+from agents.employees.models import ToolRule
+from agents.employees.toolboxes import toolbox_of
 from tools.contract import Level
 
 from .catalog import offered_in

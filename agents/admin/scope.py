@@ -13,24 +13,10 @@ from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 from unfold.paginator import InfinitePaginator
 
-from agents.models import (
-    ApiToken,
-    Approval,
-    AuditEntry,
-    Credential,
-    Employee,
-    Event,
-    Grant,
-    Membership,
-    Message,
-    ModelProvider,
-    Organization,
-    Pass,
-    Role,
-    Run,
-    ToolCall,
-    ToolRule,
-)
+from agents.accounts.models import ApiToken, AuditEntry, Credential, Membership, Organization, Role
+from agents.approvals.models import Approval
+from agents.employees.models import Employee, Grant, ModelProvider, ToolRule
+from agents.runs.models import Event, Message, Pass, Run, ToolCall
 from tools.connections.models import AllowedHost, Source
 from tools.records.models import Draft, ListEntry, Record, RecordChange, RecordList
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agents.desk.differences import INSIDE, Change
+from agents.web.cards.differences import INSIDE, Change
 from tools.connections.models import SourceTool
 from tools.contract import Level
 from tools.sources.risks import risks_of

@@ -14,8 +14,8 @@ from unfold.widgets import (
     UnfoldBooleanWidget,
 )
 
-from agents.engine.toolbox import installed_toolbox
-from agents.models import Credential
+from agents.accounts.models import Credential
+from agents.employees.toolboxes import installed_toolbox
 from tools.connections.changes import is_private
 from tools.connections.models import Authentication, Source, SourceKind
 from tools.connections.servers import check_base_url

@@ -17,8 +17,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
 
-from agents.models import Grant, ToolRule
-from agents.sources import Asked, ask, refresh_soon
+from agents.employees.models import Grant, ToolRule
+from agents.employees.sources import Asked, ask, refresh_soon
 from tools.connections.asking import Patience
 from tools.connections.changes import allow_private, forbid_private, new_generation
 from tools.connections.models import Source, SourceKind

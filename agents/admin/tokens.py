@@ -11,8 +11,8 @@ from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
-from agents.membership import issue_token
-from agents.models import ApiToken, Membership
+from agents.accounts.membership import issue_token
+from agents.accounts.models import ApiToken, Membership
 
 from .configuration import ConfigurationAdmin
 from .scope import ScopedRelatedFilter, person

@@ -6,12 +6,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from ninja import Body, Query, Router
 
-from agents import approvals, questions
-from agents.approvals import Decision
-from agents.desk.call_order import in_call_order
-from agents.models import Approval, ApprovalStatus, Membership, Role
-from agents.refusals import Forbidden
-from agents.schemas import (
+from agents.accounts.models import Membership, Role
+from agents.api.schemas import (
     Answering,
     ApprovalFilter,
     ApprovalShape,
@@ -24,6 +20,11 @@ from agents.schemas import (
     Page,
     Undoing,
 )
+from agents.approvals import decisions, questions
+from agents.approvals.call_order import in_call_order
+from agents.approvals.decisions import Decision
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.platform.refusals import Forbidden
 
 from .auth import member_of
 from .documentation import refusals
@@ -63,7 +64,7 @@ def decide_many(request: HttpRequest, payload: BulkDecisions) -> Outcomes:
         (each.approval_id, each.action, Decision(each.digest, each.decision_id, each.reason))
         for each in payload.decisions
     ]
-    outcomes = approvals.decide_many(member, items)
+    outcomes = decisions.decide_many(member, items)
     return Outcomes(
         outcomes=[
             Outcome(approval_id=str(each.approval_id), status=each.status, code=each.code, detail=each.detail)
@@ -91,8 +92,8 @@ def approve(request: HttpRequest, approval_id: PathId, payload: Approving) -> Ap
         digest=payload.digest, decision_id=payload.decision_id, grace_s=payload.grace_s, confirm=payload.confirm
     )
     if payload.params is None:
-        return _shape_of(approvals.approve(member, approval_id, decision))
-    approvals.edit(member, approval_id, decision, payload.params)
+        return _shape_of(decisions.approve(member, approval_id, decision))
+    decisions.edit(member, approval_id, decision, payload.params)
     return _shown(member, approval_id)
 
 
@@ -103,7 +104,7 @@ def deny(request: HttpRequest, approval_id: PathId, payload: Denial) -> Approval
     """Refuses the call; the model hears the reason."""
     member = member_of(request)
     decision = Decision(payload.digest, payload.decision_id, payload.reason)
-    return _shape_of(approvals.deny(member, approval_id, decision))
+    return _shape_of(decisions.deny(member, approval_id, decision))
 
 
 @router.post(
@@ -125,7 +126,7 @@ def answer(request: HttpRequest, approval_id: PathId, payload: Answering) -> App
 def undo(request: HttpRequest, approval_id: PathId, payload: Body[Undoing] = WHICHEVER) -> ApprovalShape:
     """Takes your approval back until the call starts; `next_approval_id` is the card that waits again."""
     member = member_of(request)
-    approvals.undo(member, approval_id, payload.decision_id)
+    decisions.undo(member, approval_id, payload.decision_id)
     return _shown(member, approval_id)
 
 
@@ -177,7 +178,7 @@ def _shape(card: Approval, next_id: int | None) -> ApprovalShape:
         preview=card.preview,
         why=card.why,
         warning=card.warning,
-        confirm=approvals.confirm_phrase(card),
+        confirm=decisions.confirm_phrase(card),
         requested_at=card.requested_at,
         expires_at=card.expires_at,
         decided_by=card.decided_by.get_username() if card.decided_by else None,

@@ -11,9 +11,9 @@ from ninja.errors import AuthenticationError
 from ninja.security import APIKeyCookie, HttpBearer
 from ninja.utils import check_csrf
 
-from agents.membership import member_in_session, member_with_token
-from agents.models import Membership
-from agents.refusals import Forbidden, Refusal
+from agents.accounts.membership import member_in_session, member_with_token
+from agents.accounts.models import Membership
+from agents.platform.refusals import Forbidden, Refusal
 
 WRONG_TOKENS_A_MINUTE = 30
 MINUTE_S = 60

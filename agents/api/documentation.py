@@ -8,7 +8,7 @@ from ninja.openapi.docs import Swagger
 from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 
-from agents.schemas import Problem
+from agents.api.schemas import Problem
 
 from .problems import CONTENT_TYPE
 

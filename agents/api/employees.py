@@ -4,8 +4,9 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from ninja import Query, Router
 
-from agents.models import Employee, Membership
-from agents.schemas import EmployeeShape, Page, Paging
+from agents.accounts.models import Membership
+from agents.api.schemas import EmployeeShape, Page, Paging
+from agents.employees.models import Employee
 
 from .auth import member_of
 from .documentation import refusals

@@ -5,9 +5,9 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from agents import figures
-from agents.engine.prices import MICROS
-from agents.schemas import EmployeeShape
+from agents.api.schemas import EmployeeShape
+from agents.employees.budgets import MICROS
+from agents.insight import figures
 
 
 class LastError(BaseModel):

@@ -3,10 +3,10 @@
 from django.http import HttpRequest
 from ninja import Router
 
-from agents.liveness import REDIS, Presence, look_around
-from agents.refusals import Unavailable
-from agents.schemas import Alive, Readiness
-from agents.writability import DATABASE, FILES, Watch
+from agents.api.schemas import Alive, Readiness
+from agents.platform.liveness import REDIS, Presence, look_around
+from agents.platform.refusals import Unavailable
+from agents.platform.writability import DATABASE, FILES, Watch
 
 from .documentation import refusals
 

@@ -5,8 +5,8 @@ from typing import Annotated, Any, TypeVar
 from django.db.models import Model, QuerySet
 from pydantic import BeforeValidator, WithJsonSchema
 
-from agents.refusals import NotFound
-from agents.schemas import row_id
+from agents.platform.refusals import NotFound
+from agents.platform.row_ids import row_id
 
 Row = TypeVar("Row", bound=Model)
 

@@ -6,8 +6,9 @@ from typing import TypeVar
 
 from django.db.models import Model, QuerySet
 
-from agents.refusals import Invalid
-from agents.schemas import Paging, row_id
+from agents.api.schemas import Paging
+from agents.platform.refusals import Invalid
+from agents.platform.row_ids import row_id
 
 Row = TypeVar("Row", bound=Model)
 

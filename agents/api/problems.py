@@ -13,8 +13,8 @@ from django.http.response import HttpResponseBase
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from agents.database_condition import LOST, condition_of
-from agents.refusals import Refusal
+from agents.platform.database_condition import LOST, condition_of
+from agents.platform.refusals import Refusal
 
 log = structlog.get_logger(__name__)
 

@@ -7,10 +7,8 @@ from django.http import HttpRequest
 from ninja import Body, Query, Router
 from ninja.responses import Status
 
-from agents import runs
-from agents.engine.prices import in_units, known_cost
-from agents.models import Approval, Event, Membership, Run
-from agents.schemas import (
+from agents.accounts.models import Membership
+from agents.api.schemas import (
     EventFilter,
     EventShape,
     MorePasses,
@@ -22,6 +20,10 @@ from agents.schemas import (
     RunSummary,
     Usage,
 )
+from agents.approvals.models import Approval
+from agents.employees.budgets import in_units, known_cost
+from agents.runs import actions
+from agents.runs.models import Event, Run
 
 from .auth import member_of
 from .documentation import refusals
@@ -41,14 +43,14 @@ class RunPage(Page[RunSummary]):
 @router.post("", response={201: RunShape, 200: RunShape}, summary="Start a run", openapi_extra=refusals(403, 404))
 def start_run(request: HttpRequest, payload: NewRun) -> Status[RunShape]:
     """Hands a task to an employee: 201. The same `client_request_id` again answers 200 and the same run."""
-    submission = runs.Submission(
+    submission = actions.Submission(
         employee_id=payload.employee_id,
         task=payload.task,
         mode=payload.mode,
         client_request_id=payload.client_request_id,
     )
     member = member_of(request)
-    run, created = runs.submit(member, submission)
+    run, created = actions.submit(member, submission)
     return Status(201 if created else 200, _shown(member, run.pk))
 
 
@@ -77,7 +79,7 @@ def list_events(request: HttpRequest, run_id: PathId, filters: Query[EventFilter
 def cancel_run(request: HttpRequest, run_id: PathId) -> RunShape:
     """Starts no new call and closes open cards; what executes right now ends by itself."""
     member = member_of(request)
-    runs.cancel(member, run_id)
+    actions.cancel(member, run_id)
     return _shown(member, run_id)
 
 
@@ -87,7 +89,7 @@ def cancel_run(request: HttpRequest, run_id: PathId) -> RunShape:
 def add_message(request: HttpRequest, run_id: PathId, payload: NewMessage) -> RunShape:
     """Says something to the employee; a run that has ended takes up its work again."""
     member = member_of(request)
-    runs.add_message(member, run_id, payload.text)
+    actions.add_message(member, run_id, payload.text)
     return _shown(member, run_id)
 
 
@@ -97,7 +99,7 @@ def add_message(request: HttpRequest, run_id: PathId, payload: NewMessage) -> Ru
 def continue_run(request: HttpRequest, run_id: PathId, payload: Body[MorePasses] = AS_MANY) -> RunShape:
     """Lets a run that has ended go on."""
     member = member_of(request)
-    runs.continue_run(member, run_id, payload.max_passes)
+    actions.continue_run(member, run_id, payload.max_passes)
     return _shown(member, run_id)
 
 

@@ -5,10 +5,12 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Router
 
-from agents import resolutions
-from agents.events import brief
-from agents.models import Approval, Membership, ToolCall
-from agents.schemas import Resolution, ToolCallShape, WholeToolCall
+from agents.accounts.models import Membership
+from agents.api.schemas import Resolution, ToolCallShape, WholeToolCall
+from agents.approvals import resolutions
+from agents.approvals.models import Approval
+from agents.runs.models import ToolCall
+from agents.runs.models.event import brief_result
 
 from .auth import member_of
 from .documentation import refusals
@@ -44,8 +46,8 @@ def call_shape(call: ToolCall, approval_id: int | None) -> ToolCallShape:
     late = call.late_effect
     return ToolCallShape(
         **_fields_of(call, approval_id),
-        result=None if call.result is None else brief(call.result),
-        late_effect=None if late is None else {**late, "result": brief(late["result"])},
+        result=None if call.result is None else brief_result(call.result),
+        late_effect=None if late is None else {**late, "result": brief_result(late["result"])},
     )
 
 

@@ -3,10 +3,10 @@
 from django.http import HttpRequest
 from ninja import Query, Router
 
-from agents import figures
-from agents.engine.connected import toolbox_of
-from agents.engine.gate import rules_for_all
-from agents.schemas import Page, Paging
+from agents.api.schemas import Page, Paging
+from agents.employees.toolboxes import toolbox_of
+from agents.insight import figures
+from agents.runs.engine.context import rules_for_all
 from tools.contract import Tool
 from tools.toolbox import Grants, Toolbox, level_of
 

@@ -11,9 +11,9 @@ from django.contrib.auth import get_user
 from django.http import HttpRequest, parse_cookie
 from django.urls import Resolver404, resolve
 
+from agents.accounts.membership import member_with_token
 from agents.admin.source_forms import LARGEST_DOCUMENT
-from agents.membership import member_with_token
-from agents.views.files import MOST_AT_ONCE
+from agents.web.views.files import MOST_AT_ONCE
 from tools.records.importing import LARGEST_FILE as LARGEST_IMPORT
 
 WITHOUT_LOGIN = 1_000_000

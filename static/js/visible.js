@@ -1,5 +1,5 @@
 // Shows characters that hide: zero-width, bidirectional and control characters become tokens like ⟦U+202E⟧. It marks what
-// agents/desk/safe_text.py marks: a variation selector belongs behind an emoji and in a keycap only.
+// agents/web/text/safe_text.py marks: a variation selector belongs behind an emoji and in a keycap only.
 const CATEGORIES = String.raw`\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}`;
 const BLANKS = String.raw`\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0`;
 const SELECTORS = String.raw`\ufe00-\ufe0d\u{e0100}-\u{e01ef}`;

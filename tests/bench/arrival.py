@@ -9,9 +9,9 @@ from typing import Any
 
 from django.db import transaction
 
-from agents.engine.outcomes import publish_result
-from agents.events import recording
-from agents.models import CallStatus, EventType, ToolCall
+from agents.runs.engine.transaction import run_transaction
+from agents.runs.events import ToolFinished
+from agents.runs.models import CallStatus, EventType, ToolCall
 from tests.bench.browser import browsing
 from tests.bench.figures import Figure, latency
 from tests.bench.site import worksite
@@ -46,9 +46,9 @@ def _read_and_write() -> dict[str, Any]:
 def _write(call: ToolCall) -> tuple[int, float]:
     """The event's number, and the wall clock right after its commit."""
     committed: list[float] = []
-    with recording(call.run_id) as record:
+    with run_transaction(call.run_id) as tx:
         transaction.on_commit(partial(_note_time, committed))
-        seq = publish_result(record, call, ToolResult.ok({"value": 3}, "1 + 2 = 3"), 1)
+        seq = tx.publish(ToolFinished.of(call, ToolResult.ok({"value": 3}, "1 + 2 = 3"), 1))
     return seq, committed[0]
 
 

@@ -6,7 +6,7 @@ import time
 from statistics import median
 from typing import Any
 
-from agents.models import Run
+from agents.runs.models import Run
 from tests.bench.browser import Browser, Watched, browsing
 from tests.bench.crowd_by_hand import crowd_by_hand
 from tests.bench.figures import Figure, figure, rounds, say

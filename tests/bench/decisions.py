@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from agents.models import CallStatus, ToolCall
+from agents.runs.models import CallStatus, ToolCall
 from tests.bench.browser import Browser, browsing
 from tests.bench.figures import Figure, latency, rounds
 from tests.bench.site import Worksite, succeeded, worksite

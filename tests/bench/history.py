@@ -10,8 +10,8 @@ from typing import Any
 
 from django.db.models.functions import Now
 
-from agents.engine.loop import advance
-from agents.models import CallStatus, Pass, Run, ToolCall
+from agents.runs.engine.loop import advance
+from agents.runs.models import CallStatus, Pass, Run, ToolCall
 from tests.bench.figures import Figure, figure, rounds
 from tests.bench.site import Worksite, passes_of_calls, succeeded, worksite
 from tools.contract import ToolResult, canonical_json, fingerprint

@@ -27,10 +27,10 @@ from gadget_site.memory import settle_memory  # noqa: E402
 from tests import services  # noqa: E402
 from tests.bench import arrival, crowd, decisions, history, pages, passes, slow_model  # noqa: E402
 from tests.bench.figures import Figure, say  # noqa: E402
-from tests.engine.invariants import assert_invariants  # noqa: E402
 from tests.probes import RECORDER_VARIABLE  # noqa: E402
 from tests.processes import Installation  # noqa: E402
 from tests.recorder import Recorder  # noqa: E402
+from tests.workshop.invariants import assert_invariants  # noqa: E402
 
 WORKERS = 2
 LATENCY_SAMPLES = 8

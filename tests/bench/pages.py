@@ -19,9 +19,12 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from agents import counting, metrics
-from agents.engine.loop import advance
-from agents.models import Approval, AuditEntry, Event, ExitReason, FiguresHead, Membership, Pass, Role, Run, ToolCall
+from agents.accounts.models import AuditEntry, Membership, Role
+from agents.approvals.models import Approval
+from agents.insight import counting, metrics
+from agents.insight.models import FiguresHead
+from agents.runs.engine.loop import advance
+from agents.runs.models import Event, ExitReason, Pass, Run, ToolCall
 from tests.bench.figures import Figure, figure, rounds, say
 from tests.bench.site import Worksite, passes_of_calls, worksite
 
@@ -177,7 +180,7 @@ def _questions(client: Client, path: str) -> int:
 
 _OF_THE_COPYS_CALL = """
     CASE WHEN source.payload ? 'call_id' THEN jsonb_set(source.payload, '{call_id}', (
-        SELECT to_jsonb(mine.id::text) FROM agents_toolcall original JOIN agents_toolcall mine
+        SELECT to_jsonb(mine.id::text) FROM runs_toolcall original JOIN runs_toolcall mine
         ON (mine.run_id, mine.pass_number, mine.index) = (copies.id, original.pass_number, original.index)
         WHERE original.id = (source.payload->>'call_id')::bigint
     )) ELSE source.payload END
@@ -198,7 +201,7 @@ def _multiply(run: Run, count: int) -> None:
                 changed["created_at"] = "copies.created_at"
             if model is Event:
                 changed["payload"] = _OF_THE_COPYS_CALL
-            source = f"{model._meta.db_table} source, agents_run copies"
+            source = f"{model._meta.db_table} source, runs_run copies"
             _insert(cursor, _copied(model, changed), model, f"{source} WHERE source.run_id = {run.pk} AND {copies}")
         _add_cards(cursor, run, copies)
 
@@ -222,7 +225,7 @@ def _add_entries(run: Run, count: int, ago: str) -> None:
         "hash": "''",
         "at": f"now() - interval '{ago}' + number * interval '30 seconds'",
     }
-    own = f"agents_auditentry WHERE organization_id = {run.organization_id}"
+    own = f"accounts_auditentry WHERE organization_id = {run.organization_id}"
     newest = f"(SELECT coalesce(max(seq), 0) AS newest FROM {own}) last"
     with _copying() as cursor:
         _insert(cursor, entry, AuditEntry, f"generate_series(1, {count}) number, {newest}")
@@ -248,7 +251,7 @@ def _copy_runs(cursor: CursorWrapper, run: Run, count: int) -> int:
         "status": "CASE WHEN mod(number, 50) = 0 THEN 'failed' ELSE status END",
         "created_at": "now() - number * interval '1 minute'",
     }
-    numbered = f"agents_run source, generate_series(1, {count}) number WHERE source.id = {run.pk}"
+    numbered = f"runs_run source, generate_series(1, {count}) number WHERE source.id = {run.pk}"
     _insert(cursor, _copied(Run, changed), Run, numbered)
     return newest
 
@@ -272,7 +275,7 @@ def _add_cards(cursor: CursorWrapper, run: Run, copies: str) -> None:
         "decision_id": "''",
     }
     decided = {"status": "'consumed'", "decided_by_id": str(run.created_by_id), "decided_at": "copies.created_at"}
-    first = "agents_toolcall source, agents_run copies WHERE source.pass_number = 1 AND source.index = 0"
+    first = "runs_toolcall source, runs_run copies WHERE source.pass_number = 1 AND source.index = 0"
     of_copies = f"{first} AND source.run_id = copies.id AND {copies}"
     _insert(cursor, card | decided | {"consumed_at": "now()"}, Approval, f"{of_copies} AND mod(copies.id, 5) = 0")
     waiting = f"{of_copies} AND mod(copies.id, 5) = 1 ORDER BY copies.id DESC LIMIT {WAITING // 2}"

@@ -6,8 +6,8 @@ import time
 from dataclasses import dataclass
 from statistics import mean, median
 
-from agents.engine.loop import advance
-from agents.models import Pass, Run
+from agents.runs.engine.loop import advance
+from agents.runs.models import Pass, Run
 from tests.bench.browser import browsing
 from tests.bench.by_hand import by_hand
 from tests.bench.figures import Figure, figure, rounds

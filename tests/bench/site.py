@@ -16,9 +16,11 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from agents import runs
-from agents.membership import issue_token
-from agents.models import Employee, Grant, Membership, ModelProvider, Organization, ProviderKind, Role, Run, RunStatus
+from agents.accounts.membership import issue_token
+from agents.accounts.models import Membership, Organization, Role
+from agents.employees.models import Employee, Grant, ModelProvider, ProviderKind
+from agents.runs import actions
+from agents.runs.models import Run, RunStatus
 from tests.probes import PROBES
 
 TOOLS = ("utility.calculate", "data.searchRecords", "data.updateRecord")
@@ -38,8 +40,8 @@ class Worksite:
 
     def submit(self) -> Run:
         """Start a run in this process, as the web does it for a request."""
-        submission = runs.Submission(employee_id=self.employee.pk, task="Do the work of the benchmark")
-        return runs.submit(self.member, submission)[0]
+        submission = actions.Submission(employee_id=self.employee.pk, task="Do the work of the benchmark")
+        return actions.submit(self.member, submission)[0]
 
     def enqueue(self, *answers: dict[str, Any]) -> None:
         """The model's next answers, whoever asks."""

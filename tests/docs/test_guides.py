@@ -13,7 +13,7 @@ import pytest
 from tools.config import ToolSettings, read_config
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
-EXAMPLE = DOCS.parent / "tests" / "plugins" / "example_package"
+EXAMPLE = DOCS.parent / "tests" / "tools" / "plugins" / "example_package"
 """The guide to plugins shows this package, and runs its test in the package's folder."""
 PAGES_WITH_CODE = [
     "../README.md",

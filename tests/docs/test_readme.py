@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from django.core.management import get_commands
 
-from agents.demo.staff import DATA_STEWARD, OFFICE_MANAGER, ON_A_REAL_MODEL
+from gadget_site.demo.staff import DATA_STEWARD, OFFICE_MANAGER, ON_A_REAL_MODEL
 from tools.contract import Level, Tool
 from tools.toolbox import Toolbox
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def blocks(language: str) -> list[str]:

@@ -8,14 +8,14 @@ import pytest
 from pytest_django import DjangoDbBlocker
 
 from tests.emptying import empty_tables
-from tests.engine.invariants import assert_invariants
-from tests.engine.workshop import build_workshop
 from tests.faults.awaiting import await_that
 from tests.faults.site import Site, unsettled
 from tests.model_server import ModelServer
 from tests.probes import RECORDER_VARIABLE
 from tests.processes import Installation
 from tests.recorder import Recorder
+from tests.workshop import build_workshop
+from tests.workshop.invariants import assert_invariants
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,9 @@ from typing import Any
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 from websockets.sync.client import ClientConnection, connect
 
-from agents.membership import issue_token
-from agents.models import Membership, Run
+from agents.accounts.membership import issue_token
+from agents.accounts.models import Membership
+from agents.runs.models import Run
 from tests.processes import Installation
 
 COMES_AGAIN_S = 0.2

@@ -16,28 +16,18 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from kombu.connection import Connection
 
-from agents import resolutions, runs
-from agents.management.parts import Part, sweeper_part, worker_part
-from agents.models import (
-    ENDED,
-    PARKED,
-    Approval,
-    ApprovalStatus,
-    Employee,
-    Event,
-    Grant,
-    ModelProvider,
-    ProviderKind,
-    Run,
-    RunStatus,
-    ToolCall,
-)
+from agents.approvals import resolutions
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.employees.models import Employee, Grant, ModelProvider, ProviderKind
+from agents.runs import actions
+from agents.runs.models import ENDED, PARKED, Event, Run, RunStatus, ToolCall
 from gadget_site.addresses import celery_broker
-from tests.engine.workshop import Workshop
+from gadget_site.management.parts import Part, sweeper_part, worker_part
 from tests.faults.awaiting import await_that
 from tests.model_server import ModelServer
 from tests.processes import Installation, RealProcess
 from tests.recorder import Recorder
+from tests.workshop import Workshop
 
 Pass = dict[str, Any]
 PAUSE_TRIES = 50
@@ -97,8 +87,8 @@ class Site:
         answered = {"provider": provider, "model": "fake"}
         employee, _ = Employee.objects.get_or_create(organization=organization, name="Mo", defaults=answered)
         Grant.objects.get_or_create(employee=employee, tool="probe.gate")
-        submission = runs.Submission(employee_id=employee.pk, task=task)
-        return runs.submit(self.workshop.operator, submission)[0]
+        submission = actions.Submission(employee_id=employee.pk, task=task)
+        return actions.submit(self.workshop.operator, submission)[0]
 
     def send(self, job: str, *runs_: Run) -> None:
         """Put a message for each of these runs into the workers' queue."""

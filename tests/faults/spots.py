@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from agents.models import Approval, CallStatus, Run, RunStatus
-from tests.engine.workshop import calls, event_types, passes, statuses
+from agents.approvals.models import Approval
+from agents.runs.models import CallStatus, Run, RunStatus
 from tests.faults.site import Site, effect, fresh, read, rename
+from tests.workshop import calls, event_types, passes, statuses
 from tools.records.models import Record
 
 SETTLED_WITHIN_S = 60

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 
-from agents.models import Run, RunStatus
-from tests.engine.workshop import passes
+from agents.runs.models import Run, RunStatus
 from tests.faults.awaiting import await_that
 from tests.faults.site import Site, fresh, leaving
 from tests.faults.spots import SETTLED_WITHIN_S, Spots
 from tests.processes import RealProcess
+from tests.workshop import passes
 
 TIMING_SCALE = 1.0
 AT_ONCE_S = 8.0

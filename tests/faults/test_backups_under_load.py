@@ -11,14 +11,16 @@ from pathlib import Path
 
 from pytest_django import Settings
 
-from agents import stops
-from agents.backup.restoring import restore
-from agents.backup.taking import back_up
-from agents.models import ENDED, Approval, ApprovalKind, ApprovalStatus, Membership, Run
-from agents.refusals import Refusal
-from tests.engine.workshop import beside
+from agents.accounts.models import Membership
+from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
+from agents.platform.refusals import Refusal
+from agents.runs import stops
+from agents.runs.models import ENDED, Run
+from gadget_site.backup.restoring import restore
+from gadget_site.backup.taking import back_up
 from tests.faults.awaiting import await_that
 from tests.faults.site import Site, effect
+from tests.workshop import beside
 
 RUNS = 10
 EACH_DENIED = 4

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agents.models import CallStatus, Grant, Run, RunStatus
-from tests.engine.workshop import asking, call, calls, error_code, event_types, statuses
+from agents.employees.models import Grant
+from agents.runs.models import CallStatus, Run, RunStatus
 from tests.faults.site import Site, fresh
+from tests.workshop import asking, call, calls, error_code, event_types, statuses
 from tools.records.models import Record
 
 DONE = CallStatus.SUCCEEDED

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import redis
 
-from agents.hints import ADVANCE_JOB
-from agents.models import RunStatus
-from tests.engine.workshop import event_types, passes
+from agents.platform.notify import ADVANCE_JOB
+from agents.runs.models import RunStatus
 from tests.faults.awaiting import await_that
 from tests.faults.site import Site, fresh
+from tests.workshop import event_types, passes
 
 COPIES = 50
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from agents.management.parts import sweeper_part, worker_part
-from agents.management.supervisor import Supervisor
-from agents.models import Event, EventType, RunStatus
+from agents.runs.models import Event, EventType, RunStatus
+from gadget_site.management.parts import sweeper_part, worker_part
+from gadget_site.management.supervisor import Supervisor
 from tests.faults.awaiting import await_that
 from tests.faults.site import Site, fresh
 
@@ -42,7 +42,7 @@ def supervised(site: Site, output: io.StringIO) -> Iterator[None]:
 
 
 def test_a_frozen_worker_is_replaced_and_its_run_goes_on(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agents.management.supervisor.FROZEN_AFTER_S", 4.0)
+    monkeypatch.setattr("gadget_site.management.supervisor.FROZEN_AFTER_S", 4.0)
     output = io.StringIO()
     site.start(sweeper_part())
     with supervised(site, output):

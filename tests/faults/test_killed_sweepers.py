@@ -7,9 +7,9 @@ from datetime import timedelta
 
 from django.db.models.functions import Now
 
-from agents import schedules
-from agents.management.parts import sweeper_part
-from agents.models import Origin, Run
+from agents.runs import schedules
+from agents.runs.models import Origin, Run
+from gadget_site.management.parts import sweeper_part
 from tests.faults.awaiting import await_that
 from tests.faults.site import Site
 from tools.schedules.models import Schedule

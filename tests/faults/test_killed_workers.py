@@ -8,12 +8,13 @@ import pytest
 from django.db import connection, transaction
 from django.db.models.functions import Now
 
-from agents import runs
-from agents.models import Approval, CallStatus, Run, RunStatus, ToolCall
-from tests.engine.workshop import calls, statuses
+from agents.approvals.models import Approval
+from agents.runs import actions
+from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
 from tests.faults.awaiting import await_that
 from tests.faults.site import Site, effect, fresh, has_ended, read, rename
 from tests.faults.spots import Spots
+from tests.workshop import calls, statuses
 from tools.records.models import Record
 
 
@@ -118,7 +119,7 @@ def test_a_run_cancelled_while_its_worker_lies_dead_ends_cancelled_and_keeps_the
     site.approve_next(run)
     site.recorder.await_arrival("pay")
     site.workers()[0].kill()
-    runs.cancel(site.workshop.operator, run.pk)
+    actions.cancel(site.workshop.operator, run.pk)
     site.recorder.release("pay")
     await_that(lambda: has_ended(run), "the sweeper ends the run")
     assert fresh(run).status == RunStatus.CANCELLED

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from agents.models import CallStatus, RunStatus
-from tests.engine.workshop import calls
+from agents.runs.models import CallStatus, RunStatus
 from tests.faults.site import Site, effect, leaving
+from tests.workshop import calls
 
 
 def test_during_a_write_outside_its_result_is_recorded_before_the_worker_goes(site: Site) -> None:

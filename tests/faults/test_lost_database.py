@@ -12,10 +12,10 @@ from contextlib import closing, contextmanager
 
 from django.db import connection
 
-from agents.models import CallStatus, ExitReason, RunStatus
-from tests.engine.conditions import locked_database
-from tests.engine.workshop import calls, event_types, passes
+from agents.runs.models import CallStatus, ExitReason, RunStatus
 from tests.faults.site import Site, effect, fresh, read, rename
+from tests.workshop import calls, event_types, passes
+from tests.workshop.conditions import locked_database
 
 BUSY_S = 1.0
 TIMING_SCALE = 0.2

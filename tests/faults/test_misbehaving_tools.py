@@ -7,13 +7,15 @@ import json
 import pytest
 from django.db import transaction
 
-from agents.engine.credentials import have_changed
-from agents.models import AuditEntry, CallStatus, Credential, Event, Grant, Message, Pass, Run, RunStatus, ToolCall
+from agents.accounts.models import AuditEntry, Credential
+from agents.employees.models import Grant
+from agents.employees.toolboxes import note_changed_credentials
+from agents.runs.models import CallStatus, Event, Message, Pass, Run, RunStatus, ToolCall
 from tests.bad_probes import PROBES, SECRET, SERVICE, WAYS
-from tests.engine.workshop import calls, data_of, error_code, statuses
 from tests.faults.awaiting import await_that
 from tests.faults.site import Site
 from tests.model_server import Answer, Call
+from tests.workshop import calls, data_of, error_code, statuses
 
 FORGOTTEN_MB = 60
 GOOD = Call("bad.good")
@@ -43,7 +45,7 @@ def worker(site: Site) -> Site:
     with transaction.atomic():
         organization = site.workshop.organization
         Credential.objects.create(organization=organization, service=SERVICE, fields=json.dumps({"token": SECRET}))
-        have_changed(organization.pk)
+        note_changed_credentials(organization.pk)
     site.workshop.connect(site.model.url)
     return site
 

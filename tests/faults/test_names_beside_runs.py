@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from agents.hints import TITLE_JOB
-from agents.jobs import NAMED_AT_ONCE
-from agents.models import Run, RunStatus
+from agents.platform.notify import TITLE_JOB
+from agents.runs.models import Run, RunStatus
+from agents.worker.jobs import NAMED_AT_ONCE
 from tests.faults.awaiting import await_that
 from tests.faults.site import Site, fresh, leaving
 from tests.model_server import Answer

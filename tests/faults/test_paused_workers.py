@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 from django.db import connection
 
-from agents.models import AuditEntry, CallStatus, Grant, Run, RunStatus
-from tests.engine.workshop import asking, call, calls, event_types, passes, statuses
+from agents.accounts.models import AuditEntry
+from agents.employees.models import Grant
+from agents.runs.models import CallStatus, Run, RunStatus
 from tests.faults.awaiting import await_that
 from tests.faults.site import Site, effect, fresh, read, rename
 from tests.processes import RealProcess
+from tests.workshop import asking, call, calls, event_types, passes, statuses
 from tools.records.models import Record
 
 LEASE_LOST = "the lease was lost"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from agents.management.parts import sweeper_part, worker_part
-from agents.models import RunStatus
+from agents.runs.models import RunStatus
+from gadget_site.management.parts import sweeper_part, worker_part
 from tests.faults.awaiting import await_that
 from tests.faults.site import Site, effect, fresh
 

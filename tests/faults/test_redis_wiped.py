@@ -8,9 +8,10 @@ import urllib.request
 
 import pytest
 
-from agents.management.parts import web_part
-from agents.membership import issue_token
-from agents.models import Approval, Event, RunStatus
+from agents.accounts.membership import issue_token
+from agents.approvals.models import Approval
+from agents.runs.models import Event, RunStatus
+from gadget_site.management.parts import web_part
 from tests.faults.awaiting import await_that
 from tests.faults.follower import Follower, Looker
 from tests.faults.site import Site, effect

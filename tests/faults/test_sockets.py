@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from agents import runs
-from agents.events import recording
-from agents.models import Event, EventType, Run
+from agents.runs import actions
+from agents.runs.engine.transaction import run_transaction
+from agents.runs.events import AssistantMessage
+from agents.runs.models import Event, Run
 from tests.faults.awaiting import await_that
 from tests.faults.follower import Follower, Looker, next_event
 from tests.faults.site import Site
@@ -25,9 +26,9 @@ def _have_web(site: Site) -> RealProcess:
 
 def _happen(run: Run, count: int) -> None:
     """So many events in one transaction."""
-    with recording(run.pk) as record:
+    with run_transaction(run.pk) as tx:
         for number in range(count):
-            record.publish(EventType.ASSISTANT_MESSAGE, text=f"{number}: {'word ' * 40}", pass_number=1)
+            tx.publish(AssistantMessage(f"{number}: {'word ' * 40}", pass_number=1))
 
 
 def _stored(run: Run) -> list[int]:
@@ -39,7 +40,7 @@ def run(site: Site) -> Iterator[Run]:
     """A run that nobody drives."""
     submitted = site.submit("Look at me")
     yield submitted
-    runs.cancel(site.workshop.operator, submitted.pk)
+    actions.cancel(site.workshop.operator, submitted.pk)
 
 
 @pytest.fixture

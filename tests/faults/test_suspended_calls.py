@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from agents import questions, runs
-from agents.models import Approval, CallStatus, Employee, Run, RunStatus
-from tests.engine.colleagues import ask, child_of, hand_over, hire, may_ask, may_delegate, question_of
-from tests.engine.workshop import asking, call, calls, event_types, statuses
+from agents.approvals import questions
+from agents.approvals.models import Approval
+from agents.employees.models import Employee
+from agents.runs import actions
+from agents.runs.models import CallStatus, Run, RunStatus
 from tests.faults.awaiting import await_that
 from tests.faults.site import Site, fresh, has_ended
+from tests.workshop import asking, call, calls, event_types, statuses
+from tests.workshop.colleagues import ask, child_of, hand_over, hire, may_ask, may_delegate, question_of
 
 
 @pytest.fixture
@@ -73,7 +76,7 @@ def test_a_cancelled_parent_takes_a_child_along_whose_worker_lies_dead(site: Sit
     site.have_workers(1)
     run, child = handed_over(site)
     site.workers()[0].kill()
-    runs.cancel(site.workshop.operator, run.pk)
+    actions.cancel(site.workshop.operator, run.pk)
     site.recorder.release("kim")
     await_that(lambda: has_ended(child), "the sweeper ends the child")
     assert (fresh(run).status, fresh(child).status) == (RunStatus.CANCELLED, RunStatus.CANCELLED)

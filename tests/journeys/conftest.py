@@ -12,8 +12,6 @@ from pytest_django import DjangoDbBlocker
 
 from tests.browser import browser_path, launch_arguments
 from tests.emptying import empty_tables
-from tests.engine.invariants import assert_invariants
-from tests.engine.workshop import build_workshop
 from tests.journeys.awaiting import await_that
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visitor
@@ -21,6 +19,8 @@ from tests.model_server import Answer, ModelServer
 from tests.probes import RECORDER_VARIABLE
 from tests.processes import Installation
 from tests.recorder import Recorder
+from tests.workshop import build_workshop
+from tests.workshop.invariants import assert_invariants
 
 PATIENCE_MS = 20_000
 UNSAFE = "DJANGO_ALLOW_ASYNC_UNSAFE"

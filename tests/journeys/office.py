@@ -14,24 +14,18 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.test import Client
 
-from agents import hints, runs
-from agents.desk.slots import folded
-from agents.membership import issue_token
-from agents.models import (
-    ENDED,
-    PARKED,
-    Approval,
-    ApprovalStatus,
-    Event,
-    Membership,
-    Run,
-    RunStatus,
-)
-from tests.engine.workshop import Workshop
+from agents.accounts.membership import issue_token
+from agents.accounts.models import Membership
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.platform import notify
+from agents.runs import actions
+from agents.runs.models import ENDED, PARKED, Event, Run, RunStatus
+from agents.web.panel.slots import folded
 from tests.journeys.awaiting import await_that
 from tests.journeys.outside import Outside
 from tests.processes import Installation, RealProcess
 from tests.recorder import Recorder
+from tests.workshop import Workshop
 
 
 @dataclass
@@ -73,8 +67,8 @@ class Office:
 
     def submit(self, task: str = "Do the work") -> Run:
         """A run started in this process; the sweeper finds it."""
-        submission = runs.Submission(employee_id=self.workshop.employee.pk, task=task)
-        return runs.submit(self.member("operator"), submission)[0]
+        submission = actions.Submission(employee_id=self.workshop.employee.pk, task=task)
+        return actions.submit(self.member("operator"), submission)[0]
 
     def await_status(self, run_id: int, *statuses: str) -> Run:
         """The run, once it has one of these statuses."""
@@ -94,7 +88,7 @@ class Office:
 
     def await_bells(self, run_id: int) -> None:
         """Until somebody's socket hears the bells of this run, and the text that its model writes."""
-        group = f"{self.installation.queue}:bell__group__{hints.run_group(run_id)}"
+        group = f"{self.installation.queue}:bell__group__{notify.run_group(run_id)}"
         with redis.Redis.from_url(self.installation.redis.url) as client:
             await_that(lambda: client.pubsub_numsub(group)[0][1] > 0, f"a socket hears the bells of run {run_id}")
 
@@ -103,7 +97,7 @@ class Office:
         layer = RedisPubSubChannelLayer([self.installation.redis.url], prefix=f"{self.installation.queue}:bell")
         delta = {"type": "delta", "pass_number": 2, "epoch": epoch, "text": text}
         with ThreadPoolExecutor() as beside:  # the browser's loop runs in this thread
-            beside.submit(asyncio.run, layer.group_send(hints.run_group(run_id), delta)).result()
+            beside.submit(asyncio.run, layer.group_send(notify.run_group(run_id), delta)).result()
 
     def end_grace(self) -> None:
         """The grace of every approval is over now."""

@@ -9,13 +9,13 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from agents import invitations, members
-from agents.models import ToolFigures
+from agents.accounts import invitations, members
+from agents.insight.models import ToolFigures
 from agents.urls import urlpatterns
-from tests.engine.workshop import asking, call, eventually
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visitor
-from tests.web.test_page_access import READ
+from tests.web.test_access import READ
+from tests.workshop import asking, call, eventually
 from tools.records.models import Draft
 
 pytestmark = pytest.mark.once

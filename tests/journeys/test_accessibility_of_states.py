@@ -10,14 +10,15 @@ from django.contrib.sessions.models import Session
 from django.template.loader import render_to_string
 from playwright.sync_api import FilePayload, Page, Route, expect
 
-from agents import members
-from agents.models import Approval, Membership
-from tests.engine.colleagues import ask, hand_over, hire, may_ask, may_delegate, question_of
-from tests.engine.workshop import asking, call
+from agents.accounts import members
+from agents.accounts.models import Membership
+from agents.approvals.models import Approval
 from tests.journeys.office import Office
 from tests.journeys.test_accessibility import faults_of
 from tests.journeys.visitor import Visitor
 from tests.model_server import Answer, Call, ModelServer
+from tests.workshop import asking, call
+from tests.workshop.colleagues import ask, hand_over, hire, may_ask, may_delegate, question_of
 from tools.records.changes import Author, create_record
 
 pytestmark = pytest.mark.once

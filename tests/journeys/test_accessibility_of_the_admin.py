@@ -8,15 +8,16 @@ import pytest
 from django.contrib import admin
 from django.db.models import Model
 
+from agents.accounts.members import let_into_admin
+from agents.accounts.membership import issue_token
+from agents.accounts.models import Credential
 from agents.admin.scope import ScopedAdmin
-from agents.members import let_into_admin
-from agents.membership import issue_token
-from agents.models import Credential, ToolRule
-from tests.engine.workshop import asking, call
+from agents.employees.models import ToolRule
 from tests.journeys.awaiting import await_that
 from tests.journeys.office import Office
 from tests.journeys.test_accessibility import faults_of
 from tests.journeys.visitor import Visitor
+from tests.workshop import asking, call
 from tools.connections.models import AllowedHost, Source
 from tools.records.models import Draft, ListEntry, RecordChange, RecordList
 

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
-from agents.models import Membership, Role
+from agents.accounts.models import Membership, Role
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visitor
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import expect
 
-from agents.models import Run
+from agents.runs.models import Run
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visitor
 

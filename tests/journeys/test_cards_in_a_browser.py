@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from agents.models import Approval, ApprovalStatus, CallStatus, Run, ToolCall
-from tests.engine.workshop import asking, call
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.runs.models import CallStatus, Run, ToolCall
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visitor
+from tests.workshop import asking, call
 from tools.records.models import Record
 
 pytestmark = pytest.mark.once

@@ -8,11 +8,12 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import WebSocketRoute, expect
 
-from agents.models import Approval, RunStatus
-from tests.engine.workshop import asking, call
+from agents.approvals.models import Approval
+from agents.runs.models import RunStatus
 from tests.journeys.office import Office
 from tests.journeys.test_cards_in_a_browser import decisions_sent, delete, update, waiting
 from tests.journeys.visitor import Visitor
+from tests.workshop import asking, call
 from tools.records.models import Record
 
 pytestmark = pytest.mark.once

@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Page, expect
 from pytest_django import DjangoDbBlocker
 
-from agents.members import let_into_admin
-from agents.models import CallStatus, RunStatus, ToolCall
+from agents.accounts.members import let_into_admin
+from agents.runs.models import CallStatus, RunStatus, ToolCall
 from tests.emptying import empty_tables
 from tests.journeys.conftest import UNSAFE
 from tests.journeys.office import Office, run_of, story
@@ -21,7 +21,7 @@ from tests.model_server import Answer, Call, ModelServer
 from tests.probes import RECORDER_VARIABLE
 from tests.processes import Installation
 from tests.recorder import Recorder
-from tests.sources.outside import Outside, Reply, described, running
+from tests.tools.sources.outside import Outside, Reply, described, running
 
 pytestmark = pytest.mark.once
 
@@ -138,7 +138,7 @@ def connect_api(page: Page, api: Outside) -> None:
 
 
 def grant(page: Page, employee_id: int) -> None:
-    page.goto(f"/admin/agents/employee/{employee_id}/change/")
+    page.goto(f"/admin/employees/employee/{employee_id}/change/")
     for tool in ("clock.get_current_time", "pets.addPet"):
         page.locator(f"[name=allowed_tools][value='{tool}']").check()
     save(page)

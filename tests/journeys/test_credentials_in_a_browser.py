@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import expect
 from pytest_django import DjangoDbBlocker
 
-from agents.members import let_into_admin
-from agents.models import Credential
+from agents.accounts.members import let_into_admin
+from agents.accounts.models import Credential
 from tests.emptying import empty_tables
 from tests.journeys.conftest import UNSAFE
 from tests.journeys.office import Office
@@ -41,14 +41,14 @@ def test_a_value_is_written_and_not_shown_again(office: Office, visit: Callable[
     page = visit("admin").page
     faults: list[str] = []
     for service in ("", "?for=slack", "?for=other"):
-        page.goto(f"/admin/agents/credential/add/{service}")
+        page.goto(f"/admin/accounts/credential/add/{service}")
         faults += faults_of(page, service)
     page.locator("[name=value_1]").fill(TOKEN)
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("Say which field this value is for.")).to_be_visible()
     expect(page.locator("[name=value_1]")).to_have_value("")
     expect(page.get_by_text("give it again")).to_be_visible()
-    page.goto("/admin/agents/credential/add/")
+    page.goto("/admin/accounts/credential/add/")
     page.get_by_role("link", name="Slack").click()
     page.locator("[name=value_token]").fill(TOKEN)
     page.get_by_role("button", name="Save", exact=True).click()

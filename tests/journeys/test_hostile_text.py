@@ -14,14 +14,14 @@ from django.contrib.staticfiles import finders
 from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Route, expect
 
-from agents.desk.safe_text import visible_text
-from agents.models import Run
-from tests.engine.workshop import asking, call
+from agents.runs.models import Run
+from agents.web.text.safe_text import visible_text
 from tests.hostile import packed
+from tests.hostile.world import IN_ALL, HostileWorld, make_hostile_world
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visitor
 from tests.model_server import Answer, Call, ModelServer
-from tests.web.hostile_world import IN_ALL, HostileWorld, make_hostile_world
+from tests.workshop import asking, call
 
 pytestmark = pytest.mark.once
 

@@ -8,11 +8,12 @@ from contextlib import ExitStack
 import pytest
 from playwright.sync_api import expect
 
-from agents.models import Employee, ExitReason, Grant, ModelProvider, ProviderKind, Run, RunStatus
-from tests.engine.workshop import event_types
+from agents.employees.models import Employee, Grant, ModelProvider, ProviderKind
+from agents.runs.models import ExitReason, Run, RunStatus
 from tests.journeys.office import Office, run_of, story, told
 from tests.journeys.visitor import Visitor
 from tests.model_server import Answer, Call, ModelServer, failing, html, nonsense
+from tests.workshop import event_types
 
 pytestmark = pytest.mark.once
 

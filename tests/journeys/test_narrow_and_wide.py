@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from agents.members import let_into_admin
-from tests.engine.colleagues import ask, may_ask
-from tests.engine.workshop import asking
+from agents.accounts.members import let_into_admin
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visitor
+from tests.workshop import asking
+from tests.workshop.colleagues import ask, may_ask
 from tools.records.models import Draft
 
 pytestmark = pytest.mark.once

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from agents.models import Approval, ApprovalStatus
-from tests.engine.workshop import asking, call
+from agents.approvals.models import Approval, ApprovalStatus
 from tests.journeys.awaiting import await_that
 from tests.journeys.office import Office, events_of, run_of
 from tests.journeys.outside import Outside, numbered
 from tests.model_server import Answer, Call, ModelServer
+from tests.workshop import asking, call
 from tools.records.models import Record
 
 SEARCH_ARGUMENTS = '{ "text":"Acme",   "limit" : 5 }'

@@ -7,12 +7,13 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import expect
 
-from agents.models import ApprovalKind, ApprovalStatus, CallStatus, Run, RunStatus
-from tests.engine.colleagues import ask, child_of, hand_over, hire, may_ask, may_delegate, question_of
-from tests.engine.workshop import asking, call, statuses
+from agents.approvals.models import ApprovalKind, ApprovalStatus
+from agents.runs.models import CallStatus, Run, RunStatus
 from tests.journeys.awaiting import await_that
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visitor
+from tests.workshop import asking, call, statuses
+from tests.workshop.colleagues import ask, child_of, hand_over, hire, may_ask, may_delegate, question_of
 
 pytestmark = pytest.mark.once
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import FilePayload, expect
 
-from agents.models import Grant
-from tests.engine.workshop import asking, call
+from agents.employees.models import Grant
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visitor
+from tests.workshop import asking, call
 from tools.records.models import Draft, Record
 
 pytestmark = pytest.mark.once

@@ -12,12 +12,13 @@ from django.contrib.sessions.models import Session
 from django.db.models.functions import Now
 from websockets.exceptions import InvalidStatus
 
-from agents import runs
-from agents.membership import issue_token
-from agents.models import ApiToken, Membership, Run
-from tests.engine.workshop import asking, build_workshop, call
+from agents.accounts.membership import issue_token
+from agents.accounts.models import ApiToken, Membership
+from agents.runs import actions
+from agents.runs.models import Run
 from tests.journeys.office import Office, numbers_of, run_of
 from tests.journeys.outside import Outside, Socket, numbered, opened
+from tests.workshop import asking, build_workshop, call
 
 pytestmark = pytest.mark.once
 
@@ -133,7 +134,7 @@ def test_an_open_socket_closes_when_the_right_to_look_ends(office: Office, run: 
         User.objects.filter(pk=office.member("approver").user_id).update(is_active=False)
         ApiToken.objects.update(revoked_at=Now())
         assert {name: socket.close_code() for name, socket in open_ones.items()} == dict.fromkeys(headers, NO_LOGIN)
-        runs.add_message(office.member("admin"), run.pk, "Who is still there?")
+        actions.add_message(office.member("admin"), run.pk, "Who is still there?")
         assert staying.next()["type"] == "message_added"
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.engine.workshop import asking, call
 from tests.journeys.office import Office, events_of, numbers_of
 from tests.journeys.outside import Socket, numbered
+from tests.workshop import asking, call
 
 SILENCE_S = 7.0
 

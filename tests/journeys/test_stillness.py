@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from agents.models import Run
-from tests.engine.workshop import asking, call
+from agents.runs.models import Run
 from tests.journeys.awaiting import await_that
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visitor
 from tests.model_server import Answer, Call, ModelServer
+from tests.workshop import asking, call
 
 pytestmark = pytest.mark.once
 

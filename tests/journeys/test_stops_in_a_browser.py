@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from agents import stops
-from agents.models import Run, RunStatus
-from tests.engine.workshop import asking, call, eventually
+from agents.runs import stops
+from agents.runs.models import Run, RunStatus
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visitor
+from tests.workshop import asking, call, eventually
 
 pytestmark = pytest.mark.once
 
@@ -100,7 +100,7 @@ def test_where_a_run_stands_is_its_last_line_live_as_on_the_page_that_is_loaded(
     stops.release_everything(office.member("admin"))
     expect(told.last).to_contain_text("Waits for a decision")
     live = told.all_inner_texts()
-    assert ["It may go on." in line for line in live[-2:]] == [True, False]
+    assert ["It may continue." in line for line in live[-2:]] == [True, False]
     page.reload()
     expect(told.last).to_contain_text("Waits for a decision")
     assert told.all_inner_texts() == live

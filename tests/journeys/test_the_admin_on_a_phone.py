@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import expect
 
-from agents.members import let_into_admin
-from agents.models import Employee, ModelProvider
+from agents.accounts.members import let_into_admin
+from agents.employees.models import Employee, ModelProvider
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visitor
 

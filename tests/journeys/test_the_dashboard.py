@@ -8,11 +8,12 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import expect
 
-from agents.models import Employee, Run
-from tests.engine.workshop import asking, call
+from agents.employees.models import Employee
+from agents.runs.models import Run
 from tests.journeys.awaiting import await_that
 from tests.journeys.office import Office, run_of
 from tests.journeys.visitor import Visitor
+from tests.workshop import asking, call
 
 pytestmark = pytest.mark.once
 

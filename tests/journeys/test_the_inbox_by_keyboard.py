@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, expect
 
-from agents.models import Approval, ApprovalStatus
-from tests.engine.workshop import asking, call
+from agents.approvals.models import Approval, ApprovalStatus
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visitor
+from tests.workshop import asking, call
 
 pytestmark = pytest.mark.once
 

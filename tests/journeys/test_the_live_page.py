@@ -9,12 +9,12 @@ import pytest
 from django.contrib.sessions.models import Session
 from playwright.sync_api import expect
 
-from tests.engine.workshop import asking, call
 from tests.journeys.awaiting import await_that
 from tests.journeys.office import Office, numbers_of, run_of
 from tests.journeys.outside import numbered
 from tests.journeys.visitor import Visitor
 from tests.model_server import Answer, Call, ModelServer, failing
+from tests.workshop import asking, call
 
 pytestmark = pytest.mark.once
 

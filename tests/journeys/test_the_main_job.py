@@ -8,9 +8,10 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import expect
 
-from agents.models import Approval, ApprovalStatus, CallStatus, RunStatus, ToolCall
-from tests.commands.demo_world import build_demo
-from tests.commands.test_demo_plays import INACTIVE
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.runs.models import CallStatus, RunStatus, ToolCall
+from tests.gadget_site.commands.demo_world import build_demo
+from tests.gadget_site.commands.test_demo_plays import INACTIVE
 from tests.journeys.office import Office, numbers_of, run_of
 from tests.journeys.outside import numbered
 from tests.journeys.visitor import Visitor

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from agents.models import Origin, RunStatus
+from agents.runs.models import Origin, RunStatus
 from tests.journeys.office import Office, run_of
 from tests.journeys.test_accessibility import faults_of
 from tests.journeys.visitor import Visitor

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from agents.models import Approval, ApprovalStatus, Run
-from tests.engine.workshop import asking, call
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.runs.models import Run
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visitor
+from tests.workshop import asking, call
 
 pytestmark = pytest.mark.once
 

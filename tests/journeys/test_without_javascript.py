@@ -7,10 +7,11 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import expect
 
-from agents.models import Approval, ApprovalStatus, ToolCall
-from tests.engine.workshop import asking, call
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.runs.models import ToolCall
 from tests.journeys.office import Office, run_of
 from tests.journeys.visitor import Visitor
+from tests.workshop import asking, call
 from tools.records.models import Record
 
 pytestmark = pytest.mark.once

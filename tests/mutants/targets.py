@@ -10,7 +10,10 @@ from tests.mutants.edits import Edit, find_edits
 
 ROOT = Path(__file__).resolve().parents[2]
 ORGANIZATION = "organization"
-ACCESS = [f"tests/web/test_{name}.py" for name in ("nothing_crosses", "page_access", "api_access", "admin_scope")]
+ACCESS = [
+    f"tests/{name}.py"
+    for name in ("web/test_nothing_crosses", "web/test_access", "api/test_access", "admin/test_scope")
+]
 
 FEW = 6
 
@@ -63,12 +66,12 @@ class Mutant:
 
 
 def engine(file: str, tests: str, most: int = 5) -> Target:
-    """Name a file of the engine and, by their short names, the tests next to it."""
-    return Target([f"agents/engine/{file}.py"], [f"tests/engine/test_{name}.py" for name in tests.split()], most)
+    """Name a file of the engine and the tests next to it."""
+    return near(f"agents/runs/engine/{file}", tests, most)
 
 
 def near(file: str, tests: str, most: int = 6) -> Target:
-    """Name a file and, by folder and short name, the tests next to it: `engine: edit expiry web: api_approve`."""
+    """Name a file and, by folder and short name, the tests next to it: `approvals: edit expiry api: approve`."""
     folder, paths = "", []
     for word in tests.split():
         if word.endswith(":"):
@@ -98,98 +101,115 @@ def organization_filters(files: str, tests: str) -> Target:
 
 
 TARGETS = [
-    engine("lease", "work_beside_a_run lease stops sweeper recovery job cancel", 12),
+    engine("lease", "runs: work_beside_a_run lease stops worker: sweeper runs: recovery worker: job runs: cancel", 12),
     engine(
         "writes",
-        "permitted_at_the_start drift late_report transactional_writes unknown_outcomes late_effects undo_and_grace",
+        "runs: permitted_at_the_start approvals: drift runs: late_report transactional_writes approvals: "
+        "unknown_outcomes late_effects undo_and_grace",
         12,
     ),
-    engine("gate", "bad_requests permitted_at_the_start composition large_results limits_of_grants delegation"),
-    engine("passes", "duplicates permitted_at_the_start messages_and_continue max_passes_and_closing"),
-    engine("outcomes", "conditional_updates unknown_outcomes late_report"),
-    engine("recovery", "recovery undo_and_grace after_restore"),
-    engine("suspended", "conditional_updates questions delegation"),
-    engine("endings", "conditional_updates cancel max_passes_and_closing delegation"),
-    engine("turns", "messages_and_continue max_passes_and_closing sweeper stops cancel"),
-    engine("inner_calls", "composition permitted_at_the_start"),
-    engine("cards", "conditional_updates carried_requests drift edit undo_and_grace"),
-    engine("budgets", "budgets"),
-    engine("duplicates", "duplicates"),
+    engine(
+        "context",
+        "runs: bad_requests permitted_at_the_start composition large_results employees: limits_of_grants "
+        "runs: delegation",
+    ),
+    engine("passes", "runs: duplicates permitted_at_the_start messages_and_continue max_passes_and_closing"),
+    engine("results", "runs: conditional_updates approvals: unknown_outcomes runs: late_report"),
+    engine("recovery", "runs: recovery approvals: undo_and_grace runs: after_restore"),
+    engine("suspension", "runs: conditional_updates approvals: questions runs: delegation"),
+    engine("ending", "runs: conditional_updates cancel max_passes_and_closing delegation"),
+    engine("next_step", "runs: messages_and_continue max_passes_and_closing worker: sweeper runs: stops cancel"),
+    engine("execution", "runs: composition permitted_at_the_start parallel_calls"),
+    engine("cards", "runs: conditional_updates approvals: carried_requests drift edit undo_and_grace"),
+    near("agents/employees/budgets", "employees: budgets", 5),
+    engine("requested_calls", "runs: duplicates composition parallel_calls"),
     near(
-        "agents/approvals",
-        "engine: deciding four_eyes_and_roles edit undo_and_grace expiry drift decision_races"
-        " web: api_decide_many api_approve",
+        "agents/approvals/decisions",
+        "approvals: deciding four_eyes_and_roles edit undo_and_grace expiry drift decision_races api: "
+        "decide_many approve",
         20,
     ),
-    near("agents/askers", "engine: askers four_eyes_and_roles", 12),
-    near("agents/closed_cards", "engine: edit deciding expiry web: page_late_edit api_approve"),
-    near("agents/questions", "engine: questions"),
-    near("agents/resolutions", "engine: unknown_outcomes web: api_resolve_tool_call"),
+    near("agents/approvals/askers", "approvals: askers four_eyes_and_roles", 12),
+    near("agents/approvals/closed_cards", "approvals: edit deciding expiry web: late_edit api: approve"),
+    near("agents/approvals/questions", "approvals: questions"),
+    near("agents/approvals/resolutions", "approvals: unknown_outcomes api: resolve_tool_call"),
     near(
-        "agents/sweeper",
-        "engine: sweeper lease_watch expiry schedules_fire delegation lease recovery undo_and_grace",
+        "agents/worker/sweeper",
+        "worker: sweeper lease_watch approvals: expiry worker: schedules_fire runs: delegation lease recovery "
+        "approvals: undo_and_grace",
         8,
     ),
-    near("tools/toolbox/permissions", "toolbox: the_gate named_hosts inner_requests tool_promises", 10),
-    near("tools/toolbox/conditions", "toolbox: conditions the_gate", 10),
     near(
-        "tools/toolbox/executor", "toolbox: the_executor suspending_tools one_call large_results params_are_checked", 8
+        "agents/platform/queries/sweeps",
+        "worker: sweeper approvals: expiry worker: schedules_fire runs: delegation stops approvals: "
+        "undo_and_grace tools/connections: mcp_in_a_run",
+        8,
+    ),
+    near("tools/toolbox/permissions", "tools/toolbox: the_gate named_hosts inner_requests tool_promises", 10),
+    near("tools/toolbox/conditions", "tools/toolbox: conditions the_gate", 10),
+    near(
+        "tools/toolbox/executor",
+        "tools/toolbox: the_executor suspending_tools one_call large_results params_are_checked",
+        8,
     ),
     *(
         near(
             f"tools/network/{file}",
-            "network: forbidden_addresses redirects limits_of_answers changing_names web_tools tls",
+            "tools/network: forbidden_addresses redirects limits_of_answers changing_names web_tools tls",
         )
         for file in ("door", "addresses", "resolving", "urls")
     ),
-    organization_filters("agents/views/*.py", "web/test_page_*"),
-    organization_filters("agents/api/*.py", "web/test_api_*"),
-    organization_filters("agents/desk/*.py", "web/test_page_* web/test_socket_*"),
-    organization_filters("agents/admin/*.py", "web/test_admin_*"),
-    organization_filters("agents/approvals.py", "engine/test_deciding"),
+    organization_filters("agents/web/views/*.py", "web/test_*"),
+    organization_filters("agents/api/*.py", "api/test_*"),
+    organization_filters("agents/web/*/*.py", "web/test_* web/test_socket_*"),
+    organization_filters("agents/admin/*.py", "admin/test_*"),
+    organization_filters("agents/approvals/decisions.py", "approvals/test_deciding"),
     organization_filters(
-        "agents/audit.py", "commands/test_verify_audit web/test_page_audit engine/test_events_and_audit"
+        "agents/accounts/audit.py", "accounts/test_verify_audit web/test_audit runs/test_events_and_audit"
     ),
-    organization_filters("agents/figures.py", "engine/test_figures"),
-    organization_filters("agents/metrics.py", "web/test_metrics"),
+    organization_filters("agents/insight/figures.py", "insight/test_figures"),
+    organization_filters("agents/insight/metrics.py", "insight/test_metrics"),
     organization_filters(
-        "agents/[im][ne][vm]*s.py", "web/test_page_users web/test_who_has_an_account web/test_admin_members"
+        "agents/accounts/[im][ne][vm]*s.py", "web/test_users accounts/test_who_has_an_account admin/test_members"
     ),
-    organization_filters("agents/membership.py", "web/test_api_tokens"),
-    organization_filters("agents/questions.py", "engine/test_questions"),
-    organization_filters("agents/resolutions.py", "engine/test_unknown_outcomes"),
-    organization_filters("agents/runs.py", "engine/test_bad_requests engine/test_cancel web/test_api_start_run"),
-    organization_filters("agents/schedules.py", "engine/test_schedule* web/test_page_schedules"),
-    organization_filters("agents/stops.py", "engine/test_stops web/test_page_stops"),
-    organization_filters("agents/trials.py", "engine/test_trials web/test_page_trials"),
-    organization_filters("agents/engine/credentials.py", "engine/test_credentials connections/test_generations"),
-    organization_filters("agents/engine/lease.py", "engine/test_stops"),
-    organization_filters("agents/engine/gate.py", "engine/test_delegation engine/test_stops"),
+    organization_filters("agents/accounts/membership.py", "api/test_tokens"),
+    organization_filters("agents/approvals/questions.py", "approvals/test_questions"),
+    organization_filters("agents/approvals/resolutions.py", "approvals/test_unknown_outcomes"),
+    organization_filters("agents/runs/actions.py", "runs/test_bad_requests runs/test_cancel api/test_start_run"),
     organization_filters(
-        "agents/engine/connected.py",
+        "agents/runs/schedules.py", "worker/test_schedules_fire approvals/test_schedule_cards web/test_schedules"
+    ),
+    organization_filters("agents/runs/stops.py", "runs/test_stops web/test_stops"),
+    organization_filters("agents/runs/trials.py", "runs/test_trials web/test_trials"),
+    organization_filters("agents/employees/toolboxes.py", "employees/test_credentials connections/test_generations"),
+    organization_filters("agents/runs/engine/lease.py", "runs/test_stops"),
+    organization_filters("agents/runs/engine/context.py", "runs/test_delegation runs/test_stops"),
+    organization_filters(
+        "agents/employees/toolboxes.py",
         "connections/test_allowed_hosts connections/test_other_processes connections/test_generations",
     ),
-    organization_filters("tools/records/*.py", "builtin/test_data_read records/test_* web/test_page_records"),
-    organization_filters("tools/schedules/*.py", "engine/test_schedule_cards web/test_page_schedules"),
+    organization_filters("tools/records/*.py", "builtin/test_data_read records/test_* web/test_records"),
+    organization_filters("tools/schedules/*.py", "approvals/test_schedule_cards web/test_schedules"),
     organization_filters("tools/connections/*.py", "connections/test_*"),
 ]
 """Everything that decides whether something may happen."""
 
-_LATE_RENEWAL = "run.status != RunStatus.RUNNING or run.lease_expires_at is None or run.lease_expires_at >= record.now"
+_LATE_RENEWAL = "run.status != RunStatus.RUNNING or run.lease_expires_at is None or run.lease_expires_at >= tx.now"
 _OWN_EPOCH = "run.lease_epoch == self.epoch and run.lease_owner == OWNER"
-_MAY_START = "not record.run.may_start or not approved.exists()"
+_USE_APPROVAL = "not tx.run.may_start or not approved.exists()"
 ALWAYS = {
-    f"agents/engine/writes.py _may_start: {_MAY_START} -> ((not approved.exists()))",
-    f"agents/engine/lease.py Claim.holds: {_OWN_EPOCH} -> ((run.lease_owner == OWNER))",
-    f"agents/sweeper.py _recover: {_LATE_RENEWAL} -> False",
+    f"agents/runs/engine/writes.py _use_approval: {_USE_APPROVAL} -> ((not approved.exists()))",
+    f"agents/runs/engine/lease.py Lease.holds: {_OWN_EPOCH} -> ((run.lease_owner == OWNER))",
+    f"agents/worker/sweeper.py _recover: {_LATE_RENEWAL} -> False",
 }
 """Mutants that are a part of every sample: the last looks before a write, a takeover and a renewal."""
 
 _OPEN_ONES = "ToolCall.objects.exclude(status__in=TERMINAL_CALLS) -> ToolCall.objects.exclude()"
 _DECIDES = (
-    "agents/approvals.py _decide: Approval.objects.filter( pk=card.pk, organization_id=member.organization_id,"
-    " kind=ApprovalKind.APPROVAL, status=ApprovalStatus.PENDING, expires_at__gt=Now(), digest=decision.digest,"
-    " run__cancel_requested_at=None, ) -> Approval.objects.filter(pk=card.pk, {}"
+    "agents/approvals/decisions.py _decide: Approval.objects.filter("
+    " pk=card.pk, organization_id=member.organization_id, kind=ApprovalKind.APPROVAL,"
+    " status=ApprovalStatus.PENDING, expires_at__gt=Now(), digest=decision.digest, run__cancel_requested_at=None, )"
+    " -> Approval.objects.filter(pk=card.pk, {}"
     "expires_at__gt=Now(), digest=decision.digest, run__cancel_requested_at=None)"
 )
 _STAYS_LOCKED = (
@@ -200,15 +220,16 @@ EQUIVALENT: dict[str, str] = {
     _DECIDES.format("kind=ApprovalKind.APPROVAL, status=ApprovalStatus.PENDING, "): (
         "The same transaction has just found the card by its organization."
     ),
-    "agents/approvals.py _undone_before: card.status != ApprovalStatus.SUPERSEDED or not was_theirs or decision_id not"
-    ' in ("", card.decision_id) -> ((not was_theirs) or (decision_id not in ("", card.decision_id)))': (
+    "agents/approvals/decisions.py _undone_before: card.status != ApprovalStatus.SUPERSEDED or not was_theirs"
+    ' or decision_id not in ("", card.decision_id)'
+    ' -> ((not was_theirs) or (decision_id not in ("", card.decision_id)))': (
         "Only a card that was superseded has a next one; the check only spares a query."
     ),
-    "agents/metrics.py _now: Run.objects.filter(organization_id__in=ids, status__in=_OPEN)"
+    "agents/insight/metrics.py _now: Run.objects.filter(organization_id__in=ids, status__in=_OPEN)"
     " -> Run.objects.filter(status__in=_OPEN)": "These are all organizations; the condition lets an index be used.",
     **dict.fromkeys(
         (
-            f"agents/stops.py {act}: Run.objects.filter(organization_id={whose}) -> Run.objects.filter()"
+            f"agents/runs/stops.py {act}: Run.objects.filter(organization_id={whose}) -> Run.objects.filter()"
             for act, whose in (
                 ("stop_everything", "member.organization_id"),
                 ("release_everything", "member.organization_id"),
@@ -217,19 +238,22 @@ EQUIVALENT: dict[str, str] = {
         ),
         "Each run is told what holds in its own organization, so to tell more of them changes nothing.",
     ),
-    "agents/schedules.py due: Schedule.objects.filter(free, is_active=True, next_at__lte=Now(),"
-    " organization__stopped_at=None) -> Schedule.objects.filter(free, is_active=True, next_at__lte=Now())": (
+    "agents/platform/queries/sweeps.py _due_schedules: Schedule.objects.filter(is_free, is_active=True, "
+    "next_at__lte=Now(), organization__stopped_at=None)"
+    " -> Schedule.objects.filter(is_free, is_active=True, next_at__lte=Now())": (
         "A stopped organization is refused when the run is submitted, and the time then waits."
     ),
-    "agents/askers.py _load_edits: Approval.objects.filter(tool_call_id__in=call_ids, status=ApprovalStatus.SUPERSEDED,"
-    " start_after=None) -> Approval.objects.filter(tool_call_id__in=call_ids, start_after=None)": (
+    "agents/approvals/askers.py _load_edits: Approval.objects.filter("
+    "tool_call_id__in=call_ids, status=ApprovalStatus.SUPERSEDED, start_after=None)"
+    " -> Approval.objects.filter(tool_call_id__in=call_ids, start_after=None)": (
         "Any other decision without a start ends its call, and then nobody decides a card of it any more."
     ),
-    "agents/askers.py _load_edits: Approval.objects.filter(tool_call_id__in=call_ids, status=ApprovalStatus.SUPERSEDED,"
-    " start_after=None) -> Approval.objects.filter(status=ApprovalStatus.SUPERSEDED, start_after=None)": (
+    "agents/approvals/askers.py _load_edits: Approval.objects.filter("
+    "tool_call_id__in=call_ids, status=ApprovalStatus.SUPERSEDED, start_after=None)"
+    " -> Approval.objects.filter(status=ApprovalStatus.SUPERSEDED, start_after=None)": (
         "What was edited is looked up by call afterwards; the condition only bounds what is read."
     ),
-    "agents/askers.py askers_of: Message.objects.filter( run_id__in=runs, number__gt=1 )"
+    "agents/approvals/askers.py askers_of: Message.objects.filter( run_id__in=runs, number__gt=1 )"
     " -> Message.objects.filter(run_id__in=runs)": (
         "The first message is the task, by whoever started the run, and that person is named before."
     ),
@@ -237,23 +261,24 @@ EQUIVALENT: dict[str, str] = {
     " subject=subject_of(row)) -> AuditEntry.objects.filter(subject=subject_of(row))": (
         "A subject names a row by its id, so no other organization has entries about it."
     ),
-    "agents/sweeper.py _read_at_once: _refuse_if_late(began) -> pass": (
+    "agents/worker/sweeper.py _read_at_once: _refuse_if_late(began) -> pass": (
         "SQLite's readers wait for nobody; the tests notice it on PostgreSQL."
     ),
-    "agents/askers.py _add_plans: not numbers -> False": "This only spares a query.",
-    "agents/audit.py _head: AuditEntry.objects.filter(organization_id=organization_id)"
+    "agents/approvals/askers.py _add_plans: not numbers -> False": "This only spares a query.",
+    "agents/accounts/audit.py _head: AuditEntry.objects.filter(organization_id=organization_id)"
     " -> AuditEntry.objects.filter()": ("A chain without its head is reported as faulty, however far it is read."),
-    "agents/sweeper.py _overdue: Run.objects.filter(status__in=(RunStatus.QUEUED, RunStatus.WAITING),"
-    " deadline_at__lte=Now()) -> Run.objects.filter(deadline_at__lte=Now())": (
+    "agents/platform/queries/sweeps.py _overdue_runs:"
+    " Run.objects.filter(status__in=(RunStatus.QUEUED, RunStatus.WAITING), deadline_at__lte=Now())"
+    " -> Run.objects.filter(deadline_at__lte=Now())": (
         "Each run is looked at once more under its lock; the condition lets an index be used."
     ),
-    "agents/sweeper.py _hint: free.filter(status=RunStatus.QUEUED) -> free.filter()": (
+    "agents/worker/sweeper.py _hint: free.filter(status=RunStatus.QUEUED) -> free.filter()": (
         "Nobody reads the time of a hint of a run that is no longer queued."
     ),
-    f"agents/engine/suspended.py orphans: {_OPEN_ONES}": (
+    f"agents/platform/queries/sweeps.py _orphaned_runs: {_OPEN_ONES}": (
         "A parked run always has an open call; the condition only leads the database to the index of these."
     ),
-    f"agents/engine/suspended.py with_ended_children: {_OPEN_ONES}": (
+    f"agents/platform/queries/sweeps.py _answered_calls: {_OPEN_ONES}": (
         "A suspended call is open anyway; the condition only leads the database to the index of these."
     ),
 }

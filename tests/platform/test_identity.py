@@ -14,11 +14,12 @@ from django.core.management import call_command
 from django.db import connection, transaction
 from pytest_django import Settings
 
-from agents import audit, identity
-from agents.management.parts import sweeper_part, web_part, worker_part
-from agents.models import AuditEntry, Organization
-from agents.models import Installation as InstallationRow
-from tests.platform.test_doctor import examined
+from agents.accounts import audit
+from agents.accounts.models import AuditEntry, Organization
+from agents.platform import identity
+from agents.platform.models import Installation as InstallationRow
+from gadget_site.management.parts import sweeper_part, web_part, worker_part
+from tests.gadget_site.test_doctor import examined
 from tests.processes import Installation
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from urllib.parse import quote, urlencode
 
-from agents.known_secrets import MOST_OF_ONE, MOST_OWNERS, KnownSecrets
+from agents.platform.known_secrets import MOST_OF_ONE, MOST_OWNERS, KnownSecrets
 
 SECRET = 'pass\\word "ü"&<1>'
 PEM = "-----BEGIN KEY-----\nMIIEvQIBADANBgkq\nhkiG9w0BAQEFAASC\n-----END KEY-----"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agents.engine.toolbox import installed_toolbox
+from agents.employees.toolboxes import installed_toolbox
 from agents.providers.ollama_schemas import MOST_REFERENCES, plain_definition, plain_schema
 from tests.ollama_server import OllamaServer
 from tests.providers.conftest import Asking, definition

@@ -19,8 +19,7 @@ django.setup()
 from django.db import connection  # noqa: E402
 from django.test.utils import setup_databases  # noqa: E402
 
-from agents.management.parts import Part  # noqa: E402
-from tests.engine.workshop import build_workshop  # noqa: E402
+from gadget_site.management.parts import Part  # noqa: E402
 from tests.faults.site import Site  # noqa: E402
 from tests.model_server import ModelServer  # noqa: E402
 from tests.probes import RECORDER_VARIABLE  # noqa: E402
@@ -30,6 +29,7 @@ from tests.soak.network import HOSTS, OUTSIDE, SERVICES, WEB, WORKERS, Network  
 from tests.soak.soaking import Plan, soak, tell  # noqa: E402
 from tests.soak.trouble import alarms_of  # noqa: E402
 from tests.soak.world import SlowRecorder  # noqa: E402
+from tests.workshop import build_workshop  # noqa: E402
 
 POSTGRESQL_PORT, REDIS_PORT, WEB_PORT = 5432, 6379, 8000
 CUT_S, PEACE_S = (1.0, 15.0), (1.0, 5.0)

@@ -10,8 +10,8 @@ import django
 
 django.setup()
 
-from agents.desk.markdown import render_unkept  # noqa: E402
-from tests.hostile_markdown import hostile_texts  # noqa: E402
+from agents.web.text.markdown import render_unkept  # noqa: E402
+from tests.hostile.markdown import hostile_texts  # noqa: E402
 
 TEXTS = 1_000
 MOST_MS, MOST_BYTES = 100, 200_000

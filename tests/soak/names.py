@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, seed, settings  # noqa: E402
 
 from agents.providers.wire_names import MAX_TOOLS  # noqa: E402
 from tests.providers.random_names import SETS_OF_NAMES, assert_reversible  # noqa: E402
-from tests.sources.descriptions import PUBLISHED  # noqa: E402
+from tests.tools.sources.descriptions import PUBLISHED  # noqa: E402
 from tools.sources.openapi import read_description  # noqa: E402
 
 NAMES = 100_000

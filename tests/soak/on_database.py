@@ -13,7 +13,6 @@ django.setup()
 from django.db import connection  # noqa: E402
 from django.test.utils import setup_databases, teardown_databases  # noqa: E402
 
-from tests.engine.workshop import build_workshop  # noqa: E402
 from tests.faults.site import Site  # noqa: E402
 from tests.model_server import ModelServer  # noqa: E402
 from tests.probes import RECORDER_VARIABLE  # noqa: E402
@@ -21,6 +20,7 @@ from tests.processes import Installation  # noqa: E402
 from tests.soak.soaking import Plan, soak, tell  # noqa: E402
 from tests.soak.trouble import Kills  # noqa: E402
 from tests.soak.world import SlowRecorder  # noqa: E402
+from tests.workshop import build_workshop  # noqa: E402
 
 
 def main() -> int:

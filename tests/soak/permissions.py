@@ -23,12 +23,12 @@ from django.db import connection  # noqa: E402
 from django.test.utils import setup_databases, teardown_databases  # noqa: E402
 from hypothesis import HealthCheck, given, seed, settings  # noqa: E402
 
-from tests.engine.invariants import assert_invariants  # noqa: E402
-from tests.engine.random_permissions import World  # noqa: E402
-from tests.engine.workshop import build_workshop  # noqa: E402
+from tests.employees.random_permissions import World  # noqa: E402
 from tests.probes import RECORDER_VARIABLE  # noqa: E402
 from tests.recorder import Recorder  # noqa: E402
-from tests.toolbox.configurations import CONFIGURATIONS, Configuration, assert_as_documented  # noqa: E402
+from tests.tools.toolbox.configurations import CONFIGURATIONS, Configuration, assert_as_documented  # noqa: E402
+from tests.workshop import build_workshop  # noqa: E402
+from tests.workshop.invariants import assert_invariants  # noqa: E402
 
 PURE = 10_000
 RUNS = 300
@@ -74,7 +74,7 @@ def _judge(count: int, chosen: int) -> Counter[str]:
     @settings(max_examples=count, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(CONFIGURATIONS)
     def judge(call: Configuration) -> None:
-        decisions[assert_as_documented(call).decision.value] += 1
+        decisions[assert_as_documented(call).permission.value] += 1
 
     judge()
     return decisions

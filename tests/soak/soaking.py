@@ -9,13 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from agents.models import ENDED, AuditEntry, CallStatus, ExitReason, Run, ToolCall
-from tests.engine.invariants import assert_invariants
+from agents.accounts.models import AuditEntry
+from agents.runs.models import ENDED, CallStatus, ExitReason, Run, ToolCall
 from tests.faults.awaiting import LOOK_EVERY_S
 from tests.faults.site import Site
 from tests.soak.trouble import Trouble
 from tests.soak.watch import Watch
 from tests.soak.world import People
+from tests.workshop.invariants import assert_invariants
 from tools.records.models import Record
 
 SETTLES_WITHIN_S = 120.0

@@ -9,8 +9,8 @@ from collections import Counter
 from itertools import takewhile
 from typing import Protocol
 
-from agents.management.parts import sweeper_part, worker_part
-from agents.models import Run, RunStatus
+from agents.runs.models import Run, RunStatus
+from gadget_site.management.parts import sweeper_part, worker_part
 from tests.faults.site import Site
 from tests.processes import RealProcess
 

@@ -9,11 +9,13 @@ from collections import Counter
 
 from django.db import OperationalError
 
-from agents import resolutions, runs
-from agents.models import ENDED, Approval, ApprovalKind, ApprovalStatus, Run
-from agents.refusals import Refusal
-from tests.engine.workshop import Workshop
+from agents.approvals import resolutions
+from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
+from agents.platform.refusals import Refusal
+from agents.runs import actions
+from agents.runs.models import ENDED, Run
 from tests.recorder import Recorder
+from tests.workshop import Workshop
 
 OPEN_RUNS = 12
 SLOWEST_S = 0.6
@@ -87,7 +89,7 @@ class People:
             return
         run = Run.objects.exclude(status__in=ENDED).order_by("?").first()
         if run is not None:
-            runs.cancel(self._workshop.operator, run.pk)
+            actions.cancel(self._workshop.operator, run.pk)
 
     def _decide(self) -> None:
         pending = Approval.objects.filter(status=ApprovalStatus.PENDING).select_related("tool_call").order_by("pk")

@@ -7,10 +7,12 @@ from typing import Any
 
 from django.db.models.functions import Now
 
-from agents.engine.suspended import Waiting, suspend
-from agents.events import recording
-from agents.models import Approval, CallStatus, Employee, Grant, Run, RunStatus, ToolCall
-from tests.web.world import World
+from agents.approvals.models import Approval
+from agents.employees.models import Employee, Grant
+from agents.runs.engine.suspension import suspend
+from agents.runs.engine.transaction import run_transaction
+from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
+from tests.world import World
 from tools.contract import Delegation, Question, Suspend
 
 ASK = "employee.askHuman"
@@ -20,16 +22,17 @@ DELEGATE = "employee.delegate"
 def suspended(world: World, tool: str, waits_for: Suspend, run: Run | None = None, **params: Any) -> ToolCall:
     """A call that waits, of a run that waits."""
     run = run or world.run()
-    more = {
+    more: dict[str, Any] = {
         "result": None,
         "content": "",
         "finished_at": None,
         "duration_ms": None,
         "deadline_at": Now() + timedelta(seconds=30),
     }
-    call = world.call(run, tool, status=CallStatus.EXECUTING, exec_epoch=1, started_at=Now(), params=params, **more)
-    with recording(run.pk) as record:
-        suspend(record, call, Waiting(1, waits_for, 5))
+    more["exec_epoch"] = run.lease_epoch
+    call = world.call(run, tool, status=CallStatus.EXECUTING, started_at=Now(), params=params, **more)
+    with run_transaction(run.pk) as tx:
+        suspend(tx, call, waits_for, 5)
     return ToolCall.objects.get(pk=call.pk)
 
 

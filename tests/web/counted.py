@@ -8,8 +8,9 @@ from typing import Any
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from agents.figures import today
-from agents.models import Employee, EmployeeFigures, EmployeeUse, FiguresHead, ToolFigures, TotalFigures, TotalUse
+from agents.employees.models import Employee
+from agents.insight.figures import today
+from agents.insight.models import EmployeeFigures, EmployeeUse, FiguresHead, ToolFigures, TotalFigures, TotalUse
 
 
 def count_calls(employee: Employee, tool: str, days_ago: int = 0, **columns: Any) -> None:

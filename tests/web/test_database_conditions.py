@@ -6,10 +6,10 @@ import pytest
 from django.db import DatabaseError, connection
 from django.test import RequestFactory
 
-from agents.models import Approval, ApprovalStatus
-from agents.views.unavailable import failed
-from tests.engine.conditions import be_read_only, impatience, locked_database, read_only_connections
-from tests.web.world import World, make_world, post, problem
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.web.views.unavailable import failed
+from tests.workshop.conditions import be_read_only, impatience, locked_database, read_only_connections
+from tests.world import World, make_world, post, problem
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

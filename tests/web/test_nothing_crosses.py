@@ -13,24 +13,18 @@ from django.urls import reverse
 from django.utils import timezone
 from pytest_django import Settings
 
-from agents import audit, invitations, schedules
-from agents.engine import connected, credentials
-from agents.models import (
-    Approval,
-    ApprovalStatus,
-    Credential,
-    Employee,
-    Grant,
-    Organization,
-    Run,
-    RunStatus,
-    ToolFigures,
-    ToolRule,
-)
-from agents.views import employees
-from tests.web.admin_rows import make_admin_world
-from tests.web.hostile_world import HostileWorld, Words, fill
-from tests.web.world import SEARCH, UPDATE, World, streamed
+from agents.accounts import audit, invitations
+from agents.accounts.models import Credential, Organization
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.employees import toolboxes
+from agents.employees.models import Employee, Grant, ToolRule
+from agents.insight.models import ToolFigures
+from agents.runs import schedules
+from agents.runs.models import Run, RunStatus
+from agents.web.views import employees
+from tests.admin.rows import make_admin_world
+from tests.hostile.world import HostileWorld, Words, fill
+from tests.world import SEARCH, UPDATE, World, streamed
 from tools.connections.changes import new_generation
 from tools.connections.models import AllowedHost, Source, SourceKind, SourceTool
 from tools.files.changing import write_file
@@ -71,8 +65,8 @@ def test_a_full_organization_changes_nothing_that_a_member_of_another_reads(made
     fill(made)
     rival(made.world)
     cross(made.world)
-    connected.forget()
-    credentials.forget()
+    toolboxes.forget_toolboxes()
+    toolboxes.forget_credentials()
     assert [address for address in addresses if text_at(client, address) != before[address]] == []
 
 

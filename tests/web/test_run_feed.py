@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 
-from agents.desk import feeds
-from agents.desk.feeds import Viewer, in_thread
-from agents.desk.run_feed import RunFeed, RunSeat
-from agents.events import recording
-from agents.membership import issue_token
-from agents.models import ApiToken, EventType, Run, RunStatus
+from agents.accounts.membership import issue_token
+from agents.accounts.models import ApiToken
+from agents.runs.engine.transaction import run_transaction
+from agents.runs.events import PassStarted
+from agents.runs.models import Run, RunStatus
+from agents.web.sockets import feeds
+from agents.web.sockets.feeds import Viewer, in_thread
+from agents.web.sockets.run_feed import RunFeed, RunSeat
 from tests.web.socket_client import SocketClient, in_loop
-from tests.web.world import World, make_world
+from tests.world import World, make_world
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_url")]
 
@@ -25,9 +27,9 @@ def world() -> World:
 
 def begin_pass(run: Run, *numbers: int) -> None:
     """Lines that take each other's place if their numbers are equal."""
-    with recording(run.pk) as record:
+    with run_transaction(run.pk) as tx:
         for number in numbers:
-            record.publish(EventType.PASS_STARTED, pass_number=number)
+            tx.publish(PassStarted(number))
 
 
 def viewer_of(world: World) -> Viewer:

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from agents import approvals, stops
-from agents.desk import feeds
-from agents.desk.feeds import in_thread
-from agents.models import Approval
+from agents.approvals import decisions
+from agents.approvals.models import Approval
+from agents.runs import stops
+from agents.web.sockets import feeds
+from agents.web.sockets.feeds import in_thread
 from tests.web.socket_client import SocketClient, in_loop
-from tests.web.world import World, make_world
+from tests.world import World, make_world
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_url")]
 
@@ -33,7 +34,7 @@ def test_it_counts_the_organisations_own_waiting_cards(world: World) -> None:
     clients = world.client("viewer"), world.client("outsider")
 
     def deny() -> None:
-        approvals.deny(world.member("approver"), card.pk, approvals.Decision(digest=card.digest))
+        decisions.deny(world.member("approver"), card.pk, decisions.Decision(digest=card.digest))
 
     async def watch() -> list[int]:
         async with SocketClient("/ws/inbox/", clients[0]) as ours, SocketClient("/ws/inbox/", clients[1]) as theirs:

@@ -10,14 +10,17 @@ from typing import Any
 
 import pytest
 
-from agents import approvals
-from agents.desk.feeds import in_thread
-from agents.engine.cards import publish_card
-from agents.events import recording
-from agents.membership import issue_token
-from agents.models import ApiToken, Approval, Event, EventType, Membership, Run
+from agents.accounts.membership import issue_token
+from agents.accounts.models import ApiToken, Membership
+from agents.approvals import decisions
+from agents.approvals.models import Approval
+from agents.runs.engine.cards import publish_card
+from agents.runs.engine.transaction import run_transaction
+from agents.runs.events import RunTitled
+from agents.runs.models import Event, EventType, Run
+from agents.web.sockets.feeds import in_thread
 from tests.web.socket_client import SocketClient, in_loop
-from tests.web.world import World, make_world
+from tests.world import World, make_world
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_url")]
 
@@ -29,9 +32,9 @@ def world() -> World:
 
 def publish(run: Run, count: int, name: str = "Title") -> None:
     """Events as the engine writes them: committed, then the bell."""
-    with recording(run.pk) as record:
+    with run_transaction(run.pk) as tx:
         for number in range(count):
-            record.publish(EventType.RUN_TITLED, title=f"{name} {number}")
+            tx.publish(RunTitled(0, 0, None, title=f"{name} {number}"))
 
 
 def insert(run: Run, count: int) -> None:
@@ -84,7 +87,7 @@ def test_a_viewer_and_a_token_may_look(world: World) -> None:
 
     for message in in_loop(look()):
         assert message.keys() == {"seq", "type", "payload", "html"}
-        assert (message["seq"], message["type"], message["payload"]) == (1, "run_titled", {"title": "Title 0"})
+        assert (message["seq"], message["type"], message["payload"]["title"]) == (1, "run_titled", "Title 0")
         assert "Title 0" in message["html"]
 
 
@@ -172,8 +175,8 @@ def test_a_revoked_token_sees_no_further_event(world: World) -> None:
 def test_the_html_is_for_everybody_and_an_old_event_brings_back_no_live_card(world: World) -> None:
     card = world.card()
     run = card.run
-    with recording(run.pk) as record:
-        publish_card(record, card.tool_call, card, 7)
+    with run_transaction(run.pk) as tx:
+        publish_card(tx, card.tool_call, card, 7)
     client = world.client("approver")
 
     async def first() -> str:
@@ -184,7 +187,7 @@ def test_the_html_is_for_everybody_and_an_old_event_brings_back_no_live_card(wor
     assert "data-action" in live
     assert "csrf" not in live
     assert not re.search(r"\bapprover\b", live)
-    approvals.deny(world.member("approver"), card.pk, approvals.Decision(digest=card.digest))
+    decisions.deny(world.member("approver"), card.pk, decisions.Decision(digest=card.digest))
     stale = in_loop(first())
     assert "data-action" not in stale
     assert "Denied" in stale

@@ -55,7 +55,7 @@ class Source(models.Model):
         told: what came of that, in words: what is new, what was left out and why, what an admin has to do.
     """
 
-    organization = models.ForeignKey("agents.Organization", models.CASCADE, related_name="sources", db_index=False)
+    organization = models.ForeignKey("accounts.Organization", models.CASCADE, related_name="sources", db_index=False)
     kind = models.CharField(max_length=10, choices=SourceKind)
     name = models.CharField(
         max_length=LONGEST_NAME,
@@ -191,7 +191,7 @@ class AllowedHost(models.Model):
     """
 
     organization = models.ForeignKey(
-        "agents.Organization", models.CASCADE, related_name="allowed_hosts", db_index=False
+        "accounts.Organization", models.CASCADE, related_name="allowed_hosts", db_index=False
     )
     host = models.CharField(max_length=253)
     without_card = models.BooleanField(

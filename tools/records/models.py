@@ -49,7 +49,7 @@ class LookField(TextColumn):
 class Record(models.Model):
     """One company, customer or lead; `version` grows by one with every change."""
 
-    organization = models.ForeignKey("agents.Organization", models.CASCADE, related_name="records")
+    organization = models.ForeignKey("accounts.Organization", models.CASCADE, related_name="records")
     name = models.CharField(max_length=200)
     look = LookField(max_length=LONGEST_LOOK, blank=True, default="", editable=False)
     region = models.CharField(max_length=50, blank=True, default="")
@@ -120,7 +120,7 @@ class RecordChange(models.Model):
 class RecordList(models.Model):
     """A named list of records."""
 
-    organization = models.ForeignKey("agents.Organization", models.CASCADE, related_name="record_lists")
+    organization = models.ForeignKey("accounts.Organization", models.CASCADE, related_name="record_lists")
     name = models.CharField(max_length=100)
     created_at = models.DateTimeField(db_default=Now())
 
@@ -155,7 +155,7 @@ class Draft(models.Model):
         SUMMARY = "summary"
         REPORT = "report"
 
-    organization = models.ForeignKey("agents.Organization", models.CASCADE, related_name="drafts")
+    organization = models.ForeignKey("accounts.Organization", models.CASCADE, related_name="drafts")
     kind = models.CharField(max_length=10, choices=Kind.choices)
     title = models.CharField(max_length=200)
     body = models.TextField(help_text="Markdown")

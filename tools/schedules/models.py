@@ -26,14 +26,14 @@ class Schedule(models.Model):
         cancelled_by: a name, for people.
     """
 
-    organization = models.ForeignKey("agents.Organization", models.CASCADE, related_name="schedules", db_index=False)
-    employee = models.ForeignKey("agents.Employee", models.SET_NULL, null=True, related_name="schedules")
+    organization = models.ForeignKey("accounts.Organization", models.CASCADE, related_name="schedules", db_index=False)
+    employee = models.ForeignKey("employees.Employee", models.SET_NULL, null=True, related_name="schedules")
     task = models.TextField()
     cron = models.CharField(max_length=LONGEST_CRON)
     time_zone = models.CharField(max_length=64)
     next_at = models.DateTimeField(null=True)
     last_at = models.DateTimeField(null=True)
-    last_run = models.ForeignKey("agents.Run", models.SET_NULL, null=True, related_name="+")
+    last_run = models.ForeignKey("runs.Run", models.SET_NULL, null=True, related_name="+")
     fired = models.PositiveIntegerField(default=0)
     is_active = models.BooleanField(default=True)
     problem = models.CharField(max_length=300, blank=True, default="")

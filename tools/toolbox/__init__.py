@@ -4,7 +4,7 @@ from .conditions import Condition, Otherwise, Rule
 from .executor import Batch, Finished, PreparedCall, Progress, run_call
 from .isolation import isolated
 from .limits import LARGEST_KEPT, Guards, RateLimiter, ResultCache
-from .permissions import Decision, Grants, Policy, Verdict, level_of, refusal_for, verdict_for
+from .permissions import Grants, Permission, Policy, Verdict, level_of, refusal_for, verdict_for
 from .threads import abandoned_threads
 from .toolbox import Limits, Toolbox, comes_from_the_run, menu_of
 
@@ -12,12 +12,12 @@ __all__ = [
     "LARGEST_KEPT",
     "Batch",
     "Condition",
-    "Decision",
     "Finished",
     "Grants",
     "Guards",
     "Limits",
     "Otherwise",
+    "Permission",
     "Policy",
     "PreparedCall",
     "Progress",

@@ -59,7 +59,7 @@ class Policy:
     withheld: Mapping[str, str] = field(default_factory=dict)
 
 
-class Decision(StrEnum):
+class Permission(StrEnum):
     """What the machine decides about a call."""
 
     AUTO = "auto"
@@ -81,7 +81,7 @@ class Verdict:
         error: for the model; set exactly when forbidden.
     """
 
-    decision: Decision
+    permission: Permission
     level: Level
     reason: str
     params: dict[str, Any] = field(default_factory=dict)
@@ -121,8 +121,8 @@ def verdict_for(
     except ToolError as error:
         return _forbidden(level, error)
     if reason:
-        return Verdict(Decision.ASK, level, reason, params)
-    return Verdict(Decision.AUTO, level, f"{level} level: runs by itself", params)
+        return Verdict(Permission.ASK, level, reason, params)
+    return Verdict(Permission.AUTO, level, f"{level} level: runs by itself", params)
 
 
 def refusal_for(tool: Tool | None, grants: Grants, policy: Policy, name: str = "") -> ToolError | None:
@@ -226,7 +226,7 @@ def _outside_the_grant(tool: Tool, broken: Broken) -> ToolError:
 
 
 def _forbidden(level: Level, error: ToolError) -> Verdict:
-    return Verdict(Decision.FORBIDDEN, level, error.message, {}, error)
+    return Verdict(Permission.FORBIDDEN, level, error.message, {}, error)
 
 
 def _not_found(name: str, grants: Grants, policy: Policy) -> ToolError:

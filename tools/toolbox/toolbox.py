@@ -14,7 +14,7 @@ from tools.contract import Environment, ErrorCode, Tool, ToolContext, ToolError,
 from .executor import Batch, Finished, PreparedCall
 from .isolation import isolated
 from .limits import UNGUARDED, refuse_unfit_limits
-from .permissions import Decision, Grants, Policy, in_mode, refusal_for, verdict_for
+from .permissions import Grants, Permission, Policy, in_mode, refusal_for, verdict_for
 
 logger = logging.getLogger("gadget.tools")
 
@@ -190,7 +190,7 @@ class Toolbox:
         verdict = verdict_for(tool, params, replace(grants, mode=context.mode), self.policy, name)
         if tool is None or verdict.error is not None:
             return ToolResult.failed(verdict.error or _needs_a_person(name))
-        if verdict.decision is not Decision.AUTO:
+        if verdict.permission is not Permission.AUTO:
             return ToolResult.failed(_needs_a_person(name))
         batch = Batch()
         batch.start(PreparedCall(0, tool, verdict.params, context, self.timeout_of(tool), self.guards))

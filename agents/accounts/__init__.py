@@ -1,0 +1,1 @@
+"""Organizations and the people in them: membership, invitations, logins, credentials and the audit."""

@@ -1,0 +1,41 @@
+"""Browsers in which an account has logged in before: a signed cookie for each account says so."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from datetime import timedelta
+
+from django.conf import settings
+from django.core import signing
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+
+LASTS = timedelta(days=180)
+SALT = "agents.accounts.logins.known_browsers"
+
+
+def remember(response: HttpResponseBase, username: str) -> None:
+    """Give the browser a cookie of its own for this account."""
+    response.set_cookie(
+        cookie_name(username),
+        signing.dumps([username, secrets.token_urlsafe(12)], salt=SALT),
+        max_age=LASTS,
+        secure=settings.SESSION_COOKIE_SECURE,
+        httponly=True,
+        samesite="Lax",
+    )
+
+
+def mark_of(request: HttpRequest, username: str) -> str:
+    """Return the mark that this browser got at an earlier login to this account, else an empty text."""
+    try:
+        owner, mark = signing.loads(request.COOKIES.get(cookie_name(username), ""), salt=SALT, max_age=LASTS)
+    except signing.BadSignature:
+        return ""
+    return str(mark) if owner == username else ""
+
+
+def cookie_name(username: str) -> str:
+    """Return a cookie name that works for any username and reveals none."""
+    return f"gadget_known_{hashlib.sha256(username.encode()).hexdigest()[:16]}"

@@ -1,0 +1,166 @@
+"""Limit wrong passwords: per account and address, per address, and per known browser.
+
+Each try is counted before the password is looked at and taken back if it was right, so that tries at the same moment
+cannot pass a limit together. Counters are in the table of django-axes, where a superuser may delete them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from ipaddress import IPv6Address, ip_address, ip_network
+from typing import Any
+
+import structlog
+from axes.handlers.database import AxesDatabaseHandler
+from axes.models import AccessAttempt
+from django.contrib.auth.models import User
+from django.db.models import F
+from django.http import HttpRequest
+from django.utils import timezone
+
+from agents.accounts.logins.hashing import is_for_known_browser
+from agents.accounts.logins.known_browsers import mark_of
+
+log = structlog.get_logger(__name__)
+
+WINDOW = timedelta(minutes=15)
+MOST_FOR_ACCOUNT = 8
+"""Wrong passwords for one account from one address."""
+MOST_FROM_ADDRESS = 20
+MOST_FROM_KNOWN_BROWSER = 8
+
+ANY_ADDRESS = "::"
+ANY_ACCOUNT = ""
+
+
+@dataclass(frozen=True)
+class Counter:
+    """Counts tries during WINDOW, from the first one on."""
+
+    username: str
+    address: str
+    browser: str
+    most: int
+
+    def take(self) -> bool:
+        """Count one more try; return False, without counting, if there were too many."""
+        row = self._rows.first()
+        if row is None or row.attempt_time <= _window_start():
+            AccessAttempt.objects.filter(attempt_time__lte=_window_start()).delete()
+            row, _ = AccessAttempt.objects.get_or_create(**self._key, defaults={"failures_since_start": 0})
+        if row.failures_since_start >= self.most:
+            return False
+        free = self._rows.filter(failures_since_start__lt=self.most)
+        return bool(free.update(failures_since_start=F("failures_since_start") + 1))
+
+    def give_back(self) -> None:
+        """Uncount one try."""
+        self._rows.filter(failures_since_start__gt=0).update(failures_since_start=F("failures_since_start") - 1)
+
+    def forget(self) -> None:
+        """Start over."""
+        self._rows.delete()
+
+    def wait_s(self) -> int:
+        """Return the seconds until a try is free again."""
+        full = self._rows.filter(failures_since_start__gte=self.most).first()
+        return 0 if full is None else max(1, int((full.attempt_time - _window_start()).total_seconds()) + 1)
+
+    @property
+    def _key(self) -> dict[str, str]:
+        return {"username": self.username, "ip_address": self.address, "user_agent": self.browser}
+
+    @property
+    def _rows(self) -> Any:
+        return AccessAttempt.objects.filter(**self._key)
+
+
+@dataclass(frozen=True)
+class Tries:
+    """The counters for one login attempt."""
+
+    counters: tuple[Counter, ...]
+
+    @classmethod
+    def of(cls, request: HttpRequest, username: str) -> Tries:
+        """Give a known browser its own counter, so that strangers lock nobody out of it."""
+        if mark := mark_of(request, username):
+            return cls((Counter(username, ANY_ADDRESS, mark, MOST_FROM_KNOWN_BROWSER),))
+        address = client_network(request)
+        return cls(
+            (Counter(ANY_ACCOUNT, address, "", MOST_FROM_ADDRESS), Counter(username, address, "", MOST_FOR_ACCOUNT))
+        )
+
+    @property
+    def is_of_known_browser(self) -> bool:
+        return any(counter.browser for counter in self.counters)
+
+    def take(self) -> bool:
+        """Count one try everywhere; return False, without counting, if one counter is full."""
+        for number, counter in enumerate(self.counters):
+            if not counter.take():
+                for taken in self.counters[:number]:
+                    taken.give_back()
+                return False
+        return True
+
+    def give_back(self) -> None:
+        """Uncount a try that was never decided."""
+        for counter in self.counters:
+            counter.give_back()
+
+    def forgive(self) -> None:
+        """Reset the account after a right password, but not the address: it may still be guessing at others."""
+        for counter in self.counters:
+            counter.give_back() if counter.username == ANY_ACCOUNT else counter.forget()
+
+    def wait_s(self) -> int:
+        return max(counter.wait_s() for counter in self.counters)
+
+
+class LoginLimits(AxesDatabaseHandler):  # type: ignore[misc]
+    """The limits, in the interface that django-axes calls around each login."""
+
+    def is_allowed(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> bool:
+        """Count the try that is about to be made."""
+        tries = Tries.of(request, str((credentials or {}).get("username") or ""))
+        request.login_tries = tries  # type: ignore[attr-defined]
+        is_for_known_browser.set(tries.is_of_known_browser)
+        request.axes_locked_out = not tries.take()  # type: ignore[attr-defined]
+        return not request.axes_locked_out  # type: ignore[attr-defined]
+
+    def user_login_failed(
+        self, _sender: object, _credentials: object, request: HttpRequest | None = None, **_more: object
+    ) -> None:
+        """Leave the try counted."""
+        is_locked = bool(getattr(request, "axes_locked_out", False))
+        address = request.META.get("REMOTE_ADDR", "") if request else ""
+        log.warning("login failed", address=address, is_locked=is_locked)
+
+    def user_logged_in(self, sender: object, request: HttpRequest, user: User, **more: Any) -> None:
+        """Uncount the try and let the browser be remembered."""
+        super().user_logged_in(sender, request, user, **more)
+        if tries := getattr(request, "login_tries", None):
+            tries.forgive()
+        request.remembered_login = user.get_username()  # type: ignore[attr-defined]
+
+
+def client_network(request: HttpRequest) -> str:
+    """Return the client's address; for IPv6 its network's, because one client has all of that.
+
+    A server on `::` sees IPv4 clients as `::ffff:192.0.2.1`; they are not one network.
+    """
+    try:
+        address = ip_address(request.META.get("REMOTE_ADDR", ""))
+    except ValueError:
+        return ANY_ADDRESS
+    if isinstance(address, IPv6Address):
+        if address.ipv4_mapped:
+            return str(address.ipv4_mapped)
+        return str(ip_network((int(address), 64), strict=False).network_address)
+    return str(address)
+
+
+def _window_start() -> datetime:
+    return timezone.now() - WINDOW

@@ -1,0 +1,66 @@
+"""Answers around a login: the cookie of a known browser, too many tries, and too many passwords at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+from asgiref.sync import iscoroutinefunction, markcoroutinefunction
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+
+from agents.accounts.logins.hashing import RETRY_AFTER_S, TooBusy
+from agents.accounts.logins.known_browsers import remember
+from agents.accounts.logins.limits import Tries
+
+
+class LoginMiddleware:
+    """Remembers the browser of a login, and answers 429 while too many passwords are being hashed."""
+
+    sync_capable = async_capable = True
+
+    def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
+        self._get_response = get_response
+        self._is_async = iscoroutinefunction(get_response)
+        if self._is_async:
+            markcoroutinefunction(self)
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
+        if self._is_async:
+            return self._answer_async(request)
+        return _remember_browser(request, self._get_response(request))
+
+    async def _answer_async(self, request: HttpRequest) -> HttpResponseBase:
+        return _remember_browser(request, await self._get_response(request))
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        """Uncount a try whose password was never looked at."""
+        if not isinstance(exception, TooBusy):
+            return None
+        if tries := getattr(request, "login_tries", None):
+            tries.give_back()
+        return _too_many(request, "login/busy.html", RETRY_AFTER_S)
+
+
+def locked_page(request: HttpRequest, _response: HttpResponseBase, _credentials: dict[str, Any] | None) -> HttpResponse:
+    """Answer a refused login; django-axes calls this."""
+    return too_many_tries(request, cast("Any", request).login_tries)
+
+
+def too_many_tries(request: HttpRequest, tries: Tries) -> HttpResponse:
+    """Say that there were too many wrong passwords, and when the next try is free."""
+    return _too_many(request, "login/locked.html", tries.wait_s())
+
+
+def _too_many(request: HttpRequest, template: str, wait_s: int) -> HttpResponse:
+    response = render(request, template, {"minutes": -(-wait_s // 60)}, status=429)
+    response["Retry-After"] = str(wait_s)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def _remember_browser(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    if username := getattr(request, "remembered_login", ""):
+        remember(response, username)
+    return response

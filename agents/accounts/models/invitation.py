@@ -1,0 +1,64 @@
+"""Links that let a person in once: an invitation to an organisation, and a new password for one of its members."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models.functions import Now
+
+from agents.accounts.models.organization import Membership, Organization, Role
+
+
+class Invitation(models.Model):
+    """Makes whoever opens its link a member, once; only the link's SHA-256 is kept.
+
+    Attributes:
+        note: whom it is for, in the words of who made it; it names no account.
+        tries: names of accounts that were asked for and are taken.
+    """
+
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="invitations")
+    role = models.CharField(max_length=10, choices=Role)
+    note = models.CharField(max_length=120, blank=True)
+    hash = models.CharField(max_length=64, unique=True, editable=False)
+    tries = models.PositiveSmallIntegerField(default=0)
+    made_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    created_at = models.DateTimeField(db_default=Now())
+    expires_at = models.DateTimeField()
+    accepted_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    accepted_at = models.DateTimeField(null=True)
+    revoked_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ("-id",)
+        constraints = (
+            models.CheckConstraint(condition=models.Q(role__in=Role.values), name="invitation_role_is_known"),
+            models.CheckConstraint(
+                condition=models.Q(accepted_at__isnull=True) | models.Q(revoked_at__isnull=True),
+                name="accepted_invitation_is_not_revoked",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.note or f"invitation {self.pk}"
+
+    @property
+    def as_noun(self) -> str:
+        """`a viewer`, `an operator`."""
+        return Membership(role=self.role).as_noun
+
+
+class PasswordReset(models.Model):
+    """Lets a member choose a new password, once; only the link's SHA-256 is kept."""
+
+    membership = models.ForeignKey(Membership, on_delete=models.CASCADE, related_name="password_resets")
+    hash = models.CharField(max_length=64, unique=True, editable=False)
+    made_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    created_at = models.DateTimeField(db_default=Now())
+    expires_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True)
+    revoked_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ("-id",)
+
+    def __str__(self) -> str:
+        return f"new password of {self.membership.user}"

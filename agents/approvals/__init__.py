@@ -1,0 +1,1 @@
+"""Approvals: the cards, and how people decide them."""

@@ -1,0 +1,136 @@
+"""An approval: the human's decision about one call. A card is how it looks."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Coalesce, Now
+
+from agents.accounts.models.organization import Organization
+from agents.runs.models.run import Run
+from agents.runs.models.tool_call import ToolCall
+
+RESTORED_MEANWHILE = (
+    "A backup was restored after this was asked. It may already have been decided and carried out: "
+    "check the target before you decide."
+)
+
+
+class ApprovalStatus(models.TextChoices):
+    """`pending` may become any; `approved` may become consumed, cancelled or superseded; the others stay."""
+
+    PENDING = "pending", "Waiting"
+    APPROVED = "approved", "Approved"
+    DENIED = "denied", "Denied"
+    ANSWERED = "answered", "Answered"
+    EXPIRED = "expired", "Expired"
+    CANCELLED = "cancelled", "Cancelled"
+    SUPERSEDED = "superseded", "Replaced"
+    CONSUMED = "consumed", "Approved and started"
+
+
+class ApprovalKind(models.TextChoices):
+    """What a person is asked."""
+
+    APPROVAL = "approval", "Approval"
+    QUESTION = "question", "Question"
+    UNKNOWN = "unknown", "Outcome unknown"
+
+
+class Approval(models.Model):
+    """One card: what would happen, sealed by its digest.
+
+    Attributes:
+        sequence: the n-th card of this call; a reopened call gets the next.
+        sentence: made by the server from the params, never the model's words.
+        preview: the sealed effect, see `tools.contract.Preview.as_json`.
+        level, params: of the call as this card shows it; a later card of the call may have others.
+        why: why a person is asked; what changed, if the card replaces an earlier one.
+        digest: SHA-256 over organisation, run, call, tool, definition, level, params and preview.
+        start_after: the grace that the approver asked for; until then the decision can be undone.
+        valid_until: an approval that has not started by then is void.
+    """
+
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="approvals", db_index=False)
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="approvals", db_index=False)
+    tool_call = models.ForeignKey(ToolCall, on_delete=models.CASCADE, related_name="approvals", db_index=False)
+    sequence = models.PositiveSmallIntegerField(default=1)
+    kind = models.CharField(max_length=10, choices=ApprovalKind, default=ApprovalKind.APPROVAL)
+    status = models.CharField(max_length=12, choices=ApprovalStatus, default=ApprovalStatus.PENDING)
+    level = models.CharField(max_length=12)
+    params = models.JSONField(default=dict)
+    sentence = models.TextField()
+    preview = models.JSONField()
+    why = models.TextField(blank=True)
+    digest = models.CharField(max_length=64)
+    requested_at = models.DateTimeField(db_default=Now())
+    expires_at = models.DateTimeField()
+    decided_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
+    decided_at = models.DateTimeField(null=True)
+    reason = models.TextField(blank=True)
+    decision_id = models.CharField(max_length=200, blank=True)
+    start_after = models.DateTimeField(null=True)
+    valid_until = models.DateTimeField(null=True)
+    consumed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ("id",)
+        indexes = (
+            models.Index(fields=("organization", "status", "id"), name="approvals_by_status"),
+            models.Index(
+                fields=("organization", "decided_at"), name="decisions_by_time", condition=Q(decided_at__isnull=False)
+            ),
+            models.Index(fields=("organization", "-id"), name="approvals_newest"),
+            models.Index(
+                "organization",
+                Coalesce("decided_at", "requested_at"),
+                "id",
+                name="approvals_by_end",
+                condition=~Q(status="pending"),
+            ),
+            models.Index(fields=("run", "id"), name="approvals_of_run"),
+            models.Index(
+                fields=("organization", "tool_call", "id"), name="approvals_waiting", condition=Q(status="pending")
+            ),
+            models.Index(fields=("expires_at",), name="approvals_expiring", condition=Q(status="pending")),
+            models.Index(fields=("start_after",), name="approvals_starting", condition=Q(status="approved")),
+        )
+        constraints = (
+            models.UniqueConstraint(fields=("tool_call", "sequence"), name="approval_sequence_of_call"),
+            models.UniqueConstraint(
+                fields=("tool_call",),
+                condition=Q(status__in=("pending", "approved")),
+                name="one_open_approval_per_call",
+            ),
+            models.UniqueConstraint(
+                fields=("tool_call",), condition=Q(status="consumed"), name="one_consumed_approval_per_call"
+            ),
+            models.CheckConstraint(condition=Q(status__in=ApprovalStatus.values), name="approval_status_is_known"),
+            models.CheckConstraint(
+                condition=(
+                    ~Q(status__in=("approved", "denied", "answered", "consumed"))
+                    | Q(decided_by__isnull=False, decided_at__isnull=False)
+                ),
+                name="decision_names_its_person",
+            ),
+            models.CheckConstraint(
+                condition=(
+                    Q(status="consumed", consumed_at__isnull=False)
+                    | ~Q(status="consumed") & Q(consumed_at__isnull=True)
+                ),
+                name="consumed_approval_has_a_time",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.sentence[:120]
+
+    @property
+    def warning(self) -> str:
+        """Return a warning to read before deciding; empty for most cards, and for all closed ones.
+
+        The call's age counts, not the card's: a call asked again since the restore is no safer.
+        """
+        if self.status != ApprovalStatus.PENDING:
+            return ""
+        restored_at = self.run.organization.restored_at
+        return RESTORED_MEANWHILE if restored_at is not None and self.tool_call.created_at <= restored_at else ""

@@ -1,1 +1,0 @@
-"""How runs and cards look: rows become HTML here, for pages and sockets alike, so that both show the same."""

@@ -1,0 +1,1 @@
+"""Employees and what they may use: their tools, their limits, their models."""

@@ -1,0 +1,1 @@
+"""Figures and metrics, counted from what happened."""

@@ -1,0 +1,195 @@
+"""Figures: what was counted of calls, cards, passes and runs, so that pages and monitoring never count rows."""
+
+from django.db import models
+
+from agents.accounts.models.organization import Organization
+from agents.employees.models.employee import Employee
+
+BUCKETS = {
+    "within_1": 1,
+    "within_2": 2,
+    "within_5": 5,
+    "within_10": 10,
+    "within_20": 20,
+    "within_50": 50,
+    "within_100": 100,
+    "within_200": 200,
+    "within_500": 500,
+    "within_1000": 1_000,
+    "within_2000": 2_000,
+    "within_5000": 5_000,
+    "within_10000": 10_000,
+    "within_20000": 20_000,
+    "within_60000": 60_000,
+    "within_300000": 300_000,
+    "within_1800000": 1_800_000,
+}
+"""The columns of the histogram with the longest duration, in ms, that each counts; what is longer is in `longer`."""
+LONGEST_ERROR = 200
+
+
+class Counted(models.Model):
+    """What calls came to. A call counts once it has succeeded or failed; refused, denied and repeated ones do not.
+
+    Attributes:
+        asked, approved, denied: cards that were shown, and decisions; one that was taken back counts too.
+        cost_micros: what results said they cost, in millionths of the organisation's currency.
+        duration_ms: all durations together; those that the histogram counts.
+    """
+
+    succeeded = models.PositiveBigIntegerField(default=0)
+    failed = models.PositiveBigIntegerField(default=0)
+    asked = models.PositiveBigIntegerField(default=0)
+    approved = models.PositiveBigIntegerField(default=0)
+    denied = models.PositiveBigIntegerField(default=0)
+    cost_micros = models.PositiveBigIntegerField(default=0)
+    duration_ms = models.PositiveBigIntegerField(default=0)
+    slowest_ms = models.PositiveBigIntegerField(default=0)
+    within_1 = models.PositiveBigIntegerField(default=0)
+    within_2 = models.PositiveBigIntegerField(default=0)
+    within_5 = models.PositiveBigIntegerField(default=0)
+    within_10 = models.PositiveBigIntegerField(default=0)
+    within_20 = models.PositiveBigIntegerField(default=0)
+    within_50 = models.PositiveBigIntegerField(default=0)
+    within_100 = models.PositiveBigIntegerField(default=0)
+    within_200 = models.PositiveBigIntegerField(default=0)
+    within_500 = models.PositiveBigIntegerField(default=0)
+    within_1000 = models.PositiveBigIntegerField(default=0)
+    within_2000 = models.PositiveBigIntegerField(default=0)
+    within_5000 = models.PositiveBigIntegerField(default=0)
+    within_10000 = models.PositiveBigIntegerField(default=0)
+    within_20000 = models.PositiveBigIntegerField(default=0)
+    within_60000 = models.PositiveBigIntegerField(default=0)
+    within_300000 = models.PositiveBigIntegerField(default=0)
+    within_1800000 = models.PositiveBigIntegerField(default=0)
+    longer = models.PositiveBigIntegerField(default=0)
+
+    class Meta:
+        abstract = True
+
+
+class Used(models.Model):
+    """What passes used, and how runs ended; a run that was continued ends more than once.
+
+    Attributes:
+        duration_ms: how long the model took to answer.
+    """
+
+    passes = models.PositiveBigIntegerField(default=0)
+    input_tokens = models.PositiveBigIntegerField(default=0)
+    output_tokens = models.PositiveBigIntegerField(default=0)
+    cost_micros = models.PositiveBigIntegerField(default=0)
+    duration_ms = models.PositiveBigIntegerField(default=0)
+    runs_succeeded = models.PositiveBigIntegerField(default=0)
+    runs_failed = models.PositiveBigIntegerField(default=0)
+    runs_cancelled = models.PositiveBigIntegerField(default=0)
+
+    class Meta:
+        abstract = True
+
+
+class CountedOnDay(Counted):
+    """The calls of one tool on one day of UTC, with the newest failure."""
+
+    day = models.DateField()
+    tool = models.CharField(max_length=120)
+    last_error_code = models.CharField(max_length=40, blank=True)
+    last_error = models.CharField(max_length=LONGEST_ERROR, blank=True)
+    last_error_at = models.DateTimeField(null=True)
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return f"{self.tool} on {self.day}"
+
+
+class ToolFigures(CountedOnDay):
+    """Of all employees of an organisation: 20 tools in 30 days are 600 rows to add up, whatever the number of calls."""
+
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+", db_index=False)
+
+    class Meta:
+        ordering = ("organization", "day", "tool")
+        constraints = (models.UniqueConstraint(fields=("organization", "day", "tool"), name="tool_figures_of_a_day"),)
+
+
+class EmployeeFigures(CountedOnDay):
+    """Of one employee."""
+
+    employee = models.ForeignKey(Employee, on_delete=models.CASCADE, related_name="+", db_index=False)
+
+    class Meta:
+        ordering = ("employee", "day", "tool")
+        constraints = (models.UniqueConstraint(fields=("employee", "day", "tool"), name="employee_figures_of_a_day"),)
+
+
+class EmployeeUse(Used):
+    """What the passes and runs of one employee came to on one day of UTC."""
+
+    employee = models.ForeignKey(Employee, on_delete=models.CASCADE, related_name="+", db_index=False)
+    day = models.DateField()
+
+    class Meta:
+        ordering = ("employee", "day")
+        constraints = (models.UniqueConstraint(fields=("employee", "day"), name="employee_use_of_a_day"),)
+
+    def __str__(self) -> str:
+        return f"{self.passes} passes on {self.day}"
+
+
+class TotalFigures(Counted):
+    """All calls of one tool that this installation ever counted, for monitoring; never less than before."""
+
+    tool = models.CharField(max_length=120)
+    currency = models.CharField(max_length=3)
+
+    class Meta:
+        ordering = ("tool", "currency")
+        constraints = (models.UniqueConstraint(fields=("tool", "currency"), name="figures_altogether"),)
+
+    def __str__(self) -> str:
+        return self.tool
+
+
+class TotalUse(Used):
+    """All passes and runs that this installation ever counted."""
+
+    currency = models.CharField(max_length=3)
+
+    class Meta:
+        ordering = ("currency",)
+        constraints = (models.UniqueConstraint(fields=("currency",), name="use_altogether"),)
+
+    def __str__(self) -> str:
+        return f"{self.passes} passes"
+
+
+class FiguresHead(models.Model):
+    """How far was counted; the only row, locked while somebody counts.
+
+    Attributes:
+        event_id, pass_id: the last ones that were counted.
+        event_bound, pass_bound: what is counted next, as soon as no transaction can still bring an earlier one.
+        asked_in: number of the transaction after the bounds were read; such a transaction has a lower number.
+        looked_at: when a sweeper last came by.
+        due_at: not before then does the next one count.
+    """
+
+    ONLY = 1
+
+    event_id = models.BigIntegerField(default=0)
+    pass_id = models.BigIntegerField(default=0)
+    event_bound = models.BigIntegerField(default=0)
+    pass_bound = models.BigIntegerField(default=0)
+    asked_in = models.BigIntegerField(default=0)
+    looked_at = models.DateTimeField()
+    due_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"up to event {self.event_id}"
+
+    @property
+    def is_done(self) -> bool:
+        """Everything up to the bounds was counted."""
+        return (self.event_id, self.pass_id) == (self.event_bound, self.pass_bound)

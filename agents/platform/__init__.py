@@ -1,0 +1,1 @@
+"""What every subject needs: encryption, messages to workers and pages, refusals, and signs of life."""

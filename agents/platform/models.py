@@ -1,0 +1,32 @@
+"""The installation itself, as every part must know it."""
+
+from django.db import models
+
+from agents.platform.encrypted import EncryptedTextField
+
+
+class Installation(models.Model):
+    """The only row of its table: each part compares itself with it at startup (agents/platform/identity.py).
+
+    Attributes:
+        folder_mark: also in the files folder, so that a different folder is noticed.
+        canary: an unused value, encrypted with GADGET_ENCRYPTION_KEYS, so that different keys are noticed.
+    """
+
+    folder_mark = models.CharField(max_length=64)
+    canary = EncryptedTextField()
+
+    class Meta:
+        constraints = (models.CheckConstraint(condition=models.Q(pk=1), name="there_is_one_installation"),)
+
+    def __str__(self) -> str:
+        return self.folder_mark[:8]
+
+
+class WriteProbe(models.Model):
+    """A row written and removed again to test if the database accepts writes (agents/platform/writability.py)."""
+
+    filler = models.BinaryField()
+
+    def __str__(self) -> str:
+        return str(self.pk)

@@ -1,0 +1,200 @@
+"""Tells workers and open pages that something in the database is new: a job for a worker, a bell for sockets.
+
+Each may be lost: the sweeper and the sockets' own polling find what a lost one left behind. So nobody waits for Redis:
+one background thread per process sends everything, and drops it while Redis is unavailable.
+"""
+
+import asyncio
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from celery import current_app
+from channels.layers import get_channel_layer
+from kombu.exceptions import OperationalError as QueueUnreachable
+from redis.exceptions import RedisError
+
+from agents.platform.boundaries import surviving
+
+logger = logging.getLogger(__name__)
+
+ADVANCE_JOB = "agents.worker.jobs.advance_run"
+TITLE_JOB = "agents.worker.jobs.title_run"
+REFRESH_JOB = "agents.worker.jobs.refresh_source"
+_MOST_DELTAS = 2000
+_PAUSE_AFTER_FAILURE_S = 0.5
+_TIMEOUT_S = 2.0
+_UNREACHABLE = (TimeoutError, OSError, RedisError, QueueUnreachable)
+
+
+def run_group(run_id: int) -> str:
+    """The channel group of all who watch this run."""
+    return f"run.{run_id}"
+
+
+def inbox_group(organization_id: int) -> str:
+    """The channel group of all who watch this organization's inbox."""
+    return f"inbox.{organization_id}"
+
+
+@dataclass(frozen=True)
+class TextStream:
+    """The text of one pass while the model writes it; a stream with a later epoch replaces it."""
+
+    run_id: int
+    epoch: int
+    pass_number: int
+
+
+@dataclass
+class _Batch:
+    """Everything that waits to be sent; equal jobs and equal bells are sent once."""
+
+    jobs: dict[tuple[str, int], None] = field(default_factory=dict)
+    bells: dict[str, None] = field(default_factory=dict)
+    deltas: deque[tuple[TextStream, str]] = field(default_factory=lambda: deque(maxlen=_MOST_DELTAS))
+
+    def __bool__(self) -> bool:
+        return bool(self.jobs or self.bells or self.deltas)
+
+
+class _Publisher(threading.Thread):
+    """Sends batches from an event loop of its own, so that connections persist."""
+
+    def __init__(self) -> None:
+        super().__init__(name="gadget-notify", daemon=True)
+        self._next = _Batch()
+        self._changed = threading.Condition()
+        self._is_sending = False
+        self._is_reachable = True
+
+    def put_job(self, job: str, pk: int) -> None:
+        with self._changed:
+            self._next.jobs[job, pk] = None
+            self._changed.notify_all()
+
+    def put_bell(self, group: str) -> None:
+        with self._changed:
+            self._next.bells[group] = None
+            self._changed.notify_all()
+
+    def put_delta(self, stream: TextStream, text: str) -> None:
+        with self._changed:
+            self._next.deltas.append((stream, text))
+            self._changed.notify_all()
+
+    def wait_until_sent(self) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._next and not self._is_sending, _TIMEOUT_S)
+
+    def run(self) -> None:
+        loop = asyncio.new_event_loop()
+        while True:
+            with self._changed:
+                self._is_sending = False
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: bool(self._next))
+                batch, self._next = self._next, _Batch()
+                self._is_sending = True
+            with surviving("sending jobs and bells"):
+                self._send_or_drop(loop, batch)
+
+    def _send_or_drop(self, loop: asyncio.AbstractEventLoop, batch: _Batch) -> None:
+        try:
+            self._send(loop, batch)
+            self._is_reachable = True
+        except _UNREACHABLE as error:
+            if self._is_reachable:
+                logger.warning("jobs and bells are dropped while Redis is unavailable: %s", type(error).__name__)
+            self._is_reachable = False
+            time.sleep(_PAUSE_AFTER_FAILURE_S)
+
+    def _send(self, loop: asyncio.AbstractEventLoop, batch: _Batch) -> None:
+        for job, pk in batch.jobs:
+            _send_job(job, pk)
+        if batch.bells or batch.deltas:
+            loop.run_until_complete(_send_bells(batch))
+
+
+def _send_job(job: str, pk: int) -> None:
+    current_app.send_task(job, args=[pk], ignore_result=True, retry=False)
+
+
+async def _send_bells(batch: _Batch) -> None:
+    layer = get_channel_layer()
+    if layer is None:
+        return
+    async with asyncio.timeout(_TIMEOUT_S):
+        for stream, text in _join_texts(batch.deltas).items():
+            delta = {"type": "delta", "pass_number": stream.pass_number, "epoch": stream.epoch, "text": text}
+            await layer.group_send(run_group(stream.run_id), delta)
+        message: dict[str, Any] = {"type": "bell"}
+        for group in batch.bells:
+            await layer.group_send(group, message)
+
+
+def _join_texts(deltas: deque[tuple[TextStream, str]]) -> dict[TextStream, str]:
+    """Join the pieces of each stream into one text."""
+    pieces: dict[TextStream, list[str]] = {}
+    for stream, text in deltas:
+        pieces.setdefault(stream, []).append(text)
+    return {stream: "".join(texts) for stream, texts in pieces.items()}
+
+
+@lru_cache(maxsize=1)
+def _get_publisher() -> _Publisher:
+    publisher = _Publisher()
+    publisher.start()
+    return publisher
+
+
+def wait_until_sent() -> None:
+    """Wait until everything is sent or dropped, but at most two seconds. Call it before a process ends."""
+    _get_publisher().wait_until_sent()
+
+
+def wake_run(run_id: int) -> None:
+    """Ask a worker to advance this run. Asking twice starts it once; the sweeper repeats a request that was lost."""
+    _get_publisher().put_job(ADVANCE_JOB, run_id)
+
+
+def wake_runs_now(run_ids: Sequence[int]) -> list[int]:
+    """Ask workers to advance these runs, in this thread; return the runs that the queue accepted."""
+    accepted = []
+    try:
+        for pk in run_ids:
+            _send_job(ADVANCE_JOB, pk)
+            accepted.append(pk)
+    except _UNREACHABLE as error:
+        logger.debug("the queue accepted %d of %d runs: %s", len(accepted), len(run_ids), type(error).__name__)
+    return accepted
+
+
+def request_title(run_id: int) -> None:
+    """Ask a worker to give this run a title; if the request is lost, the beginning of its task stays the title."""
+    _get_publisher().put_job(TITLE_JOB, run_id)
+
+
+def request_source_refresh(source_id: int) -> None:
+    """Ask a worker to read this source's description again; the sweeper repeats a request that was lost."""
+    _get_publisher().put_job(REFRESH_JOB, source_id)
+
+
+def ring_run(run_id: int) -> None:
+    """Tell the run's sockets that there are new events."""
+    _get_publisher().put_bell(run_group(run_id))
+
+
+def ring_inbox(organization_id: int) -> None:
+    """Tell the organization's inbox sockets that its approvals changed."""
+    _get_publisher().put_bell(inbox_group(organization_id))
+
+
+def stream_text(stream: TextStream, text: str) -> None:
+    """Show text while the model writes it; it has no number and may be lost."""
+    _get_publisher().put_delta(stream, text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))

@@ -1,0 +1,152 @@
+"""The compiled queries of a driver: the run that it claims, its calls and passes, and what its employee may do."""
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.contrib.auth.models import User
+from django.db.models import Exists, OuterRef, Q, Subquery, TextField
+from django.db.models.functions import Cast, Now
+
+from agents.accounts.models import Organization
+from agents.employees.models import Employee, Grant, ModelProvider, ToolRule
+from agents.platform.queries.compiled import CompiledQuery, Id, ModelColumns
+from agents.runs.models import TERMINAL_CALLS, CallStatus, Pass, Run, RunStatus, ToolCall
+
+_STOPPED_ORGANIZATION = Organization.objects.filter(pk=OuterRef("organization_id"), stopped_at__isnull=False)
+_STOPPED_EMPLOYEE = Employee.objects.filter(pk=OuterRef("employee_id"), stopped_at__isnull=False)
+
+
+class DueRun(NamedTuple):
+    """A queued run that may be claimed, and the database's time."""
+
+    lease_epoch: int
+    started_at: datetime | None
+    now: datetime
+
+
+DUE_RUN = CompiledQuery(
+    DueRun,
+    lambda run_id: (
+        Run.objects.filter(
+            Q(next_wake_at__isnull=True) | Q(next_wake_at__lte=Now()),
+            Q(~Exists(_STOPPED_ORGANIZATION), ~Exists(_STOPPED_EMPLOYEE), stopped_because="")
+            | Q(cancel_requested_at__isnull=False),
+            pk=run_id,
+            status=RunStatus.QUEUED,
+        )
+        .order_by()
+        .select_for_update(no_key=True)
+    ),
+    now=Now(),
+)
+"""A cancelled run that a leaving worker requeued is due too: its driver ends it."""
+
+
+class RunWithPeople(NamedTuple):
+    """A run with everybody whom its calls concern."""
+
+    run: Run
+    employee: Employee
+    provider: ModelProvider
+    organization: Organization
+    creator: User
+
+
+RUN_WITH_PEOPLE = CompiledQuery(
+    RunWithPeople,
+    lambda run_id: Run.objects.filter(pk=run_id).order_by(),
+    run=ModelColumns(Run),
+    employee=ModelColumns(Employee, "employee__"),
+    provider=ModelColumns(ModelProvider, "employee__provider__"),
+    organization=ModelColumns(Organization, "organization__"),
+    creator=ModelColumns(User, "created_by__"),
+)
+
+
+class GrantRow(NamedTuple):
+    """One grant of an employee, with what the organization says about its tool and the employee."""
+
+    tool: str
+    level: str
+    conditions: list[dict[str, Any]]
+    delegates: list[int]
+    level_for_all: str | None
+    stopped_by: str | None
+    organization_id: int
+    tools_version: int
+    capabilities: str
+    features: str
+
+
+_RULE = ToolRule.objects.filter(organization=OuterRef("employee__organization"), tool=OuterRef("tool")).order_by()
+GRANTS = CompiledQuery(
+    GrantRow,
+    lambda employee_id: Grant.objects.filter(employee_id=employee_id).order_by(),
+    level_for_all=Subquery(_RULE.values("level")),
+    stopped_by=Subquery(_RULE.filter(stopped_at__isnull=False).values("stopped_by")),
+    organization_id="employee__organization_id",
+    tools_version="employee__organization__tools_version",
+    capabilities=Cast("employee__capabilities", TextField()),
+    features=Cast("employee__organization__plan_features", TextField()),
+)
+
+
+class CallState(NamedTuple):
+    """The state of one call."""
+
+    status: str
+    pass_number: int
+
+
+OPEN_OR_LAST_CALLS = CompiledQuery(
+    CallState,
+    lambda run_id, number: ToolCall.objects.filter(
+        Q(pass_number=number) | ~Q(status__in=TERMINAL_CALLS), run_id=run_id
+    ).order_by(),
+)
+"""The calls that are open, and those of the pass with this number."""
+
+LEFT_EXECUTING = CompiledQuery(
+    Id,
+    lambda run_id, epoch: ToolCall.objects.filter(
+        run_id=run_id, status=CallStatus.EXECUTING, exec_epoch__lt=epoch
+    ).order_by("pk"),
+)
+"""The calls that an earlier driver left executing."""
+
+
+class ToldCall(NamedTuple):
+    """What the model is told about a call."""
+
+    pass_number: int
+    provider_call_id: str
+    content: str | None
+    content_of_original: str | None
+    signature: str
+    parent_call_id: int | None
+
+
+CALLS_SINCE = CompiledQuery(
+    ToldCall,
+    lambda run_id, known: ToolCall.objects.filter(run_id=run_id, pass_number__gt=known).order_by(
+        "pass_number", "index"
+    ),
+    content_of_original="duplicate_of__content",
+)
+"""The calls after a pass."""
+
+
+class ToldPass(NamedTuple):
+    """A recorded pass as the model is reminded of it."""
+
+    number: int
+    response: dict[str, Any]
+    messages_upto: int
+    input_tokens: int
+    usage_estimated: bool
+
+
+PASSES_SINCE = CompiledQuery(
+    ToldPass, lambda run_id, known: Pass.objects.filter(run_id=run_id, number__gt=known).order_by("number")
+)
+"""The passes after a pass."""

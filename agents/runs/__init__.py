@@ -1,0 +1,1 @@
+"""Runs: how people start, steer and stop them, and the engine that drives them."""

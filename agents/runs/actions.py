@@ -1,0 +1,225 @@
+"""What people do to a run: start it, say something, cancel it, give it more passes."""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from django.db import IntegrityError
+from django.db.models.functions import Now
+
+from agents.accounts.models import Membership, Role
+from agents.employees import budgets
+from agents.employees.models import Employee
+from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
+from agents.providers.base import GO_ON
+from agents.runs import stops
+from agents.runs.engine import ending
+from agents.runs.engine.ending import Ending
+from agents.runs.engine.transaction import Transaction, new_run_transaction, run_transaction
+from agents.runs.events import CancelRequested, MessageAdded, RunResumed, RunStarted
+from agents.runs.models import ExitReason, Message, Origin, Run, RunStatus
+from agents.runs.models.run import title_of
+from tools.toolbox.toolbox import MODES
+
+MOST_TEXT = 20_000
+MOST_PASSES = 100
+OF_SCHEDULES = "schedule:"
+"""So the requests of schedules begin, and nobody else's: a firing whose id somebody had used would start nothing."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A task for an employee.
+
+    Attributes:
+        mode: empty means the employee's own.
+        client_request_id: the same one again starts nothing new; only a schedule's begins with OF_SCHEDULES.
+        told: more for the run's first event.
+    """
+
+    employee_id: int
+    task: str
+    mode: str = ""
+    client_request_id: str = ""
+    origin: Origin = Origin.TASK
+    told: dict[str, Any] = field(default_factory=dict)
+
+
+def submit(member: Membership, submission: Submission) -> tuple[Run, bool]:
+    """Start a run; returns it and whether it is new.
+
+    Raises:
+        Forbidden, NotFound, Invalid, Conflict; BudgetExhausted, which is one: the month's budget is used up.
+    """
+    _demand(member, Role.OPERATOR, "start a run")
+    task = checked_text("task", submission.task)
+    _check_request_id(submission)
+    if submission.mode and submission.mode not in MODES:
+        raise Invalid("mode", f"mode is {submission.mode!r}, but has to be one of {', '.join(MODES)}")
+    own = Employee.objects.select_related("organization").filter(organization_id=member.organization_id)
+    employee = own.filter(pk=submission.employee_id).first()
+    if employee is None:
+        raise NotFound(f"there is no employee {submission.employee_id}")
+    if not employee.is_active:
+        raise Conflict(f"{employee.name} is not active")
+    stops.refuse_stopped(employee)
+    run = Run(
+        organization_id=member.organization_id,
+        employee=employee,
+        created_by=member.user,
+        origin=submission.origin,
+        client_request_id=submission.client_request_id,
+        task=task,
+        title=title_of(task),
+        mode=submission.mode or employee.mode,
+        max_passes=employee.max_passes,
+        deadline_at=Now() + timedelta(minutes=employee.run_minutes) if employee.run_minutes else None,
+    )
+    if earlier := _same_request(run):
+        return earlier, False
+    budgets.refuse_new_run(employee)
+    try:
+        with new_run_transaction(run) as tx:
+            Message.objects.create(run=run, number=1, author=member.user, text=task)
+            tx.publish(RunStarted(member.user.get_username(), **submission.told))
+    except IntegrityError:
+        earlier = _same_request(run)
+        if earlier is None:
+            raise
+        return earlier, False
+    return Run.objects.get(pk=run.pk), True
+
+
+def _check_request_id(submission: Submission) -> None:
+    sent = submission.client_request_id
+    if len(sent) > 200 or "\0" in sent:
+        raise Invalid("client_request_id", "client_request_id may have at most 200 characters, and no NUL")
+    if sent.startswith(OF_SCHEDULES) and submission.origin != Origin.SCHEDULE:
+        kept = f"what begins with {OF_SCHEDULES!r} is kept for schedules"
+        raise Invalid("client_request_id", f"client_request_id is {sent!r}, but {kept}; choose another")
+
+
+def _same_request(run: Run) -> Run | None:
+    if not run.client_request_id:
+        return None
+    same = Run.objects.filter(organization_id=run.organization_id, client_request_id=run.client_request_id)
+    return same.first()
+
+
+def cancel(member: Membership, run_id: int) -> Run:
+    """Cancel the run now, or as soon as what executes has ended.
+
+    Raises:
+        Forbidden, NotFound, Conflict: it has ended already.
+    """
+    _demand(member, Role.OPERATOR, "cancel a run")
+    with run_transaction(_own(member, run_id)) as tx:
+        run = tx.run
+        if run.has_ended:
+            raise Conflict(f"the run has ended already: {run.get_status_display()}", run_status=run.status)
+        if run.cancel_requested_at is None:
+            run.cancel_requested_at = tx.now
+            tx.publish(CancelRequested(member.user.get_username()))
+            tx.audit(_actor(member), "run_cancelled", f"run:{run.pk}")
+        if run.status != RunStatus.RUNNING:
+            ending.end_run(tx, Ending(ExitReason.CANCELLED))
+    return Run.objects.get(pk=run_id)
+
+
+def add_message(member: Membership, run_id: int, text: str) -> Run:
+    """Tell the employee something more; an ended run goes on with it, a running one hears it before its next pass.
+
+    Raises:
+        Forbidden, NotFound, Invalid, Conflict: it was cancelled, or is a call by hand.
+    """
+    _demand(member, Role.OPERATOR, "send a message")
+    checked = checked_text("text", text)
+    with run_transaction(_own(member, run_id)) as tx:
+        _refuse_trial(tx.run)
+        _refuse_cancelled(tx.run)
+        _append_message(tx, member, checked)
+        if tx.run.has_ended:
+            _go_on(tx, member, tx.run.employee.max_passes)
+    return Run.objects.get(pk=run_id)
+
+
+def continue_run(member: Membership, run_id: int, max_passes: int | None = None) -> Run:
+    """Give an ended run more passes (its employee's number unless said otherwise, 1 to 100).
+
+    Raises:
+        Forbidden, NotFound, Invalid, Conflict: it has not ended, was cancelled, or is a call by hand.
+    """
+    _demand(member, Role.OPERATOR, "continue a run")
+    if max_passes is not None and not 1 <= max_passes <= 100:
+        raise Invalid("max_passes", f"max_passes is {max_passes}, but has to be 1 to 100")
+    with run_transaction(_own(member, run_id)) as tx:
+        _refuse_trial(tx.run)
+        _refuse_cancelled(tx.run)
+        if not tx.run.has_ended:
+            raise Conflict("the run has not ended", run_status=tx.run.status)
+        _append_message(tx, member, GO_ON)
+        _go_on(tx, member, max_passes or tx.run.employee.max_passes)
+    return Run.objects.get(pk=run_id)
+
+
+def _append_message(tx: Transaction, member: Membership, text: str) -> None:
+    run = tx.run
+    run.message_count += 1
+    Message.objects.create(run=run, number=run.message_count, author=member.user, text=text)
+    tx.publish(MessageAdded(text, member.user.get_username()))
+
+
+def _go_on(tx: Transaction, member: Membership, passes: int) -> None:
+    run = tx.run
+    stops.refuse_stopped(run.employee)
+    budgets.check_budgets(run)
+    run.exit_reason, run.problem, run.finished_at = "", "", None
+    run.crash_count = run.patience_tries = 0
+    run.patience_since = None
+    run.max_passes = run.pass_number + passes
+    minutes = run.employee.run_minutes
+    run.deadline_at = tx.now + timedelta(minutes=minutes) if minutes else None
+    tx.requeue()
+    tx.publish(RunResumed(member.user.get_username()))
+
+
+def _refuse_trial(run: Run) -> None:
+    if run.origin == Origin.MANUAL:
+        raise Conflict("this was one call by hand, and nobody is at work in it: start a run with a task instead")
+
+
+def _refuse_cancelled(run: Run) -> None:
+    if run.status == RunStatus.CANCELLED or run.cancel_requested_at is not None:
+        raise Conflict("the run was cancelled", run_status=run.status)
+
+
+def _own(member: Membership, run_id: int) -> int:
+    """The id, if the run is of the member's organisation."""
+    if not Run.objects.filter(organization_id=member.organization_id, pk=run_id).exists():
+        raise NotFound(f"there is no run {run_id}")
+    return run_id
+
+
+def _demand(member: Membership, role: Role, act: str) -> None:
+    if not member.may(role):
+        raise Forbidden(f"{member.as_noun} may not {act}")
+
+
+def _actor(member: Membership) -> str:
+    return f"user:{member.user.get_username()}"
+
+
+def checked_text(field: str, text: str) -> str:
+    """What a person wrote, without blanks around it.
+
+    Raises:
+        Invalid: it is empty, longer than 20,000 characters, or cannot be kept.
+    """
+    stripped = text.strip()
+    if not stripped:
+        raise Invalid(field, f"{field} is empty")
+    if len(text) > MOST_TEXT:
+        raise Invalid(field, f"{field} has {len(text):,} characters; at most {MOST_TEXT:,} are allowed")
+    if "\0" in text:
+        raise Invalid(field, f"{field} contains a NUL character")
+    return stripped

@@ -1,0 +1,166 @@
+"""Step 8 of a run: decide what comes next, under the run's lock, from what the database holds."""
+
+import time
+from dataclasses import replace
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
+from agents.platform.queries.engine import OPEN_OR_LAST_CALLS
+from agents.runs.engine.ending import Ending, end_run, park
+from agents.runs.engine.recovery import end_abandoned_calls
+from agents.runs.engine.timing import CRASHES, DENIED_PASSES
+from agents.runs.engine.transaction import LEAVE, MACHINE, Action, NextStep, Transaction
+from agents.runs.events import PassStarted, RunResumed
+from agents.runs.models import PARKED, TERMINAL_CALLS, CallStatus, ExitReason, Origin, Pass, Run, RunStatus, ToolCall
+
+ENGINE_FAILED = "The engine failed; its log says why."
+
+
+def settle(tx: Transaction, must_yield: bool) -> NextStep:
+    """Decide the next step of a driven run; park or end it where nothing is left to do.
+
+    Args:
+        must_yield: the worker is leaving, or other runs have waited long enough.
+    """
+    run = tx.run
+    if run.cancel_requested_at is not None:
+        end_run(tx, Ending(ExitReason.CANCELLED))
+        return LEAVE
+    calls = OPEN_OR_LAST_CALLS.rows(run.pk, run.pass_number)
+    unfinished = {call.status for call in calls if call.status not in TERMINAL_CALLS}
+    if CallStatus.EXECUTING in unfinished:
+        end_abandoned_calls(tx)
+        unfinished = set(ToolCall.objects.filter(_is_open(run)).values_list("status", flat=True))
+    if reason := _find_overdue_reason(tx, unfinished):
+        end_run(tx, Ending(reason))
+        return LEAVE
+    if (action := _find_action(tx, unfinished)) is not None:
+        step = NextStep(action)
+    elif unfinished:
+        park(tx, needs_attention=CallStatus.OUTCOME_UNKNOWN in unfinished)
+        return LEAVE
+    else:
+        step = _step_after_pass(tx, [call.status for call in calls if call.pass_number == run.pass_number])
+    return step if step is LEAVE else _begin_step(tx, step, must_yield)
+
+
+def wake_if_possible(tx: Transaction, by: str = MACHINE) -> bool:
+    """Queue a parked run if a call can start now or all calls are terminal; otherwise it keeps waiting.
+
+    Args:
+        by: the name of the person who made it possible.
+    """
+    run = tx.run
+    if run.status not in PARKED:
+        return False
+    statuses = set(ToolCall.objects.filter(_is_open(run)).values_list("status", flat=True))
+    if statuses and _find_action(tx, statuses) is None:
+        if run.status == RunStatus.NEEDS_ATTENTION and CallStatus.OUTCOME_UNKNOWN not in statuses:
+            park(tx, needs_attention=False)
+        return False
+    tx.requeue()
+    if not run.stopped_because:
+        tx.publish(RunResumed(by, pass_number=run.pass_number))
+    return True
+
+
+def expandable_recipes(run_id: int) -> QuerySet[ToolCall]:
+    """Return the run's recipes that wait for no person, no colleague and no step of theirs."""
+    waiting = ToolCall.objects.filter(run_id=run_id, status=CallStatus.SUSPENDED, child_run=None)
+    asking = Approval.objects.filter(tool_call=OuterRef("pk"), kind=ApprovalKind.QUESTION)
+    steps = ToolCall.objects.exclude(status__in=TERMINAL_CALLS).filter(parent_call=OuterRef("pk"))
+    return waiting.filter(~Exists(asking), ~Exists(steps)).order_by("pass_number", "index")
+
+
+def is_late(tx: Transaction) -> bool:
+    """Return True if the run's own time is over."""
+    return tx.run.deadline_at is not None and tx.run.deadline_at <= tx.now
+
+
+def _is_open(run: Run) -> Q:
+    return Q(run_id=run.pk) & ~Q(status__in=TERMINAL_CALLS)
+
+
+def _find_action(tx: Transaction, unfinished: set[str]) -> Action | None:
+    """Find what can be done now about unfinished calls, by their statuses; None if all of them wait."""
+    if CallStatus.APPROVED in unfinished and _has_startable_call(tx):
+        return Action.RUN_APPROVED
+    if CallStatus.READY in unfinished:
+        return Action.RUN_READY
+    if CallStatus.SUSPENDED in unfinished and expandable_recipes(tx.run.pk).exists():
+        return Action.EXPAND
+    return None
+
+
+def _has_startable_call(tx: Transaction) -> bool:
+    approved = Approval.objects.filter(run_id=tx.run.pk, status=ApprovalStatus.APPROVED)
+    return approved.filter(start_after__lte=tx.now).exists()
+
+
+def _find_overdue_reason(tx: Transaction, unfinished: set[str]) -> ExitReason | None:
+    """Say why the run has to end now, though calls may be left to start; executing calls are waited for."""
+    run = tx.run
+    if CallStatus.EXECUTING in unfinished:
+        return None
+    if run.crash_count >= CRASHES:
+        return ExitReason.INTERNAL_ERROR if run.problem == ENGINE_FAILED else ExitReason.CRASH_LOOP
+    return ExitReason.DEADLINE if is_late(tx) else None
+
+
+def _step_after_pass(tx: Transaction, statuses: list[str]) -> NextStep:
+    """Decide where a run continues whose calls are all terminal: it ends, closes, or takes the next pass."""
+    run = tx.run
+    if run.pass_number == 0:
+        return NextStep(Action.ASK)
+    has_news = run.message_count > run.messages_heard
+    if run.origin == Origin.MANUAL or (not statuses and not has_news):
+        end_run(tx, _final_answer(run))
+        return LEAVE
+    if not has_news and _was_denied_repeatedly(run, statuses):
+        end_run(tx, Ending(ExitReason.DENIED_REPEATEDLY))
+        return LEAVE
+    if run.pass_number >= run.max_passes:
+        return NextStep(Action.CLOSE, ExitReason.MAX_PASSES)
+    if not has_news and statuses and set(statuses) == {CallStatus.DUPLICATE}:
+        return NextStep(Action.CLOSE, ExitReason.ALL_TOOLS_DUPLICATE)
+    return NextStep(Action.ASK)
+
+
+def _begin_step(tx: Transaction, step: NextStep, must_yield: bool) -> NextStep:
+    """Requeue the run if it was stopped or must yield; otherwise let the step begin, until the run's own time ends."""
+    run = tx.run
+    if run.stopped_because or must_yield:
+        tx.release_lease()
+        run.status = RunStatus.QUEUED
+        run.hinted_at = None
+        return LEAVE
+    if step.action in (Action.ASK, Action.CLOSE) and run.asked_pass <= run.pass_number:
+        run.asked_pass = run.pass_number + 1
+        tx.publish(PassStarted(run.asked_pass))
+    if run.deadline_at is None:
+        return step
+    return replace(step, ends=time.monotonic() + (run.deadline_at - tx.now).total_seconds())
+
+
+def _final_answer(run: Run) -> Ending:
+    """Return the model's answer; for a run by hand, which asks no model, the result of its one call."""
+    if run.origin != Origin.MANUAL:
+        rows = Pass.objects.filter(run_id=run.pk, number=run.pass_number)
+        return Ending.answered(*rows.values_list("text", "cut_off").get())
+    result = ToolCall.objects.values_list("result", flat=True).get(run_id=run.pk, parent_call=None) or {}
+    error = result.get("error")
+    answer = f"The call failed: {error['message']}" if error else str(result.get("summary", ""))
+    return Ending(ExitReason.FINAL_ANSWER, answer)
+
+
+def _was_denied_repeatedly(run: Run, statuses: list[str]) -> bool:
+    """Return True if in each of the last three passes every card of some tool was denied."""
+    if CallStatus.DENIED not in statuses or run.pass_number < DENIED_PASSES:
+        return False
+    passes = range(run.pass_number - DENIED_PASSES + 1, run.pass_number + 1)
+    carded = ToolCall.objects.filter(run_id=run.pk, pass_number__in=passes, approvals__isnull=False).distinct()
+    outcomes: dict[str, dict[int, set[str]]] = {}
+    for tool, number, status in carded.values_list("tool", "pass_number", "status"):
+        outcomes.setdefault(tool, {}).setdefault(number, set()).add(status)
+    return any(all(by_pass.get(number) == {CallStatus.DENIED} for number in passes) for by_pass in outcomes.values())

@@ -1,0 +1,154 @@
+"""One transaction on a run: lock its row, look, change, and on exit write events, row and audit entries at once."""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+
+from agents.accounts import audit
+from agents.platform import notify
+from agents.platform.queries.runs import LOCKED_RUN, LOCKED_RUN_IF_FREE
+from agents.platform.statements import insert, update
+from agents.runs.events import RunEvent
+from agents.runs.models import Event, ExitReason, Run, RunStatus
+
+_RUN_FIELDS = tuple(field.attname for field in Run._meta.concrete_fields if field.attname != "id")
+
+MACHINE = "gadget"
+"""The name under which the machine acts."""
+
+
+class Action(StrEnum):
+    """The next thing that a driver does."""
+
+    RUN_APPROVED = "run_approved"
+    """Run the approved call whose grace is over."""
+    RUN_READY = "run_ready"
+    """Run the calls that need nobody's approval."""
+    EXPAND = "expand"
+    """Take a recipe one step further."""
+    ASK = "ask"
+    """Ask the model."""
+    CLOSE = "close"
+    """Ask once more, for an answer without calls."""
+    LEAVE = "leave"
+    """The run waits, has ended, or gives way to others."""
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """The next action of a run's driver.
+
+    Attributes:
+        reason: why a closing pass ends the run.
+        ends: monotonic time at which the run's own time is over, for an action that asks the model.
+    """
+
+    action: Action
+    reason: ExitReason = ExitReason.FINAL_ANSWER
+    ends: float = math.inf
+
+
+LEAVE = NextStep(Action.LEAVE)
+
+
+class LostRace(RuntimeError):
+    """The run's row changed although it was locked: the database does not lock as it should."""
+
+
+class Transaction:
+    """One transaction on one run: change `run`'s attributes, `publish` events, `audit` who did what.
+
+    Attributes:
+        now: the database's time when the run was locked.
+        inbox_changed: set it when a card was made or closed.
+        is_midway: set it while the driver is in the middle of a step, such as calls that execute: nothing is decided.
+        next_step: decided on exit, where the transaction is a driver's.
+    """
+
+    def __init__(self, run: Run, now: datetime) -> None:
+        self.run = run
+        self.now = now
+        self.inbox_changed = False
+        self.is_midway = False
+        self.next_step = LEAVE
+        self._before = {name: getattr(run, name) for name in _RUN_FIELDS}
+        self._events: list[Event] = []
+        self._entries: list[audit.Entry] = []
+
+    def publish(self, event: RunEvent) -> int:
+        """Add an event, to be written with the rest; return its number."""
+        seq = self.run.next_event_seq
+        self.run.next_event_seq = seq + 1
+        self._events.append(Event(run_id=self.run.pk, seq=seq, type=event.type.value, payload=event.payload()))
+        return seq
+
+    def audit(self, actor: str, action: str, subject: str, **payload: Any) -> None:
+        """Add an entry to the audit chain, to be written last."""
+        self._entries.append(audit.Entry(actor, action, subject, payload))
+
+    def release_lease(self) -> None:
+        """Leave the run without a driver."""
+        self.run.lease_owner = ""
+        self.run.lease_expires_at = None
+
+    def requeue(self) -> None:
+        """Put the run into the queue, due at once."""
+        self.release_lease()
+        self.run.status = RunStatus.QUEUED
+        self.run.next_wake_at = None
+        self.run.hinted_at = None
+
+    def write(self) -> None:
+        """Write events, row and audit entries, and notify after the commit."""
+        run = self.run
+        changed = {name: value for name in _RUN_FIELDS if (value := getattr(run, name)) != self._before[name]}
+        insert(self._events)
+        if changed:
+            same = {name: self._before[name] for name in ("lease_epoch", "next_event_seq")}
+            if update(Run, changed, {"id": run.pk, **same}) != 1:
+                raise LostRace(f"run {run.pk} changed while it was locked")
+        if self._entries:
+            audit.append(run.organization_id, self._entries)
+        if "status" in changed and run.status == RunStatus.QUEUED and run.next_wake_at is None:
+            transaction.on_commit(partial(notify.wake_run, run.pk))
+        if self._events:
+            transaction.on_commit(partial(notify.ring_run, run.pk))
+        if self.inbox_changed:
+            transaction.on_commit(partial(notify.ring_inbox, run.organization_id))
+
+
+@contextmanager
+def run_transaction(run_id: int, wait: bool = True) -> Iterator[Transaction]:
+    """Lock the run's row first, then let the caller look and change; one commit, or nothing.
+
+    Raises:
+        Run.DoesNotExist: there is no such run; or, without `wait`, somebody else has locked it.
+    """
+    with transaction.atomic():
+        locked = (LOCKED_RUN if wait else LOCKED_RUN_IF_FREE).row(run_id)
+        if locked is None:
+            raise Run.DoesNotExist(f"run {run_id} is not there, or not free")
+        tx = Transaction(locked.run, locked.now)
+        yield tx
+        tx.write()
+
+
+@contextmanager
+def new_run_transaction(run: Run) -> Iterator[Transaction]:
+    """Insert a new run and let the caller publish its first events, in one commit."""
+    with transaction.atomic():
+        run.save(force_insert=True)
+        tx = Transaction(run, run.created_at)
+        yield tx
+        tx.write()
+        if run.status == RunStatus.QUEUED:
+            transaction.on_commit(partial(notify.wake_run, run.pk))
+        if run.is_unnamed:
+            transaction.on_commit(partial(notify.request_title, run.pk))

@@ -1,0 +1,392 @@
+"""The events of a run: one class for each type, with the payload that the panel, REST and sockets show.
+
+To add a type: a member of `EventType`, a class here, a template for its line.
+"""
+
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any, ClassVar, Self
+
+from agents.approvals.models import Approval
+from agents.runs.models import EventType, Run, ToolCall
+from agents.runs.models.event import brief_params, brief_result
+from tools.contract import Tool, ToolError, ToolResult
+
+MOST_PROGRESS_TEXT = 500
+
+
+@dataclass(frozen=True)
+class RunEvent:
+    """Base of all events."""
+
+    type: ClassVar[EventType]
+
+    def payload(self) -> dict[str, Any]:
+        """Return the fields as the event's row keeps them, without those whose default None was kept."""
+        return {
+            field.name: value
+            for field in fields(self)
+            if (value := getattr(self, field.name)) is not None or field.default is not None
+        }
+
+
+@dataclass(frozen=True)
+class RunStarted(RunEvent):
+    """A run was submitted; the optional fields name the run or the schedule that it comes from."""
+
+    type = EventType.RUN_STARTED
+    by: str
+    parent_run_id: str | None = None
+    schedule_id: str | None = None
+    scheduled_for: str | None = None
+    missed: int | None = None
+
+
+@dataclass(frozen=True)
+class RunTitled(RunEvent):
+    """The employee's model was asked for a title; without one, only its usage counts."""
+
+    type = EventType.RUN_TITLED
+    input_tokens: int
+    output_tokens: int
+    cost: float | None
+    title: str | None = None
+
+
+@dataclass(frozen=True)
+class RunWaiting(RunEvent):
+    """The run waits for people, colleagues or time.
+
+    Attributes:
+        decisions, answers: how many approvals and questions are open.
+        colleagues: names of the employees who work on delegated tasks.
+    """
+
+    type = EventType.RUN_WAITING
+    approval_ids: list[str]
+    decisions: int
+    answers: int
+    colleagues: list[str]
+    pass_number: int
+
+
+@dataclass(frozen=True)
+class RunNeedsAttention(RunWaiting):
+    """The run waits, and the outcome of a call is unknown."""
+
+    type = EventType.RUN_NEEDS_ATTENTION
+
+
+@dataclass(frozen=True)
+class RunStopped(RunEvent):
+    """Somebody stopped the run's organization or employee; people see that it waits, and why."""
+
+    type = EventType.RUN_WAITING
+    reason: str
+    approval_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RunResumed(RunEvent):
+    """The run may continue."""
+
+    type = EventType.RUN_RESUMED
+    by: str
+    reason: str | None = None
+    pass_number: int | None = None
+
+
+@dataclass(frozen=True)
+class CancelRequested(RunEvent):
+    """The run was cancelled; what executes ends first."""
+
+    type = EventType.CANCEL_REQUESTED
+    by: str
+
+
+@dataclass(frozen=True)
+class RunFinished(RunEvent):
+    """The run ended; `cost` is None where no price is known."""
+
+    type = EventType.RUN_FINISHED
+    status: str
+    exit_reason: str
+    answer: str
+    pass_number: int
+    input_tokens: int
+    output_tokens: int
+    usage_estimated: bool
+    cost: float | None
+    currency: str
+
+    @classmethod
+    def of(cls, run: Run, cost: float | None) -> Self:
+        """Tell how the run ended, as its row says."""
+        return cls(
+            status=str(run.status),
+            exit_reason=str(run.exit_reason),
+            answer=run.answer,
+            pass_number=run.pass_number,
+            input_tokens=run.input_tokens,
+            output_tokens=run.output_tokens,
+            usage_estimated=run.estimated_tokens > 0,
+            cost=cost,
+            currency=run.organization.currency,
+        )
+
+
+@dataclass(frozen=True)
+class MessageAdded(RunEvent):
+    """A person sent the employee a message."""
+
+    type = EventType.MESSAGE_ADDED
+    text: str
+    by: str
+
+
+@dataclass(frozen=True)
+class PassStarted(RunEvent):
+    """The model is asked."""
+
+    type = EventType.PASS_STARTED
+    pass_number: int
+
+
+@dataclass(frozen=True)
+class AssistantMessage(RunEvent):
+    """The model's text."""
+
+    type = EventType.ASSISTANT_MESSAGE
+    text: str
+    pass_number: int
+
+
+@dataclass(frozen=True)
+class AssistantThought(RunEvent):
+    """The model's reasoning, as far as it is shown."""
+
+    type = EventType.ASSISTANT_THOUGHT
+    pass_number: int
+    text: str
+    truncated: bool | None = None
+
+
+@dataclass(frozen=True)
+class AnswerCut(RunEvent):
+    """The model's answer is incomplete."""
+
+    type = EventType.ANSWER_CUT
+    pass_number: int
+    cut_off: str
+
+
+@dataclass(frozen=True)
+class ProviderDelayed(RunEvent):
+    """The provider failed and is asked again later."""
+
+    type = EventType.PROVIDER_DELAYED
+    code: str
+    reason: str
+    tries: int
+    retry_at: str
+
+
+@dataclass(frozen=True)
+class HistoryShortened(RunEvent):
+    """A request was shortened further than the one before it."""
+
+    type = EventType.HISTORY_SHORTENED
+    pass_number: int
+    results: int
+    texts: int
+    tokens_before: int
+    tokens_after: int
+
+
+@dataclass(frozen=True)
+class UsageReported(RunEvent):
+    """The server reported the usage of a pass that had been estimated."""
+
+    type = EventType.USAGE_REPORTED
+    pass_number: int
+    input_tokens: int
+    output_tokens: int
+    cost: float | None
+
+
+@dataclass(frozen=True)
+class ToolStarted(RunEvent):
+    """A call starts."""
+
+    type = EventType.TOOL_START
+    call_id: str
+    tool: str
+    display_name: str
+    level: str
+    params: dict[str, Any]
+    summary: str
+    pass_number: int
+    parent_call_id: str | None = None
+    truncated: bool | None = None
+
+    @classmethod
+    def of(cls, call: ToolCall, tool: Tool | None, summary: str) -> Self:
+        """Tell that the call starts; the tool is None if it is no longer installed."""
+        params, truncated = brief_params(call.params)
+        return cls(
+            call_id=str(call.pk),
+            tool=call.tool,
+            display_name=tool.title if tool else call.tool,
+            level=call.level,
+            params=params,
+            truncated=truncated,
+            parent_call_id=str(call.parent_call_id) if call.parent_call_id else None,
+            summary=summary,
+            pass_number=call.pass_number,
+        )
+
+
+@dataclass(frozen=True)
+class ToolProgress(RunEvent):
+    """A call reports its progress; `run_id` is the run of the colleague who works on it."""
+
+    type = EventType.TOOL_PROGRESS
+    call_id: str
+    fraction: float
+    text: str
+    run_id: str | None = None
+
+    @classmethod
+    def of(cls, call: ToolCall, fraction: float, text: str) -> Self:
+        """Tell the call's progress, rounded and cut to what a line shows."""
+        return cls(str(call.pk), round(fraction, 3), text[:MOST_PROGRESS_TEXT])
+
+
+@dataclass(frozen=True)
+class ToolFinished(RunEvent):
+    """A call succeeded, failed, or ended with an unknown outcome."""
+
+    type = EventType.TOOL_RESULT
+    call_id: str
+    tool: str
+    result: dict[str, Any]
+    duration_ms: int
+
+    @classmethod
+    def of(cls, call: ToolCall, result: ToolResult, duration_ms: int = 0) -> Self:
+        """Tell the call's result, without data that is too large for a line."""
+        return cls(str(call.pk), call.tool, brief_result(result.as_json()), duration_ms)
+
+
+@dataclass(frozen=True)
+class ToolSkipped(RunEvent):
+    """A call repeats an earlier one and was not made."""
+
+    type = EventType.TOOL_SKIPPED
+    call_id: str
+    tool: str
+    duplicate_of: str
+
+
+@dataclass(frozen=True)
+class ToolRejected(RunEvent):
+    """A call may not run, or was given up before its start."""
+
+    type = EventType.TOOL_REJECTED
+    call_id: str
+    tool: str
+    code: str
+    reason: str
+
+    @classmethod
+    def of(cls, call: ToolCall, error: ToolError) -> Self:
+        """Tell why the call does not run."""
+        return cls(str(call.pk), call.tool, str(error.code), error.message)
+
+
+@dataclass(frozen=True)
+class CallResolved(RunEvent):
+    """An unknown outcome was settled, or its executor reported after all."""
+
+    type = EventType.CALL_RESOLVED
+    call_id: str
+    outcome: str
+    by: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class LateEffect(RunEvent):
+    """A call that was declared not done reports that it happened."""
+
+    type = EventType.LATE_EFFECT
+    call_id: str
+    approval_id: str
+    summary: str
+    reason: str
+    done_again_by: list[str]
+
+
+@dataclass(frozen=True)
+class ApprovalRequested(RunEvent):
+    """A card waits for a decision; its line shows the card as it is when somebody looks."""
+
+    type = EventType.APPROVAL_REQUESTED
+    approval_id: str
+    call_id: str
+    tool: str
+    level: str
+    sentence: str
+    params: dict[str, Any]
+    digest: str
+    expires_at: str
+    truncated: bool | None = None
+
+    @classmethod
+    def of(cls, card: Approval, call: ToolCall, expires_at: datetime) -> Self:
+        """Tell that the card was made for the call."""
+        params, truncated = brief_params(call.params)
+        about = (str(card.pk), str(call.pk), call.tool, call.level, card.sentence)
+        return cls(*about, params, card.digest, expires_at.isoformat(), truncated)
+
+
+@dataclass(frozen=True)
+class ApprovalDecided(RunEvent):
+    """A card was closed; `next_approval_id` names the card that replaced it."""
+
+    type = EventType.APPROVAL_DECIDED
+    approval_id: str
+    call_id: str
+    status: str
+    decided_by: str
+    reason: str
+    next_approval_id: str | None
+
+    @classmethod
+    def of(cls, card: Approval, reason: str, next_approval_id: str | None = None) -> Self:
+        """Tell how the card was closed, as its `status` says."""
+        by = card.decided_by.get_username() if card.decided_by else ""
+        return cls(str(card.pk), str(card.tool_call_id), str(card.status), by, reason, next_approval_id)
+
+
+@dataclass(frozen=True)
+class QuestionAsked(RunEvent):
+    """The employee asks people a question."""
+
+    type = EventType.QUESTION_ASKED
+    approval_id: str
+    call_id: str
+    text: str
+    choices: list[str]
+    expires_at: str
+
+
+@dataclass(frozen=True)
+class QuestionAnswered(RunEvent):
+    """A person answered the employee's question."""
+
+    type = EventType.QUESTION_ANSWERED
+    approval_id: str
+    call_id: str
+    text: str
+    by: str

@@ -1,0 +1,80 @@
+"""Events: the lines of the activity panel."""
+
+from typing import Any
+
+from django.db import models
+from django.db.models.functions import Now
+
+from agents.runs.models.run import Run
+from tools.contract import canonical_json
+
+MOST_DATA_BYTES = 4096
+MOST_SUMMARY = 1000
+
+
+class EventType(models.TextChoices):
+    """All kinds of numbered events."""
+
+    RUN_STARTED = "run_started"
+    RUN_TITLED = "run_titled"
+    PASS_STARTED = "pass_started"  # noqa: S105
+    ASSISTANT_MESSAGE = "assistant_message"
+    TOOL_START = "tool_start"
+    TOOL_PROGRESS = "tool_progress"
+    TOOL_RESULT = "tool_result"
+    TOOL_SKIPPED = "tool_skipped"
+    TOOL_REJECTED = "tool_rejected"
+    APPROVAL_REQUESTED = "approval_requested"
+    APPROVAL_DECIDED = "approval_decided"
+    QUESTION_ASKED = "question_asked"
+    QUESTION_ANSWERED = "question_answered"
+    MESSAGE_ADDED = "message_added"
+    RUN_WAITING = "run_waiting"
+    RUN_RESUMED = "run_resumed"
+    RUN_NEEDS_ATTENTION = "run_needs_attention"
+    CALL_RESOLVED = "call_resolved"
+    CANCEL_REQUESTED = "cancel_requested"
+    RUN_FINISHED = "run_finished"
+    PROVIDER_DELAYED = "provider_delayed"
+    HISTORY_SHORTENED = "history_shortened"
+    LATE_EFFECT = "late_effect"
+    ASSISTANT_THOUGHT = "assistant_thought"
+    ANSWER_CUT = "answer_cut"
+    USAGE_REPORTED = "usage_reported"
+
+
+class Event(models.Model):
+    """One line of the panel; numbered per run without gaps, written with the fact that it tells, never changed."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="events", db_index=False)
+    seq = models.PositiveIntegerField()
+    type = models.CharField(max_length=24, choices=EventType)
+    payload = models.JSONField()
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ("run", "seq")
+        constraints = (models.UniqueConstraint(fields=("run", "seq"), name="event_seq_in_run"),)
+
+    def __str__(self) -> str:
+        return f"{self.seq} {self.type}"
+
+
+def brief_params(params: dict[str, Any]) -> tuple[dict[str, Any], bool | None]:
+    """Return the params as an event carries them, and True if they stay on the call alone: beyond 4 KB."""
+    return ({}, True) if len(canonical_json(params).encode()) > MOST_DATA_BYTES else (params, None)
+
+
+def brief_result(result: dict[str, Any]) -> dict[str, Any]:
+    """Return a result as an event carries it; data beyond 4 KB stays on the call, and `truncated` is set."""
+    shown = {key: result[key] for key in ("success", "summary", "data", "markdown", "error", "metadata")}
+    if len(shown["summary"]) > MOST_SUMMARY:
+        shown.update(summary=shown["summary"][:MOST_SUMMARY], truncated=True)
+    if shown["error"] and len(shown["error"]["message"]) > MOST_SUMMARY:
+        error = {**shown["error"], "message": shown["error"]["message"][:MOST_SUMMARY]}
+        shown.update(error=error, truncated=True)
+    if len(canonical_json(shown["metadata"]).encode()) > MOST_DATA_BYTES:
+        shown.update(metadata={}, truncated=True)
+    if len(canonical_json([shown["data"], shown["markdown"]]).encode()) > MOST_DATA_BYTES:
+        shown.update(data=None, markdown="", truncated=True)
+    return shown

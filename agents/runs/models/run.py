@@ -1,0 +1,219 @@
+"""A run: the whole loop from task to answer, with what was said and what the model answered."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from agents.accounts.models.organization import Organization
+from agents.employees.models.employee import Employee
+
+TITLE_LENGTH = 80
+
+
+class RunStatus(models.TextChoices):
+    """Where a run stands; the transitions are in docs/engine.md."""
+
+    QUEUED = "queued", "Queued"
+    RUNNING = "running", "Running"
+    WAITING = "waiting", "Waiting"
+    NEEDS_ATTENTION = "needs_attention", "Needs attention"
+    SUCCEEDED = "succeeded", "Succeeded"
+    FAILED = "failed", "Failed"
+    CANCELLED = "cancelled", "Cancelled"
+
+
+PARKED = (RunStatus.WAITING, RunStatus.NEEDS_ATTENTION)
+ENDED = (RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.CANCELLED)
+
+
+class ExitReason(models.TextChoices):
+    """Why a run ended."""
+
+    FINAL_ANSWER = "final_answer", "Answered"
+    ALL_TOOLS_DUPLICATE = "all_tools_duplicate", "Asked only for what it had already done"
+    MAX_PASSES = "max_passes", "Out of passes"
+    ANSWER_CUT = "answer_cut", "Answer cut off"
+    ANSWER_FILTERED = "answer_filtered", "Answer withheld"
+    CANCELLED = "cancelled", "Cancelled"
+    DENIED_REPEATEDLY = "denied_repeatedly", "Denied repeatedly"
+    BUDGET_EXHAUSTED = "budget_exhausted", "Budget used up"
+    PROVIDER_ERROR = "provider_error", "The model did not answer"
+    DEADLINE = "deadline", "Took too long"
+    CRASH_LOOP = "crash_loop", "Its worker died again and again"
+    INTERNAL_ERROR = "internal_error", "Internal error"
+
+
+class Origin(models.TextChoices):
+    """What started a run."""
+
+    TASK = "task", "Task"
+    SCHEDULE = "schedule", "Schedule"
+    DELEGATE = "delegate", "Delegated"
+    MCP = "mcp", "MCP"
+    MANUAL = "manual", "By hand"
+
+
+class Run(models.Model):
+    """One task at work. `events.recording` is the only way to change one (and the claim in engine/lease.py).
+
+    Attributes:
+        parent, parent_call: of a delegated task, the run that asked and its suspended call.
+        stopped_because: why nothing of it may start now, e.g. that somebody stopped its employee; empty: it may.
+        session: what its tools keep for each other.
+        cost_micros: what its model has cost, in millionths of the organisation's currency.
+        estimated_tokens: the part of its tokens that is an estimate, because the model's server has not reported them.
+    """
+
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="runs", db_index=False)
+    employee = models.ForeignKey(Employee, on_delete=models.PROTECT, related_name="runs")
+    origin = models.CharField(max_length=10, choices=Origin, default=Origin.TASK)
+    parent = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="children")
+    parent_call = models.OneToOneField("runs.ToolCall", on_delete=models.PROTECT, null=True, related_name="child_run")
+    depth = models.PositiveSmallIntegerField(default=0)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
+    client_request_id = models.CharField(max_length=200, blank=True)
+    title = models.CharField(max_length=200, blank=True)
+    task = models.TextField()
+    mode = models.CharField(max_length=40, default="general")
+    status = models.CharField(max_length=16, choices=RunStatus, default=RunStatus.QUEUED)
+    exit_reason = models.CharField(max_length=24, choices=ExitReason, blank=True)
+    answer = models.TextField(blank=True)
+    problem = models.TextField(blank=True, help_text="What went wrong, in words for a person.")
+    stopped_because = models.CharField(max_length=300, blank=True)
+    session = models.JSONField(default=dict)
+
+    lease_owner = models.CharField(max_length=64, blank=True)
+    lease_epoch = models.PositiveIntegerField(default=0)
+    lease_expires_at = models.DateTimeField(null=True)
+    next_wake_at = models.DateTimeField(null=True)
+    hinted_at = models.DateTimeField(null=True)
+    cancel_requested_at = models.DateTimeField(null=True)
+    deadline_at = models.DateTimeField(null=True)
+    patience_since = models.DateTimeField(null=True)
+    patience_tries = models.PositiveSmallIntegerField(default=0)
+    crash_count = models.PositiveSmallIntegerField(default=0)
+
+    pass_number = models.PositiveSmallIntegerField(default=0)
+    asked_pass = models.PositiveSmallIntegerField(default=0)
+    max_passes = models.PositiveSmallIntegerField(default=5)
+    next_event_seq = models.PositiveIntegerField(default=1)
+    messages_heard = models.PositiveIntegerField(default=0)
+    message_count = models.PositiveIntegerField(default=1)
+    input_tokens = models.PositiveIntegerField(default=0)
+    output_tokens = models.PositiveIntegerField(default=0)
+    cost_micros = models.PositiveBigIntegerField(default=0)
+    estimated_tokens = models.PositiveIntegerField(default=0)
+
+    created_at = models.DateTimeField(db_default=Now())
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ("-id",)
+        indexes = (
+            models.Index(fields=("organization", "-id"), name="runs_of_organization"),
+            models.Index(fields=("organization", "created_at"), name="runs_by_time"),
+            models.Index(fields=("organization", "status", "-id"), name="runs_by_status"),
+            models.Index(fields=("organization", "employee", "-id"), name="runs_by_employee"),
+            models.Index(fields=("status", "next_wake_at"), name="runs_due", condition=Q(status="queued")),
+            models.Index(fields=("lease_expires_at",), name="runs_leased", condition=Q(status="running")),
+        )
+        constraints = (
+            models.UniqueConstraint(
+                fields=("organization", "client_request_id"),
+                condition=~Q(client_request_id=""),
+                name="one_run_per_client_request",
+            ),
+            models.CheckConstraint(condition=Q(status__in=RunStatus.values), name="run_status_is_known"),
+            models.CheckConstraint(
+                condition=(
+                    Q(status="running", lease_expires_at__isnull=False) & ~Q(lease_owner="")
+                    | ~Q(status="running") & Q(lease_expires_at__isnull=True, lease_owner="")
+                ),
+                name="run_has_a_lease_while_running",
+            ),
+            models.CheckConstraint(
+                condition=(
+                    Q(status__in=ENDED, finished_at__isnull=False) & ~Q(exit_reason="")
+                    | ~Q(status__in=ENDED) & Q(finished_at__isnull=True, exit_reason="")
+                ),
+                name="run_ends_with_a_reason",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.title or self.task[:80]
+
+    @property
+    def has_ended(self) -> bool:
+        return self.status in ENDED
+
+    @property
+    def is_unnamed(self) -> bool:
+        """Whether its title is only the beginning of the longer task that somebody wrote."""
+        return self.origin != Origin.MANUAL and self.title == title_of(self.task) != " ".join(self.task.split())
+
+    @property
+    def may_start(self) -> bool:
+        """False once somebody has cancelled the run or stopped what it belongs to: no call of it starts then."""
+        return self.cancel_requested_at is None and not self.stopped_because
+
+
+def title_of(task: str) -> str:
+    """The first line of a task, in at most 80 characters."""
+    first = " ".join(task.splitlines()[0].split())
+    return first if len(first) <= TITLE_LENGTH else f"{first[: TITLE_LENGTH - 1]}…"
+
+
+class Message(models.Model):
+    """What a person said to the run; the task is number 1."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="messages", db_index=False)
+    number = models.PositiveIntegerField()
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
+    text = models.TextField()
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ("run", "number")
+        constraints = (models.UniqueConstraint(fields=("run", "number"), name="message_number_in_run"),)
+
+    def __str__(self) -> str:
+        return self.text[:80]
+
+
+class Pass(models.Model):
+    """One model call. A recorded pass is never asked again.
+
+    Attributes:
+        response: the provider's message, verbatim but for its thoughts; see `engine.history.kept`.
+        thought: the text between <think> tags, which is never sent back.
+        cut_off: why the answer is incomplete; empty if it is complete.
+        messages_upto: the number of the last message that the request held.
+        closing: the model was asked to answer with what it has, without calls.
+        usage_estimated: its tokens are an estimate, until the model's server says better. Nothing else ever changes.
+    """
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="passes", db_index=False)
+    number = models.PositiveSmallIntegerField()
+    response = models.JSONField()
+    text = models.TextField(blank=True)
+    thought = models.TextField(blank=True)
+    cut_off = models.CharField(max_length=16, blank=True)
+    messages_upto = models.PositiveIntegerField()
+    closing = models.BooleanField(default=False)
+    input_tokens = models.PositiveIntegerField(default=0)
+    output_tokens = models.PositiveIntegerField(default=0)
+    cost_micros = models.PositiveBigIntegerField(default=0)
+    usage_estimated = models.BooleanField(default=False)
+    duration_ms = models.PositiveIntegerField(default=0)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ("run", "number")
+        verbose_name_plural = "passes"
+        constraints = (models.UniqueConstraint(fields=("run", "number"), name="pass_number_in_run"),)
+
+    def __str__(self) -> str:
+        return f"Pass {self.number}"

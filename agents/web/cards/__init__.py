@@ -1,0 +1,1 @@
+"""Cards: what a person reads and fills in before deciding."""

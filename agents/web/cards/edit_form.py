@@ -1,0 +1,175 @@
+"""The typed edit form of a card, made from the tool's JSON schema and the params as they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agents.web.cards.fields import Field, Typed
+from agents.web.cards.typed import as_typed, fits_pairs
+
+LONG_TEXT = 80
+DEEPEST = 4
+SIMPLE = {"string": "text", "integer": "whole", "number": "number"}
+COMPLAINT = re.compile(
+    r"The '(?P<name>[^']*)' parameter is (?:(?P<missing>required)\.|wrong: (?P<what>.*) \(given: .*\)\.)", re.DOTALL
+)
+PLAINER = (
+    (re.compile("^(?:Value error|Assertion failed), "), ""),
+    (re.compile("Input should be"), "it has to be"),
+    (re.compile("(?:String|List) should have"), "it has to have"),
+    (re.compile("String should match pattern .*", re.DOTALL), "it does not have the form that is expected"),
+)
+
+
+@dataclass(frozen=True)
+class _Slot:
+    """A place in the schema, and the value that is in it now."""
+
+    path: tuple[str, ...]
+    schema: Mapping[str, Any]
+    required: bool
+    present: Any
+
+
+def fields_of(schema: Mapping[str, Any], params: Mapping[str, Any], typed: Typed | None = None) -> list[Field]:
+    """The form for these params; what a person has typed already goes before the present values."""
+    return _fields(_Slot((), schema, required=True, present=params), schema.get("$defs", {}), typed or Typed())
+
+
+def changed_texts(fields: Iterable[Field], typed: Typed) -> list[tuple[str, str]]:
+    """Return the inputs that were changed, by name, with the typed text."""
+    found: list[tuple[str, str]] = []
+    for one in fields:
+        found += changed_texts(one.fields, typed)
+        text = typed.values.get(one.key, one.value).replace("\r\n", "\n")
+        if one.kind != "group" and text != one.value.replace("\r\n", "\n"):
+            found.append((" · ".join(one.path), text))
+    return found
+
+
+def blamed(fields: Iterable[Field], key: str) -> str:
+    """The key of the innermost input that a complaint about `changes.phone` or `record_ids.3` belongs to, or empty."""
+    for one in fields:
+        if key == one.key or key.startswith(f"{one.key}."):
+            return blamed(one.fields, key) or one.key
+    return ""
+
+
+def plainly(complaint: str, *, is_named: bool = False) -> str:
+    """What is wrong with a param, for people beside whose input it stands, or with its name."""
+    found = COMPLAINT.fullmatch(complaint)
+    if found is None:
+        return complaint
+    words = "this is needed" if found["missing"] else found["what"]
+    for technical, plain in PLAINER:
+        words = technical.sub(plain, words)
+    said = f"{words[:1].upper()}{words[1:].rstrip('.')}."
+    return f"{found['name']}: {said}" if is_named else said
+
+
+def _fields(slot: _Slot, definitions: Mapping[str, Any], typed: Typed) -> list[Field]:
+    required = slot.schema.get("required", [])
+    present = slot.present if isinstance(slot.present, Mapping) else {}
+    return [
+        _field(
+            _Slot((*slot.path, name), _resolved(part, definitions), name in required, present.get(name)),
+            definitions,
+            typed,
+        )
+        for name, part in slot.schema.get("properties", {}).items()
+    ]
+
+
+def _field(slot: _Slot, definitions: Mapping[str, Any], typed: Typed) -> Field:
+    core, nullable = _without_null(slot.schema)
+    kind = _kind(core, slot)
+    key = ".".join(slot.path)
+    inner = _Slot(slot.path, core, slot.required, slot.present)
+    return Field(
+        path=slot.path,
+        kind=kind,
+        present=slot.present,
+        value=typed.values.get(key, as_typed(kind, slot.present, _item(core, kind))),
+        description=str(slot.schema.get("description", "")),
+        optional=not slot.required,
+        nullable=nullable,
+        choices=_choices(core, kind),
+        item=_item(core, kind),
+        limits={key: core[key] for key in ("minimum", "maximum") if key in core},
+        problem=typed.problems.get(key, ""),
+        fields=tuple(_fields(inner, definitions, typed)) if kind == "group" else (),
+    )
+
+
+def _kind(schema: Mapping[str, Any], slot: _Slot) -> str:
+    choices, type_, present = schema.get("enum"), schema.get("type"), slot.present
+    if choices and all(isinstance(choice, str) for choice in choices if choice is not None):
+        return "choice"
+    if type_ == "string":
+        is_long = isinstance(present, str) and (len(present) > LONG_TEXT or "\n" in present or "\r" in present)
+        return "lines" if is_long else "text"
+    if type_ in SIMPLE:
+        return SIMPLE[type_]
+    if type_ == "boolean":
+        return "flag"
+    if type_ == "object":
+        return _kind_of_object(schema, slot)
+    is_simple_list = type_ == "array" and schema.get("items", {}).get("type") in SIMPLE
+    has_lines = isinstance(present, list) and any("\n" in str(item) for item in present)
+    return "list" if is_simple_list and not has_lines else "json"
+
+
+def _kind_of_object(schema: Mapping[str, Any], slot: _Slot) -> str:
+    known = schema.get("properties")
+    if known:
+        is_whole = slot.present is None or (isinstance(slot.present, dict) and slot.present.keys() <= known.keys())
+        return "group" if is_whole and len(slot.path) < DEEPEST else "json"
+    return "pairs" if fits_pairs(slot.present, _item(schema, "pairs")) else "json"
+
+
+def _item(schema: Mapping[str, Any], kind: str) -> str:
+    if kind == "pairs":
+        values = schema.get("additionalProperties")
+        return "text" if isinstance(values, Mapping) and values.get("type") == "string" else "json"
+    return SIMPLE.get(str(schema.get("items", {}).get("type", "")), "text") if kind == "list" else "text"
+
+
+def _choices(schema: Mapping[str, Any], kind: str) -> tuple[str, ...]:
+    if kind == "flag":
+        only = schema.get("const")
+        return ("yes", "no") if only is None else ("yes",) if only else ("no",)
+    return tuple(str(choice) for choice in schema.get("enum", ()) if choice is not None) if kind == "choice" else ()
+
+
+def _resolved(part: Any, definitions: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:
+    """The schema with its references followed at the top, where the kind of input is decided."""
+    if not isinstance(part, dict) or depth > 8:
+        return {}
+    if "$ref" in part:
+        name = str(part["$ref"]).rpartition("/")[2]
+        rest = {key: value for key, value in part.items() if key != "$ref"}
+        return {**_resolved(definitions.get(name), definitions, depth + 1), **rest}
+    found = dict(part)
+    for key in ("anyOf", "oneOf"):
+        if key in found:
+            found[key] = [_resolved(option, definitions, depth + 1) for option in found[key]]
+    for key in ("items", "additionalProperties"):
+        if isinstance(found.get(key), dict):
+            found[key] = _resolved(found[key], definitions, depth + 1)
+    return found
+
+
+def _without_null(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
+    type_ = schema.get("type")
+    if isinstance(type_, list):
+        named = [name for name in type_ if name != "null"]
+        return {**schema, "type": named[0] if len(named) == 1 else ""}, "null" in type_
+    options = schema.get("anyOf") or schema.get("oneOf")
+    if not options:
+        return schema, False
+    named_options = [option for option in options if option.get("type") != "null"]
+    nullable = len(named_options) < len(options)
+    return (named_options[0] if len(named_options) == 1 else {}), nullable

@@ -1,0 +1,75 @@
+"""Finds names on a card that readers can mistake for another record of the organization."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from django.db.models import Min
+
+from agents.approvals.models import Approval
+from tools.records.models import Record, look_of
+
+LONGEST_NAME = 200
+SHORTEST_LOOK = 3
+MOST_VALUES = 250
+"""For one card; the labels of the affected records come first."""
+MOST_SIMILAR = 5
+MOST_NAMES = 1_000
+
+
+@dataclass(frozen=True)
+class Similar:
+    """A value on a card, and the name of a record that looks the same but is spelled differently."""
+
+    value: str
+    name: str
+
+
+def similar_names(cards: Collection[Approval]) -> dict[int, list[Similar]]:
+    """Find them by card id, at most 5 each, with one query for all cards (of one organization)."""
+    looks = {card.pk: {value: look_of(value) for value in islice(_values(card), MOST_VALUES)} for card in cards}
+    wanted = {look for of_card in looks.values() for look in of_card.values() if len(look) >= SHORTEST_LOOK}
+    if not wanted:
+        return {}
+    organization_id = next(iter(cards)).organization_id
+    alike = Record.objects.filter(organization_id=organization_id, look__in=wanted).values_list("name", "look")
+    rows = alike.annotate(first=Min("pk")).order_by("first")  # thousands of records may have one and the same name
+    named: dict[str, list[tuple[int, str]]] = {}
+    for name, look, pk in rows[:MOST_NAMES]:
+        named.setdefault(look, []).append((pk, name))
+    return {card.pk: list(islice(_similar(card, looks[card.pk], named), MOST_SIMILAR)) for card in cards}
+
+
+def _similar(card: Approval, looks: dict[str, str], named: dict[str, list[tuple[int, str]]]) -> Iterator[Similar]:
+    targets = _targets(card)
+    own = str(targets[0].get("id")) if len(targets) == 1 else ""
+    for value, look in looks.items():
+        for pk, name in named.get(look, ()):
+            if name.casefold() != value.casefold() and str(pk) != own:
+                yield Similar(value, name)
+                break
+
+
+def _values(card: Approval) -> Iterator[str]:
+    targets = _targets(card)
+    yield from (str(target.get("label", "")) for target in targets)
+    yield from _texts(card.params)
+    for target in targets:
+        yield from _texts(target.get("after"))
+
+
+def _targets(card: Approval) -> list[dict[str, Any]]:
+    preview = card.preview if isinstance(card.preview, dict) else {}
+    return [target for target in preview.get("targets") or [] if isinstance(target, dict)]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        if value and len(value) <= LONGEST_NAME:
+            yield value
+    elif isinstance(value, (dict, list)):
+        for child in value.values() if isinstance(value, dict) else value:
+            yield from _texts(child)

@@ -1,0 +1,177 @@
+"""The audit for people: who did what in words, and what it was done to, with a link to it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from django.urls import reverse
+
+from agents.accounts.models import AuditEntry
+from agents.approvals.models import Approval
+from agents.employees.models import Employee
+from agents.platform.row_ids import row_id
+from agents.runs.models import Run, ToolCall
+from tools.records.models import Record
+
+WORK = {
+    "card_approved": "approved a card",
+    "card_denied": "denied a card",
+    "card_answered": "answered a question",
+    "card_edited": "changed the params of a card",
+    "card_expired": "let a card expire",
+    "decision_undone": "took an approval back",
+    "call_started": "started a call",
+    "outcome_unknown": "does not know how a call ended",
+    "outcome_resolved": "said how a call ended",
+    "late_report": "heard late how a call ended",
+    "late_effect": "reported that a call declared not done happened",
+    "late_effect_acknowledged": "acknowledged a late effect",
+    "run_cancelled": "cancelled a run",
+    "stopped": "stopped",
+    "released": "let go on",
+    "records_imported": "imported records",
+    "schedule_created": "made a schedule",
+    "schedule_paused": "paused a schedule",
+    "schedule_resumed": "resumed a schedule",
+    "schedule_cancelled": "cancelled a schedule",
+    "schedule_switched_off": "switched a schedule off",
+    "schedule_skipped": "skipped a time of a schedule",
+    "demo_built": "made the demo",
+    "backup_restored": "restored a backup of",
+}
+PEOPLE = {
+    "invitation_made": "invited somebody",
+    "invitation_revoked": "revoked an invitation",
+    "invitation_accepted": "accepted an invitation",
+    "password_link_made": "made a link to a new password",
+    "password_reset": "set a new password",
+    "password_changed": "changed the own password",
+    "membership_added": "added a member",
+    "membership_changed": "changed a member's role",
+    "membership_deleted": "removed a member",
+    "token_created": "made an API token",
+    "api_token_added": "added an API token",
+    "api_token_changed": "revoked an API token",
+}
+_ROWS = (
+    "employee",
+    "model_provider",
+    "organization",
+    "tool_rule",
+    "credential",
+    "record",
+    "record_list",
+    "list_entry",
+    "draft",
+)
+CONFIGURATION = {
+    f"{row}_{act}": f"{act} {row.replace('_', ' ')}" for row in _ROWS for act in ("added", "changed", "deleted")
+}
+GROUPS = (("Work", WORK), ("People", PEOPLE), ("Configuration", CONFIGURATION))
+WORDS = WORK | PEOPLE | {action: text.replace(" ", " the ", 1) for action, text in CONFIGURATION.items()}
+ACTORS = ("user", "employee")
+LONGEST_LABEL = 160
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What an act was done to; `link` is empty where there is no page of it."""
+
+    label: str
+    link: str = ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One entry of the audit as the page shows it."""
+
+    entry: AuditEntry
+    actor: str
+    actor_kind: str
+    action: str
+    subject: Subject
+
+
+def lines_of(organization_id: int, entries: Iterable[AuditEntry]) -> list[Line]:
+    """The entries in words; at most one question to the database for each kind of subject."""
+    entries = list(entries)
+    subjects = _subjects(organization_id, entries)
+    return [_line(entry, subjects) for entry in entries]
+
+
+def _line(entry: AuditEntry, subjects: dict[str, Subject]) -> Line:
+    kind, _, name = entry.actor.partition(":")
+    is_known = kind in ACTORS and bool(name)
+    return Line(
+        entry=entry,
+        actor=name if is_known else entry.actor,
+        actor_kind=kind if is_known else "",
+        action=WORDS.get(entry.action, entry.action.replace("_", " ")),
+        subject=subjects.get(entry.subject) or Subject(_named(entry)),
+    )
+
+
+def _named(entry: AuditEntry) -> str:
+    """A subject without a page of its own: its kind and number, and the name that the entry kept."""
+    kind, _, number = entry.subject.partition(":")
+    row = entry.payload.get("row") or entry.payload.get("note") if isinstance(entry.payload, dict) else ""
+    label = f"{kind.replace('_', ' ')} {number}".strip()
+    return f"{label}: {row}" if row else label
+
+
+def _subjects(organization_id: int, entries: list[AuditEntry]) -> dict[str, Subject]:
+    wanted: dict[str, set[int]] = defaultdict(set)
+    for entry in entries:
+        kind, _, number = entry.subject.partition(":")
+        if kind in _FINDERS:
+            try:
+                wanted[kind].add(row_id(number))
+            except ValueError:
+                continue
+    return {
+        f"{kind}:{pk}": subject
+        for kind, ids in wanted.items()
+        for pk, subject in _FINDERS[kind](organization_id, ids).items()
+    }
+
+
+def _runs(organization_id: int, ids: set[int]) -> dict[int, Subject]:
+    rows = Run.objects.filter(organization_id=organization_id, pk__in=ids).values_list("pk", "title", "task")
+    return {pk: Subject(_short(f"run {pk}: {title or task}"), reverse("run", args=(pk,))) for pk, title, task in rows}
+
+
+def _cards(organization_id: int, ids: set[int]) -> dict[int, Subject]:
+    rows = Approval.objects.filter(organization_id=organization_id, pk__in=ids).values_list("pk", "sentence")
+    plain = {pk: _short(sentence.replace("**", "")) for pk, sentence in rows}
+    return {pk: Subject(f"card {pk}: {sentence}", reverse("approval", args=(pk,))) for pk, sentence in plain.items()}
+
+
+def _calls(organization_id: int, ids: set[int]) -> dict[int, Subject]:
+    rows = ToolCall.objects.filter(organization_id=organization_id, pk__in=ids).values_list("pk", "tool", "run_id")
+    return {pk: Subject(f"{tool} in run {run}", f"{reverse('run', args=(run,))}#call-{pk}") for pk, tool, run in rows}
+
+
+def _employees(organization_id: int, ids: set[int]) -> dict[int, Subject]:
+    rows = Employee.objects.filter(organization_id=organization_id, pk__in=ids).values_list("pk", "name")
+    return {pk: Subject(f"employee {name}", reverse("employee", args=(pk,))) for pk, name in rows}
+
+
+def _records(organization_id: int, ids: set[int]) -> dict[int, Subject]:
+    rows = Record.objects.filter(organization_id=organization_id, pk__in=ids).values_list("pk", "name")
+    return {pk: Subject(f"record {name}", reverse("record", args=(pk,))) for pk, name in rows}
+
+
+def _short(text: str) -> str:
+    line = " ".join(text[: 4 * LONGEST_LABEL].split())
+    return line if len(line) <= LONGEST_LABEL else line[: LONGEST_LABEL - 1] + "…"
+
+
+_FINDERS: dict[str, Callable[[int, set[int]], dict[int, Subject]]] = {
+    "run": _runs,
+    "approval": _cards,
+    "tool_call": _calls,
+    "employee": _employees,
+    "record": _records,
+}

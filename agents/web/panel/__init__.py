@@ -1,0 +1,1 @@
+"""The activity panel of a run: events become lines of HTML."""

@@ -1,0 +1,54 @@
+"""What some events say, in words that the panel and the transcript share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agents.runs.engine.ending import CUT_OFF_WORDS
+
+
+def shortened(payload: Mapping[str, Any]) -> str:
+    """Of `history_shortened`: `Earlier results were shortened … : 3 results, about 21,000 → 14,500 tokens.`"""
+    parts = [_counted(payload["results"], "result"), _counted(payload["texts"], "text")]
+    tokens = f"about {payload['tokens_before']:,} → {payload['tokens_after']:,} tokens"
+    what = joined([part for part in parts if part])
+    return f"Earlier results were shortened to fit the model's context: {what}, {tokens}."
+
+
+def describe_cut(payload: Mapping[str, Any]) -> str:
+    """Say for `answer_cut` why the answer is incomplete."""
+    return CUT_OFF_WORDS.get(str(payload["cut_off"]), "The answer is incomplete.")
+
+
+def describe_delay(payload: Mapping[str, Any]) -> str:
+    """Say for `provider_delayed` what went wrong, as the beginning of a sentence."""
+    return "The answer was unusable" if payload["code"] == "answer_cut" else "The model could not be asked"
+
+
+def describe_usage(payload: Mapping[str, Any]) -> str:
+    """Say for `usage_reported`: `The model's server reported the usage of pass 2: 1,200 + 80 tokens.`"""
+    tokens = f"{payload['input_tokens']:,} + {payload['output_tokens']:,} tokens"
+    return f"The model's server reported the usage of pass {payload['pass_number']}: {tokens}."
+
+
+def waits_for(payload: Mapping[str, Any]) -> str:
+    """Of `run_waiting`: `2 decisions, an answer and Kim`; empty if nobody has to do anything."""
+    decisions = payload.get("decisions", len(payload["approval_ids"]))
+    parts = [_one_or_more(decisions, "a decision", "decisions")]
+    parts += [_one_or_more(payload.get("answers", 0), "an answer", "answers"), *payload.get("colleagues", ())]
+    return joined([part for part in parts if part])
+
+
+def joined(parts: Sequence[str]) -> str:
+    """`a, b and c`."""
+    *most, last = parts or [""]
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _one_or_more(number: int, one: str, many: str) -> str:
+    return one if number == 1 else f"{number:,} {many}" if number else ""
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}" if number else ""

@@ -1,0 +1,1 @@
+"""The sockets, and the readers that feed them."""

@@ -1,0 +1,1 @@
+"""Text written by others, made safe and readable."""

@@ -1,0 +1,43 @@
+"""Log in, log out, and choose the organisation to work in."""
+
+from __future__ import annotations
+
+from django.contrib.auth import logout
+from django.contrib.auth.views import LoginView
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods
+
+from agents.accounts.membership import switch_organization
+from agents.accounts.models import Membership
+from agents.platform.refusals import NotFound
+from agents.platform.row_ids import row_id
+from agents.web.views.pages import page
+
+
+class LoginPage(LoginView):
+    """Username and password; who is logged in already goes on."""
+
+    template_name = "login/login.html"
+    redirect_authenticated_user = True
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def logout_page(request: HttpRequest) -> HttpResponseBase:
+    """A form that is sent ends the session; who only opens the address stays logged in."""
+    if request.method != "POST":
+        return redirect("home")
+    logout(request)
+    return redirect("login")
+
+
+@page("POST", of="home")
+def switch(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Works in another of the member's organisations from here on; back to the start page, where all is its own."""
+    try:
+        wanted = row_id(request.POST.get("organization", ""))
+    except ValueError as error:
+        raise NotFound("There is no such organisation.") from error
+    if switch_organization(member.user, request.session, wanted) is None:
+        raise NotFound("There is no such organisation.")
+    return redirect("home")

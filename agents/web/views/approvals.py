@@ -1,0 +1,169 @@
+"""The inbox: every card that waits, those that were decided, and one card by itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date, datetime, time
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponseBase, QueryDict
+from django.middleware.csrf import get_token
+from django.utils import timezone
+
+from agents.accounts.models import Membership
+from agents.approvals.call_order import in_call_order
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.employees.models import Employee
+from agents.employees.toolboxes import toolbox_of
+from agents.platform.refusals import NotFound
+from agents.platform.row_ids import row_id_or_none
+from agents.web.cards.cards import Card, brief_cards, cards_of
+from agents.web.cards.fates import reported_by
+from agents.web.lists.decided_pages import Wanted, page_of_decided, place_in
+from agents.web.lists.run_pages import MOST_LOOKED_THROUGH
+from agents.web.views.pages import framed, page
+from tools.contract import Level
+
+MOST_CARDS = 30
+MOST_OFFERED = 1_000
+"""So many waiting cards are asked for their tools, which the filter offers."""
+LEVELS = {level.value: level.value.capitalize() for level in Level}
+OUTCOMES = {
+    "approved": (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED),
+    "denied": (ApprovalStatus.DENIED,),
+    "answered": (ApprovalStatus.ANSWERED,),
+    "expired": (ApprovalStatus.EXPIRED,),
+    "cancelled": (ApprovalStatus.CANCELLED,),
+    "superseded": (ApprovalStatus.SUPERSEDED,),
+}
+FILTERS_OF_WAITING = ("employee", "tool", "level", "after")
+FILTERS_OF_HISTORY = ("outcome", "by", "employee", "tool", "from", "until", "after")
+
+
+@page("GET")
+def inbox(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Waiting cards in call order, by employee, tool and level; `?history=1` the decided ones, newest first."""
+    return _history(request, member) if request.GET.get("history") else _waiting(request, member)
+
+
+def _waiting(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    chosen = request.GET
+    waiting = _approvals_of(member).filter(status=ApprovalStatus.PENDING)
+    rows = _by_employee_and_tool(waiting, chosen)
+    if chosen.get("level") in LEVELS:
+        rows = rows.filter(level=chosen["level"])
+    shown = list(in_call_order(rows, member.organization_id, row_id_or_none(chosen.get("after", "")))[: MOST_CARDS + 1])
+    context = {
+        "cards": cards_of(shown[:MOST_CARDS], with_earlier=False),
+        "next_query": _next_query(request, shown, MOST_CARDS),
+        "employees": Employee.objects.filter(organization_id=member.organization_id),
+        "tools": sorted(set(waiting.order_by("pk").values_list("tool_call__tool", flat=True)[:MOST_OFFERED])),
+        "levels": LEVELS.items(),
+        "is_filtered": any(chosen.get(name) for name in FILTERS_OF_WAITING),
+        "chosen": chosen,
+        "token": get_token(request),
+    }
+    return framed(request, member, "approvals/list.html", context)
+
+
+def _history(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    chosen = request.GET
+    found = page_of_decided(_approvals_of(member).defer("preview", "params"), _wanted(chosen))
+    query = chosen.copy()
+    query["after"] = str(found.after or "")
+    people = Membership.objects.filter(organization_id=member.organization_id).select_related("user")
+    every = toolbox_of(member.organization_id).tools()
+    context = {
+        "decided": brief_cards(found.cards),
+        "looked_back_to": found.looked_back_to,
+        "most_looked_through": f"{MOST_LOOKED_THROUGH:,}",
+        "next_query": query.urlencode() if found.after else "",
+        "employees": Employee.objects.filter(organization_id=member.organization_id),
+        "people": people.order_by("user__username"),
+        "tools": sorted({tool.name for tool in every if tool.has_side_effects or tool.suspends}),
+        "outcomes": [(name, statuses[0].label) for name, statuses in OUTCOMES.items()],
+        "is_filtered": any(chosen.get(name) for name in FILTERS_OF_HISTORY),
+        "chosen": chosen,
+    }
+    return framed(request, member, "approvals/history.html", context)
+
+
+@page("GET")
+def one_card(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
+    """One card on its own page, with every affected thing."""
+    card = found_card(member, approval_id, all_targets=True)
+    return framed(request, member, "approvals/one.html", of_one(request, card))
+
+
+def of_one(request: HttpRequest, card: Card) -> dict[str, Any]:
+    """What a card's own page shows."""
+    return {"card": card, "call": card.call, "token": get_token(request), "place": "approvals"}
+
+
+@page("GET")
+def card_fragment(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
+    """A card as it is now, without the page around it; with `?newest=1` the newest card of its call."""
+    card = found_card(member, approval_id)
+    if request.GET.get("newest") and card.successor is not None:
+        card = found_card(member, card.successor.pk)
+    return framed(request, member, "approvals/fragment.html", {"card": card, "call": card.call})
+
+
+def found_card(member: Membership, approval_id: int, *, all_targets: bool = False) -> Card:
+    """The card of this id in the member's organisation.
+
+    Raises:
+        NotFound: there is none.
+    """
+    row = _approvals_of(member).filter(pk=approval_id).first()
+    if row is None:
+        raise NotFound(f"There is no card {approval_id}.")
+    card = cards_of([row], all_targets=all_targets)[0]
+    return replace(card, reported=reported_by(row.tool_call_id)) if card.fate else card
+
+
+def _approvals_of(member: Membership) -> QuerySet[Approval]:
+    rows = Approval.objects.filter(organization_id=member.organization_id)
+    people = ("run__employee", "run__organization", "run__created_by", "decided_by")
+    return rows.select_related("tool_call", *people).defer("tool_call__result", "tool_call__content")
+
+
+def _by_employee_and_tool(rows: QuerySet[Approval], chosen: QueryDict) -> QuerySet[Approval]:
+    tool, employee = chosen.get("tool", "").replace("\0", ""), row_id_or_none(chosen.get("employee", ""))
+    if tool:
+        rows = rows.filter(tool_call__tool=tool[:200])
+    return rows if employee is None else rows.filter(run__employee_id=employee)
+
+
+def _wanted(chosen: QueryDict) -> Wanted:
+    first, last = _day_or_none(chosen.get("from", "")), _day_or_none(chosen.get("until", ""))
+    return Wanted(
+        statuses=OUTCOMES.get(str(chosen.get("outcome")), ()),
+        decided_by_id=row_id_or_none(chosen.get("by", "")),
+        employee_id=row_id_or_none(chosen.get("employee", "")),
+        tool=chosen.get("tool", "").replace("\0", "")[:200],
+        since=_moment(first, time.min) if first else None,
+        until=_moment(last, time.max) if last else None,
+        after=place_in(chosen.get("after", "")),
+    )
+
+
+def _next_query(request: HttpRequest, found: list[Approval], most: int) -> str:
+    """The address of the cards that follow; empty if there are none."""
+    if len(found) <= most:
+        return ""
+    query = request.GET.copy()
+    query["after"] = str(found[most - 1].pk)
+    return query.urlencode()
+
+
+def _day_or_none(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def _moment(day: date, at: time) -> datetime:
+    return datetime.combine(day, at, tzinfo=timezone.get_default_timezone())

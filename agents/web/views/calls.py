@@ -1,0 +1,57 @@
+"""One tool call on a page of its own: its whole result, where a line of the panel shows only the beginning."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.http import HttpRequest, HttpResponseBase
+from django.urls import reverse
+
+from agents.accounts.models import Membership
+from agents.platform.refusals import NotFound
+from agents.runs.models import ToolCall
+from agents.web.cards.cards import ICONS, tool_of
+from agents.web.panel.tree import data_html, params_html
+from agents.web.views.pages import framed, page
+
+MOST_ROWS = 500
+LONGEST_TEXT = 200_000
+
+
+@page("GET")
+def one_call(request: HttpRequest, member: Membership, run_id: int, call_id: int) -> HttpResponseBase:
+    """The call's result and params to read: up to 500 rows, and 200,000 characters of text."""
+    rows = ToolCall.objects.filter(organization_id=member.organization_id, run_id=run_id, pk=call_id)
+    call = rows.select_related("run").first()
+    if call is None:
+        raise NotFound(f"There is no call {call_id} in run {run_id}.")
+    tool = tool_of(call)
+    result: dict[str, Any] = call.result or {}
+    text, data = str(result.get("markdown") or ""), result.get("data")
+    context = {
+        **_late_effect_of(call),
+        "call": call,
+        "title": tool.title if tool else call.tool,
+        "result": result,
+        "text": text[:LONGEST_TEXT],
+        "is_cut": len(text) > LONGEST_TEXT,
+        "data": data_html(data, MOST_ROWS) if data is not None else "",
+        "params": params_html(call.params),
+        "asked_params": params_html(call.model_params) if call.model_params is not None else "",
+        "level_icon": ICONS[call.level],
+        "place": "runs",
+    }
+    return framed(request, member, "runs/call.html", context)
+
+
+def _late_effect_of(call: ToolCall) -> dict[str, Any]:
+    """Load what the page shows of an effect that came after the call was declared not done."""
+    if (late := call.late_effect) is None:
+        return {}
+    data = late["result"].get("data")
+    return {
+        "reported_at": datetime.fromisoformat(late["reported_at"]),
+        "done_again": [(pk, reverse("call", args=(call.run_id, pk))) for pk in late["done_again_by"]],
+        "late_data": data_html(data, MOST_ROWS) if data is not None else "",
+    }

@@ -1,0 +1,21 @@
+"""A run that another one waits for, as it stands inside that one's panel."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponseBase
+
+from agents.accounts.models import Membership
+from agents.platform.refusals import NotFound
+from agents.runs.models import Run
+from agents.web.panel.children import child_of
+from agents.web.views.pages import framed, page
+
+
+@page("GET")
+def nested(request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
+    """The run as it is now, without the page around it."""
+    run = Run.objects.filter(organization_id=member.organization_id, pk=run_id).first()
+    child = child_of(run) if run is not None else None
+    if child is None:
+        raise NotFound(f"There is no run {run_id} that another one waits for.")
+    return framed(request, member, "parts/child.html", {"child": child})

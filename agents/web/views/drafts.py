@@ -1,0 +1,117 @@
+"""Drafts: what employees wrote for a person to read before anything is done with it."""
+
+from __future__ import annotations
+
+import unicodedata
+from contextlib import suppress
+
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.utils.text import slugify
+
+from agents.accounts.models import Membership
+from agents.employees.models import Employee
+from agents.platform.refusals import NotFound
+from agents.platform.row_ids import row_id
+from agents.runs.models import Run
+from agents.web.text.markdown import render_markdown
+from agents.web.views.pages import framed, page
+from tools.records.models import Draft
+
+PAGE_SIZE = 30
+MOST_RECORDS = 50
+LONGEST_QUERY = 200
+LONGEST_FILE_NAME = 80
+
+
+@page("GET")
+def all_drafts(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """All drafts, newest first, by title, kind and employee; the cursor is the id of the last draft shown."""
+    rows = _matching(_drafts_of(member), request).defer("body")
+    with suppress(ValueError):
+        rows = rows.filter(pk__lt=row_id(request.GET.get("before", "")))
+    found = list(rows.order_by("-pk")[: PAGE_SIZE + 1])
+    shown, more = found[:PAGE_SIZE], len(found) > PAGE_SIZE
+    runs = _runs_by_id(member, shown)
+    query = request.GET.copy()
+    query["before"] = str(shown[-1].pk) if more else ""
+    context = {
+        "drafts": [(draft, runs.get(draft.run_id)) for draft in shown],
+        "next_query": query.urlencode() if more else "",
+        "kinds": Draft.Kind.choices,
+        "employees": Employee.objects.filter(organization_id=member.organization_id).order_by("name"),
+        "chosen": request.GET,
+        "is_filtered": any(request.GET.get(name) for name in ("q", "kind", "employee")),
+    }
+    return framed(request, member, "drafts/list.html", context)
+
+
+@page("GET")
+def one_draft(request: HttpRequest, member: Membership, draft_id: int) -> HttpResponseBase:
+    """One draft as it reads, with the run that made it and the records that it is about."""
+    draft = _found(member, draft_id)
+    records = list(draft.records.filter(organization_id=member.organization_id).only("name")[: MOST_RECORDS + 1])
+    context = {
+        "draft": draft,
+        "body": render_markdown(_without_title(draft), under=1),
+        "run": _runs_by_id(member, [draft]).get(draft.run_id),
+        "records": records[:MOST_RECORDS],
+        "has_more_records": len(records) > MOST_RECORDS,
+    }
+    return framed(request, member, "drafts/one.html", context)
+
+
+@page("GET")
+def download(_request: HttpRequest, member: Membership, draft_id: int) -> HttpResponseBase:
+    """The draft as it was written, as a file."""
+    draft = _found(member, draft_id)
+    answer = HttpResponse(draft.body, content_type="text/markdown; charset=utf-8")
+    answer["Content-Disposition"] = f'attachment; filename="{_file_name(draft)}"'
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+def _drafts_of(member: Membership) -> QuerySet[Draft]:
+    return Draft.objects.filter(organization_id=member.organization_id)
+
+
+def _found(member: Membership, draft_id: int) -> Draft:
+    draft = _drafts_of(member).filter(pk=draft_id).first()
+    if draft is None:
+        raise NotFound(f"There is no draft {draft_id}.")
+    return draft
+
+
+def _matching(rows: QuerySet[Draft], request: HttpRequest) -> QuerySet[Draft]:
+    text, kind, employee = (
+        request.GET.get(name, "").replace("\0", "").strip()[:LONGEST_QUERY] for name in ("q", "kind", "employee")
+    )
+    if kind in Draft.Kind.values:
+        rows = rows.filter(kind=kind)
+    if employee:
+        rows = rows.filter(employee=employee)
+    for word in text.split():
+        rows = rows.filter(title__icontains=word)
+    return rows
+
+
+def _runs_by_id(member: Membership, drafts: list[Draft]) -> dict[str, Run]:
+    """The runs that made the drafts, as far as they are there, by the text that a draft keeps."""
+    ids = []
+    for draft in drafts:
+        with suppress(ValueError):
+            ids.append(row_id(draft.run_id))
+    found = Run.objects.filter(organization_id=member.organization_id, pk__in=ids)
+    return {str(run.pk): run for run in found.only("title", "task")}
+
+
+def _without_title(draft: Draft) -> str:
+    """The text; a first heading that only repeats the title is the page's own heading already."""
+    first, _, rest = draft.body.lstrip().partition("\n")
+    return rest if first.strip() == f"# {draft.title}" else draft.body
+
+
+def _file_name(draft: Draft) -> str:
+    """In letters that every header and every disk takes."""
+    plain = slugify(unicodedata.normalize("NFKD", draft.title))[:LONGEST_FILE_NAME].strip("-")
+    return f"{plain or 'draft'}-{draft.pk}.md"

@@ -1,0 +1,205 @@
+"""Employees: who works here, and the profile of one with its allowed tools, figures and recent runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby
+from statistics import median
+from typing import Any
+
+from django.db.models import Count, Q, QuerySet
+from django.http import HttpRequest, HttpResponseBase
+from django.utils import timezone
+
+from agents.accounts.models import Membership
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.employees.budgets import budgets_of_employee, price_of, this_month
+from agents.employees.models import Employee
+from agents.employees.toolboxes import toolbox_of
+from agents.platform.queries.runs import with_waits
+from agents.platform.refusals import NotFound
+from agents.runs.engine.context import grants_of
+from agents.runs.models import ENDED, ExitReason, Run, RunStatus
+from agents.web.charts.employee_figures import did_of
+from agents.web.text.people import initials
+from agents.web.views.pages import framed, page
+from tools.connections.unusable import why_unusable
+from tools.contract import Level, Tool
+from tools.toolbox import Toolbox
+from tools.toolbox.permissions import Grants, level_of, refusal_for
+
+PAGE_SIZE = 60
+RECENT_RUNS = 10
+MOST_COUNTED = 1_000
+COUNTED_FOR = timedelta(days=30)
+NOT_USABLE = "not usable now"
+
+
+@dataclass(frozen=True)
+class AllowedTool:
+    """One tool that an employee was granted.
+
+    Attributes:
+        tool: None if it is not there now.
+        obstacle: why a call would be refused all the same; empty if it would not.
+        limits: the conditions on its params, in words.
+    """
+
+    name: str
+    level: str
+    tool: Tool | None
+    obstacle: str
+    limits: tuple[str, ...] = ()
+
+    @property
+    def category(self) -> str:
+        return self.tool.category if self.tool else NOT_USABLE
+
+
+@dataclass(frozen=True)
+class Toolset:
+    """What an employee may use: by category, from harmless to dangerous, and how many of each level."""
+
+    categories: list[tuple[str, list[AllowedTool]]]
+    levels: list[tuple[str, int]]
+
+    @property
+    def count(self) -> int:
+        return sum(len(tools) for _, tools in self.categories)
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Figures of an employee's newest runs: at most 1,000 of the last 30 days.
+
+    Attributes:
+        success: percent of the runs that have ended; None if none has.
+        seconds: how long half of them took at most, waiting for decisions included.
+        tokens: of a run on average.
+        out_of_passes: the number of runs that used all their passes without an answer.
+    """
+
+    runs: int
+    at_work: int
+    success: int | None
+    seconds: float | None
+    tokens: int
+    out_of_passes: int
+
+    @property
+    def milliseconds(self) -> int | None:
+        return None if self.seconds is None else round(self.seconds * 1000)
+
+
+@page("GET")
+def all_employees(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Who works here, on which model, and who follows a script; by name, the cursor `?after=` is the last one."""
+    text, after = (request.GET.get(name, "").replace("\0", "")[:120] for name in ("q", "after"))
+    rows = _employees_of(member).annotate(tool_count=Count("grants")).order_by("name")
+    if text.strip():
+        rows = rows.filter(Q(name__icontains=text.strip()) | Q(job_title__icontains=text.strip()))
+    if after:
+        rows = rows.filter(name__gt=after)
+    shown = list(rows[: PAGE_SIZE + 1])
+    query = request.GET.copy()
+    query["after"] = shown[PAGE_SIZE - 1].name if len(shown) > PAGE_SIZE else ""
+    counted = _counted(member)
+    people = [
+        {"employee": employee, "initials": initials(employee.name), "figures": counted.get(employee.pk)}
+        for employee in shown[:PAGE_SIZE]
+    ]
+    context = {
+        "people": people,
+        "next_query": query.urlencode() if query["after"] else "",
+        "chosen": request.GET,
+        "days": COUNTED_FOR.days,
+        "most_counted": f"{MOST_COUNTED:,}",
+    }
+    return framed(request, member, "employees/list.html", context)
+
+
+@page("GET")
+def one_employee(request: HttpRequest, member: Membership, employee_id: int) -> HttpResponseBase:
+    """One employee's profile."""
+    employee = _employees_of(member).filter(pk=employee_id).first()
+    if employee is None:
+        raise NotFound(f"There is no employee {employee_id}.")
+    runs = Run.objects.filter(organization_id=member.organization_id, employee=employee)
+    waiting = Approval.objects.filter(organization_id=member.organization_id, status=ApprovalStatus.PENDING)
+    context = {
+        "employee": employee,
+        "initials": initials(employee.name),
+        "toolset": _toolset_of(employee),
+        "figures": _figures_of(runs),
+        "did": did_of(employee, member.organization.currency),
+        "waiting": waiting.filter(run__employee=employee).count(),
+        "budgets": budgets_of_employee(employee, member.organization, this_month()),
+        "price": price_of(employee.provider, employee.model),
+        "runs": with_waits(runs.select_related("employee").order_by("-pk"))[:RECENT_RUNS],
+        "examples": [str(task) for task in employee.example_tasks],
+        "days": COUNTED_FOR.days,
+        "most_counted": f"{MOST_COUNTED:,}",
+    }
+    return framed(request, member, "employees/one.html", context)
+
+
+def _employees_of(member: Membership) -> QuerySet[Employee]:
+    return Employee.objects.filter(organization_id=member.organization_id).select_related("provider")
+
+
+def _counted(member: Membership) -> dict[int, dict[str, Any]]:
+    """Runs and successes of each employee among the organisation's newest runs."""
+    newest = Run.objects.filter(organization_id=member.organization_id).order_by("-pk")[:MOST_COUNTED]
+    rows = Run.objects.filter(pk__in=newest.values("pk"), created_at__gte=_since()).order_by().values("employee")
+    done = Count("pk", filter=Q(status=RunStatus.SUCCEEDED))
+    at_work = Count("pk", filter=~Q(status__in=ENDED))
+    counted = rows.annotate(runs=Count("pk"), done=done, at_work=at_work)
+    return {row["employee"]: dict(row) for row in counted}
+
+
+def _since() -> datetime:
+    return timezone.now() - COUNTED_FOR
+
+
+def _figures_of(runs: QuerySet[Run]) -> Figures:
+    fields = ("status", "exit_reason", "created_at", "started_at", "finished_at", "input_tokens", "output_tokens")
+    since = _since()
+    newest = [run for run in runs.order_by("-pk").only(*fields)[:MOST_COUNTED] if run.created_at >= since]
+    ended = [run.status for run in newest if run.has_ended]
+    ends = [(run.status, run.exit_reason) for run in newest]
+    took = [(run.finished_at - run.started_at).total_seconds() for run in newest if run.started_at and run.finished_at]
+    tokens = sum(run.input_tokens + run.output_tokens for run in newest)
+    return Figures(
+        runs=len(newest),
+        at_work=len(newest) - len(ended),
+        success=round(100 * ended.count(RunStatus.SUCCEEDED) / len(ended)) if ended else None,
+        seconds=median(took) if took else None,
+        tokens=round(tokens / len(newest)) if newest else 0,
+        out_of_passes=ends.count((RunStatus.FAILED, ExitReason.MAX_PASSES)),
+    )
+
+
+def _toolset_of(employee: Employee) -> Toolset:
+    grants, toolbox = grants_of(employee.pk, employee.mode), toolbox_of(employee.organization_id)
+    reasons = why_unusable(employee.organization_id, [name for name in grants.tools if toolbox.get_tool(name) is None])
+    allowed = sorted((_allowed(toolbox, name, grants, reasons.get(name, "")) for name in grants.tools), key=_place)
+    counted = [one.level for one in allowed]
+    return Toolset(
+        categories=[(category, list(tools)) for category, tools in groupby(allowed, key=lambda one: one.category)],
+        levels=[(level.value, counted.count(level.value)) for level in Level],
+    )
+
+
+def _allowed(toolbox: Toolbox, name: str, grants: Grants, reason: str) -> AllowedTool:
+    tool = toolbox.get_tool(name)
+    if tool is None:
+        return AllowedTool(name, "", None, reason)
+    refusal = refusal_for(tool, grants, toolbox.policy)
+    limits = tuple(condition.as_words() for condition in grants.conditions.get(name, ()))
+    level = level_of(tool, grants).value
+    return AllowedTool(name, level, tool, refusal.message if refusal else "", limits)
+
+
+def _place(one: AllowedTool) -> tuple[bool, str, int, str]:
+    return one.tool is None, one.category, Level(one.level).rank if one.level else 0, one.name

@@ -1,0 +1,256 @@
+"""Files: the organisation's own folder, in which employees read and write; people upload, download and delete."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, BinaryIO
+
+from asgiref.sync import sync_to_async
+from django.contrib import messages
+from django.core.files.uploadedfile import UploadedFile
+from django.core.paginator import Paginator
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.http import content_disposition_header, urlencode
+
+from agents.accounts import audit
+from agents.accounts.models import Membership, Role
+from agents.platform.database_condition import release_connection
+from agents.platform.refusals import Conflict, Forbidden, NotFound
+from agents.web.views.pages import framed, page
+from tools.contract import ErrorCode, ToolError, fingerprint
+from tools.files.changing import LARGEST_FILE, MOST_FILES, Staged, delete, doomed_at, write_file
+from tools.files.folder import Entry, listing_of, open_file, opened
+from tools.files.paths import Names, file_names_of, names_of, path_of
+
+PAGE_SIZE = 200
+MOST_AT_ONCE = 100_000_000
+MOST_SHOWN = 50
+MOST_NAMED = 20
+_PART = 1 << 16
+
+
+@page("GET")
+def all_files(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """What one folder holds, `?folder=` by its path; folders first, then by name."""
+    with _as_not_there():
+        return _shown(request, member, names_of(request.GET.get("folder", "")))
+
+
+@page("POST", of="files")
+def upload(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Puts the files into the folder, goes there and tells of each; if all are refused, says why beside the form."""
+    _demand(member, Role.OPERATOR, "upload files")
+    folder = request.POST.get("folder", "")
+    given = [one for one in request.FILES.getlist("files") if isinstance(one, UploadedFile)]
+    try:
+        names = names_of(folder)
+    except ToolError as error:
+        return _refused(request, member, f"{error.message} Nothing was uploaded.", folder)
+    if not given:
+        return _refused(request, member, "Choose at least one file.", folder)
+    outcomes = [_uploaded(member, folder, one) for one in given]
+    there = names if _is_folder(member, names) else ()
+    if all(one.why for one in outcomes):
+        answer = _shown(request, member, there, refused=outcomes, folder=folder)
+        answer.status_code = 422
+        return answer
+    _report(request, outcomes)
+    return redirect(_address_of(there))
+
+
+@page("GET")
+def download(_request: HttpRequest, member: Membership, path: str) -> HttpResponseBase:
+    """The file as it is, to be kept and never to be shown by the browser."""
+    with _as_not_there():
+        names = file_names_of(path)
+        file = open_file(member.organization_id, names)
+    parts = _Parts(file)
+    answer = StreamingHttpResponse(parts, content_type="application/octet-stream")
+    answer["Content-Length"] = str(parts.left)
+    answer["Content-Disposition"] = content_disposition_header(True, names[-1]) or "attachment"  # noqa: FBT003
+    answer["X-Content-Type-Options"] = "nosniff"
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+@page("POST", of="files")
+def delete_file(request: HttpRequest, member: Membership, path: str) -> HttpResponseBase:
+    """Says what would be lost; the same form with `confirmed` deletes exactly that."""
+    with _as_not_there():
+        names = file_names_of(path)
+    _demand(member, Role.APPROVER, "delete files")
+    with _as_not_there():
+        doomed = doomed_at(member.organization_id, names)
+    if request.POST.get("confirmed") != _seal_of(doomed):
+        shown = {"path": path_of(names), "doomed": doomed[:MOST_SHOWN], "total": len(doomed), "seal": _seal_of(doomed)}
+        return framed(request, member, "files/confirm.html", shown | {"above": path_of(names[:-1])})
+
+    def agree(found: tuple[Entry, ...]) -> None:
+        if found != doomed:
+            raise Conflict("It changed in this moment. Nothing was deleted.")
+        paths = [entry.path for entry in found]
+        _record(member, "file_deleted", path_of(names), files=len(paths), paths=paths[:MOST_SHOWN])
+
+    release_connection()  # others may be writing: this waits
+    with _as_not_there():
+        delete(member.organization_id, names, agree)
+    if _is_folder(member, names):
+        messages.warning(request, f"The files in {path_of(names)} are deleted. It stays: something else is in it.")
+    else:
+        messages.success(request, f"{path_of(names)} is deleted.")
+    return redirect(_address_of(names[:-1]))
+
+
+# The list
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the list."""
+
+    entry: Entry
+
+    @property
+    def changed(self) -> datetime:
+        return datetime.fromtimestamp(self.entry.changed_ns / 1e9, UTC)
+
+    @property
+    def address(self) -> str:
+        """Of the folder's own list; empty for a file."""
+        return _address_of(self.entry.names) if self.entry.is_folder else ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one uploaded file: why it was refused, or nothing."""
+
+    name: str
+    why: str = ""
+
+
+def _shown(request: HttpRequest, member: Membership, names: Names, **extra: Any) -> HttpResponse:
+    listing = listing_of(member.organization_id, names)
+    pages = Paginator([Row(entry) for entry in listing.entries], PAGE_SIZE).get_page(request.GET.get("page"))
+    context = {
+        "rows": pages,
+        "folder": path_of(names),
+        "way": [(name, _address_of(names[: depth + 1])) for depth, name in enumerate(names)],
+        "passed_over": listing.passed_over,
+        "may_upload": member.may(Role.OPERATOR),
+        "may_delete": member.may(Role.APPROVER),
+        "largest_mb": LARGEST_FILE // 1_000_000,
+        "most_mb": MOST_AT_ONCE // 1_000_000,
+        "most_files": f"{MOST_FILES:,}",
+    }
+    return framed(request, member, "files/list.html", context | extra)
+
+
+def _is_folder(member: Membership, names: Names) -> bool:
+    """Whether it can be shown; a link cannot."""
+    with suppress(ToolError), opened(member.organization_id, names):
+        return True
+    return False
+
+
+def _refused(request: HttpRequest, member: Membership, problem: str, folder: str) -> HttpResponse:
+    answer = _shown(request, member, (), problem=problem, folder=folder)
+    answer.status_code = 422
+    return answer
+
+
+def _address_of(names: Names) -> str:
+    query = f"?{urlencode({'folder': path_of(names)})}" if names else ""
+    return reverse("files") + query
+
+
+# Upload
+
+
+def _uploaded(member: Membership, folder: str, given: UploadedFile[bytes]) -> Outcome:
+    """Nothing that is there already is replaced."""
+    name = given.name or ""
+    path = f"{folder}/{name}" if folder else name
+
+    def agree(staged: Staged) -> None:
+        if staged.replaces is not None:
+            raise ToolError(ErrorCode.INVALID_OPERATION, "A file of this name is there already.", attempted=False)
+        _record(member, "file_uploaded", path_of(names), size=staged.size, sha256=staged.sha256)
+
+    try:
+        names = file_names_of(path)
+        release_connection()  # others may be writing: this waits
+        write_file(member.organization_id, names, _chunks(given), agree)
+    except ToolError as error:
+        return Outcome(name, error.message)
+    return Outcome(name)
+
+
+def _report(request: HttpRequest, outcomes: list[Outcome]) -> None:
+    """Says on the page that follows which files are uploaded, and of each other one why not."""
+    for one in outcomes:
+        if one.why:
+            messages.error(request, f"{one.name} was refused: {one.why}")
+    kept = [one.name for one in outcomes if not one.why]
+    named = ", ".join(kept[:MOST_NAMED]) + (f" and {len(kept) - MOST_NAMED} more" if len(kept) > MOST_NAMED else "")
+    messages.success(request, f"{named} {'is' if len(kept) == 1 else 'are'} uploaded.")
+
+
+def _chunks(given: UploadedFile[bytes]) -> Iterable[bytes]:
+    chunks: Iterable[bytes] = given.chunks()
+    return chunks
+
+
+# Download
+
+
+class _Parts:
+    """The parts of an open file, read when they are wanted; it is closed with the answer."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.left = file.seek(0, 2)
+        file.seek(0)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while self.left > 0 and (part := await sync_to_async(self._file.read)(min(_PART, self.left))):
+            self.left -= len(part)
+            yield part
+
+    def close(self) -> None:
+        self._file.close()
+
+
+# Rules
+
+
+@contextmanager
+def _as_not_there() -> Iterator[None]:
+    """A path that leads to nothing of this organisation's is not there, whatever the reason is."""
+    try:
+        yield
+    except ToolError as error:
+        if error.code in {ErrorCode.LIMIT_EXCEEDED, ErrorCode.OPERATION_FAILED, ErrorCode.OUTCOME_UNKNOWN}:
+            raise Conflict(error.message) from error
+        raise NotFound("There is no such file or folder.") from error
+
+
+def _demand(member: Membership, role: Role, act: str) -> None:
+    if not member.may(role):
+        raise Forbidden(f"{member.as_noun} may not {act}.".capitalize())
+
+
+def _seal_of(doomed: tuple[Entry, ...]) -> str:
+    return fingerprint([(entry.path, entry.size, entry.changed_ns) for entry in doomed])[:16]
+
+
+def _record(member: Membership, action: str, path: str, **payload: Any) -> None:
+    """Write the act to the audit just before it is done."""
+    entry = audit.Entry(f"user:{member.user.get_username()}", action, f"file:{path}", {"path": path, **payload})
+    with transaction.atomic():
+        audit.append(member.organization_id, [entry])

@@ -1,0 +1,47 @@
+"""`/metrics`: the installation's numbers, for monitoring that knows the token, or that runs on this machine."""
+
+from __future__ import annotations
+
+from hmac import compare_digest
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from agents.insight.metrics import kept
+
+LOOPBACK = frozenset({"127.0.0.1", "::1", "::ffff:127.0.0.1"})
+FORWARDED_MARK = "X-Gadget-Forwarded"
+"""The mark on a request that replaces the headers a proxy sent."""
+
+
+@require_safe
+def metrics(request: HttpRequest) -> HttpResponse:
+    """401 without the right token; 404 where no token is set and somebody else than this machine asks.
+
+    No session opens it.
+    """
+    if settings.GADGET_METRICS_TOKEN:
+        if not _has_token(request):
+            return _refused(401, "The token of GADGET_METRICS_TOKEN is needed: Authorization: Bearer …")
+    elif not _is_of_this_machine(request):
+        return _refused(404, "Not found.")
+    return HttpResponse(kept.text(), content_type=CONTENT_TYPE_LATEST, headers={"Cache-Control": "no-store"})
+
+
+def _has_token(request: HttpRequest) -> bool:
+    scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+    same = compare_digest(given.strip().encode(), settings.GADGET_METRICS_TOKEN.encode())
+    return scheme.lower() == "bearer" and same
+
+
+def _is_of_this_machine(request: HttpRequest) -> bool:
+    """False as soon as a proxy may stand before us, because everybody comes from this machine then."""
+    is_near = request.META.get("REMOTE_ADDR", "") in LOOPBACK
+    return settings.GADGET_ONLY_LOCAL and is_near and FORWARDED_MARK not in request.headers
+
+
+def _refused(status: int, text: str) -> HttpResponse:
+    headers = {"Cache-Control": "no-store"} | ({"WWW-Authenticate": "Bearer"} if status == 401 else {})
+    return HttpResponse(f"{text}\n", status=status, content_type="text/plain; charset=utf-8", headers=headers)

@@ -1,0 +1,42 @@
+"""The own password: the old one and twice a new one. This session goes on, all others of the account end."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth.forms import PasswordChangeForm
+from django.db import transaction
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
+from django.views.decorators.debug import sensitive_post_parameters
+
+from agents.accounts import members
+from agents.accounts.logins.limits import Tries
+from agents.accounts.logins.middleware import too_many_tries
+from agents.accounts.models import Membership
+from agents.web.views.pages import framed, page
+
+FIELDS = ("old_password", "new_password1", "new_password2")
+
+
+@sensitive_post_parameters(*FIELDS)
+@page("GET", "POST")
+def own_password(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Show the form on GET; on POST set the password, or say what is wrong. Wrong old ones count as failed logins."""
+    tries = Tries.of(request, member.user.get_username())
+    if request.method == "POST" and not tries.take():
+        return too_many_tries(request, tries)
+    form = PasswordChangeForm(member.user, request.POST if request.method == "POST" else None)
+    if form.is_bound and "old_password" not in form.errors:
+        tries.forgive()
+    if form.is_valid():
+        form.save(commit=False)  # hashed before others have to wait for the transaction
+        with transaction.atomic():
+            member.user.save(update_fields=["password"])
+            members.record_own_password(member)
+        update_session_auth_hash(request, member.user)
+        messages.success(request, "Your password is changed. Wherever else you were logged in, you are logged out.")
+        return redirect("home")
+    answer = framed(request, member, "users/own_password.html", {"form": form, "place": ""})
+    answer.status_code = 422 if form.is_bound else 200
+    return answer

@@ -1,0 +1,308 @@
+"""The organisation's business records: the list, one with its history, import and export of CSV."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO, cast
+
+from asgiref.sync import sync_to_async
+from django.core.files.uploadedfile import UploadedFile
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict, StreamingHttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+
+from agents.accounts import audit
+from agents.accounts.models import Membership, Role
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.platform.refusals import Forbidden, Invalid, NotFound
+from agents.platform.row_ids import row_id
+from agents.runs.models import Run
+from agents.web.views import once
+from agents.web.views.pages import framed, page
+from tools.records.exporting import first_line, part_after
+from tools.records.importing import (
+    COLUMNS,
+    LARGEST_FILE,
+    MOST_ROWS,
+    ONLY_EXPORTED,
+    ImportRefusedError,
+    ImportReport,
+    make_records,
+    read_csv,
+)
+from tools.records.listing import (
+    MOST_CHOICES,
+    Sort,
+    Wanted,
+    lists_in_use,
+    page_of,
+    sort_of,
+    values_in_use,
+    wanted_records,
+)
+from tools.records.models import Record, RecordChange, Status
+from tools.records.queries import records_of
+
+MOST_STEPS = 50
+MOST_LINKS = 100
+MOST_BAD_ROWS = 200
+REPORT = "import_report"
+"""The key of the session under which an import's report waits for being shown."""
+FIELDS = (
+    ("status", "Status"),
+    ("score", "Score"),
+    ("region", "Region"),
+    ("category", "Category"),
+    ("domain", "Domain"),
+    ("email", "E-mail"),
+    ("phone", "Phone"),
+    ("qualification", "Qualification"),
+    ("qualification_reason", "Reason"),
+    ("notes", "Notes"),
+)
+ORDERS = (
+    ("name", "Name, A to Z"),
+    ("-name", "Name, Z to A"),
+    ("-score", "Score, highest first"),
+    ("score", "Score, lowest first"),
+    ("-changed", "Changed, newest first"),
+    ("changed", "Changed, oldest first"),
+)
+FIRST_DIRECTIONS = {"name": "name", "score": "-score", "changed": "-changed"}
+
+
+@page("GET")
+def all_records(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Records by text, region, category, status and list; the cursor is the place of the last record shown."""
+    wanted, sort = _wanted(request.GET), sort_of(request.GET.get("sort", ""))
+    after = request.GET.get("after", "")
+    found = page_of(wanted_records(member.organization_id, wanted), sort, after)
+    context = {
+        "records": found.records,
+        "wanted": wanted,
+        "sort": sort,
+        "orders": ORDERS,
+        "columns": {by: _column(request.GET, sort, by) for by in FIRST_DIRECTIONS},
+        "choices": _choices(member, wanted),
+        "statuses": Status.choices,
+        "lists": lists_in_use(member.organization_id),
+        "is_filtered": wanted != Wanted(),
+        "next_query": _query(request.GET, after=found.after) if found.after else "",
+        "first_query": _query(request.GET, after=""),
+        "is_later": bool(after),
+        "export_query": _query(request.GET, after="", sort=""),
+        "may_import": member.may(Role.ADMIN),
+    }
+    return framed(request, member, "records/list.html", context)
+
+
+@page("GET")
+def one_record(request: HttpRequest, member: Membership, record_id: int) -> HttpResponseBase:
+    """All of a record, and its history, newest first; with `?before=ID` the steps before that one."""
+    record = records_of(member.organization_id).filter(pk=record_id).first()
+    if record is None:
+        raise NotFound(f"There is no record {record_id}.")
+    steps, before = _steps(member, record, request.GET.get("before", ""))
+    entries = record.list_entries.filter(list__organization_id=member.organization_id)
+    context = {
+        "record": record,
+        "fields": [(label, getattr(record, name)) for name, label in FIELDS],
+        "lists": [entry.list for entry in entries.select_related("list").order_by("id")[:MOST_LINKS]],
+        "drafts": record.drafts.filter(organization_id=member.organization_id).defer("body")[:MOST_LINKS],
+        "steps": steps,
+        "before": before,
+        "is_newest": "before" not in request.GET,
+    }
+    return framed(request, member, "records/one.html", context)
+
+
+@page("GET", "POST")
+def import_records(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """POST makes records of the file's good rows; GET shows the form, and once which rows were not good, by line."""
+    if not member.may(Role.ADMIN):
+        raise Forbidden("Only admins import records.")
+    if request.method != "POST":
+        return _import_page(request, member, {"report": once.take(request, member, REPORT)})
+    try:
+        report = _imported(request, member)
+    except (Invalid, ImportRefusedError) as refusal:
+        return _import_page(request, member, {"problem": str(refusal)}, status=422)
+    told = {"imported": report.imported, "left_out": len(report.bad_rows), "bad_rows": report.bad_rows[:MOST_BAD_ROWS]}
+    once.keep(request, member, REPORT, told)
+    return redirect("records-import")
+
+
+@page("GET")
+def export_records(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """The records of the filtered list as a CSV file, sent while it is read."""
+    records = wanted_records(member.organization_id, _wanted(request.GET))
+    answer = StreamingHttpResponse(_parts(records), content_type="text/csv; charset=utf-8")
+    name = f"records-{member.organization.slug}-{timezone.now():%Y-%m-%d}.csv"
+    answer["Content-Disposition"] = f'attachment; filename="{name}"'
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+# The list
+
+
+def _wanted(query: QueryDict) -> Wanted:
+    text, region, category, status = (
+        query.get(name, "").replace("\0", "").strip() for name in ("q", "region", "category", "status")
+    )
+    wanted = Wanted(text, region, category, status)
+    with suppress(ValueError):
+        wanted = replace(wanted, list_id=row_id(query.get("list", "")))
+    return wanted
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A field that is filtered by one of the values in use; if they are too many to list, it is typed."""
+
+    name: str
+    label: str
+    values: list[str]
+    chosen: str
+
+    @property
+    def is_typed(self) -> bool:
+        return len(self.values) >= MOST_CHOICES
+
+
+def _choices(member: Membership, wanted: Wanted) -> list[Choice]:
+    regions, categories = (values_in_use(member.organization_id, field) for field in ("region", "category"))
+    return [
+        Choice("region", "Region", _with(regions, wanted.region), wanted.region),
+        Choice("category", "Category", _with(categories, wanted.category), wanted.category),
+    ]
+
+
+def _with(values: list[str], chosen: str) -> list[str]:
+    return values if not chosen or chosen in values else [*values, chosen]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A heading that sorts: by the other direction if the list is sorted by it already."""
+
+    by: str
+    query: str
+    direction: str
+
+
+def _column(query: QueryDict, sort: Sort, by: str) -> Column:
+    is_current = sort.by == by
+    following = str(sort.reversed) if is_current else FIRST_DIRECTIONS[by]
+    direction = ("descending" if sort.descending else "ascending") if is_current else ""
+    return Column(by, _query(query, sort=following, after=""), direction)
+
+
+def _query(query: QueryDict, **changes: str) -> str:
+    """The query with these values instead; empty ones are left out."""
+    values = {**{name: query.get(name, "") for name in query}, **changes}
+    fresh = QueryDict(mutable=True)
+    fresh.update({name: value for name, value in values.items() if value})
+    return fresh.urlencode()
+
+
+# One record
+
+
+@dataclass(frozen=True)
+class Step:
+    """One change: who made it, for whom an approval opened the way, in which run, and each value before and after."""
+
+    change: RecordChange
+    run: Run | None
+    decided_by: str
+
+    @property
+    def is_by_employee(self) -> bool:
+        return bool(self.change.run_id)
+
+    @property
+    def is_creation(self) -> bool:
+        return not self.change.before and self.change.version == 1
+
+    @property
+    def values(self) -> Iterable[tuple[str, Any, Any]]:
+        before, after = self.change.before, self.change.after
+        return [(name, before.get(name), after.get(name)) for name in {**before, **after}]
+
+
+def _steps(member: Membership, record: Record, before: str) -> tuple[list[Step], int | None]:
+    """The newest steps, or those before the given one, and the id before which there are more."""
+    changes = record.changes.order_by("-id")
+    with suppress(ValueError):
+        changes = changes.filter(pk__lt=row_id(before))
+    rows = list(changes[: MOST_STEPS + 1])
+    shown = rows[:MOST_STEPS]
+    runs = _runs(member, {change.run_id for change in shown})
+    deciders = _deciders(member, {change.call_id for change in shown})
+    steps = [Step(change, runs.get(change.run_id), deciders.get(change.call_id, "")) for change in shown]
+    return steps, shown[-1].pk if len(rows) > MOST_STEPS else None
+
+
+def _runs(member: Membership, run_ids: set[str]) -> dict[str, Run]:
+    found = Run.objects.filter(organization_id=member.organization_id, pk__in=_numbers(run_ids))
+    return {str(run.pk): run for run in found.only("title", "task")}
+
+
+def _deciders(member: Membership, call_ids: set[str]) -> dict[str, str]:
+    """By call, who approved it."""
+    approved = Approval.objects.filter(
+        organization_id=member.organization_id,
+        tool_call_id__in=_numbers(call_ids),
+        status=ApprovalStatus.CONSUMED,
+        decided_by__isnull=False,
+    )
+    return {str(call): name for call, name in approved.values_list("tool_call_id", "decided_by__username")}
+
+
+def _numbers(texts: set[str]) -> list[int]:
+    """The ids among them; the history keeps ids as text, and of somebody else's runs maybe other ones."""
+    return [int(text) for text in texts if text.isascii() and text.isdigit() and len(text) <= 18]
+
+
+# Import and export
+
+
+def _import_page(request: HttpRequest, member: Membership, extra: dict[str, Any], status: int = 200) -> HttpResponse:
+    context = {
+        "columns": COLUMNS,
+        "passed_over": ONLY_EXPORTED,
+        "most_rows": f"{MOST_ROWS:,}",
+        "largest_mb": LARGEST_FILE // 1_000_000,
+    }
+    shown = framed(request, member, "records/import.html", context | extra)
+    shown.status_code = status
+    return shown
+
+
+def _imported(request: HttpRequest, member: Membership) -> ImportReport:
+    """What became of the uploaded file; the records and their entry in the audit are one transaction."""
+    upload = request.FILES.get("file")
+    if not isinstance(upload, UploadedFile):
+        raise Invalid("file", "Choose a CSV file.")
+    rows = read_csv(cast("BinaryIO", upload))
+    username = member.user.get_username()
+    with transaction.atomic():
+        report = make_records(rows, member.organization_id, f"{username} (CSV import)")
+        if report.imported:
+            payload = {"file": str(upload.name)[:200], "imported": report.imported, "left_out": len(report.bad_rows)}
+            entry = audit.Entry(f"user:{username}", "records_imported", "records", payload)
+            audit.append(member.organization_id, [entry])
+    return report
+
+
+async def _parts(records: QuerySet[Record]) -> AsyncIterator[str]:
+    yield first_line()
+    lines, last_id = await sync_to_async(part_after)(records, 0)
+    while lines:
+        yield lines
+        lines, last_id = await sync_to_async(part_after)(records, last_id)

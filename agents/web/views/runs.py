@@ -1,0 +1,176 @@
+"""Runs: the list of them, and the page of one with its live activity panel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.middleware.csrf import get_token
+from django.shortcuts import redirect
+from django.utils.safestring import SafeString
+
+from agents.accounts.models import Membership
+from agents.employees.models import Employee
+from agents.platform.queries.runs import with_waits
+from agents.platform.refusals import Conflict, Invalid, NotFound
+from agents.platform.row_ids import row_id_or_none
+from agents.runs import actions
+from agents.runs.models import Event, EventType, Origin, Run, RunStatus
+from agents.web.lists.run_pages import MOST_LOOKED_THROUGH, Wanted, page_of_runs
+from agents.web.panel.panel import RUN_PARTS, Page, is_unplayed, lines_of
+from agents.web.panel.run_state import delayed_until
+from agents.web.panel.slots import folded
+from agents.web.panel.tree import data_html
+from agents.web.views.pages import framed, page
+
+MOST_LINES = 300
+MOST_ROWS = 100
+# When a message that is sent now will be read, by the status of the run.
+HEARS = {
+    RunStatus.QUEUED.value: "It is read at the beginning of the next pass.",
+    RunStatus.RUNNING.value: "It is read at the beginning of the next pass; what runs now is not interrupted.",
+    RunStatus.WAITING.value: "It is read once every open card of this run is decided; until then nothing moves.",
+    RunStatus.NEEDS_ATTENTION.value: "It is read once the open question about an outcome is settled.",
+    RunStatus.SUCCEEDED.value: "The run takes up its work again with it.",
+    RunStatus.FAILED.value: "The run takes up its work again with it.",
+}
+
+
+@page("GET")
+def all_runs(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """All runs, newest first, by status, employee and text; the cursor is the id of the last run looked at."""
+    status = request.GET.get("status", "")
+    wanted = Wanted(
+        status=status if status in RunStatus.values else "",
+        employee_id=row_id_or_none(request.GET.get("employee", "")),
+        text=request.GET.get("q", "").strip().replace("\0", "")[:200],
+        before=row_id_or_none(request.GET.get("before", "")),
+    )
+    found = page_of_runs(member.organization_id, wanted)
+    query = request.GET.copy()
+    query["before"] = str(found.next_before or "")
+    context = {
+        "runs": found.runs,
+        "looked_back_to": found.looked_back_to,
+        "most_looked_through": f"{MOST_LOOKED_THROUGH:,}",
+        "next_query": query.urlencode() if found.next_before else "",
+        "statuses": RunStatus.choices,
+        "employees": Employee.objects.filter(organization_id=member.organization_id).only("name"),
+        "is_filtered": bool(wanted.status or wanted.text or wanted.employee_id is not None),
+        "is_older": wanted.before is not None,
+        "chosen": request.GET,
+    }
+    return framed(request, member, "runs/list.html", context)
+
+
+@page("GET")
+def run_page(request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
+    """One run; the newest 300 lines live, or with `?before=SEQ` the 300 before that one, to read."""
+    before = row_id_or_none(request.GET.get("before", ""))
+    return framed(request, member, "runs/run.html", _shown(request, member, run_id, before))
+
+
+def _shown(request: HttpRequest, member: Membership, run_id: int, before: int | None = None) -> dict[str, Any]:
+    run = _found(member, run_id)
+    is_live = before is None
+    events = _events(run, before)
+    shown = folded(events)
+    end = _newest_end(shown) if is_live else None
+    lines = lines_of(run.pk, shown, run, Page(get_token(request), member, end.seq if end else 0))
+    first = events[0].seq if events else 1
+    return {
+        "run": run,
+        "lines": [line for line in lines if line.html],
+        "end": end,
+        "is_unplayed": end is not None and is_unplayed(end),
+        "most_text": actions.MOST_TEXT,
+        "next_try": delayed_until(run.status, run.patience_tries, run.next_wake_at),
+        "after": events[-1].seq if events else 0,
+        "earlier": first if first > 1 else None,
+        "is_live": is_live,
+        "hears": HEARS,
+        "tried": _tried(run) if is_live else "",
+        "place": "runs",
+    }
+
+
+def _tried(run: Run) -> SafeString | str:
+    """What a tool that somebody tried by hand has answered, beside its summary; empty for any other run."""
+    if run.origin != Origin.MANUAL or not run.has_ended:
+        return ""
+    result = run.tool_calls.values_list("result", flat=True).first() or {}
+    data = result.get("data")
+    return data_html(data, MOST_ROWS) if data not in (None, {}, []) else ""
+
+
+@page("POST", of="run")
+def cancel(_request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
+    """Asks the run to end."""
+    actions.cancel(member, run_id)
+    return redirect("run", run_id)
+
+
+@page("POST", of="run")
+def add_message(request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
+    """Tells the employee something more; a run that has ended takes up its work again."""
+    text = request.POST.get("text", "").replace("\r\n", "\n").strip()
+    try:
+        if not text:
+            raise Invalid("text", "A message needs some words.")
+        actions.add_message(member, run_id, text)
+    except (Invalid, Conflict) as refusal:
+        return _not_done(request, member, run_id, refusal)
+    return redirect("run", run_id)
+
+
+@page("POST", of="run")
+def continue_run(request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
+    """Gives the run more passes."""
+    wanted = request.POST.get("max_passes", "").strip()
+    try:
+        actions.continue_run(member, run_id, _passes(wanted) if wanted else None)
+    except (Invalid, Conflict) as refusal:
+        return _not_done(request, member, run_id, refusal)
+    return redirect("run", run_id)
+
+
+def _passes(wanted: str) -> int:
+    """Raises Invalid if it is not a number of passes that a run may get."""
+    passes = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 6 else 0
+    if not 1 <= passes <= actions.MOST_PASSES:
+        raise Invalid(
+            "max_passes", f"A run can get 1 to {actions.MOST_PASSES} more passes; {wanted[:40]!r} is none of these."
+        )
+    return passes
+
+
+def _not_done(request: HttpRequest, member: Membership, run_id: int, refusal: Invalid | Conflict) -> HttpResponse:
+    """The run as it is, with what is wrong and what was typed."""
+    typed = {"text": request.POST.get("text", ""), "max_passes": request.POST.get("max_passes", "")}
+    context = _shown(request, member, run_id) | {"refusal": refusal, "typed": typed}
+    page = framed(request, member, "runs/run.html", context)
+    page.status_code = refusal.status
+    return page
+
+
+def _runs_of(member: Membership) -> QuerySet[Run]:
+    rows = with_waits(Run.objects.filter(organization_id=member.organization_id))
+    return rows.select_related("employee__provider", "parent__employee", *RUN_PARTS)
+
+
+def _found(member: Membership, run_id: int) -> Run:
+    run = _runs_of(member).filter(pk=run_id).first()
+    if run is None:
+        raise NotFound(f"There is no run {run_id}.")
+    return run
+
+
+def _events(run: Run, before: int | None) -> list[Event]:
+    """The newest events before that number, and none that the run's row, read a moment ago, does not know of."""
+    end = run.next_event_seq if before is None else min(before, run.next_event_seq)
+    return list(run.events.filter(seq__lt=end).order_by("-seq")[:MOST_LINES])[::-1]
+
+
+def _newest_end(events: list[Event]) -> Event | None:
+    return next((event for event in reversed(events) if event.type == EventType.RUN_FINISHED), None)

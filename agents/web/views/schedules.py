@@ -1,0 +1,192 @@
+"""Schedules: what starts by itself, for whom, and when; operators make, pause, resume and cancel them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.contrib import messages
+from django.db.models import Prefetch, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+from django.utils import timezone
+
+from agents.accounts.models import Membership, Role
+from agents.employees.models import Employee
+from agents.platform.queries.runs import with_waits
+from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
+from agents.platform.row_ids import row_id
+from agents.runs import schedules
+from agents.runs.actions import MOST_TEXT
+from agents.runs.models import Run
+from agents.web.views.pages import framed, page
+from tools.contract import ToolError
+from tools.schedules.changes import MOST_SCHEDULES, schedules_of
+from tools.schedules.models import Schedule
+from tools.schedules.times import SMALLEST_MINUTES, times_of, usual_time_zones
+from tools.schedules.words import in_words, moment_in_words
+
+PAGE_SIZE = 50
+EXAMPLES = ("0 9 * * MON-FRI", "30 17 * * FRI", "0 8 1 * *", "0 */4 * * *", "*/30 * * * *", "0 9 L * *")
+
+
+@page("GET")
+def all_schedules(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Newest first, those that were cancelled by `?cancelled=1`; the cursor is the id of the last one shown."""
+    return _shown(request, member)
+
+
+@page("POST", of="schedules")
+def create(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Makes a schedule; with `look` it only shows the next times of what was written."""
+    if not member.may(Role.OPERATOR):
+        raise Forbidden("A viewer may not make a schedule.")
+    typed = _typed(request)
+    try:
+        if "look" in request.POST:
+            return _shown(request, member, typed=typed, upcoming=_upcoming(typed))
+        made = schedules.create(member, typed.employee_id, typed.task, (typed.cron, typed.time_zone))
+    except (Invalid, Conflict, NotFound) as refusal:
+        answer = _shown(request, member, typed=typed, refusal=refusal, wrong=refusal.extra.get("field", ""))
+        answer.status_code = refusal.status
+        return answer
+    messages.success(request, f"Schedule {made.pk} is made: {in_words(made.times)}.")
+    return redirect("schedules")
+
+
+@page("POST", of="schedules")
+def pause(request: HttpRequest, member: Membership, schedule_id: int) -> HttpResponseBase:
+    """It fires no more until it is resumed."""
+    schedules.pause(member, schedule_id)
+    messages.success(request, f"Schedule {schedule_id} is paused.")
+    return redirect("schedules")
+
+
+@page("POST", of="schedules")
+def resume(request: HttpRequest, member: Membership, schedule_id: int) -> HttpResponseBase:
+    """It fires again, for whoever resumed it."""
+    schedules.resume(member, schedule_id)
+    messages.success(request, f"Schedule {schedule_id} goes on, and works for you from now on.")
+    return redirect("schedules")
+
+
+@page("POST", of="schedules")
+def cancel(request: HttpRequest, member: Membership, schedule_id: int) -> HttpResponseBase:
+    """Asks; the same form with `confirmed` ends it for good."""
+    if request.POST.get("confirmed"):
+        schedules.cancel(member, schedule_id)
+        messages.success(request, f"Schedule {schedule_id} is cancelled.")
+        return redirect("schedules")
+    found = _rows(member).filter(pk=schedule_id).first()
+    if found is None:
+        raise NotFound(f"There is no schedule {schedule_id}.")
+    if not member.may(Role.OPERATOR):
+        raise Forbidden("A viewer may not cancel a schedule.")
+    return framed(request, member, "schedules/confirm.html", {"row": Row(found)})
+
+
+@dataclass(frozen=True)
+class Row:
+    """One schedule as the page shows it."""
+
+    schedule: Schedule
+
+    @property
+    def words(self) -> str:
+        return in_words(self.schedule.times)
+
+    @property
+    def next(self) -> str:
+        """Its next time as a clock of its own zone shows it; empty if there is none."""
+        at = self.schedule.next_at
+        return moment_in_words(at.astimezone(self.schedule.times.zone)) if at else ""
+
+    @property
+    def badge(self) -> str:
+        """The name of its state for the stylesheet."""
+        return self.schedule.state.replace(" ", "-")
+
+    @property
+    def is_long(self) -> bool:
+        """Whether its heading does not tell the task as it was written."""
+        return str(self.schedule) != self.schedule.task
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether its heading is only the beginning."""
+        return len(str(self.schedule)) < len(" ".join(self.schedule.task.split()))
+
+    @property
+    def is_held(self) -> bool:
+        """Somebody stopped its employee: it waits until that is released."""
+        employee = self.schedule.employee
+        return self.schedule.is_active and employee is not None and employee.stopped_at is not None
+
+
+@dataclass(frozen=True)
+class Typed:
+    """What stands in the form."""
+
+    employee_id: int = 0
+    task: str = ""
+    cron: str = ""
+    time_zone: str = ""
+
+
+def _typed(request: HttpRequest) -> Typed:
+    employee_id = 0
+    with suppress(ValueError):
+        employee_id = row_id(request.POST.get("employee", ""))
+    return Typed(
+        employee_id=employee_id,
+        task=request.POST.get("task", "").replace("\r\n", "\n").strip(),
+        cron=request.POST.get("cron", "").strip(),
+        time_zone=request.POST.get("time_zone", "").strip(),
+    )
+
+
+def _upcoming(typed: Typed) -> dict[str, Any]:
+    """The next times in the schedule's own zone, and all of them in words."""
+    try:
+        times = times_of(typed.cron, typed.time_zone)
+    except ToolError as error:
+        raise Invalid(error.parameter, error.message) from error
+    return {"words": in_words(times), "times": [(time, moment_in_words(time)) for time in times.upcoming(_now())]}
+
+
+def _now() -> datetime:
+    return timezone.now()
+
+
+def _rows(member: Membership) -> QuerySet[Schedule]:
+    last_runs = Prefetch("last_run", with_waits(Run.objects.defer("answer", "problem")))
+    rows = schedules_of(member.organization_id).select_related("employee", "created_by").prefetch_related(last_runs)
+    return rows.defer("employee__instructions")
+
+
+def _shown(request: HttpRequest, member: Membership, **extra: Any) -> HttpResponse:
+    are_cancelled = bool(request.GET.get("cancelled"))
+    rows = _rows(member).filter(cancelled_at__isnull=not are_cancelled)
+    with suppress(ValueError):
+        rows = rows.filter(pk__lt=row_id(request.GET.get("before", "")))
+    found = list(rows.order_by("-pk")[: PAGE_SIZE + 1])
+    shown, more = found[:PAGE_SIZE], len(found) > PAGE_SIZE
+    query = request.GET.copy()
+    query["before"] = str(shown[-1].pk) if more else ""
+    active = Employee.objects.filter(organization_id=member.organization_id, is_active=True)
+    context = {
+        "rows": [Row(schedule) for schedule in shown],
+        "next_query": query.urlencode() if more else "",
+        "are_cancelled": are_cancelled,
+        "is_older": bool(request.GET.get("before")),
+        "employees": active.only("name", "job_title") if member.may(Role.OPERATOR) else (),
+        "time_zones": usual_time_zones(),
+        "examples": [(cron, in_words(times_of(cron, "UTC")).removesuffix(" (UTC)")) for cron in EXAMPLES],
+        "typed": Typed(),
+        "most_text": MOST_TEXT,
+        "most_schedules": MOST_SCHEDULES,
+        "smallest_minutes": SMALLEST_MINUTES,
+    }
+    return framed(request, member, "schedules/list.html", context | extra)

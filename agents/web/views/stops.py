@@ -1,0 +1,102 @@
+"""The stop page: everything, one employee or one tool, stopped at once and let go on by an admin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
+
+from agents.accounts.models import Membership, Role
+from agents.employees.models import Employee, ToolRule
+from agents.employees.toolboxes import toolbox_of
+from agents.platform.refusals import Conflict, Invalid
+from agents.platform.row_ids import row_id
+from agents.runs import stops
+from agents.runs.engine.context import rules_for_all
+from agents.runs.models import ENDED, Run
+from agents.web.views.pages import framed, page
+from tools.toolbox.permissions import level_of
+
+_ACTS: Mapping[tuple[str, str], Callable[[Membership, str], object]] = {
+    ("everything", "stop"): lambda member, _: stops.stop_everything(member),
+    ("everything", "release"): lambda member, _: stops.release_everything(member),
+    ("employee", "stop"): lambda member, which: stops.stop_employee(member, _id(which)),
+    ("employee", "release"): lambda member, which: stops.release_employee(member, _id(which)),
+    ("tool", "stop"): stops.stop_tool,
+    ("tool", "release"): stops.release_tool,
+}
+_TOLD = {
+    "stop": "Stopped. What was executing already ends by itself; nothing more starts.",
+    "release": "Resumed.",
+}
+
+
+def _id(text: str) -> int:
+    try:
+        return row_id(text)
+    except ValueError as error:
+        raise Invalid("which", "Say who is to be stopped.") from error
+
+
+@page("GET", "POST")
+def stop_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Shows what is stopped; a form that is sent stops or releases one thing.
+
+    Of the form: `what` (everything, employee, tool), `act` (stop, release), `which` (an employee's id, a tool's name).
+    """
+    if request.method != "POST":
+        return framed(request, member, "stops/page.html", _shown(member))
+    what, act = request.POST.get("what", ""), request.POST.get("act", "")
+    if (what, act) not in _ACTS:
+        raise Invalid("act", "Say what is to be stopped.")
+    try:
+        _ACTS[what, act](member, request.POST.get("which", "").replace("\0", ""))
+    except Conflict as refusal:  # somebody was faster
+        messages.info(request, refusal.detail)
+    else:
+        messages.success(request, _TOLD[act])
+    return redirect("stop")
+
+
+@dataclass(frozen=True)
+class ToolLine:
+    """One tool as the page names it.
+
+    Attributes:
+        level: the tool's own, or a higher one that an admin set for all; empty if it is not installed any more.
+        rule: its stop, or nothing.
+    """
+
+    name: str
+    title: str
+    level: str
+    rule: ToolRule | None
+
+
+def _tools_of(organization_id: int) -> list[ToolLine]:
+    """Every tool by its title, and what is stopped though it is not installed any more."""
+    rules = ToolRule.objects.filter(organization_id=organization_id, stopped_at__isnull=False)
+    stopped, raised = {rule.tool: rule for rule in rules}, rules_for_all(organization_id)
+    installed = {tool.name: tool for tool in toolbox_of(organization_id).tools()}
+    lines = [
+        ToolLine(tool.name, tool.title, level_of(tool, raised).value, stopped.get(tool.name))
+        for tool in installed.values()
+    ]
+    lines += [ToolLine(name, name, "", rule) for name, rule in stopped.items() if name not in installed]
+    return sorted(lines, key=lambda line: (line.title.casefold(), line.name))
+
+
+def _shown(member: Membership) -> dict[str, Any]:
+    own, tools = member.organization_id, _tools_of(member.organization_id)
+    return {
+        "organization": member.organization,
+        "employees": Employee.objects.filter(organization_id=own).order_by("name"),
+        "stopped_tools": [line for line in tools if line.rule is not None],
+        "other_tools": [line for line in tools if line.rule is None],
+        "living": Run.objects.filter(organization_id=own).exclude(status__in=ENDED).count(),
+        "may_release": member.may(Role.ADMIN),
+    }

@@ -1,0 +1,251 @@
+"""The catalog: every tool with its level, its params, who may use it, how it did lately, and a form to try it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+
+from agents.accounts.models import Membership, Role
+from agents.employees.models import Grant
+from agents.employees.toolboxes import toolbox_of
+from agents.insight import figures
+from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
+from agents.platform.row_ids import row_id
+from agents.runs import trials
+from agents.runs.engine.context import rules_for_all
+from agents.web.cards.edit_form import blamed, fields_of, plainly
+from agents.web.cards.fields import PREFIX, Field, Typed
+from agents.web.cards.schema_table import ParamRow, params_of
+from agents.web.cards.typed import Unreadable, read_typed
+from agents.web.charts.charts import Chart, chart_of_calls
+from agents.web.views.pages import framed, page
+from tools.contract import Level, Tool
+from tools.toolbox.permissions import Grants, level_of
+
+PAGE_SIZE = 100
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What a person has sent to try one tool, and why it was not done; of no tool while nobody has."""
+
+    tool: str = ""
+    employee: str = ""
+    typed: Typed = field(default_factory=Typed)
+
+
+@dataclass(frozen=True)
+class TrialForm:
+    """The form to try one tool.
+
+    Attributes:
+        employees: ids and names of those on whose behalf it may be tried.
+        chosen: the id of one of them.
+        problem: what is wrong as a whole; what belongs to one field stands beside it.
+    """
+
+    fields: list[Field]
+    employees: list[tuple[int, str]]
+    chosen: int | None
+    problem: str
+    is_open: bool
+
+
+@dataclass(frozen=True)
+class ToolView:
+    """One tool as the catalog shows it.
+
+    Attributes:
+        level: the tool's own, or a higher one that an admin set for all.
+        users: ids and names of the employees that were granted it, and whether they are active.
+        figures, chart: of the last 30 days; no chart of what was not called.
+        trial: the form to try it, where this person may.
+    """
+
+    tool: Tool
+    level: str
+    is_enabled: bool
+    stopped_by: str
+    params: list[ParamRow]
+    users: list[tuple[int, str, bool]]
+    figures: figures.Figures
+    chart: Chart | None
+    trial: TrialForm | None = None
+
+    @property
+    def first_line(self) -> str:
+        return self.tool.description.strip().partition("\n")[0]
+
+    @property
+    def traits(self) -> str:
+        """What the tool says of itself, in words."""
+        tool = self.tool
+        said = {
+            "writes in one transaction": tool.transactional,
+            "may be repeated": tool.idempotent,
+            "never a duplicate": tool.volatile,
+            "reaches other hosts": tool.open_world or (tool.is_from_outside and tool.address_params),
+            "carries other requests": tool.carries_requests,
+            "waits for an answer": tool.suspends,
+            f"results kept for {tool.cacheable_s:g} s": tool.cacheable_s,
+        }
+        return ", ".join(words for words, holds in said.items() if holds)
+
+    @property
+    def side_effects(self) -> str:
+        """Say if a call changes anything, at its level here."""
+        return "changes things, so a person decides" if Level(self.level).has_side_effects else "changes nothing"
+
+    @property
+    def capabilities(self) -> str:
+        """The capabilities that the tool requires of the employee."""
+        return ", ".join(sorted(self.tool.capabilities))
+
+    @property
+    def features(self) -> str:
+        """The features that the tool requires of the organization's plan."""
+        return ", ".join(sorted(self.tool.features))
+
+    @property
+    def modes(self) -> str:
+        return "every mode" if self.tool.modes is None else ", ".join(sorted(self.tool.modes)) or "none"
+
+
+@page("GET")
+def catalog(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Tools by name, filtered by category, level, source and text; the cursor `?after=` is the last one's id."""
+    return _shown(request, member, Attempt())
+
+
+@page("POST", of="tools")
+def try_tool(request: HttpRequest, member: Membership, name: str) -> HttpResponseBase:
+    """Starts a run of this one call and goes to it; what is wrong is said in the form."""
+    if not member.may(Role.OPERATOR):
+        raise Forbidden("Only operators try tools.")
+    tool = toolbox_of(member.organization_id).get_tool(name)
+    if tool is None or tool.is_system:
+        raise NotFound(f"There is no tool {name!r}.")
+    typed = {key.removeprefix(PREFIX): str(text) for key, text in request.POST.items() if key.startswith(PREFIX)}
+    fields, employee = fields_of(tool.schema, {}), request.POST.get("employee", "")
+    try:
+        params = read_typed(fields, typed)
+        run = trials.submit(member, trials.Trial(_employee_id(employee), tool.name, params))
+    except (Unreadable, Invalid, Conflict) as problem:
+        attempt = Attempt(tool.name, employee, Typed(typed, _problems(fields, problem)))
+        answer = _shown(request, member, attempt)
+        answer.status_code = 422 if isinstance(problem, Unreadable) else problem.status
+        return answer
+    return redirect("run", run.pk)
+
+
+def _employee_id(text: str) -> int:
+    try:
+        return row_id(text)
+    except ValueError:
+        raise Invalid("employee", "Choose an employee that may use this tool.") from None
+
+
+def _problems(fields: list[Field], problem: Unreadable | Invalid | Conflict) -> dict[str, str]:
+    """What is wrong, by the key of the field that it belongs to; of the whole form with an empty key."""
+    if isinstance(problem, Unreadable):
+        return {problem.key: problem.detail}
+    if isinstance(problem, Conflict):
+        return {"": problem.detail}
+    key = blamed(fields, problem.extra["field"].removeprefix("params."))
+    return {key: plainly(problem.detail, is_named=not key)}
+
+
+def _shown(request: HttpRequest, member: Membership, attempt: Attempt) -> HttpResponse:
+    """The tools that were asked for, or the one that somebody has tried in vain."""
+    toolbox = toolbox_of(member.organization_id)
+    every = toolbox.tools()
+    rules = rules_for_all(member.organization_id)
+    if attempt.tool:
+        fitting = [tool for tool in every if toolbox.get_tool(attempt.tool) is tool]
+    else:
+        fitting = sorted(_matching(every, request, rules), key=lambda tool: (tool.category, tool.id))
+    shown = fitting[:PAGE_SIZE]
+    query = request.GET.copy()
+    query["after"] = shown[-1].id if len(fitting) > PAGE_SIZE else ""
+    views = [_with_trial(view, member, attempt) for view in _views_of(shown, member, rules)]
+    context = {
+        "categories": [(name, list(tools)) for name, tools in groupby(views, key=lambda view: view.tool.category)],
+        "is_single": len(shown) == 1,
+        "all_categories": sorted({tool.category for tool in every}),
+        "levels": [level.value for level in Level],
+        "sources": sorted({tool.source for tool in every}),
+        "chosen": request.GET,
+        "next_query": query.urlencode() if query["after"] else "",
+        "days": figures.DAYS,
+        "counted_at": figures.counted_at(),
+        "currency": member.organization.currency,
+    }
+    return framed(request, member, "tools/list.html", context)
+
+
+def _matching(every: Iterable[Tool], request: HttpRequest, rules: Grants) -> list[Tool]:
+    category, level, source = (request.GET.get(name, "") for name in ("category", "level", "source"))
+    wanted = request.GET.get("q", "").casefold().split()
+    after = request.GET.get("after", "")
+    behind = (after.partition(".")[0].partition("@")[0], after)
+    return [
+        tool
+        for tool in every
+        if category in ("", tool.category)
+        and level in ("", level_of(tool, rules).value)
+        and source in ("", tool.source)
+        and all(word in f"{tool.name} {tool.title} {tool.description}".casefold() for word in wanted)
+        and (not after or (tool.category, tool.id) > behind)
+    ]
+
+
+def _views_of(shown: list[Tool], member: Membership, rules: Grants) -> list[ToolView]:
+    disabled = toolbox_of(member.organization_id).policy.disabled
+    users, counted = _users_of(shown, member), figures.by_tool(member.organization_id)
+    return [
+        ToolView(
+            tool=tool,
+            level=level_of(tool, rules).value,
+            is_enabled=not {tool.name, tool.id} & disabled,
+            stopped_by=rules.stopped.get(tool.name, ""),
+            params=params_of(tool.schema),
+            users=users[tool.name],
+            figures=(found := counted.get(tool.name, figures.Figures())),
+            chart=chart_of_calls(f"calls-{number}", found.days) if found.calls else None,
+        )
+        for number, tool in enumerate(shown)
+    ]
+
+
+def _with_trial(view: ToolView, member: Membership, attempt: Attempt) -> ToolView:
+    employees = [(pk, name) for pk, name, is_active in view.users if is_active]
+    is_off = not view.is_enabled or view.stopped_by
+    if (
+        is_off
+        or not employees
+        or not member.may(Role.OPERATOR)
+        or not trials.can_be_tried(toolbox_of(member.organization_id), view.tool, view.level)
+    ):
+        return view
+    is_tried = attempt.tool == view.tool.name
+    typed = attempt.typed if is_tried else Typed()
+    fields = fields_of(view.tool.schema, {}, typed)
+    chosen = next((pk for pk, _ in employees if str(pk) == attempt.employee), None)
+    form = TrialForm(fields, employees, chosen, typed.problems.get("", ""), is_tried)
+    return replace(view, trial=form)
+
+
+def _users_of(shown: list[Tool], member: Membership) -> dict[str, list[tuple[int, str, bool]]]:
+    granted = Grant.objects.filter(
+        employee__organization_id=member.organization_id, tool__in={tool.name for tool in shown}
+    )
+    columns = ("tool", "employee_id", "employee__name", "employee__is_active")
+    users: dict[str, list[tuple[int, str, bool]]] = defaultdict(list)
+    for tool, *user in granted.order_by("employee__name").values_list(*columns):
+        users[tool].append((user[0], user[1], user[2]))
+    return users

@@ -1,0 +1,47 @@
+"""The page for a database that cannot do what a request needs: its condition in one sentence, and the next step."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import structlog
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import render
+from django.views.defaults import server_error
+
+from agents.platform.database_condition import condition_of
+
+log = structlog.get_logger(__name__)
+RETRY_AFTER_S = "5"
+
+
+class DatabaseConditionMiddleware:
+    """Turns an error that is the database's condition into a page that names it, with status 503."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self._get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        """Answer an error that a view or its template raised."""
+        condition = condition_of(exception)
+        return _unavailable(request, condition, exception) if condition else None
+
+
+def failed(request: HttpRequest) -> HttpResponseBase:
+    """Answer an error that no middleware handled, such as one from the session."""
+    error = sys.exc_info()[1]
+    condition = condition_of(error) if error is not None else ""
+    return _unavailable(request, condition, error) if condition else server_error(request)
+
+
+def _unavailable(request: HttpRequest, condition: str, error: BaseException | None) -> HttpResponse:
+    log.error("page not available", path=request.path, condition=condition, error=str(error).strip())
+    context = {"condition": condition, "is_form": request.method == "POST"}
+    page = render(request, "parts/unavailable.html", context, status=503)
+    page["Retry-After"] = RETRY_AFTER_S
+    page["Cache-Control"] = "no-store"
+    return page

@@ -1,0 +1,1 @@
+"""The worker's side: the jobs of the queue, and the sweeper."""

@@ -1,0 +1,231 @@
+"""The archive: a compressed tar whose last member is a signed manifest with the hash of every other one."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+import shutil
+import tarfile
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from types import TracebackType
+from typing import BinaryIO, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from agents.platform import signatures
+from tools.contract import canonical_json
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+README = "README.txt"
+DATABASE = "database"
+FILES = "files"
+MOST_MANIFEST_BYTES = 1_000_000_000
+_PART = 1 << 20
+_PURPOSE = "backup"
+_DAMAGE = (tarfile.TarError, EOFError, zlib.error, OSError)
+
+
+class BackupError(Exception):
+    """A backup cannot be taken or restored; the text is a sentence for the person at the command line."""
+
+
+class Member(BaseModel):
+    """The expected contents of an archive member."""
+
+    model_config = ConfigDict(frozen=True)
+
+    size: int
+    sha256: str
+
+
+class Manifest(BaseModel):
+    """The contents of an archive, and the facts needed to restore it.
+
+    Attributes:
+        database: the vendor, `sqlite` or `postgresql`.
+        migrations: (app, name) of each that was applied.
+        columns: of each table, in the order of its values; empty for SQLite.
+        sequences: the last number that each gave; empty for SQLite.
+        members: by name, what must be put back. An earlier copy of a file and a deleted one may be in the archive too.
+        folders: of the files, as paths below the files folder.
+        canaries: a known text, encrypted with each key that something in the database is encrypted with.
+        heads: of the audit, to be compared later.
+    """
+
+    format: int = FORMAT
+    made_at: str
+    database: str
+    migrations: list[tuple[str, str]]
+    columns: dict[str, list[str]] = {}
+    sequences: dict[str, int] = {}
+    members: dict[str, Member] = {}
+    folders: list[str] = []
+    canaries: list[str] = []
+    heads: list[str] = []
+    key_id: str = ""
+    signature: str = ""
+
+    def sign(self) -> Self:
+        """The same manifest, signed with the first audit key."""
+        named = self.model_copy(update={"key_id": signatures.current_key_id()})
+        return named.model_copy(update={"signature": named.expected_signature()})
+
+    def expected_signature(self) -> str | None:
+        """Compute the expected signature; None if the archive was signed with none of the audit keys."""
+        text = canonical_json(self.model_dump(mode="json", exclude={"signature"}))
+        return signatures.sign(_PURPOSE, text, self.key_id)
+
+
+class Writer:
+    """Writes the members one after the other, and their hashes into the manifest."""
+
+    def __init__(self, path: Path) -> None:
+        self.members: dict[str, Member] = {}
+        self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+        self._tar = tarfile.open(fileobj=self._file, mode="w:gz", compresslevel=1)  # noqa: SIM115 (closed in __exit__)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        with self._file:
+            if kind is None:
+                self._tar.close()
+                self._file.flush()
+                os.fsync(self._file.fileno())
+
+    def add_text(self, name: str, text: str) -> None:
+        """Add a member that holds this text."""
+        data = text.encode()
+        self.add(name, io.BytesIO(data), len(data))
+
+    def add(self, name: str, source: BinaryIO, size: int, changed_ns: int | None = None) -> None:
+        """Add a member with the next `size` bytes; a later one of the same name takes its place.
+
+        Raises:
+            OSError: there are fewer.
+        """
+        member = tarfile.TarInfo(name)
+        member.size, member.mode = size, 0o600
+        member.mtime = (time.time_ns() if changed_ns is None else changed_ns) / 1e9
+        reader = _Hashing(source)
+        self._tar.addfile(member, reader)
+        self.members[name] = Member(size=size, sha256=reader.digest())
+
+
+class _Hashing(io.RawIOBase):
+    """Reads from a file and hashes what it reads."""
+
+    def __init__(self, source: BinaryIO) -> None:
+        super().__init__()
+        self._source, self._hash = source, hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._source.read(size)
+        self._hash.update(data)
+        return data
+
+    def digest(self) -> str:
+        return self._hash.hexdigest()
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Read the whole archive and compare every member with the manifest.
+
+    Raises:
+        BackupError: it is damaged, of another version, or was not signed with one of the audit keys.
+    """
+    found: dict[str, Member] = {}
+    text = b""
+    with _read_members(path) as members:
+        for member, source in members:
+            if member.name == MANIFEST:
+                text = source.read(MOST_MANIFEST_BYTES)
+            else:
+                found[member.name] = _measure(source)
+    try:
+        manifest = Manifest.model_validate_json(text)
+    except ValidationError as error:
+        fault = f"{path} is no backup of Gadget, or one of a newer version: its manifest cannot be read."
+        raise BackupError(fault) from error
+    _check(path, manifest, found)
+    return manifest
+
+
+def extract(path: Path, manifest: Manifest, top: str, into: Path) -> None:
+    """Write the members below `top` that the manifest names, without `top`, into an empty folder."""
+    with _read_members(path) as members:
+        for member, source in members:
+            way = PurePosixPath(member.name)
+            if member.name not in manifest.members or way.parts[0] != top:
+                continue
+            target = into.joinpath(*way.parts[1:])
+            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with open(target, "wb", opener=_open_private) as file:
+                shutil.copyfileobj(source, file, _PART)
+            os.utime(target, (member.mtime, member.mtime))
+
+
+def _check(path: Path, manifest: Manifest, found: dict[str, Member]) -> None:
+    if manifest.format != FORMAT:
+        raise BackupError(f"{path} has the format {manifest.format}, and this version reads {FORMAT}.")
+    expected = manifest.expected_signature()
+    if expected is None:
+        raise BackupError(
+            f"{path} is signed with the audit key {manifest.key_id}, which GADGET_AUDIT_KEYS does not hold. "
+            "Add the key from the time of the backup."
+        )
+    if expected != manifest.signature:
+        raise BackupError(f"{path} was changed: its signature does not fit.")
+    for name, member in manifest.members.items():
+        if found.get(name) != member:
+            raise BackupError(f"{path} is damaged: {name!r} {'was changed' if name in found else 'is missing'}.")
+        if not _stays_inside(name):
+            raise BackupError(f"{path} holds {name!r}, which leads outside.")
+
+
+def _stays_inside(name: str) -> bool:
+    return not name.startswith("/") and ".." not in PurePosixPath(name).parts
+
+
+def _measure(source: BinaryIO) -> Member:
+    hashed, size = hashlib.sha256(), 0
+    while part := source.read(_PART):
+        hashed.update(part)
+        size += len(part)
+    return Member(size=size, sha256=hashed.hexdigest())
+
+
+@contextmanager
+def _read_members(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, BinaryIO]]]:
+    """Yield the regular members in order; any fault of the archive becomes a BackupError.
+
+    The block ends with a check of the whole archive, which also finds damage in members that no manifest names.
+    """
+    try:
+        with gzip.open(path) as unpacked:
+            with tarfile.open(fileobj=unpacked, mode="r|") as tar:
+                yield ((member, _content(tar, member)) for member in tar if member.isreg())
+            while unpacked.read(_PART):
+                pass
+    except FileNotFoundError as error:
+        raise BackupError(f"There is no file {path}.") from error
+    except _DAMAGE as error:
+        raise BackupError(f"{path} cannot be read or unpacked: {error}.") from error
+
+
+def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> BinaryIO:
+    content = tar.extractfile(member)
+    assert content is not None, "a regular member has a content"
+    return content  # type: ignore[return-value]
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)

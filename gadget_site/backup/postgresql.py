@@ -1,0 +1,140 @@
+"""PostgreSQL: every table by COPY within one transaction, so no program besides Gadget is needed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from django.db import connection, connections, transaction
+from django.db.backends.postgresql.base import DatabaseWrapper
+from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.recorder import MigrationRecorder
+from psycopg import sql
+
+from gadget_site.backup import facts, restored
+from gadget_site.backup.archive import BackupError, Manifest
+
+_PART = 1 << 20
+_FADING_S = 2.0
+"""The server needs a moment to forget a connection that was closed."""
+_UNHURRIED = (
+    "SET LOCAL statement_timeout = 0",
+    "SET LOCAL idle_in_transaction_session_timeout = 0",
+    "SET LOCAL datestyle = 'ISO'",
+)
+_COLUMNS = """
+    SELECT table_name, column_name FROM information_schema.columns
+    WHERE table_schema = current_schema() AND is_generated = 'NEVER' ORDER BY table_name, ordinal_position
+"""
+_SEQUENCES = "SELECT sequencename, last_value FROM pg_sequences WHERE schemaname = current_schema()"
+_OTHERS = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name = 'gadget'
+"""
+
+
+class Snapshot:
+    """The database at the moment when the snapshot was opened, whoever writes meanwhile."""
+
+    def __init__(self) -> None:
+        self.migrations = list(_rows(facts.MIGRATIONS))
+        self.heads = [f"{slug}:{seq}:{hash_}" for slug, seq, hash_ in _rows(facts.HEADS)]
+        tables = set(_tables())
+        self.columns: dict[str, list[str]] = {}
+        for table, column in _rows(_COLUMNS):
+            if table in tables:
+                self.columns.setdefault(table, []).append(column)
+        self.sequences = {name: last for name, last in _rows(_SEQUENCES) if last is not None}
+
+    def dump(self, folder: Path) -> None:
+        """Write one file for each table, in the server's own text form, which is exact for every type."""
+        for table, columns in self.columns.items():
+            with (folder / table).open("wb") as file, _copy("COPY {} ({}) TO STDOUT", table, columns) as copy:
+                for part in copy:
+                    file.write(part)
+
+
+@contextmanager
+def snapshot() -> Iterator[Snapshot]:
+    """Open a read-only transaction that sees nothing committed later."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        _take_time(cursor)
+        yield Snapshot()
+
+
+def refuse_while_used() -> None:
+    """Raise BackupError if another process of Gadget is connected to the database."""
+    _connect_under_another_name()
+    deadline = time.monotonic() + _FADING_S
+    while (others := _rows(_OTHERS)[0][0]) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    if others:
+        raise BackupError(f"Gadget still runs: it has {others} connections to the database. Stop it everywhere first.")
+
+
+def load(folder: Path, manifest: Manifest) -> None:
+    """Replace the contents of the database in one transaction that also stops everything."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        _take_time(cursor)
+        _empty(cursor, manifest)
+        for table, columns in manifest.columns.items():
+            with (folder / table).open("rb") as file, _copy("COPY {} ({}) FROM STDIN", table, columns) as copy:
+                while part := file.read(_PART):
+                    copy.write(part)
+        for name, last in manifest.sequences.items():
+            cursor.execute("SELECT setval(quote_ident(%s)::regclass, %s)", [name, last])
+        restored.hold()
+
+
+def _take_time(cursor: Any) -> None:
+    """Lift this transaction's limits: the server's own, and our limit on waiting for its answers."""
+    for setting in _UNHURRIED:
+        cursor.execute(setting)
+    connection.connection.answer_s = None  # gadget_site/answering.py
+
+
+def _connect_under_another_name() -> None:
+    """Rename our connections: the pool has several, and their name sets them apart from other processes."""
+    connections.close_all()
+    connection.settings_dict["OPTIONS"]["application_name"] = "gadget restore"
+    wrapper = connections["default"]
+    if isinstance(wrapper, DatabaseWrapper):
+        wrapper.close_pool()
+
+
+def _empty(cursor: Any, manifest: Manifest) -> None:
+    """Create the tables of the manifest's version, all empty."""
+    tables = _tables()
+    names = sql.SQL(", ").join(map(sql.Identifier, tables))
+    if set(MigrationRecorder(connection).applied_migrations()) == set(manifest.migrations):
+        cursor.execute(sql.SQL("TRUNCATE {}").format(names))
+        return
+    if tables:
+        cursor.execute(sql.SQL("DROP TABLE {}").format(names))
+    cursor.execute("DROP TABLE IF EXISTS django_migrations")
+    MigrationExecutor(connection).migrate(manifest.migrations)
+
+
+def _tables() -> list[str]:
+    return sorted(connection.introspection.django_table_names(only_existing=True, include_views=False))
+
+
+def _rows(statement: str) -> list[Any]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+        return list(cursor.fetchall())
+
+
+@contextmanager
+def _copy(statement: str, table: str, columns: list[str]) -> Iterator[Any]:
+    names = sql.SQL(", ").join(map(sql.Identifier, columns))
+    connection.ensure_connection()
+    with (
+        connection.connection.cursor() as cursor,
+        cursor.copy(sql.SQL(statement).format(sql.Identifier(table), names)) as copy,
+    ):
+        yield copy

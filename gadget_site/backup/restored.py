@@ -1,0 +1,83 @@
+"""Makes a restored backup safe to start: nobody can know what happened since it was made.
+
+Everything stops until an admin lifts it, what was approved is asked again, ways in from before are closed, and open
+cards carry a warning.
+"""
+
+from django.contrib.sessions.models import Session
+from django.db import transaction
+from django.db.models.functions import Now
+
+from agents.accounts import audit
+from agents.accounts.models import ApiToken, Invitation, Organization, PasswordReset
+from agents.approvals.asking_again import ask_again
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.platform import identity
+from agents.platform.models import Installation
+from agents.runs import schedules, stops
+from agents.runs.engine.recovery import settle_lost_call
+from agents.runs.engine.transaction import run_transaction
+from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
+
+STOPPED_BY = "Restoring a backup"
+
+
+def hold() -> None:
+    """Stop everything in one transaction of plain statements, so that a restore can commit it with the data.
+
+    Ends sessions, API tokens and open links: the ones that were revoked since the backup would work again.
+    """
+    with transaction.atomic():
+        Installation.objects.update(folder_mark=identity.UNFINISHED_RESTORE)
+        Organization.objects.filter(stopped_at=None).update(stopped_at=Now(), stopped_by=STOPPED_BY)
+        Organization.objects.update(restored_at=Now())
+        Approval.objects.filter(status=ApprovalStatus.APPROVED).update(valid_until=Now())
+        Session.objects.all().delete()
+        ApiToken.objects.filter(revoked_at=None).update(revoked_at=Now())
+        Invitation.objects.filter(accepted_at=None, revoked_at=None).update(revoked_at=Now())
+        PasswordReset.objects.filter(used_at=None, revoked_at=None).update(revoked_at=Now())
+
+
+def settle(made_at: str = "") -> dict[str, int]:
+    """Stop everything, and put runs, calls, cards and schedules into a state from which people can continue.
+
+    May be repeated. Returns how many of each were changed.
+
+    Args:
+        made_at: when the backup was made, if that is known.
+    """
+    mark = Installation.objects.values_list("folder_mark", flat=True).first()
+    hold()
+    counts = recover_runs()
+    counts["schedules_moved_on"] = schedules.after_restore()
+    for organization in Organization.objects.order_by("pk"):
+        with transaction.atomic():
+            payload = {"backup_made_at": made_at} if made_at else {}
+            entry = audit.Entry("gadget", "backup_restored", f"organization:{organization.pk}", payload)
+            audit.append(organization.pk, [entry])
+        stops.tell_all(organization.pk)
+    if mark == identity.UNFINISHED_RESTORE:
+        identity.adopt_folder()
+    else:
+        Installation.objects.update(folder_mark=mark or "")
+    return counts
+
+
+def recover_runs() -> dict[str, int]:
+    """Settle what was under way when the backup was made: nobody can know what happened since.
+
+    Open approvals lapse and are asked again, executing calls are settled as after a lost worker, leases are dropped.
+    Returns how many of each: {"runs", "asked_again", "unsettled"}.
+    """
+    counts = {"runs": 0, "asked_again": 0, "unsettled": 0}
+    for pk in Run.objects.filter(status=RunStatus.RUNNING).values_list("pk", flat=True):
+        with run_transaction(pk) as tx:
+            tx.requeue()
+        counts["runs"] += 1
+    for call in ToolCall.objects.filter(status=CallStatus.EXECUTING).order_by("pk"):
+        with run_transaction(call.run_id) as tx:
+            settle_lost_call(tx, call, may_repeat=True)
+        counts["unsettled"] += 1
+    for pk in Approval.objects.filter(status=ApprovalStatus.APPROVED).values_list("pk", flat=True):
+        counts["asked_again"] += ask_again(pk, "The approval was given before a backup was restored.")
+    return counts

@@ -1,0 +1,112 @@
+"""Restores a backup: checks everything before it touches anything, and lets nothing start until people allow it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import redis
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.db import connection
+from django.db.migrations.loader import MigrationLoader
+
+from agents.accounts.models import Organization
+from agents.platform.liveness import FADES_AFTER_S, SWEEPER, WORKER, living
+from gadget_site.backup import postgresql, restored, sqlite
+from gadget_site.backup.archive import DATABASE, FILES, BackupError, Manifest, extract, read_manifest
+from tools.files.folder import RESERVED
+from tools.files.whole import all_entries, organizations_with_files
+
+
+@dataclass(frozen=True)
+class Restored:
+    """A restored backup, and the numbers of what was settled afterwards."""
+
+    manifest: Manifest
+    counts: Mapping[str, int]
+
+
+def restore(path: Path, *, force: bool = False) -> Restored:
+    """Replace the database and the files with those of the backup, and stop everything.
+
+    An interrupted restore can be repeated with `force`. Once the database is in place, everything is stopped.
+
+    Raises:
+        BackupError: nothing was touched.
+    """
+    manifest = read_manifest(path)
+    backend = sqlite if connection.vendor == "sqlite" else postgresql
+    _refuse_unfit(path, manifest)
+    if not force:
+        _refuse_to_overwrite()
+    _refuse_while_alive()
+    backend.refuse_while_used()
+    files = Path(settings.GADGET_FILES_DIR)
+    files.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory(prefix=f"{RESERVED}restore-", dir=files) as staged,
+        tempfile.TemporaryDirectory(prefix="restore-", dir=settings.GADGET_DATA_DIR) as work,
+    ):
+        extract(path, manifest, DATABASE, Path(work))
+        extract(path, manifest, FILES, Path(staged))
+        for folder in manifest.folders:
+            (Path(staged) / folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.sync()
+        backend.load(Path(work), manifest)
+        _replace_files(files, Path(staged))
+    call_command("migrate", verbosity=0)
+    return Restored(manifest, restored.settle(manifest.made_at))
+
+
+def _refuse_while_alive() -> None:
+    """Raise BackupError while a part shows signs of life, even without a database connection."""
+    try:
+        alive = [*living(WORKER), *living(SWEEPER)]
+    except redis.RedisError:
+        return
+    if alive:
+        names = ", ".join(alive)
+        raise BackupError(f"Gadget still runs: {names}. Stop it everywhere; a sign of life fades in {FADES_AFTER_S} s.")
+
+
+def _refuse_unfit(path: Path, manifest: Manifest) -> None:
+    if manifest.database != connection.vendor:
+        raise BackupError(
+            f"{path} is a backup of {manifest.database}, and DATABASE_URL names {connection.vendor}. "
+            f"Restore it on {manifest.database}."
+        )
+    known = MigrationLoader(None).disk_migrations
+    if newer := [f"{app}.{name}" for app, name in manifest.migrations if (app, name) not in known]:
+        raise BackupError(f"{path} is of a newer version of Gadget: {newer[0]} is unknown here. Install that version.")
+    cipher = MultiFernet([Fernet(key) for key in settings.GADGET_ENCRYPTION_KEYS])
+    for canary in manifest.canaries:
+        try:
+            cipher.decrypt(canary.encode())
+        except InvalidToken as error:
+            raise BackupError(
+                f"The credentials in {path} are encrypted with a key that GADGET_ENCRYPTION_KEYS does not hold. "
+                "Add the key from the time of the backup."
+            ) from error
+
+
+def _refuse_to_overwrite() -> None:
+    tables = set(connection.introspection.table_names())
+    is_filled = any(model._meta.db_table in tables and model.objects.exists() for model in (Organization, User))
+    if is_filled or next(all_entries(), None) is not None:
+        raise BackupError("This installation holds data already. --force replaces all of it, database and files.")
+
+
+def _replace_files(files: Path, staged: Path) -> None:
+    """Replace the files folder by folder, because the files folder itself may be a mount."""
+    with tempfile.TemporaryDirectory(prefix=f"{RESERVED}replaced-", dir=files) as replaced:
+        for organization_id in organizations_with_files():
+            (files / str(organization_id)).rename(Path(replaced) / str(organization_id))
+        for folder in sorted(staged.iterdir()):
+            folder.rename(files / folder.name)
+        os.sync()

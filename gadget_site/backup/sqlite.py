@@ -1,0 +1,99 @@
+"""SQLite: copies the file as of one moment, and restores it into the file that Gadget uses."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from django.core.management import call_command
+from django.db import connection, connections
+
+from gadget_site.backup import facts, restored
+from gadget_site.backup.archive import BackupError, Manifest
+
+COPY = "gadget.sqlite3"
+_PATIENCE_S = 20
+_LAST_ONE_CLOSES_WITHIN_S = 3.0
+"""A process that has just been stopped may still be closing the database."""
+_LOOK_EVERY_S = 0.1
+
+
+class Snapshot:
+    """The database at the moment when the snapshot was opened, whoever writes meanwhile."""
+
+    def __init__(self, source: sqlite3.Connection) -> None:
+        self._source = source
+        self.migrations = list(source.execute(facts.MIGRATIONS))
+        self.heads = [f"{slug}:{seq}:{hash_}" for slug, seq, hash_ in source.execute(facts.HEADS)]
+        self.columns: dict[str, list[str]] = {}
+        self.sequences: dict[str, int] = {}
+
+    def dump(self, folder: Path) -> None:
+        """Write the copy as one self-contained file."""
+        with closing(sqlite3.connect(folder / COPY)) as copy:
+            self._source.backup(copy)
+            copy.execute("PRAGMA journal_mode=DELETE")
+
+
+@contextmanager
+def snapshot() -> Iterator[Snapshot]:
+    """Open a separate read transaction: SQLite's log keeps what it sees, and writers continue."""
+    with closing(sqlite3.connect(_file(), timeout=_PATIENCE_S, isolation_level=None)) as source:
+        source.execute("BEGIN")
+        yield Snapshot(source)
+        source.execute("ROLLBACK")
+
+
+def refuse_while_used() -> None:
+    """Raise BackupError if another process keeps the database open: leaving WAL mode needs sole access."""
+    connections.close_all()
+    deadline = time.monotonic() + _LAST_ONE_CLOSES_WITHIN_S
+    with closing(sqlite3.connect(_file(), timeout=0)) as alone:
+        while True:
+            try:
+                alone.execute("PRAGMA journal_mode=DELETE")
+                return
+            except sqlite3.OperationalError as error:
+                if time.monotonic() > deadline:
+                    fault = f"Gadget still runs, or something else uses {_file()}. Stop it first."
+                    raise BackupError(fault) from error
+            time.sleep(_LOOK_EVERY_S)
+
+
+def load(folder: Path, _: Manifest) -> None:
+    """Replace the database. It is stopped and migrated before it is put in place, so nothing can start too early.
+
+    Raises:
+        BackupError: the copy is not a sound database.
+    """
+    staged = folder / COPY
+    with _in_place_of_ours(staged):
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA quick_check")
+            if (answer := cursor.fetchone()[0]) != "ok":
+                raise BackupError(f"The database in the backup is damaged: {answer}.")
+        restored.hold()
+        call_command("migrate", verbosity=0)
+    refuse_while_used()
+    with closing(sqlite3.connect(staged)) as source, closing(sqlite3.connect(_file(), timeout=_PATIENCE_S)) as target:
+        source.backup(target)
+
+
+@contextmanager
+def _in_place_of_ours(path: Path) -> Iterator[None]:
+    """Let Django work on this file within the block."""
+    ours = connection.settings_dict["NAME"]
+    connections.close_all()
+    connection.settings_dict["NAME"] = str(path)
+    try:
+        yield
+    finally:
+        connections.close_all()
+        connection.settings_dict["NAME"] = ours
+
+
+def _file() -> str:
+    return str(connection.settings_dict["NAME"])

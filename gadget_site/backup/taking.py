@@ -1,0 +1,164 @@
+"""Takes a backup while everything runs: the files and the database as of the same moment.
+
+Most files are copied first. Then all writers of files wait while the database's snapshot is opened and the files that
+changed meanwhile are copied. So every file that the database names is in the archive, and writers wait only briefly.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cryptography.fernet import Fernet
+from django.conf import settings
+from django.db import connection
+
+from agents.platform import encryption
+from gadget_site.backup import postgresql, sqlite
+from gadget_site.backup.archive import DATABASE, FILES, MANIFEST, README, BackupError, Manifest, Writer, read_manifest
+from tools.contract import ToolError
+from tools.files.folder import Entry, open_file
+from tools.files.whole import all_entries, nothing_changes
+
+CANARY = b"gadget"
+README_TEXT = """\
+A backup of Gadget, made {made_at}.
+
+THIS ARCHIVE HOLDS NO KEYS. Keep SECRET_KEY, GADGET_ENCRYPTION_KEYS and GADGET_AUDIT_KEYS elsewhere:
+without the last two it cannot be restored. It does hold everything else, passwords as hashes and your
+customers' data as it is: keep it safe.
+
+To put it back, with Gadget stopped on every machine:  python manage.py restore FILE
+"""
+_RECENT_NS = 2_000_000_000
+"""A file changed this shortly before its copy may have changed again with the same time."""
+
+
+def back_up(path: Path, *, force: bool = False) -> Manifest:
+    """Write the archive as a whole or not at all, and read it again.
+
+    Raises:
+        BackupError: `path` exists and `force` is not given, or it cannot be written.
+    """
+    _refuse(path, force)
+    try:
+        with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as work:
+            draft = Path(work) / "draft"
+            _write(draft, Path(work))
+            manifest = read_manifest(draft)
+            _put(draft, path, force)
+    except (OSError, ToolError) as error:
+        raise BackupError(f"No backup was made: {error}") from error
+    return manifest
+
+
+def _refuse(path: Path, force: bool) -> None:
+    if path.exists() and not force:
+        raise BackupError(f"{path} exists already. Choose another name, or replace it with --force.")
+    if not path.parent.is_dir():
+        raise BackupError(f"There is no folder {path.parent}.")
+    if path.resolve().is_relative_to(Path(settings.GADGET_FILES_DIR).resolve()):
+        raise BackupError(f"{path} would be among the files that employees read. Choose a place outside.")
+
+
+def _write(draft: Path, work: Path) -> None:
+    with ExitStack() as stack:
+        writer = stack.enter_context(Writer(draft))
+        made_at = datetime.now(UTC).isoformat(timespec="seconds")
+        writer.add_text(README, README_TEXT.format(made_at=made_at))
+        files = _Files(writer)
+        files.copy()
+        with nothing_changes():
+            snapshot = stack.enter_context((sqlite if connection.vendor == "sqlite" else postgresql).snapshot())
+            files.copy()
+        dumped = work / DATABASE
+        dumped.mkdir()
+        snapshot.dump(dumped)
+        for one in sorted(dumped.iterdir()):
+            with one.open("rb") as source:
+                writer.add(f"{DATABASE}/{one.name}", source, one.stat().st_size)
+        kept = {name: member for name, member in writer.members.items() if not name.startswith(f"{FILES}/")}
+        manifest = Manifest(
+            made_at=made_at,
+            database=connection.vendor,
+            migrations=snapshot.migrations,
+            columns=snapshot.columns,
+            sequences=snapshot.sequences,
+            members=kept | {name: writer.members[name] for name in files.names},
+            folders=files.folders,
+            canaries=_canaries(),
+            heads=snapshot.heads,
+        )
+        writer.add_text(MANIFEST, json.dumps(manifest.sign().model_dump(mode="json"), indent=1))
+
+
+class _Files:
+    """Copies files; the second time only new and changed ones.
+
+    Attributes:
+        names: the members of the files found the last time.
+        folders: the folders found the last time.
+    """
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._copied: dict[str, tuple[int, int]] = {}
+        self.names: list[str] = []
+        self.folders: list[str] = []
+
+    def copy(self) -> None:
+        self.names, self.folders = [], []
+        for organization_id, entry in all_entries():
+            path = f"{organization_id}/{entry.path}"
+            if entry.is_folder:
+                self.folders.append(path)
+            elif self._has(path, entry) or self._add(organization_id, path, entry):
+                self.names.append(f"{FILES}/{path}")
+
+    def _has(self, path: str, entry: Entry) -> bool:
+        return self._copied.get(path) == (entry.size, entry.changed_ns)
+
+    def _add(self, organization_id: int, path: str, entry: Entry) -> bool:
+        """Copy the file; False if it is gone."""
+        copied_ns = time.time_ns()
+        try:
+            source = open_file(organization_id, entry.names)
+        except ToolError:
+            return False
+        with source:
+            status = os.fstat(source.fileno())
+            self._writer.add(f"{FILES}/{path}", source, status.st_size, status.st_mtime_ns)
+        if entry.changed_ns < copied_ns - _RECENT_NS:
+            self._copied[path] = (entry.size, entry.changed_ns)
+        return True
+
+
+def _canaries() -> list[str]:
+    keys = settings.GADGET_ENCRYPTION_KEYS
+    used = keys if encryption.survey().outdated else keys[:1]
+    return [Fernet(key).encrypt(CANARY).decode() for key in used]
+
+
+def _put(draft: Path, path: Path, force: bool) -> None:
+    """Give the whole archive its name; without `force`, only if nothing has it yet."""
+    if force:
+        draft.replace(path)
+    else:
+        try:
+            os.link(draft, path)
+        except FileExistsError as error:
+            raise BackupError(f"{path} exists already.") from error
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,196 @@
+"""Builds the demo, or brings one that is there up to date; nothing is ever doubled."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from agents.accounts import audit
+from agents.accounts.members import let_into_admin
+from agents.accounts.models import Membership, Organization, Role
+from agents.admin.delegates import names_of, set_delegates
+from agents.admin.employees import set_grants
+from agents.employees.models import Employee, ModelProvider, ProviderKind
+from gadget_site.demo import staff
+from gadget_site.demo.names import EMAIL_DOMAIN, ORGANIZATION, OTHER_ORGANIZATION, PASSWORD
+from tools.records.changes import Author, create_record
+from tools.records.demo_companies import add_demo_companies
+from tools.records.models import Record
+from tools.schedules.models import Schedule
+
+MAX_PASSES = 10
+ACTOR = "manage.py demo"
+REAL_MODEL_PROVIDER = "Real model"
+
+
+@dataclass(frozen=True)
+class RealModel:
+    """The model for one more employee: how it is reached, its address, key and name; the usual one if none is named."""
+
+    kind: ProviderKind
+    base_url: str
+    api_key: str
+    model: str
+    usual: str
+
+    @property
+    def name(self) -> str:
+        return self.model or self.usual
+
+
+@dataclass
+class Built:
+    """What was made or brought up to date, one sentence each; empty when everything stood already.
+
+    Attributes:
+        brings_back: what stands already becomes what it is here, and what was deleted comes back.
+    """
+
+    brings_back: bool
+    changes: list[str] = field(default_factory=list)
+
+    def note(self, change: str) -> None:
+        self.changes.append(change)
+
+
+def build(real_model: RealModel | None = None, *, brings_back: bool = True) -> Built:
+    """Makes `acme-demo` and `other-demo` with people, employees and records, in one transaction.
+
+    People who have an account keep their password, and records that are there stay as they are. If it `brings_back`,
+    employees and their scripts become what they are here, and missing records are added. If not, as at every start, it
+    adds what is missing but records, and changes only how the real model is reached: as the environment says.
+    """
+    built = Built(brings_back)
+    with transaction.atomic():
+        _acme(built, real_model)
+        _other(built)
+    return built
+
+
+def _acme(built: Built, real_model: RealModel | None) -> None:
+    started = len(built.changes)
+    needs_records = built.brings_back or not Organization.objects.filter(slug=ORGANIZATION).exists()
+    organization = _organization(ORGANIZATION, "Acme (demo)", built)
+    for username, role in staff.PEOPLE.items():
+        _member(organization, username, role, built)
+    for worker in staff.SCRIPTED_WORKERS:
+        _employee(organization, worker, _script_provider(organization, worker, built), built)
+    if real_model is not None:
+        provider, has_moved = _model_provider(organization, real_model, built)
+        worker = replace(staff.ON_A_REAL_MODEL, model=real_model.name)
+        employee = _employee(organization, worker, provider, built)
+        if real_model.model or has_moved:
+            _bring_up_to_date(employee, {"model": real_model.name}, built)
+    _paused_schedule(organization, built)
+    if needs_records and (added := add_demo_companies(organization.pk)):
+        built.note(f"{added} records in {organization.slug}")
+    _record(organization, built.changes[started:])
+
+
+def _other(built: Built) -> None:
+    started = len(built.changes)
+    organization = _organization(OTHER_ORGANIZATION, "Other (demo)", built)
+    _member(organization, staff.OUTSIDER, Role.ADMIN, built)
+    worker = staff.OUTSIDERS_WORKER
+    _employee(organization, worker, _script_provider(organization, worker, built), built)
+    there = set(Record.objects.filter(organization=organization).values_list("name", flat=True))
+    for fields in staff.OUTSIDERS_RECORDS:
+        if fields["name"] not in there:
+            create_record(organization.pk, fields, Author(ACTOR))
+            built.note(f"the record {fields['name']} in {organization.slug}")
+    _record(organization, built.changes[started:])
+
+
+def _record(organization: Organization, changes: list[str]) -> None:
+    if changes:
+        entry = audit.Entry(ACTOR, "demo_built", f"organization:{organization.pk}", {"changes": changes})
+        audit.append(organization.pk, [entry])
+
+
+def _organization(slug: str, name: str, built: Built) -> Organization:
+    organization, is_new = Organization.objects.get_or_create(slug=slug, defaults={"name": name})
+    if is_new:
+        built.note(f"the organisation {slug}")
+    return organization
+
+
+def _member(organization: Organization, username: str, role: Role, built: Built) -> None:
+    user = User.objects.filter(username=username).first()
+    if user is None:
+        user = User.objects.create_user(username, email=f"{username}@{EMAIL_DOMAIN}", password=PASSWORD)
+        built.note(f"the account {username}")
+    _, is_new = Membership.objects.get_or_create(organization=organization, user=user, defaults={"role": role})
+    if is_new:
+        built.note(f"{username} as {role.value} of {organization.slug}")
+        let_into_admin(user)
+
+
+def _script_provider(organization: Organization, worker: staff.Worker, built: Built) -> ModelProvider:
+    script = (staff.SCRIPTS / worker.script).read_text(encoding="utf-8")
+    provider, is_new = ModelProvider.objects.get_or_create(
+        organization=organization, name=f"Script of {worker.name}", defaults={"kind": ProviderKind.SCRIPTED}
+    )
+    if is_new or built.brings_back:
+        _bring_up_to_date(provider, {"kind": ProviderKind.SCRIPTED, "script": script}, built)
+    return provider
+
+
+def _model_provider(organization: Organization, real: RealModel, built: Built) -> tuple[ModelProvider, bool]:
+    """The provider, and whether it is of another kind than before, whose models have other names."""
+    provider, _ = ModelProvider.objects.get_or_create(organization=organization, name=REAL_MODEL_PROVIDER)
+    wanted = {"kind": real.kind, "base_url": real.base_url, "api_key": real.api_key}
+    has_moved = provider.kind != real.kind
+    _bring_up_to_date(provider, wanted, built)
+    return provider, has_moved
+
+
+def _employee(organization: Organization, worker: staff.Worker, provider: ModelProvider, built: Built) -> Employee:
+    employee, is_new = Employee.objects.get_or_create(
+        organization=organization, name=worker.name, defaults={"provider": provider}
+    )
+    wanted = {
+        "job_title": worker.job_title,
+        "instructions": worker.instructions,
+        "provider": provider,
+        "model": worker.model,
+        "max_passes": MAX_PASSES,
+        "example_tasks": list(worker.example_tasks),
+    }
+    if not (is_new or built.brings_back):
+        return employee
+    _bring_up_to_date(employee, wanted, built)
+    if set(employee.grants.values_list("tool", flat=True)) != set(worker.allowed_tools):
+        set_grants(employee, list(worker.allowed_tools))
+        built.note(f"the allowed tools of {worker.name}")
+    if names_of(employee) != sorted(worker.delegates):
+        set_delegates(employee, worker.delegates)
+        built.note(f"to whom {worker.name} may hand tasks")
+    return employee
+
+
+def _paused_schedule(organization: Organization, built: Built) -> None:
+    """An example that starts nothing until somebody resumes it; whatever became of it, it is made only once."""
+    if not Schedule.objects.filter(organization=organization).exists():
+        name, task, cron, time_zone = staff.SCHEDULED
+        operator = User.objects.get(username="operator")
+        Schedule.objects.create(
+            organization=organization,
+            employee=Employee.objects.get(organization=organization, name=name),
+            task=task,
+            cron=cron,
+            time_zone=time_zone,
+            is_active=False,
+            created_by=operator,
+            made_by=operator,
+        )
+        built.note(f"a paused schedule of {name}")
+
+
+def _bring_up_to_date(row: ModelProvider | Employee, wanted: dict[str, Any], built: Built) -> None:
+    stale = [name for name, value in wanted.items() if getattr(row, name) != value]
+    if stale:
+        for name in stale:
+            setattr(row, name, wanted[name])
+        row.save()
+        built.note(f"{row._meta.verbose_name} {row.name}")

@@ -1,0 +1,22 @@
+"""`manage.py adopt_folder`: makes this data folder's files the installation's, after a deliberate move."""
+
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from agents.platform.identity import MEND_RESTORE, UNFINISHED_RESTORE, adopt_folder
+from agents.platform.models import Installation
+
+
+class Command(BaseCommand):
+    """Accepts the folder; parts that still use another one no longer start."""
+
+    help = "Accept the `files` folder in this data folder as the installation's, e.g. after the old one was lost."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Prints the folder and its mark; an unfinished restore is refused, because its files may be missing."""
+        if Installation.objects.filter(folder_mark=UNFINISHED_RESTORE).exists():
+            raise CommandError(f"A restore was not finished. {MEND_RESTORE}")
+        mark = adopt_folder()
+        self.stdout.write(f"{settings.GADGET_FILES_DIR} is now the installation's files folder (mark {mark[:8]}).")

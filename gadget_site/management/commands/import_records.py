@@ -1,0 +1,39 @@
+"""`manage.py import_records`: business records from a CSV file."""
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from agents.accounts.models import Organization
+from tools.records.importing import ImportRefusedError, ImportReport, import_csv
+
+
+class Command(BaseCommand):
+    """Imports every good row and names the others by their line."""
+
+    help = "Import business records from a CSV file with a header; bad rows are named by line and left out."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", metavar="FILE.csv", type=Path)
+        parser.add_argument("--organization", metavar="SLUG", required=True)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        organization = Organization.objects.filter(slug=options["organization"]).first()
+        if organization is None:
+            known = ", ".join(Organization.objects.values_list("slug", flat=True)) or "none"
+            raise CommandError(f"There is no organisation with the slug {options['organization']!r}; known: {known}.")
+        report = _imported(options["file"], organization.pk)
+        for line, why in report.bad_rows:
+            self.stdout.write(f"line {line}: {why}")
+        self.stdout.write(f"{report.imported} imported into {organization.slug}, {len(report.bad_rows)} left out.")
+
+
+def _imported(path: Path, organization_id: int) -> ImportReport:
+    try:
+        with path.open("rb") as file:
+            return import_csv(file, organization_id)
+    except OSError as error:
+        raise CommandError(f"The file {str(path)!r} cannot be read: {error.strerror}.") from error
+    except ImportRefusedError as error:
+        raise CommandError(str(error)) from error

@@ -1,0 +1,41 @@
+"""`python manage.py migrate`: Django's own, which may take as long as it needs."""
+
+from typing import Any
+
+from django.core.management.base import CommandError
+from django.core.management.commands import migrate
+from django.db import DatabaseError, connection
+from django.db.migrations.recorder import MigrationRecorder
+
+from agents.platform.database_condition import condition_of
+
+APP_BEFORE_THE_FIRST_RELEASE = "agents"
+"""Held all tables until each subject became an app of its own; nothing leads from there to here."""
+
+
+class Command(migrate.Command):
+    """Rebuilding an index of a large table takes longer than any statement of a request may."""
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            _refuse_unreleased_database()
+            if connection.vendor == "postgresql":
+                with connection.cursor() as cursor:
+                    cursor.execute("SET statement_timeout = 0")
+                connection.connection.answer_s = None  # gadget_site/answering.py
+            super().handle(*args, **options)
+        except DatabaseError as error:
+            if condition := condition_of(error) or condition_of(error.__context__ or error):
+                raise CommandError(
+                    f"The migrations did not finish. {condition} Mend that, then start again."
+                ) from error
+            raise
+
+
+def _refuse_unreleased_database() -> None:
+    """Leave a database from before the first release as it is."""
+    if any(app == APP_BEFORE_THE_FIRST_RELEASE for app, _ in MigrationRecorder(connection).applied_migrations()):
+        raise CommandError(
+            "This data is from a Gadget before its first release and cannot be upgraded: "
+            "choose another GADGET_DATA_DIR or DATABASE_URL (nothing was changed)."
+        )

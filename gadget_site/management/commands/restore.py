@@ -1,0 +1,30 @@
+"""`manage.py restore FILE`: restores a backup, and stops everything until an admin lifts the stop."""
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from gadget_site.backup.archive import BackupError
+from gadget_site.backup.restoring import restore
+from gadget_site.management.settled import settled_lines
+
+
+class Command(BaseCommand):
+    """Checks the whole archive before anything is touched."""
+
+    help = "Restore a backup into an empty database and an empty folder. Stop Gadget on every machine first."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", metavar="FILE", type=Path)
+        parser.add_argument("--force", action="store_true", help="replace the database and files that are there")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            done = restore(options["file"], force=options["force"])
+        except BackupError as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(f"Restored the backup of {done.manifest.made_at}.")
+        for line in settled_lines(done.counts):
+            self.stdout.write(line)

@@ -1,0 +1,42 @@
+"""`manage.py sweep`: the sweeper, as a process of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+from typing import Any
+
+import structlog
+from django.conf import settings
+from django.core.management.base import BaseCommand
+
+from agents.platform.identity import confirm_at_start
+from agents.platform.liveness import SWEEPER, Pulse, beat_for_supervisor
+from agents.worker.sweeper import sweep_forever
+
+log = structlog.get_logger(__name__)
+
+
+class Command(BaseCommand):
+    """Sweeps until SIGTERM or Ctrl-C."""
+
+    help = "Wakes, expires and recovers what lost hints and dead workers left behind. Any number of copies may run."
+    requires_system_checks: list[str] = []  # as in the other parts: they would load every page, which a sweeper has not
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Runs until it is told to stop; a sweep that has begun is finished."""
+        confirm_at_start()
+        settings.DEBUG = False  # with it Django would remember every query
+        beat_for_supervisor()
+        stop = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stop.set())
+        pulse = Pulse(SWEEPER, f"{socket.gethostname()}-{os.getpid()}")
+        pulse.start()
+        log.info("sweeper ready")
+        try:
+            sweep_forever(stop)
+        finally:
+            pulse.stop()

@@ -1,0 +1,177 @@
+"""`manage.py up`: everything that a running Gadget consists of, as real processes under one command."""
+
+from __future__ import annotations
+
+import fcntl
+import http.client
+import io
+import os
+import signal
+import socket
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+from typing import IO, Any
+
+import redis
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import connections
+
+from agents.accounts.models import Organization
+from agents.platform.identity import confirm_at_start
+from agents.platform.liveness import SWEEPER, WORKER, living
+from agents.platform.redis_client import connect_redis
+from gadget_site.demo import names
+from gadget_site.demo.accounts import DemoAccountsError, check_before_listening
+from gadget_site.management.parts import redis_part, sweeper_part, web_part, worker_name, worker_part
+from gadget_site.management.supervisor import RestlessError, Supervisor
+
+READY_PATIENCE_S = 60.0
+LOOK_EVERY_S = 0.1
+LOOPBACK_OF = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
+
+
+class Command(BaseCommand):
+    """Starts Redis (if none is given), web, workers and sweeper, and keeps them alive until Ctrl-C."""
+
+    help = "Starts everything: Redis if REDIS_URL names none, web, workers and sweeper. Ctrl-C stops it all."
+    requires_system_checks: list[str] = []
+    _stopping = False
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """`--demo` makes the demo data first."""
+        parser.add_argument("--demo", action="store_true", help="make the demo organisation and its users first")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Runs until SIGINT or SIGTERM; CommandError names what stands in the way."""
+        with _claim(Path(settings.GADGET_DATA_DIR) / "up.lock"):
+            _refuse_port_in_use(settings.GADGET_HOST, settings.GADGET_PORT)
+            supervisor = Supervisor(Path(settings.BASE_DIR), sys.stdout)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, self._stop)
+            try:
+                self._run(supervisor, options["demo"])
+            except RestlessError as error:
+                raise CommandError(f"Everything is stopped: {error}") from error
+            finally:
+                supervisor.stop()
+            self.stdout.write("Gadget is stopped.")
+
+    def _run(self, supervisor: Supervisor, with_demo: bool) -> None:
+        if settings.REDIS_IS_EMBEDDED:
+            supervisor.start(redis_part())
+        call_command("migrate", verbosity=0)
+        confirm_at_start()
+        self._warn_of_demo_accounts()
+        if with_demo:
+            call_command("demo", keep=True, stdout=io.StringIO())
+        self._await(supervisor, _redis_answers)
+        for part in (web_part(), sweeper_part(), *(worker_part(n + 1) for n in range(settings.GADGET_WORKERS))):
+            supervisor.start(part)
+        self._await(supervisor, _everything_is_ready)
+        if not self._stopping:
+            self._welcome()
+        while not self._stopping:
+            supervisor.watch(LOOK_EVERY_S)
+
+    def _warn_of_demo_accounts(self) -> None:
+        try:
+            if warning := check_before_listening():
+                self.stdout.write(f"WARNING: {warning}")
+        except DemoAccountsError as error:
+            raise CommandError(str(error)) from error
+
+    def _await(self, supervisor: Supervisor, condition: Any) -> None:
+        deadline = time.monotonic() + READY_PATIENCE_S
+        while not self._stopping and not condition():
+            if time.monotonic() > deadline:
+                raise CommandError(f"Not everything is ready after {READY_PATIENCE_S:.0f} s; the lines above say why.")
+            supervisor.watch(LOOK_EVERY_S)
+
+    def _welcome(self) -> None:
+        lines = [f"Gadget is ready: {_address()}/"]
+        if settings.DEBUG and Organization.objects.filter(slug=names.ORGANIZATION).exists():
+            lines.append(f"Log in as operator or approver (also viewer, admin) with the password {names.PASSWORD}")
+        if settings.DEBUG:
+            lines.append(
+                "DEBUG is on: for this machine only. Set ALLOWED_HOSTS (which turns it off) before others come in."
+            )
+        lines.append("Ctrl-C stops everything.")
+        connections.close_all()
+        width = max(map(len, lines))
+        self.stdout.write("\n".join(["", "─" * width, *lines, "─" * width, ""]))
+        self.stdout.flush()
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        """The first signal stops in order; at the second the parts' tethers do it."""
+        if self._stopping:
+            os._exit(1)
+        self._stopping = True
+
+
+def _claim(path: Path) -> IO[str]:
+    """Holds the data folder for this process; CommandError when another one runs in it."""
+    file = path.open("a+", encoding="utf-8")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        file.seek(0)
+        holder = file.read().strip()
+        file.close()
+        raise CommandError(
+            f"Gadget runs already in {str(path.parent)!r}: {holder or 'it is just starting'}."
+        ) from error
+    file.truncate(0)
+    with suppress(OSError):  # on a full disk the migrations say so, and this only names the holder to others
+        os.write(file.fileno(), f"{_address()}/ (process {os.getpid()})".encode())
+    return file
+
+
+def _refuse_port_in_use(host: str, port: int) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise CommandError(
+                f"Cannot listen on {host}:{port}: {error.strerror}. Choose another port, e.g. PORT={port + 1}"
+            ) from error
+
+
+def _address() -> str:
+    host = LOOPBACK_OF.get(settings.GADGET_HOST, settings.GADGET_HOST)
+    return f"http://[{host}]:{settings.GADGET_PORT}" if ":" in host else f"http://{host}:{settings.GADGET_PORT}"
+
+
+def _redis_answers() -> bool:
+    try:
+        with connect_redis() as client:
+            return bool(client.ping())
+    except redis.RedisError:
+        return False
+
+
+def _everything_is_ready() -> bool:
+    wanted = {worker_name(number + 1) for number in range(settings.GADGET_WORKERS)}
+    try:
+        return wanted <= set(living(WORKER)) and bool(living(SWEEPER)) and _web_answers()
+    except redis.RedisError:
+        return False
+
+
+def _web_answers() -> bool:
+    host = LOOPBACK_OF.get(settings.GADGET_HOST, settings.GADGET_HOST)
+    connection = http.client.HTTPConnection(host, settings.GADGET_PORT, timeout=5)
+    try:
+        connection.request("GET", "/api/health")
+        connection.getresponse().read()
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+    return True

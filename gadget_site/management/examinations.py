@@ -1,0 +1,246 @@
+"""What `manage.py doctor` looks at: each examination says what is well, or what is wrong and how to mend it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import redis
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+
+from agents.accounts.models import AuditEntry
+from agents.employees.models import ModelProvider
+from agents.employees.sources import ask
+from agents.employees.toolboxes import installed_plugins, installed_toolbox
+from agents.platform import signatures
+from agents.platform.encryption import Place, survey
+from agents.platform.liveness import SWEEPER, WORKER, Presence, look_around
+from agents.platform.redis_client import connect_redis
+from agents.providers.base import ProviderError
+from agents.runs.engine.context import check_provider
+from gadget_site.management.findings import Finding
+from gadget_site.management.host_examinations import (
+    examine_demo_accounts,
+    examine_folder,
+    examine_identity,
+    examine_secret_key,
+    examine_writing,
+)
+from tools.connections.changes import sources_to_look_at
+
+SQLITE_FULL = 2
+PROVIDER_PATIENCE_S = 10.0
+MOST_NAMED = 5
+WITH_EVERYTHING = "start everything with `make run`, or this part alone: "
+ALONE = "start it with your process manager: "
+
+
+def examine() -> Iterator[Finding]:
+    """All findings, in the order in which mending makes sense; what cannot be reached is not asked twice."""
+    yield from examine_settings()
+    yield from examine_folder()
+    presence = look_around()
+    database = list(examine_database(presence))
+    yield from database
+    redis_finding = examine_redis()
+    yield redis_finding
+    if redis_finding.is_well:
+        yield examine_part(WORKER, presence, "celery --app gadget_site.celery worker --pool threads")
+        yield from examine_lost_workers(presence)
+        yield examine_part(SWEEPER, presence, "python manage.py sweep")
+    if all(finding.is_well for finding in database):
+        yield from examine_writing()
+        yield from examine_demo_accounts()
+        yield from examine_identity()
+        if redis_finding.is_well:
+            yield from examine_secret_key()
+        yield from examine_encryption()
+        yield examine_audit()
+        yield from examine_providers()
+    sources = list(examine_tools())
+    yield from sources
+    if sources[0].is_well:
+        yield from examine_plugins()
+        if all(finding.is_well for finding in database):
+            yield from examine_connections()
+
+
+def examine_settings() -> Iterator[Finding]:
+    """The settings were checked when they were read; here is what may surprise later."""
+    if settings.DEBUG:
+        yield Finding("settings", "read and sound; DEBUG is on, which is for one person on one machine")
+    else:
+        yield Finding("settings", "read and sound; DEBUG is off")
+    for service, variables in settings.GADGET_CONFIG.unset.items():
+        lacking = f"the credentials {service} of gadget.yaml are left out: {', '.join(variables)} is not set"
+        yield Finding("settings", lacking, "set it, or take these credentials out of the file")
+
+
+def examine_database(presence: Presence) -> Iterator[Finding]:
+    """Reachable, migrated, and durable: a committed intent survives a power cut."""
+    try:
+        plan = MigrationExecutor(connection).migration_plan(MigrationExecutor(connection).loader.graph.leaf_nodes())
+        yield Finding("database", f"{connection.vendor} answers")
+        if plan:
+            yield Finding("database", f"{len(plan)} migrations are not applied", "python manage.py migrate")
+        yield _durability()
+        yield from examine_capacity(presence)
+    except DatabaseError as error:
+        mend = "see that the server runs and that DATABASE_URL names it, its user, password and database"
+        yield Finding("database", f"cannot be reached: {str(error).strip()}", mend)
+
+
+def _durability() -> Finding:
+    if connection.vendor == "sqlite":
+        journal, synchronous = _value("PRAGMA journal_mode"), _value("PRAGMA synchronous")
+        if journal == "wal" and synchronous == SQLITE_FULL:
+            return Finding("database", "journal_mode is WAL, synchronous is FULL")
+        text = f"journal_mode is {journal}, synchronous is {synchronous}: writes may block or be lost"
+        return Finding("database", text, "keep the file on a local disk: WAL does not work on a network share")
+    commit = _value("SHOW synchronous_commit")
+    if commit == "off":
+        return Finding(
+            "database", "synchronous_commit is off: a crash may lose a decision", "set synchronous_commit = on"
+        )
+    return Finding("database", f"synchronous_commit is {commit}")
+
+
+def _value(statement: str) -> object:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+        row = cursor.fetchone()
+    return row[0] if row else None
+
+
+def examine_redis() -> Finding:
+    """Reachable, and not throwing messages away."""
+    where = "the embedded server" if settings.REDIS_IS_EMBEDDED else "the server of REDIS_URL"
+    try:
+        with connect_redis() as client:
+            policy = client.config_get("maxmemory-policy").get("maxmemory-policy", "noeviction")
+    except redis.ResponseError:
+        return Finding("redis", f"{where} answers (it hides its configuration)")
+    except redis.RedisError as error:
+        mend = "make run starts it" if settings.REDIS_IS_EMBEDDED else "see that it runs and that REDIS_URL is right"
+        return Finding("redis", f"{where} cannot be reached: {error}", mend)
+    if policy != "noeviction":
+        return Finding("redis", f"{where} throws keys away when full ({policy})", "set maxmemory-policy noeviction")
+    return Finding("redis", f"{where} answers")
+
+
+def examine_part(part: str, presence: Presence, command: str) -> Finding:
+    """Whether any worker or sweeper is alive."""
+    if names := presence.names.get(part):
+        return Finding(part, f"{len(names)} alive: {', '.join(names)}")
+    return Finding(part, f"no {part} is alive", (WITH_EVERYTHING if settings.REDIS_IS_EMBEDDED else ALONE) + command)
+
+
+def examine_lost_workers(presence: Presence) -> Iterator[Finding]:
+    """Name workers that vanished in the last minutes without shutting down in order."""
+    alive, seen = presence.workers_alive or 0, presence.workers_seen or 0
+    if 0 < alive < seen:
+        text = f"{seen - alive} of {seen} workers vanished in the last ten minutes"
+        yield Finding(WORKER, text, "read their last log lines and restart them")
+
+
+def examine_capacity(presence: Presence) -> Iterator[Finding]:
+    """Check that PostgreSQL allows all connections that the processes together may open."""
+    if connection.vendor != "postgresql":
+        return
+    pool = int(connection.settings_dict["OPTIONS"]["pool"]["max_size"])
+    processes = _count_processes(presence)
+    most = int(str(_value("SHOW max_connections"))) - int(str(_value("SHOW superuser_reserved_connections")))
+    text = f"{processes} processes * {pool} connections (DATABASE_POOL) = {processes * pool}, the server allows {most}"
+    if processes * pool <= most:
+        yield Finding("database", text)
+    else:
+        yield Finding("database", text, "raise PostgreSQL's max_connections or lower DATABASE_POOL")
+
+
+def _count_processes(presence: Presence) -> int:
+    """Count web, workers and sweepers: the ones seen, or as many as `up` would start."""
+    workers, sweepers = (len(presence.names.get(part, ())) for part in (WORKER, SWEEPER))
+    return 1 + max(workers, settings.GADGET_WORKERS) + max(sweepers, 1)
+
+
+def examine_encryption() -> Iterator[Finding]:
+    """Credentials and providers' keys can be read, and none is under an old key any more."""
+    found = survey()
+    if found.unreadable:
+        text = f"none of the keys can read {_some(found.unreadable)}"
+        mend = "add the key that made them to GADGET_ENCRYPTION_KEYS, or set them again at /admin/"
+        yield Finding("encryption", text, mend)
+    if found.outdated:
+        text = f"under an older key than the first: {_some(found.outdated)}"
+        yield Finding("encryption", text, "python manage.py rotate_keys")
+    if not found.unreadable and not found.outdated:
+        yield Finding("encryption", "everything is under the first of GADGET_ENCRYPTION_KEYS")
+
+
+def examine_audit() -> Finding:
+    """Check that every key that signed the audit is here; `verify_audit` checks the signatures themselves."""
+    key_ids = AuditEntry.objects.order_by().values_list("key_id", flat=True).distinct()
+    if missing := sorted(key_id for key_id in key_ids if not signatures.is_known(key_id)):
+        text = f"entries are signed with the key {', '.join(missing)}, which GADGET_AUDIT_KEYS does not hold"
+        return Finding("audit", text, "add that key to GADGET_AUDIT_KEYS, after the first one")
+    return Finding("audit", "GADGET_AUDIT_KEYS holds every key that signed an entry")
+
+
+def _some(places: tuple[Place, ...]) -> str:
+    named = ", ".join(map(str, places[:MOST_NAMED]))
+    return named if len(places) <= MOST_NAMED else f"{named} and {len(places) - MOST_NAMED} more"
+
+
+def examine_providers() -> Iterator[Finding]:
+    """Every active provider is reached with its own settings; keys are never shown."""
+    rows = list(ModelProvider.objects.filter(is_active=True).select_related("organization"))
+    if not rows:
+        yield Finding("provider", "there is none yet", "make one at /admin/, or run `python manage.py demo`")
+    for row in rows:
+        yield _examine_provider(row)
+
+
+def _examine_provider(row: ModelProvider) -> Finding:
+    name = f"{row.organization.slug}/{row.name}"
+    try:
+        check_provider(row, PROVIDER_PATIENCE_S)
+    except ProviderError as error:
+        return Finding("provider", f"{name}: {error}", "see its address, key and model at /admin/")
+    return Finding("provider", f"{name} answers")
+
+
+def examine_tools() -> Iterator[Finding]:
+    """Every source of tools loads, and each of their tools starts."""
+    try:
+        toolbox = installed_toolbox()
+    except (ImportError, ValueError, RuntimeError) as error:
+        yield Finding("tools", f"the tools cannot be loaded: {error}", "see the named tool or plugin")
+        return
+    yield Finding("tools", f"{len(toolbox.tools())} tools are loaded")
+    for tool, problem in toolbox.not_started.items():
+        yield Finding("tools", f"{tool} is switched off, because it did not start: {problem}", "the log says more")
+
+
+def examine_plugins() -> Iterator[Finding]:
+    """Every plugin that `gadget.yaml` names works; one that does not is left out."""
+    working, broken = installed_plugins()
+    for source in working:
+        number = len(source.tools())
+        yield Finding("plugins", f"{source.name}: {number} {'tool' if number == 1 else 'tools'}")
+    for each in broken:
+        yield Finding(
+            "plugins",
+            f"{each.name} is left out: {each.problem}",
+            "mend it, or take it out of tools.plugins in gadget.yaml",
+        )
+
+
+def examine_connections() -> Iterator[Finding]:
+    """Every active source that an organisation has connected answers."""
+    for source in sources_to_look_at():
+        name, asked = f"{source.organization.slug}/{source.name}", ask(source)
+        if asked.problem:
+            yield Finding("connections", f"{name}: {asked.problem}", "see its settings at /admin/connections/source/")
+        else:
+            yield Finding("connections", f"{name} answers: {asked.told}")

@@ -1,0 +1,87 @@
+"""The doctor's checks of this machine: the installation's folder, its permissions, room to write, demo accounts."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from django.conf import settings
+
+from agents.platform.identity import MEND_SECRET_KEY, OTHER_SECRET_KEY, find_differences, has_other_secret_key
+from agents.platform.writability import look_now
+from gadget_site.demo.accounts import MEND, describe, find_open_accounts
+from gadget_site.management.findings import Finding
+from tools.files.modes import find_open_paths, stored_paths
+
+MOST_NAMED = 3
+LITTLE_ROOM = 200_000_000
+
+
+def examine_folder() -> Iterator[Finding]:
+    """Check that the data folder can be written and that nobody else can open what it holds."""
+    folder = settings.GADGET_DATA_DIR
+    if not os.access(folder, os.W_OK):
+        yield Finding("folder", f"the data folder {str(folder)!r} cannot be written", "GADGET_DATA_DIR, or chown")
+    exposed = list(find_open_paths(_all_paths()))
+    if not exposed:
+        yield Finding("folder", f"only its owner can open {str(folder)!r} and the database")
+        return
+    named = ", ".join(repr(str(path)) for path in islice(exposed, MOST_NAMED))
+    more = f" and {len(exposed) - MOST_NAMED} more" if len(exposed) > MOST_NAMED else ""
+    found = set(exposed)
+    tops = [path for path in exposed if found.isdisjoint(path.parents)]
+    mend = f"chmod -R go-rwx {' '.join(shlex.quote(str(path)) for path in tops[:MOST_NAMED])}"
+    yield Finding("folder", f"other users of this machine can open {named}{more}", mend)
+
+
+def examine_writing() -> Iterator[Finding]:
+    """Check that the database and the files folder accept writes, and that there is room for more."""
+    found = look_now()
+    if found.database:
+        yield Finding(
+            "database", f"nothing can be saved: {found.database}", "free up space, or remove what blocks writing"
+        )
+    else:
+        yield Finding("database", "accepts writes")
+    if found.files:
+        yield Finding("folder", found.files, "free up space, or check the folder's permissions")
+    free = shutil.disk_usage(settings.GADGET_DATA_DIR).free
+    if free < LITTLE_ROOM:
+        text = f"only {free // 1_000_000} MB are free for {str(settings.GADGET_DATA_DIR)!r}"
+        yield Finding("folder", text, "free up space before nothing can be saved")
+
+
+def examine_demo_accounts() -> Iterator[Finding]:
+    """Check that nobody can log in with the demo's password, once DEBUG is off."""
+    if settings.DEBUG:
+        return
+    if names := find_open_accounts():
+        yield Finding("accounts", describe(names), MEND)
+    else:
+        yield Finding("accounts", "no account has the demo's password")
+
+
+def examine_identity() -> Iterator[Finding]:
+    """Check that the files folder and the keys are the same as those of the other parts."""
+    differences = list(find_differences())
+    for difference in differences:
+        yield Finding("identity", difference.text, difference.mend)
+    if not differences:
+        yield Finding("identity", "the files folder and the keys belong to this database")
+
+
+def examine_secret_key() -> Iterator[Finding]:
+    """Check that SECRET_KEY is the one of the part that started last."""
+    if has_other_secret_key():
+        yield Finding("identity", OTHER_SECRET_KEY, MEND_SECRET_KEY)
+
+
+def _all_paths() -> Iterator[Path]:
+    database = settings.GADGET_SQLITE_FILE
+    yield from stored_paths(settings.GADGET_DATA_DIR, database)
+    if database is not None and database.parent != settings.GADGET_DATA_DIR:
+        yield database.parent

@@ -1,0 +1,45 @@
+"""Runs one command that cannot outlive its starter: `python tether.py STARTER COMMAND…`, with the starter's process id.
+
+Loads nothing else of Gadget.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+PR_SET_PDEATHSIG = 1
+LOOK_EVERY_S = 0.5
+
+
+def main(starter: int, command: list[str]) -> None:
+    """Become the command on Linux, whose kernel holds the tether; elsewhere stay beside it and watch the starter."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != starter:  # it ended before the kernel knew; in a container, process 1 may be the starter
+            sys.exit("The process that started this one is gone.")
+        os.execvp(command[0], command)  # noqa: S606
+    sys.exit(_watch(starter, command))
+
+
+def _watch(starter: int, command: list[str]) -> int:
+    child = subprocess.Popen(command)
+
+    def forward(number: int, _frame: Any) -> None:
+        child.send_signal(number)
+
+    signal.signal(signal.SIGTERM, forward)
+    while child.poll() is None:
+        if os.getppid() != starter:
+            os.killpg(0, signal.SIGKILL)
+        time.sleep(LOOK_EVERY_S)
+    return child.returncode
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2:])

@@ -1,0 +1,315 @@
+"""Guessing passwords is slow from one address, whatever is guessed, and locks nobody out of a browser that is known."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from threading import Event
+from typing import Any
+
+import pytest
+from axes.models import AccessAttempt
+from django.contrib.auth.models import User
+from django.db import connection, connections
+from django.test import Client
+from pytest_django import Settings
+
+from agents.accounts.logins import hashing, limits
+from agents.accounts.logins.hashing import TooBusy, Turns
+from agents.accounts.logins.known_browsers import cookie_name
+from agents.accounts.logins.limits import MOST_FOR_ACCOUNT, MOST_FROM_ADDRESS, MOST_FROM_KNOWN_BROWSER, WINDOW
+from tests.web.test_users import invited, opened, reset_link
+from tests.world import World, make_world, nobody
+
+PASSWORD = "correct-horse-battery"
+HOME, STRANGER = "203.0.113.7", "198.51.100.9"
+OK, WRONG, LOCKED = 302, 200, 429
+
+
+@pytest.fixture
+def world(db: None, settings: Settings) -> World:
+    return world_with_passwords(settings)
+
+
+def world_with_passwords(settings: Settings) -> World:
+    """People who can log in, and limits that are on."""
+    settings.AXES_ENABLED = True
+    made = make_world()
+    for user in made.users.values():
+        user.set_password(PASSWORD)
+        user.save()
+    return made
+
+
+def log_in(username: str, password: str = PASSWORD, address: str = HOME, client: Client | None = None) -> Any:
+    sent = {"username": username, "password": password}
+    return (client or nobody()).post("/login/", sent, REMOTE_ADDR=address)
+
+
+def guess(username: str, times: int = 1, address: str = STRANGER, client: Client | None = None) -> list[int]:
+    return [log_in(username, "wrong", address, client).status_code for _ in range(times)]
+
+
+def let_pass(time: timedelta) -> None:
+    """Move all counted tries this far into the past."""
+    for row in AccessAttempt.objects.all():
+        AccessAttempt.objects.filter(pk=row.pk).update(attempt_time=row.attempt_time - time)
+
+
+class TestPerAccountAndAddress:
+    def test_after_so_many_wrong_passwords_the_right_one_is_refused(self, world: World) -> None:
+        assert guess("viewer", MOST_FOR_ACCOUNT, HOME) == [WRONG] * MOST_FOR_ACCOUNT
+        answer = log_in("viewer")
+        assert answer.status_code == LOCKED
+        assert "Try again in 15 minutes" in answer.content.decode()
+        assert 800 < int(answer["Retry-After"]) <= 901
+        assert log_in("operator").status_code == OK
+
+    def test_one_fewer_is_forgiven_by_the_right_one(self, world: World) -> None:
+        for _ in range(2):
+            guess("viewer", MOST_FOR_ACCOUNT - 1, HOME)
+            assert log_in("viewer").status_code == OK
+
+    def test_a_stranger_elsewhere_locks_nobody_out(self, world: World) -> None:
+        guess("viewer", MOST_FOR_ACCOUNT + 1, STRANGER)
+        assert log_in("viewer", address=HOME).status_code == OK
+
+    def test_it_ends_a_quarter_of_an_hour_after_the_first_try_however_often_one_tries(self, world: World) -> None:
+        guess("viewer", MOST_FOR_ACCOUNT, HOME)
+        let_pass(WINDOW - timedelta(seconds=20))
+        assert guess("viewer", 3, HOME) == [LOCKED] * 3
+        let_pass(timedelta(seconds=20))
+        assert log_in("viewer").status_code == OK
+
+    def test_the_admin_counts_with_it(self, world: World) -> None:
+        for _ in range(MOST_FOR_ACCOUNT):
+            nobody().post("/admin/login/", {"username": "admin", "password": "wrong"}, REMOTE_ADDR=HOME)
+        assert log_in("admin").status_code == LOCKED
+        sent = {"username": "admin", "password": PASSWORD}
+        assert nobody().post("/admin/login/", sent, REMOTE_ADDR=HOME).status_code == LOCKED
+
+
+class TestPerAddress:
+    def test_many_names_with_one_guess_each_are_slowed(self, world: World) -> None:
+        answers = [guess(f"name{number}")[0] for number in range(25)]
+        assert answers == [WRONG] * MOST_FROM_ADDRESS + [LOCKED] * (25 - MOST_FROM_ADDRESS)
+        assert log_in("viewer", address=STRANGER).status_code == LOCKED
+        assert log_in("viewer", address=HOME).status_code == OK
+
+    def test_the_right_password_of_ones_own_account_resets_nothing(self, world: World) -> None:
+        for number in range(MOST_FROM_ADDRESS - 1):
+            guess(f"name{number}")
+            assert log_in("outsider", address=STRANGER).status_code == OK
+        assert guess("another") == [WRONG]
+        assert guess("another") == [LOCKED]
+
+    def test_all_addresses_of_an_ipv6_network_are_one(self, world: World) -> None:
+        answers = [guess(f"name{number}", address=f"2001:db8:7::{number + 1:x}")[0] for number in range(21)]
+        assert answers == [WRONG] * 20 + [LOCKED]
+        assert guess("name", address="2001:db8:7:1::1") == [WRONG]
+
+    def test_ipv4_clients_of_a_part_that_listens_on_ipv6_are_not_one(self, world: World) -> None:
+        answers = [guess(f"name{number}", address="::ffff:192.0.2.1")[0] for number in range(21)]
+        assert answers == [WRONG] * 20 + [LOCKED]
+        assert guess("name", address="::ffff:192.0.2.2") == [WRONG]
+
+    def test_a_refused_name_leaves_no_row(self, world: World) -> None:
+        for number in range(30):
+            guess(f"name{number}")
+        assert AccessAttempt.objects.count() == MOST_FROM_ADDRESS + 1
+
+    def test_what_is_over_is_deleted(self, world: World) -> None:
+        guess("viewer")
+        let_pass(WINDOW)
+        guess("operator", address=HOME)
+        assert set(AccessAttempt.objects.values_list("ip_address", flat=True)) == {HOME}
+
+
+class TestKnownBrowser:
+    def test_a_locked_out_person_logs_in_from_a_browser_of_an_earlier_login(self, world: World) -> None:
+        known = nobody()
+        assert log_in("viewer", address=STRANGER, client=known).status_code == OK
+        known.post("/logout/")
+        guess("viewer", MOST_FOR_ACCOUNT)
+        for number in range(MOST_FROM_ADDRESS):
+            guess(f"name{number}")
+        assert log_in("viewer", address=STRANGER).status_code == LOCKED
+        assert log_in("viewer", address=STRANGER, client=known).status_code == OK
+
+    def test_it_opens_no_other_account(self, world: World) -> None:
+        known = nobody()
+        log_in("viewer", address=STRANGER, client=known)
+        known.post("/logout/")
+        guess("operator", MOST_FOR_ACCOUNT)
+        assert log_in("operator", address=STRANGER, client=known).status_code == LOCKED
+        known.cookies[cookie_name("operator")] = known.cookies[cookie_name("viewer")].value
+        assert log_in("operator", address=STRANGER, client=known).status_code == LOCKED
+
+    def test_it_has_its_own_limit_from_every_address(self, world: World) -> None:
+        known = nobody()
+        log_in("viewer", client=known)
+        known.post("/logout/")
+        answers = [guess("viewer", 1, f"192.0.2.{number}", known)[0] for number in range(10)]
+        assert answers == [WRONG] * MOST_FROM_KNOWN_BROWSER + [LOCKED] * 2
+        assert log_in("viewer", address=HOME).status_code == OK
+
+    def test_a_forged_cookie_is_none(self, world: World) -> None:
+        guess("viewer", MOST_FOR_ACCOUNT)
+        client = nobody()
+        client.cookies[cookie_name("viewer")] = '["viewer","mark"]'
+        assert log_in("viewer", address=STRANGER, client=client).status_code == LOCKED
+
+    def test_the_cookie_is_for_the_server_alone(self, world: World, settings: Settings) -> None:
+        settings.SESSION_COOKIE_SECURE = True
+        client = nobody()
+        log_in("viewer", client=client)
+        cookie = client.cookies[cookie_name("viewer")]
+        assert (cookie["httponly"], cookie["secure"], cookie["samesite"]) == (True, True, "Lax")
+        assert "viewer" not in cookie.key
+
+
+@pytest.mark.django_db(transaction=True)
+def test_guesses_at_the_same_moment_pass_no_limit_together(settings: Settings) -> None:
+    world_with_passwords(settings)
+
+    def one_guess(_: int) -> int:
+        try:
+            return guess("viewer")[0]
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(6) as threads:
+        answers = list(threads.map(one_guess, range(30)))
+    assert answers.count(WRONG) == MOST_FOR_ACCOUNT
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nobody_waits_for_a_transaction_in_which_a_password_is_hashed(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite has one writer at a time, and hashing waits for its turn."""
+    world = world_with_passwords(settings)
+    links = invited(world), reset_link(world, "operator")
+    real_hashing(settings)
+    viewer = world.client("viewer")
+    turns = Counted()
+    monkeypatch.setattr(hashing, "TURNS", turns)
+    new = {"password": PASSWORD, "again": PASSWORD}
+    assert opened(links[0]).post("/join/", {"username": "ada", **new}).status_code == OK
+    assert opened(links[1]).post("/new-password/", new).status_code == OK
+    own = {"old_password": PASSWORD, "new_password1": PASSWORD + "!", "new_password2": PASSWORD + "!"}
+    assert viewer.post("/account/password/", own).status_code == OK
+    assert turns.taken >= 3
+    assert not turns.was_in_transaction
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nobody_holds_a_connection_while_a_password_is_hashed() -> None:
+    connection.ensure_connection()
+    hashing.BoundedPasswordHasher().encode(PASSWORD, "salt", iterations=1)
+    assert connection.connection is None
+
+
+class TestCostOfPasswords:
+    def test_few_are_hashed_at_a_time_and_a_few_more_wait(self) -> None:
+        turns, leave = Turns(most_at_once=1, most_waiting=1, patience_s=10), Event()
+        inside = [Event(), Event()]
+
+        def stay(number: int) -> None:
+            with turns.turn():
+                inside[number].set()
+                assert leave.wait(10)
+
+        with ThreadPoolExecutor(2) as threads:
+            first = threads.submit(stay, 0)
+            assert inside[0].wait(10)
+            second = threads.submit(stay, 1)
+            while turns._here._value:
+                assert not second.done()
+            with pytest.raises(TooBusy), turns.turn():
+                pass
+            assert not inside[1].is_set()
+            leave.set()
+            first.result(10)
+            second.result(10)
+
+    def test_nobody_waits_long(self) -> None:
+        turns = Turns(most_at_once=1, most_waiting=1, patience_s=0.01)
+        with turns.turn(), pytest.raises(TooBusy), turns.turn():
+            pass
+        with turns.turn():
+            pass
+
+    def test_a_login_that_finds_no_turn_is_told_when_to_come_back_and_counts_no_try(
+        self, world: World, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        real_hashing(settings)
+        turns = Turns(most_at_once=1, most_waiting=0, patience_s=0.01)
+        monkeypatch.setattr(hashing, "TURNS", turns)
+        with turns.turn():
+            for path in ("/login/", "/admin/login/"):
+                answer = nobody().post(path, {"username": "somebody", "password": "x"}, REMOTE_ADDR=HOME)
+                assert (answer.status_code, answer["Retry-After"]) == (429, "5")
+                assert "Try again in a few seconds" in answer.content.decode()
+        assert not AccessAttempt.objects.filter(failures_since_start__gt=0).exists()
+
+    def test_a_flood_of_strangers_keeps_nobody_out_of_a_known_browser(
+        self, world: World, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        real_hashing(settings)
+        world.users["viewer"].set_password(PASSWORD)
+        world.users["viewer"].save()
+        known = nobody()
+        log_in("viewer", client=known)
+        known.post("/logout/")
+        turns = Turns(most_at_once=1, most_waiting=0, patience_s=0.01)
+        monkeypatch.setattr(hashing, "TURNS", turns)
+        with turns.turn():
+            assert log_in("viewer", client=known).status_code == OK
+            assert log_in("viewer").status_code == 429
+
+    def test_a_real_login_with_real_hashing(self, world: World, settings: Settings) -> None:
+        real_hashing(settings)
+        user = User.objects.get(username="viewer")
+        user.set_password(PASSWORD)
+        user.save()
+        assert user.password.startswith("pbkdf2_sha256$")
+        assert log_in("viewer", "wrong").status_code == WRONG
+        assert log_in("viewer").status_code == OK
+
+    @pytest.mark.parametrize("username", ["viewer", "nobody-of-this-name", "switched-off"])
+    def test_every_login_hashes_one_password_so_that_its_time_tells_nothing(
+        self, world: World, settings: Settings, username: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        real_hashing(settings)
+        off = User.objects.create_user("switched-off", password=PASSWORD)
+        User.objects.filter(pk=off.pk).update(is_active=False)
+        User.objects.filter(username="viewer").update(password=off.password)
+        turns = Counted()
+        monkeypatch.setattr(hashing, "TURNS", turns)
+        assert log_in(username, "wrong").status_code == WRONG
+        assert turns.taken == 1
+
+
+class Counted(Turns):
+    """Turns that are counted."""
+
+    def __init__(self) -> None:
+        super().__init__(1, 1, 1)
+        self.taken = 0
+        self.was_in_transaction = False
+
+    def turn(self) -> Any:
+        self.taken += 1
+        self.was_in_transaction |= connection.in_atomic_block
+        return super().turn()
+
+
+def real_hashing(settings: Settings) -> None:
+    """The product's hashing instead of the tests' quick one, which still reads what is stored."""
+    settings.PASSWORD_HASHERS = [f"{hashing.__name__}.BoundedPasswordHasher", *settings.PASSWORD_HASHERS]
+
+
+def test_every_limit_is_what_the_documents_say() -> None:
+    assert (MOST_FOR_ACCOUNT, MOST_FROM_ADDRESS, MOST_FROM_KNOWN_BROWSER) == (8, 20, 8)
+    assert timedelta(minutes=15) == limits.WINDOW

@@ -1,0 +1,31 @@
+"""No answer tells an admin who has an account elsewhere, however often they ask."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.accounts import invitations
+from agents.accounts.models import Invitation
+from tests.web.test_users import invited, opened, sign_up
+from tests.world import World, make_world
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def test_many_invitations_do_not_tell_either_and_then_a_free_name_is_refused_like_a_taken_one(world: World) -> None:
+    for _ in range(invitations.MOST_TRIES_TOGETHER // invitations.MOST_TRIES):
+        client = opened(invited(world))
+        for _ in range(invitations.MOST_TRIES):
+            sign_up(client, "OutSider")
+        invitations.revoke(world.member("admin"), Invitation.objects.latest("pk").pk)
+    client = opened(invited(world))
+    refused = [sign_up(client, name) for name in ("OutSider", "ada")]
+    assert [answer.status_code for answer in refused] == [409, 409]
+    assert Invitation.objects.latest("pk").tries == 0
+    Invitation.objects.exclude(pk=Invitation.objects.latest("pk").pk).update(organization=world.globex)
+    assert sign_up(client, "ada").status_code == 302, "another organization's tries count for nobody else"

@@ -1,0 +1,107 @@
+"""One row of everything that the admin shows, in Acme; and people who may come in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Model
+from django.test import Client
+
+from agents.accounts import audit
+from agents.accounts.members import let_into_admin
+from agents.accounts.membership import issue_token
+from agents.accounts.models import AuditEntry, Credential
+from agents.employees.models import ToolRule
+from agents.runs.models import Event, EventType, Message, Pass, Run
+from tests.world import World, make_world
+from tools.connections.models import AllowedHost, Source
+from tools.records.models import Draft, ListEntry, RecordList
+
+
+def make_admin_world() -> World:
+    """The usual world, in which the admins of both organisations may log in to the admin."""
+    world = make_world()
+    for user in world.users.values():
+        let_into_admin(user)
+        user.refresh_from_db()
+    return world
+
+
+def one_of_each(world: World) -> list[Model]:
+    """A row of every kind that belongs to Acme."""
+    card = world.card()
+    run = Run.objects.get(pk=card.run_id)
+    listed = RecordList.objects.create(organization=world.acme, name="Spring")
+    with transaction.atomic():
+        audit.append(world.acme.pk, [audit.Entry("user:admin", "employee_changed", "employee:1")])
+    token, _ = issue_token(world.member("operator"), "Acme's key")
+    return [
+        world.acme,
+        world.member("viewer"),
+        token,
+        world.employee.provider,
+        world.employee,
+        run,
+        Message.objects.get(run=run),
+        Pass.objects.create(run=run, number=1, response={}, messages_upto=1),
+        card.tool_call,
+        card,
+        Event.objects.create(run=run, seq=1, type=EventType.RUN_STARTED, payload={}),
+        AuditEntry.objects.get(organization=world.acme),
+        world.records[0],
+        listed,
+        ListEntry.objects.create(list=listed, record=world.records[0]),
+        Draft.objects.create(organization=world.acme, kind="summary", title="Acme's draft", body="Text"),
+        ToolRule.objects.create(organization=world.acme, tool="data.getStats", level="write", stopped_by="of-acme"),
+        Credential.objects.create(organization=world.acme, service="acme", fields='{"token": "of-acme"}'),
+        Source.objects.create(
+            organization=world.acme, kind="openapi", name="of_acme", address="https://of-acme.example"
+        ),
+        AllowedHost.objects.create(organization=world.acme, host="of-acme.example"),
+    ]
+
+
+def address(row: Model | type[Model], page: str) -> str:
+    """`/admin/…` of a row's `change`, `delete` or `history`, or of a model's `list` or `add`."""
+    base = f"/admin/{row._meta.app_label}/{row._meta.model_name}/"
+    if page == "list":
+        return base
+    if page == "add":
+        return f"{base}add/"
+    assert isinstance(row, Model)
+    return f"{base}{row.pk}/{page}/"
+
+
+def filled_form(client: Client, path: str, **changes: Any) -> dict[str, Any]:
+    """What a browser would send from the form at this address, with these changes; None leaves a field out."""
+    response = client.get(path)
+    assert response.status_code == 200, (path, response.status_code)
+    form = response.context["adminform"].form
+    values: dict[str, Any] = {}
+    for bound in form:
+        value = bound.value()
+        if value is None or value is False:
+            continue
+        values[bound.html_name] = "on" if value is True else bound.field.prepare_value(value)
+    values.update(changes)
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def faults(response: Any) -> dict[str, list[str]]:
+    """The messages of a form that was not accepted, by field."""
+    assert response.status_code == 200, response.status_code
+    found: dict[str, list[str]] = {name: list(told) for name, told in response.context["adminform"].form.errors.items()}
+    return found
+
+
+def confirmed(client: Client, path: str, sent: dict[str, Any]) -> dict[str, Any]:
+    """What a browser would send once everything that the form at this address asks to confirm is ticked."""
+    answer = client.post(path, sent)
+    assert list(faults(answer)) == ["confirmed"]
+    return {**sent, "confirmed": list(consequences(answer))}
+
+
+def consequences(answer: Any) -> dict[str, str]:
+    """The sentences that the form wants to have confirmed, by what is sent to confirm them."""
+    return dict(answer.context["adminform"].form.fields["confirmed"].choices)

@@ -1,0 +1,140 @@
+"""Dangerous changes are saved only after what they entail was read and ticked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db.models import Model
+from django.test import Client
+
+from agents.accounts.models import AuditEntry, Membership
+from agents.employees.models import Grant, ModelProvider, ProviderKind
+from tests.admin.rows import address, confirmed, consequences, faults, filled_form, make_admin_world
+from tests.world import DELETE, SEARCH, UPDATE, World
+
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
+
+
+@pytest.fixture
+def world() -> World:
+    return make_admin_world()
+
+
+@pytest.fixture
+def admin(world: World) -> Client:
+    return world.client("admin")
+
+
+@pytest.fixture
+def real(world: World) -> ModelProvider:
+    return ModelProvider.objects.create(
+        organization=world.acme, name="Real", kind=ProviderKind.OPENAI, base_url="https://one.example/v1"
+    )
+
+
+def asked(client: Client, row: Model, **changes: Any) -> list[str]:
+    """The sentences that this change of the row has to confirm; it is not saved."""
+    path = address(row, "change")
+    before = AuditEntry.objects.count()
+    answer = client.post(path, filled_form(client, path, **changes))
+    assert AuditEntry.objects.count() == before
+    assert list(faults(answer)) == ["confirmed"]
+    assert answer.content.decode().count('name="confirmed"') == len(consequences(answer))
+    return list(consequences(answer).values())
+
+
+def test_a_harmless_change_asks_nothing_and_shows_nothing(world: World, admin: Client) -> None:
+    path = address(world.employee, "change")
+    assert b"confirmed" not in admin.get(path).content
+    assert admin.post(path, filled_form(admin, path, job_title="Clerk")).status_code == 302
+
+
+def test_tools_that_destroy_are_named(world: World, admin: Client) -> None:
+    Grant.objects.filter(employee=world.employee).exclude(tool=SEARCH).delete()
+    (sentence,) = asked(admin, world.employee, allowed_tools=[SEARCH, UPDATE, DELETE])
+    assert "Delete record" in sentence
+    assert "Update" not in sentence
+    path = address(world.employee, "change")
+    sent = filled_form(admin, path, allowed_tools=[SEARCH, UPDATE, DELETE])
+    assert admin.post(path, confirmed(admin, path, sent)).status_code == 302
+    assert set(world.employee.grants.values_list("tool", flat=True)) == {SEARCH, UPDATE, DELETE}
+    kept = AuditEntry.objects.latest("seq").payload["fields"]
+    assert set(kept) == {"allowed_tools"}
+
+
+def test_a_tick_is_bound_to_its_sentence(world: World, admin: Client) -> None:
+    Grant.objects.filter(employee=world.employee).delete()
+    path = address(world.employee, "change")
+    sent = confirmed(admin, path, filled_form(admin, path, allowed_tools=[DELETE]))
+    more = {**sent, "allowed_tools": [DELETE, "data.archiveAll"]}
+    assert list(faults(admin.post(path, more))) == ["confirmed"]
+    assert not world.employee.grants.exists()
+
+
+def test_another_server_that_reads_everything_is_named(world: World, admin: Client, real: ModelProvider) -> None:
+    (sentence,) = asked(admin, world.employee, provider=real.pk, model="gpt")
+    assert sentence == f"All that {world.employee.name} reads, and its instructions, go to Real from now on."
+    world.employee.provider = real
+    world.employee.save()
+    (sentence,) = asked(admin, real, base_url="https://two.example/v1", forget_key=None)
+    assert "https://two.example/v1" in sentence
+    assert world.employee.name in sentence
+
+
+def test_a_key_that_does_not_come_back_with_the_question_is_not_lost_in_silence(
+    world: World, admin: Client, real: ModelProvider
+) -> None:
+    world.employee.provider = real
+    world.employee.is_active = False
+    world.employee.save()
+    path = address(real, "change")
+    answer = admin.post(path, filled_form(admin, path, base_url="https://two.example/v1", new_key="sk-new"))
+    assert set(faults(answer)) == {"confirmed", "new_key"}
+    (sentence,) = consequences(answer).values()
+    assert sentence.endswith("with the key that you give now.")
+    again = filled_form(admin, path, base_url="https://two.example/v1", confirmed=list(consequences(answer)))
+    answer = admin.post(path, again)
+    (sentence,) = consequences(answer).values()
+    assert sentence.endswith("without a key.")
+    real.refresh_from_db()
+    assert real.base_url == "https://one.example/v1"
+
+
+def test_a_script_that_becomes_a_model_is_asked_about(world: World, admin: Client) -> None:
+    provider = world.employee.provider
+    (sentence,) = asked(admin, provider, kind="openai", base_url="https://one.example/v1")
+    assert world.employee.name in sentence
+
+
+def test_switching_a_provider_off_says_whose_runs_end(world: World, admin: Client, real: ModelProvider) -> None:
+    world.employee.provider = real
+    world.employee.save()
+    (sentence,) = asked(admin, real, is_active=None)
+    assert world.employee.name in sentence
+
+
+def test_giving_up_four_eyes_and_making_an_admin_are_confirmed(world: World, admin: Client) -> None:
+    world.acme.four_eyes = True
+    world.acme.save()
+    (sentence,) = asked(admin, world.acme, four_eyes=None)
+    assert "asked for themselves" in sentence
+    (sentence,) = asked(admin, world.member("operator"), role="admin")
+    assert sentence.startswith("operator may change everything")
+    new = {"organization": world.acme.pk, "username": "ada", "password": "quite-a-secret-9", "role": "admin"}
+    path = address(Membership, "add")
+    world.users["root"] = User.objects.create_superuser("root")
+    root = world.client("root")
+    answer = root.post(path, new)
+    assert set(faults(answer)) == {"confirmed", "password"}
+    sent = {**new, "confirmed": list(consequences(answer))}
+    assert set(faults(root.post(path, {**sent, "password": ""}))) == {"password"}
+    assert root.post(path, sent).status_code == 302
+    assert Membership.objects.get(user__username="ada").role == "admin"
+
+
+def test_whoever_may_only_look_is_shown_no_question(world: World, admin: Client) -> None:
+    own = admin.get(address(world.member("admin"), "change"))
+    assert own.status_code == 200
+    assert b"confirmed" not in own.content

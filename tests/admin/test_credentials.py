@@ -1,0 +1,257 @@
+"""An organisation's credentials go in and never come out: no page, no row and no file of the database shows a value."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import User
+from django.contrib.messages import get_messages
+from django.contrib.sessions.models import Session
+from django.db import connection
+from django.test import Client
+from pytest_django import Settings
+
+from agents.accounts.models import AuditEntry, Credential, Organization
+from tests.admin.rows import address, faults, filled_form, make_admin_world
+from tests.web.test_audit import exported
+from tests.world import World
+from tools.connections.models import Source
+
+pytestmark = pytest.mark.django_db
+
+TOKEN = "gh-marker-9f31-of-acme"
+SECRET = "signing-marker-77aa-<&>"
+NAME = "marker-in-the-wrong-place"
+
+
+@pytest.fixture
+def world() -> World:
+    return make_admin_world()
+
+
+@pytest.fixture
+def admin(world: World) -> Client:
+    return world.client("admin")
+
+
+@pytest.fixture
+def github(world: World) -> Credential:
+    fields = json.dumps({"token": TOKEN})
+    return Credential.objects.create(organization=world.acme, service="github", fields=fields, changed_by="admin")
+
+
+def add(service: str) -> str:
+    return f"{address(Credential, 'add')}?for={service}"
+
+
+def kept(service: str) -> dict[str, str]:
+    found: dict[str, str] = json.loads(Credential.objects.get(service=service).fields)
+    return found
+
+
+def version(world: World) -> int:
+    return Organization.objects.get(pk=world.acme.pk).credentials_version
+
+
+def told(answer: Any) -> str:
+    return " ".join(str(message) for message in get_messages(answer.wsgi_request))
+
+
+class TestGiving:
+    def test_known_services_are_offered_with_their_fields(self, admin: Client) -> None:
+        choice = admin.get(address(Credential, "add")).content.decode()
+        for service in ("google.cse", "github", "slack", "other"):
+            assert f'href="?for={service}"' in choice
+        form = admin.get(add("slack")).context["adminform"].form
+        assert [name for name in form.fields if name.startswith("value_")] == ["value_token", "value_signing_secret"]
+        for name in ("value_token", "value_signing_secret"):
+            assert 'type="password"' in str(form[name])
+            assert 'autocomplete="off"' in str(form[name])
+
+    def test_values_are_kept_encrypted_and_the_audit_names_fields_alone(self, world: World, admin: Client) -> None:
+        sent = {"organization": world.acme.pk, "value_token": TOKEN, "value_signing_secret": SECRET}
+        assert admin.post(add("slack"), sent).status_code == 302
+        assert kept("slack") == {"token": TOKEN, "signing_secret": SECRET}
+        assert Credential.objects.get().changed_by == "admin"
+        assert version(world) == 1
+        entry = AuditEntry.objects.get(organization=world.acme)
+        assert entry.payload["fields"] == {"service": "slack", "signing_secret": "set", "token": "set"}
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT fields FROM accounts_credential")
+            assert TOKEN not in cursor.fetchone()[0]
+
+    def test_any_further_service_takes_names_and_values(self, world: World, admin: Client) -> None:
+        sent = {"organization": world.acme.pk, "service": "crm.eu", "name_1": "user", "value_1": "me", "name_3": "key"}
+        assert "value_3" in faults(admin.post(add("other"), sent))
+        answer = admin.post(add("other"), {**sent, "value_3": TOKEN})
+        assert answer.status_code == 302
+        assert kept("crm.eu") == {"user": "me", "key": TOKEN}
+        assert "Shorter than 6 characters: user" in told(answer)
+
+    @pytest.mark.parametrize(
+        ("sent", "field"),
+        [
+            ({"value_1": TOKEN}, "name_1"),
+            ({"name_1": "token", "value_1": TOKEN, "name_2": "token", "value_2": TOKEN}, "name_2"),
+            ({"name_1": NAME, "value_1": TOKEN}, "name_1"),
+            ({"name_1": "token", "value_1": TOKEN, "service": "no service"}, "service"),
+            ({"name_1": "token", "value_1": "x" * 8_001}, "value_1"),
+            ({"name_1": "token", "value_1": f"{TOKEN}\0"}, "value_1"),
+            ({}, "__all__"),
+        ],
+    )
+    def test_what_is_wrong_is_said_without_what_was_typed(
+        self, world: World, admin: Client, sent: dict[str, str], field: str
+    ) -> None:
+        answer = admin.post(add("other"), {"organization": world.acme.pk, "service": "crm", **sent})
+        wrong = faults(answer)
+        assert field in wrong
+        body = answer.content.decode()
+        assert TOKEN not in body
+        assert NAME not in body
+        asked_again = [name for name, value in sent.items() if name.startswith("value_") and value]
+        assert set(asked_again) <= set(wrong), "a value that is gone has to be given again"
+        assert not Credential.objects.exists()
+
+    def test_one_row_for_each_service(self, world: World, admin: Client, github: Credential) -> None:
+        again = {"organization": world.acme.pk, "value_token": "another-token"}
+        assert "already" in str(faults(admin.post(add("github"), again))["__all__"])
+        assert kept("github") == {"token": TOKEN}
+
+    def test_another_organizations_credentials_for_it_do_not_count(self, world: World, admin: Client) -> None:
+        Credential.objects.create(organization=world.globex, service="github", fields="{}")
+        assert admin.post(add("github"), {"organization": world.acme.pk, "value_token": TOKEN}).status_code == 302
+
+    def test_a_superuser_is_asked_for_what_this_organizations_sources_need(self, world: World) -> None:
+        for owner, kind in ((world.acme, "bearer"), (world.globex, "basic")):
+            Source.objects.create(organization=owner, kind="openapi", name="crm", authentication=kind)
+        row = Credential.objects.create(organization=world.acme, service="crm", fields="{}")
+        world.users["root"] = User.objects.create_superuser("root")
+        form = world.client("root").get(address(row, "change")).context["adminform"].form
+        assert [name for name in form.fields if name.startswith("value_")] == ["value_token"]
+
+    def test_so_many_and_not_more(self, world: World, admin: Client) -> None:
+        rows = [Credential(organization=world.acme, service=f"s{number}", fields="{}") for number in range(50)]
+        Credential.objects.bulk_create(rows)
+        told = str(faults(admin.post(add("github"), {"organization": world.acme.pk, "value_token": TOKEN})))
+        assert "50 services" in told
+
+    def test_only_for_an_organisation_of_ones_own(self, world: World, admin: Client) -> None:
+        sent = {"organization": world.globex.pk, "value_token": TOKEN}
+        assert "organization" in faults(admin.post(add("github"), sent))
+        for username in ("viewer", "operator", "approver"):
+            assert world.client(username).post(add("github"), sent).status_code == 302
+        assert not Credential.objects.exists()
+
+
+class TestChanging:
+    def test_what_is_left_empty_stays(self, world: World, admin: Client) -> None:
+        Credential.objects.create(
+            organization=world.acme, service="slack", fields=json.dumps({"token": TOKEN, "signing_secret": SECRET})
+        )
+        path = address(Credential.objects.get(), "change")
+        assert admin.post(path, filled_form(admin, path, value_token="fresh-token")).status_code == 302
+        assert kept("slack") == {"token": "fresh-token", "signing_secret": SECRET}
+        assert version(world) == 1
+        entry = AuditEntry.objects.get(organization=world.acme)
+        assert (entry.action, entry.payload["fields"]) == ("credential_changed", {"token": "set"})
+
+    def test_saving_nothing_changes_nothing(self, world: World, admin: Client, github: Credential) -> None:
+        path = address(github, "change")
+        assert admin.post(path, filled_form(admin, path)).status_code == 302
+        assert (kept("github"), version(world)) == ({"token": TOKEN}, 0)
+        assert not AuditEntry.objects.exists()
+
+    def test_a_field_can_be_forgotten_but_not_the_last_one(self, world: World, admin: Client) -> None:
+        fields = json.dumps({"user": "somebody", "key": TOKEN})
+        path = address(Credential.objects.create(organization=world.acme, service="crm", fields=fields), "change")
+        assert admin.post(
+            path, filled_form(admin, path, forget_user="on", name_1="zone", value_1="north-1")
+        ).status_code
+        assert kept("crm") == {"key": TOKEN, "zone": "north-1"}
+        left = filled_form(admin, path, forget_key="on", forget_zone="on")
+        assert "delete" in str(faults(admin.post(path, left))["__all__"])
+        both = filled_form(admin, path, forget_key="on", value_key=TOKEN)
+        assert {"forget_key", "value_key"} == set(faults(admin.post(path, both)))
+
+    def test_deleting_asks_first_and_is_recorded(self, world: World, admin: Client, github: Credential) -> None:
+        path = address(github, "delete")
+        assert "Are you sure" in admin.get(path).content.decode()
+        assert Credential.objects.exists()
+        assert admin.post(path, {"post": "yes"}).status_code == 302
+        assert not Credential.objects.exists()
+        assert version(world) == 1
+        entry = AuditEntry.objects.get()
+        assert (entry.action, entry.payload["fields"]) == ("credential_deleted", {"token": "removed"})
+
+    def test_one_that_cannot_be_read_can_be_set_again(
+        self, admin: Client, github: Credential, settings: Settings
+    ) -> None:
+        settings.GADGET_ENCRYPTION_KEYS = ["bmV3LWtleS1uZXcta2V5LW5ldy1rZXktbmV3LWtleSE="]
+        assert "cannot be read" in admin.get(address(github, "list")).content.decode()
+        path = address(github, "change")
+        assert "cannot be read" in admin.get(path).content.decode()
+        assert admin.post(path, filled_form(admin, path, value_token="fresh-token")).status_code == 302
+        assert kept("github") == {"token": "fresh-token"}
+
+    def test_another_organisations_are_not_there(self, world: World, github: Credential) -> None:
+        outsider = world.client("outsider")
+        assert TOKEN not in outsider.get(address(github, "list")).content.decode()
+        for page in ("change", "delete", "history"):
+            assert outsider.get(address(github, page)).status_code in (302, 404)
+        assert outsider.post(address(github, "change"), {"value_token": "theirs-now"}).status_code in (302, 404)
+        assert kept("github") == {"token": TOKEN}
+
+
+class TestNoPlaceShowsAValue:
+    def test_no_page_no_message_and_no_history(self, world: World, admin: Client, github: Credential) -> None:
+        path = address(github, "change")
+        seen = [admin.post(path, filled_form(admin, path, value_token=SECRET), follow=True).content.decode()]
+        seen += [admin.get(address(github, page)).content.decode() for page in ("list", "change", "history", "delete")]
+        seen += [admin.get(where).content.decode() for where in ("/admin/", "/audit/")]
+        seen.append(exported(admin, ""))
+        seen += [str(list(LogEntry.objects.values())), str(list(AuditEntry.objects.values()))]
+        seen += [str(session.get_decoded()) for session in Session.objects.all()]
+        assert LogEntry.objects.exists()
+        for text in seen:
+            assert TOKEN not in text
+            assert "signing-marker" not in text
+
+    def test_no_error_page_of_debug(
+        self, world: World, settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Whatever breaks while a value is at hand."""
+        settings.DEBUG = True
+        caplog.set_level(logging.DEBUG)
+        admin = world.client("admin")
+        admin.raise_request_exception = False
+
+        def broken(*_: object) -> None:
+            raise RuntimeError("the disk is full")
+
+        def tell_tale(*_: object) -> None:
+            raise RuntimeError(f"a disk full of {TOKEN}")
+
+        sent = {"organization": world.acme.pk, "value_token": TOKEN}
+        monkeypatch.setattr("agents.admin.credentials.note_changed_credentials", broken)
+        for headers in ({}, {"accept": "text/plain"}):
+            answer = admin.post(add("github"), sent, headers=headers)
+            assert answer.status_code == 500
+            body = answer.content.decode()
+            assert "the disk is full" in body
+            assert "save_model" in body
+            assert TOKEN not in body
+            assert TOKEN not in caplog.text
+        monkeypatch.setattr("agents.admin.credentials.note_changed_credentials", tell_tale)
+        assert "a disk full of [hidden]" in admin.post(add("github"), sent).content.decode()
+        too_many = {**sent, **{f"x{number}": "y" for number in range(2_000)}}
+        answer = admin.post(add("github"), too_many)
+        assert answer.status_code == 400
+        assert TOKEN not in answer.content.decode()
+        assert not Credential.objects.exists()
+        assert settings.SECRET_KEY not in answer.content.decode()
+        assert settings.GADGET_ENCRYPTION_KEYS[0] not in answer.content.decode()

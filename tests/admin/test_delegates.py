@@ -1,0 +1,63 @@
+"""To whom an employee may hand tasks: names in its form, ids in its grant, every change recorded."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from agents.accounts.models import AuditEntry
+from agents.employees.models import Employee, Grant
+from tests.admin.rows import address, faults, filled_form, make_admin_world
+from tests.web.asking import DELEGATE, colleague_of
+from tests.world import SEARCH, World
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world() -> World:
+    return make_admin_world()
+
+
+@pytest.fixture
+def admin(world: World) -> Client:
+    return world.client("admin")
+
+
+def test_names_become_ids_in_the_grant_and_come_back_as_they_were(world: World, admin: Client) -> None:
+    kim, lee = colleague_of(world, "Kim"), colleague_of(world, "Lee")
+    path = address(world.employee, "change")
+    answer = admin.post(path, filled_form(admin, path, allowed_tools=[SEARCH, DELEGATE], delegates="Kim\nLee\nKim"))
+    assert answer.status_code == 302, faults(answer)
+    assert Grant.objects.get(employee=world.employee, tool=DELEGATE).delegates == sorted([kim.pk, lee.pk])
+    assert admin.get(path).context["adminform"].form.initial["delegates"] == ["Kim", "Lee"]
+    change = AuditEntry.objects.filter(action="employee_changed").order_by("-seq")[0].payload["fields"]["delegates"]
+    assert change == {"before": [], "after": ["Kim", "Lee"]}
+    answer = admin.post(path, filled_form(admin, path, allowed_tools=[SEARCH, DELEGATE], delegates=""))
+    assert answer.status_code == 302, faults(answer)
+    assert Grant.objects.get(employee=world.employee, tool=DELEGATE).delegates == []
+
+
+@pytest.mark.parametrize("name", ["Nobody", "Dana", "Hank"])
+def test_others_than_colleagues_are_refused(world: World, admin: Client, name: str) -> None:
+    """Dana is the employee itself, and Hank works for another organisation."""
+    path = address(world.employee, "change")
+    answer = admin.post(path, filled_form(admin, path, allowed_tools=[DELEGATE], delegates=name))
+    assert "delegates" in faults(answer)
+
+
+def test_a_name_that_another_organization_has_too_means_the_colleague(world: World, admin: Client) -> None:
+    kim = colleague_of(world, "Kim")
+    Employee.objects.create(organization=world.globex, name="Kim", provider=world.others_employee.provider)
+    path = address(world.employee, "change")
+    answer = admin.post(path, filled_form(admin, path, allowed_tools=[DELEGATE], delegates="Kim"))
+    assert answer.status_code == 302, faults(answer)
+    assert Grant.objects.get(employee=world.employee, tool=DELEGATE).delegates == [kim.pk]
+
+
+def test_names_need_the_tool(world: World, admin: Client) -> None:
+    colleague_of(world, "Kim")
+    path = address(world.employee, "change")
+    answer = admin.post(path, filled_form(admin, path, allowed_tools=[SEARCH], delegates="Kim"))
+    assert "delegates" in faults(answer)
+    assert not Employee.objects.filter(grants__tool=DELEGATE).exists()

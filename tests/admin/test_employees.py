@@ -1,0 +1,211 @@
+"""An employee's page: tools picked by exact name, a provider of the own organisation, every change recorded."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from agents.accounts import audit
+from agents.accounts.models import AuditEntry, Membership, Role
+from agents.employees.models import Employee, ModelProvider, ProviderKind
+from tests.admin.rows import address, faults, filled_form, make_admin_world
+from tests.world import DELETE, SEARCH, UPDATE, World
+
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
+
+
+@pytest.fixture
+def world() -> World:
+    return make_admin_world()
+
+
+@pytest.fixture
+def admin(world: World) -> Client:
+    return world.client("admin")
+
+
+def new_employee(world: World, **changes: Any) -> dict[str, Any]:
+    values = {
+        "organization": world.acme.pk,
+        "name": "Robin",
+        "mode": "general",
+        "provider": world.employee.provider_id,
+        "max_passes": 5,
+        "run_minutes": 60,
+        "is_active": "on",
+        **changes,
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def test_tools_are_offered_by_category_with_their_level(world: World, admin: Client) -> None:
+    form = admin.get(address(world.employee, "change")).context["adminform"].form
+    groups = dict(form.fields["allowed_tools"].choices)
+    assert {"analysis", "content", "data", "report", "utility"} <= set(groups)
+    labels = dict(groups["data"])
+    assert "READ" in labels[SEARCH]
+    assert "WRITE" in labels[UPDATE]
+    assert "DESTRUCTIVE" in labels[DELETE]
+    assert set(form.initial["allowed_tools"]) == {SEARCH, UPDATE, DELETE}
+
+
+def test_the_mode_says_what_it_does_to_the_ticked_tools(admin: Client) -> None:
+    html = admin.get(address(Employee, "add")).content.decode()
+    assert "Of the tools ticked below, the employee gets those that are made for this mode." in html
+
+
+def test_ticked_tools_become_grants_and_unticked_ones_end(world: World, admin: Client) -> None:
+    path = address(world.employee, "change")
+    answer = admin.post(path, filled_form(admin, path, allowed_tools=[SEARCH, "data.getStats"]))
+    assert answer.status_code == 302, faults(answer)
+    assert set(world.employee.grants.values_list("tool", flat=True)) == {SEARCH, "data.getStats"}
+
+
+@pytest.mark.parametrize("name", ["data.*", "data", "*", "data.noSuchTool"])
+def test_only_exact_names_of_the_catalog_are_granted(world: World, admin: Client, name: str) -> None:
+    path = address(world.employee, "change")
+    answer = admin.post(path, filled_form(admin, path, allowed_tools=[SEARCH, name]))
+    assert "allowed_tools" in faults(answer)
+    assert set(world.employee.grants.values_list("tool", flat=True)) == {SEARCH, UPDATE, DELETE}
+
+
+def test_a_grant_of_a_tool_that_is_gone_stays_until_it_is_unticked(world: World, admin: Client) -> None:
+    world.employee.grants.create(tool="crm.gone")
+    path = address(world.employee, "change")
+    assert admin.post(path, filled_form(admin, path, job_title="Steward")).status_code == 302
+    assert world.employee.grants.filter(tool="crm.gone").exists()
+    assert admin.post(path, filled_form(admin, path, allowed_tools=[SEARCH])).status_code == 302
+    assert not world.employee.grants.filter(tool="crm.gone").exists()
+
+
+def test_a_new_employee_has_no_tools_by_default(world: World, admin: Client) -> None:
+    answer = admin.post(address(Employee, "add"), new_employee(world))
+    assert answer.status_code == 302, faults(answer)
+    made = Employee.objects.get(name="Robin")
+    assert made.organization == world.acme
+    assert not made.grants.exists()
+
+
+def test_another_organisations_provider_cannot_be_chosen(world: World, admin: Client) -> None:
+    foreign = world.others_employee.provider_id
+    told = faults(admin.post(address(Employee, "add"), new_employee(world, provider=foreign)))
+    assert "provider" in told
+    path = address(world.employee, "change")
+    assert "provider" in faults(admin.post(path, filled_form(admin, path, provider=foreign)))
+    assert not Employee.objects.filter(organization=world.acme, provider_id=foreign).exists()
+
+
+def test_an_admin_of_both_still_cannot_mix_them(world: World, admin: Client) -> None:
+    Membership.objects.create(organization=world.globex, user=world.users["admin"], role=Role.ADMIN)
+    foreign = world.others_employee.provider_id
+    told = faults(admin.post(address(Employee, "add"), new_employee(world, provider=foreign)))
+    assert "another organisation" in told["provider"][0]
+
+
+def test_an_employee_is_not_made_in_another_organisation_nor_moved_there(world: World, admin: Client) -> None:
+    told = faults(admin.post(address(Employee, "add"), new_employee(world, organization=world.globex.pk)))
+    assert "organization" in told
+    path = address(world.employee, "change")
+    assert admin.post(path, filled_form(admin, path, organization=world.globex.pk)).status_code == 302
+    world.employee.refresh_from_db()
+    assert world.employee.organization == world.acme
+
+
+def test_an_employee_on_a_real_model_needs_the_models_name(world: World, admin: Client) -> None:
+    real = ModelProvider.objects.create(organization=world.acme, name="Real", kind=ProviderKind.OPENAI)
+    told = faults(admin.post(address(Employee, "add"), new_employee(world, provider=real.pk)))
+    assert "model" in told
+
+
+def test_the_hint_names_a_model_that_such_a_provider_has(world: World, admin: Client) -> None:
+    local = ModelProvider.objects.create(organization=world.acme, name="Local", kind=ProviderKind.OLLAMA)
+    told = faults(admin.post(address(Employee, "add"), new_employee(world, provider=local.pk)))
+    assert "e.g. qwen3" in told["model"][0]
+
+
+def test_settings_of_the_model_are_kept_and_recorded(world: World, admin: Client) -> None:
+    path = address(world.employee, "change")
+    given = {"temperature": "0.2", "max_tokens": "900", "num_ctx": "16384", "extra_body": '{"top_p": 0.9}'}
+    answer = admin.post(path, filled_form(admin, path, **given))
+    assert answer.status_code == 302, faults(answer)
+    world.employee.refresh_from_db()
+    employee = world.employee
+    assert (employee.temperature, employee.max_tokens, employee.num_ctx) == (0.2, 900, 16384)
+    assert employee.extra_body == {"top_p": 0.9}
+    told = AuditEntry.objects.get(organization=world.acme).payload["fields"]
+    assert told["temperature"] == {"before": None, "after": 0.2}
+    assert told["extra_body"] == {"before": {}, "after": {"top_p": 0.9}}
+    nothing = dict.fromkeys(given, "")
+    assert admin.post(path, filled_form(admin, path, **nothing)).status_code == 302
+    world.employee.refresh_from_db()
+    employee = world.employee
+    assert (employee.temperature, employee.max_tokens, employee.num_ctx, employee.extra_body) == (None, None, None, {})
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("temperature", "2.1", "from 0 to 2"),
+        ("temperature", "-0.1", "from 0 to 2"),
+        ("temperature", "nan", "number"),
+        ("max_tokens", "0", "at least 1 token"),
+        ("num_ctx", "255", "at least 256 tokens"),
+        ("extra_body", "{", "This is not JSON"),
+        ("extra_body", "[]", "Write a JSON object"),
+        ("extra_body", "null", "Write a JSON object"),
+        ("extra_body", '"text"', "Write a JSON object"),
+        ("extra_body", '{"tools": [], "stream": false}', "Leave out tools, stream"),
+        ("extra_body", '{"model": "x"}', "Leave out model"),
+        ("extra_body", '{"messages": []}', "Leave out messages"),
+        ("extra_body", '{"a": NaN}', "cannot be sent as JSON"),
+        ("extra_body", '{"a": "\\u0000"}', "cannot be sent as JSON"),
+        ("extra_body", '{"a": "' + "x" * 10_000 + '"}', "at most 10000"),
+    ],
+)
+def test_settings_that_no_model_takes_are_refused_in_plain_words(
+    world: World, admin: Client, field: str, value: str, words: str
+) -> None:
+    path = address(world.employee, "change")
+    answer = admin.post(path, filled_form(admin, path, **{field: value}))
+    assert any(words in fault for fault in faults(answer)[field]), faults(answer)
+    assert not AuditEntry.objects.exists()
+
+
+def test_example_tasks_are_written_one_per_line(world: World, admin: Client) -> None:
+    path = address(world.employee, "change")
+    sent = filled_form(admin, path, example_tasks="Tidy up.\n\n  Count them. \nTidy up.")
+    assert admin.post(path, sent).status_code == 302
+    world.employee.refresh_from_db()
+    assert world.employee.example_tasks == ["Tidy up.", "Count them."]
+
+
+def test_a_change_is_recorded_with_what_was_before(world: World, admin: Client) -> None:
+    path = address(world.employee, "change")
+    admin.post(path, filled_form(admin, path, allowed_tools=[SEARCH]))
+    entry = AuditEntry.objects.get(organization=world.acme)
+    assert (entry.actor, entry.action) == ("user:admin", "employee_changed")
+    told = entry.payload["fields"]["allowed_tools"]
+    assert (set(told["before"]), told["after"]) == ({SEARCH, UPDATE, DELETE}, [SEARCH])
+    assert audit.verify(world.acme.pk) == []
+
+
+def test_nothing_is_recorded_when_nothing_changed(world: World, admin: Client) -> None:
+    path = address(world.employee, "change")
+    assert admin.post(path, filled_form(admin, path)).status_code == 302
+    assert not AuditEntry.objects.exists()
+
+
+def test_an_employee_that_worked_cannot_be_deleted(world: World, admin: Client) -> None:
+    world.run()
+    answer = admin.post(address(world.employee, "delete"), {"post": "yes"})
+    assert answer.status_code in {200, 403}
+    assert Employee.objects.filter(pk=world.employee.pk).exists()
+
+
+def test_deleting_an_unused_employee_is_recorded(world: World, admin: Client) -> None:
+    admin.post(address(Employee, "add"), new_employee(world))
+    made = Employee.objects.get(name="Robin")
+    assert admin.post(address(made, "delete"), {"post": "yes"}).status_code == 302
+    assert not Employee.objects.filter(pk=made.pk).exists()
+    actions = AuditEntry.objects.filter(organization=world.acme).order_by("seq").values_list("action", flat=True)
+    assert list(actions) == ["employee_added", "employee_deleted"]

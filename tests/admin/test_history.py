@@ -1,0 +1,71 @@
+"""What happened is read-only in the admin, for superusers too; records change by the rules of records."""
+
+import pytest
+from django.contrib.auth.models import User
+
+from agents.accounts.models import AuditEntry
+from agents.approvals.models import Approval
+from agents.runs.models import Event, Message, Pass, Run, ToolCall
+from tests.admin.rows import address, faults, filled_form, make_admin_world, one_of_each
+from tests.world import World
+from tools.records.models import Record, RecordChange
+
+pytestmark = pytest.mark.django_db
+
+HISTORY = (Run, Message, Pass, ToolCall, Approval, Event, AuditEntry)
+
+
+@pytest.fixture
+def world() -> World:
+    made = make_admin_world()
+    made.users["root"] = User.objects.create_superuser("root")
+    return made
+
+
+@pytest.mark.parametrize("username", ["admin", "root"])
+def test_history_is_never_added_to_changed_or_deleted(world: World, username: str) -> None:
+    rows = [row for row in one_of_each(world) if isinstance(row, HISTORY)]
+    assert {type(row) for row in rows} == set(HISTORY)
+    client = world.client(username)
+    for row in rows:
+        assert client.get(address(row, "add")).status_code == 403, row
+        assert client.post(address(row, "add"), {}).status_code == 403, row
+        assert client.post(address(row, "change"), {"status": "succeeded"}).status_code == 403, row
+        assert client.post(address(row, "delete"), {"post": "yes"}).status_code == 403, row
+        many = {"action": "delete_selected", "_selected_action": [row.pk], "post": "yes"}
+        client.post(address(row, "list"), many)
+        assert type(row)._default_manager.filter(pk=row.pk).exists(), row
+
+
+def test_a_records_change_grows_its_version_and_enters_its_history(world: World) -> None:
+    client, record = world.client("admin"), world.records[0]
+    path = address(record, "change")
+    answer = client.post(path, filled_form(client, path, status="inactive", score="7"))
+    assert answer.status_code == 302, faults(answer)
+    record.refresh_from_db()
+    assert (record.status, record.score, record.version) == ("inactive", 7, 2)
+    step = RecordChange.objects.get(record=record)
+    assert (step.actor, step.version) == ("admin", 2)
+    assert (step.before, step.after) == ({"status": "active", "score": None}, {"status": "inactive", "score": 7})
+    assert AuditEntry.objects.get(organization=world.acme).action == "record_changed"
+
+
+def test_a_change_made_meanwhile_is_not_overwritten(world: World) -> None:
+    client, record = world.client("admin"), world.records[0]
+    path = address(record, "change")
+    sent = filled_form(client, path, status="inactive")
+    Record.objects.filter(pk=record.pk).update(version=2, phone="+1 555 0100")
+    assert "__all__" in faults(client.post(path, sent))
+    record.refresh_from_db()
+    assert (record.status, record.phone) == ("active", "+1 555 0100")
+
+
+def test_a_new_record_obeys_the_rules_of_records(world: World) -> None:
+    client = world.client("admin")
+    sent = {"organization": world.acme.pk, "name": "Initrode", "status": "active", "email": "nonsense"}
+    assert "email" in faults(client.post(address(Record, "add"), sent))
+    assert client.post(address(Record, "add"), {**sent, "email": "a@initrode.example"}).status_code == 302
+    made = Record.objects.get(name="Initrode")
+    assert (made.organization, made.version, made.changes.count()) == (world.acme, 1, 1)
+    foreign = {**sent, "email": "", "organization": world.globex.pk, "name": "Elsewhere"}
+    assert "organization" in faults(client.post(address(Record, "add"), foreign))

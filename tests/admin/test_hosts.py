@@ -1,0 +1,166 @@
+"""The hosts that tools may reach: written in one form, whatever was typed, and opened only on purpose."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from pytest_django import Settings
+
+from agents.accounts.models import AuditEntry, Organization
+from agents.employees.toolboxes import reach_for
+from gadget_site.private_hosts import read_private_hosts
+from tests.admin.rows import address, confirmed, faults, filled_form, make_admin_world
+from tests.world import World
+from tools.connections.changes import new_generation
+from tools.connections.models import AllowedHost, Source
+from tools.contract import HostPort, PrivateHosts, Reach
+
+pytestmark = pytest.mark.django_db
+
+ADD = address(AllowedHost, "add")
+
+
+@pytest.fixture
+def world() -> World:
+    return make_admin_world()
+
+
+@pytest.fixture
+def admin(world: World) -> Client:
+    return world.client("admin")
+
+
+def reach_of(world: World) -> Reach:
+    """Return how far the tools of the organization may go now."""
+    Organization.objects.get(pk=world.acme.pk)
+    return reach_for(world.acme.pk)
+
+
+@pytest.mark.parametrize(
+    ("typed", "kept"),
+    [
+        ("api.example.com", "api.example.com"),
+        ("API.Example.COM.", "api.example.com"),
+        ("https://api.example.com:8443/v1/things?key=1#top", "api.example.com"),
+        ("http://10.0.0.5/", "10.0.0.5"),
+        ("bücher.example", "xn--bcher-kva.example"),
+        ("https://bücher.example/x", "xn--bcher-kva.example"),
+        ("2606:4700::1111", "2606:4700::1111"),
+        ("[2606:4700::1111]", "2606:4700::1111"),
+        (" api.example.com ", "api.example.com"),
+    ],
+)
+def test_a_host_is_kept_as_it_is_compared(world: World, admin: Client, typed: str, kept: str) -> None:
+    assert admin.post(ADD, {"organization": world.acme.pk, "host": typed, "without_card": "on"}).status_code == 302
+    assert AllowedHost.objects.get().host == kept
+    assert AuditEntry.objects.get().payload["fields"]["host"] == kept
+    Organization.objects.get(pk=world.acme.pk)
+    assert reach_for(world.acme.pk).allowed == {kept}
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        *("", "*.example.com", "api.example.com/path", "api.example.com:443", "user@api.example.com"),
+        *("2130706433", "127.1", "0x7f.1", "exa mple.com", "-x.example", "a" * 64 + ".example", "x\\y"),
+        *("ftp://api.example.com", "https://user:secret@api.example.com/", "://", "https://", "a." * 130 + "example"),
+    ],
+)
+def test_what_is_no_host_is_refused(world: World, admin: Client, typed: str) -> None:
+    assert list(faults(admin.post(ADD, {"organization": world.acme.pk, "host": typed}))) == ["host"]
+    assert not AllowedHost.objects.exists()
+
+
+def test_a_private_network_is_confirmed_and_leaving_it_is_not(world: World, admin: Client) -> None:
+    sent = {"organization": world.acme.pk, "host": "wiki.internal", "may_be_private": "on"}
+    assert admin.post(ADD, confirmed(admin, ADD, sent)).status_code == 302
+    row = AllowedHost.objects.get()
+    assert reach_of(world).wanted == {"wiki.internal"}
+    path = address(row, "change")
+    assert admin.post(path, filled_form(admin, path, may_be_private=None)).status_code == 302
+    assert (reach_of(world).private, reach_of(world).wanted) == (frozenset(), frozenset())
+
+
+class TestThePrivateNetwork:
+    """It is the installation's: only a superuser or ALLOWED_PRIVATE_HOSTS opens it."""
+
+    @pytest.fixture(autouse=True)
+    def nothing_is_allowed(self, settings: Settings) -> None:
+        settings.ALLOWED_PRIVATE_HOSTS = PrivateHosts()
+
+    @pytest.mark.parametrize("host", ["127.0.0.1", "10.0.0.5", "wiki.internal"])
+    def test_is_not_an_admins_to_open(self, world: World, admin: Client, host: str) -> None:
+        sent = {"organization": world.acme.pk, "host": host, "may_be_private": "on"}
+        assert "Only a superuser" in faults(admin.post(ADD, sent))["may_be_private"][0]
+        assert not AllowedHost.objects.exists()
+
+    def test_is_opened_by_a_superuser_and_stays_so(self, world: World, admin: Client) -> None:
+        world.users["root"] = User.objects.create_superuser("root")
+        root = world.client("root")
+        sent = {"organization": world.acme.pk, "host": "wiki.internal", "may_be_private": "on"}
+        assert root.post(ADD, confirmed(root, ADD, sent)).status_code == 302
+        assert reach_of(world).private == {"wiki.internal"}
+        path = address(AllowedHost.objects.get(), "change")
+        assert admin.post(path, filled_form(admin, path, without_card="on")).status_code == 302
+        assert reach_of(world).private == {"wiki.internal"}
+        assert admin.post(path, filled_form(admin, path, may_be_private=None)).status_code == 302
+        assert (
+            "Only a superuser"
+            in faults(admin.post(path, filled_form(admin, path, may_be_private="on"))).popitem()[1][0]
+        )
+
+    def test_is_opened_by_the_setting(self, world: World, admin: Client, settings: Settings) -> None:
+        settings.ALLOWED_PRIVATE_HOSTS = read_private_hosts(["wiki.internal:8080", "10.1.0.0/16"])
+        for host, port, leads_to, is_open in (
+            ("wiki.internal", 8080, "192.168.7.7", True),
+            ("wiki.internal", 22, "192.168.7.7", False),
+            ("crm.internal", 80, "10.1.2.3", True),
+            ("crm.internal", 80, "10.2.2.3", False),
+            ("10.1.0.9", 80, "10.1.0.9", True),
+        ):
+            sent = {"organization": world.acme.pk, "host": host, "may_be_private": "on"}
+            if not AllowedHost.objects.filter(host=host).exists():
+                assert admin.post(ADD, confirmed(admin, ADD, sent)).status_code == 302
+            assert reach_of(world).opens(HostPort(host, port), ip_address(leads_to)) is is_open
+        sent = {"organization": world.acme.pk, "host": "10.2.0.9", "may_be_private": "on"}
+        assert "may_be_private" in faults(admin.post(ADD, sent))
+
+    def test_a_tick_of_an_admin_from_before_opens_nothing(self, world: World, settings: Settings) -> None:
+        AllowedHost.objects.create(organization=world.acme, host="127.0.0.1", may_be_private=True)
+        new_generation(world.acme.pk)
+        server, here = HostPort("127.0.0.1", 6379), ip_address("127.0.0.1")
+        assert not reach_of(world).opens(server, here)
+        settings.ALLOWED_PRIVATE_HOSTS = read_private_hosts(["127.0.0.1:6379"])
+        new_generation(world.acme.pk)
+        assert reach_of(world).opens(server, here)
+
+    def test_is_no_sources_either(self, world: World, admin: Client) -> None:
+        where = f"{address(Source, 'add')}?kind=mcp_http"
+        sent = {
+            "organization": world.acme.pk,
+            "name": "inner",
+            "address": "http://10.0.0.5/mcp",
+            "may_be_private": "on",
+            "authentication": "none",
+            "timeout_s": 30,
+        }
+        assert "Only a superuser" in faults(admin.post(where, sent))["may_be_private"][0]
+        assert not Source.objects.exists()
+        assert not AllowedHost.objects.exists()
+
+
+def test_a_host_is_there_once_however_it_is_written(world: World, admin: Client) -> None:
+    for typed, status in (("api.example.com", 302), ("https://API.example.com/", 200)):
+        assert admin.post(ADD, {"organization": world.acme.pk, "host": typed}).status_code == status
+    assert AllowedHost.objects.count() == 1
+
+
+def test_what_is_deleted_is_not_reached_any_more(world: World, admin: Client) -> None:
+    row = AllowedHost.objects.create(organization=world.acme, host="api.example.com")
+    assert admin.post(address(row, "delete"), {"post": "yes"}).status_code == 302
+    Organization.objects.get(pk=world.acme.pk)
+    assert reach_for(world.acme.pk).allowed == frozenset()
+    assert admin.post(address(row, "change"), {"may_be_private": "on"}).status_code == 302  # it is gone: back to all

@@ -1,0 +1,119 @@
+"""Two admins who have the same page open: nobody's change is overwritten without a word."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db.models import Model
+from django.test import Client
+
+from tests.admin.rows import address, faults, filled_form, make_admin_world
+from tests.admin.source_pages import form_on, offered, text_of, tools_page
+from tests.world import World
+from tools.connections.changes import Described, Description, keep_description
+from tools.connections.models import Source
+from tools.contract import Level
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world() -> World:
+    return make_admin_world()
+
+
+@pytest.fixture
+def admin(world: World) -> Client:
+    return world.client("admin")
+
+
+@pytest.fixture
+def source(world: World) -> Source:
+    """An API that was read, two of whose operations read."""
+    values = {"kind": "openapi", "name": "pets", "address": "https://pets.example/api", "timeout_s": 30}
+    made = Source.objects.create(organization=world.acme, base_url="https://pets.example", **values)
+    tools = tuple(
+        Described(f"GET /{name}", f"pets.{name}", "", (), {"name": name}, name * 8, Level.READ)
+        for name in ("cats", "dogs", "toys")
+    )
+    keep_description(made, Description("Pets", "1", tools))
+    return made
+
+
+def rows_of(world: World) -> list[tuple[Model, dict[str, Any], dict[str, Any]]]:
+    values = {"kind": "openapi", "name": "stock", "address": "https://stock.example"}
+    source = Source.objects.create(organization=world.acme, refreshed_at="2026-01-01T00:00Z", **values)
+    return [
+        (source, {"timeout_s": 11}, {"scopes": "all"}),
+        (world.employee, {"job_title": "Clerk"}, {"example_tasks": "Look"}),
+        (world.acme, {"card_days": 3}, {"name": "Acme & Sons"}),
+    ]
+
+
+@pytest.mark.parametrize("which", [0, 1, 2], ids=["source", "employee", "organization"])
+def test_the_second_save_is_refused_keeps_what_was_typed_and_is_meant_when_repeated(
+    world: World, admin: Client, which: int
+) -> None:
+    row, first, second = rows_of(world)[which]
+    path, ((field, value),) = address(row, "change"), first.items()
+    before = getattr(row, field)
+    late = filled_form(admin, path, file=None, **second)
+    assert admin.post(path, filled_form(admin, path, file=None, **first)).status_code == 302
+    answer = admin.post(path, late)
+    told = faults(answer)
+    assert list(told) == [field]
+    assert f"Changed meanwhile by admin: it is {value} now. Save again" in told[field][0]
+    typed = answer.context["adminform"].form
+    ((name, wanted),) = second.items()
+    assert typed[name].value() == wanted
+    row.refresh_from_db()
+    assert getattr(row, field) == value
+    again = {**late, "shown_as": typed["shown_as"].value()}
+    assert f'value="{again["shown_as"]}"' in answer.content.decode()
+    assert admin.post(path, again).status_code == 302
+    row.refresh_from_db()
+    assert getattr(row, field) == before
+
+
+def test_what_both_have_changed_alike_is_no_matter(admin: Client, source: Source) -> None:
+    path = address(source, "change")
+    late = filled_form(admin, path, file=None, timeout_s=11, scopes="all")
+    assert admin.post(path, filled_form(admin, path, file=None, timeout_s=11)).status_code == 302
+    assert admin.post(path, late).status_code == 302
+    source.refresh_from_db()
+    assert (source.timeout_s, source.scopes) == (11, "all")
+
+
+class TestOfTools:
+    def test_what_this_person_has_not_touched_stays(self, admin: Client, source: Source) -> None:
+        path = tools_page(source)
+        late = form_on(admin.get(path))
+        ids = {row.tool: row.pk for row in source.tools.all()}
+        first = {**late, f"chosen-{ids['pets.cats']}": "on", f"chosen-{ids['pets.dogs']}": "on"}
+        assert admin.post(path, first).status_code == 302
+        assert admin.post(path, {**late, f"chosen-{ids['pets.toys']}": "on"}).status_code == 302
+        assert offered(source) == {"pets.cats", "pets.dogs", "pets.toys"}
+
+    def test_what_both_have_changed_is_told_and_then_meant(self, admin: Client, source: Source) -> None:
+        path = tools_page(source)
+        late = form_on(admin.get(path))
+        pk = source.tools.get(tool="pets.cats").pk
+        assert admin.post(path, {**late, f"chosen-{pk}": "on", f"level-{pk}": "write"}).status_code == 302
+        page = admin.post(path, {**late, f"chosen-{pk}": "on", f"level-{pk}": "destructive"})
+        assert "Changed meanwhile by admin: pets.cats. Look again" in text_of(page)
+        assert source.tools.get(pk=pk).level == "write"
+        kept = form_on(page)
+        assert (kept[f"level-{pk}"], kept[f"chosen-{pk}"]) == ("destructive", "on")
+        assert admin.post(path, kept).status_code == 302
+        assert source.tools.get(pk=pk).level == "destructive"
+
+    def test_what_comes_back_shows_the_others_as_they_are_now(self, admin: Client, source: Source) -> None:
+        path = tools_page(source)
+        late = form_on(admin.get(path))
+        cats, dogs = (source.tools.get(tool=f"pets.{name}").pk for name in ("cats", "dogs"))
+        assert admin.post(path, {**late, f"chosen-{cats}": "on"}).status_code == 302
+        page = admin.post(path, {**late, f"chosen-{dogs}": "on", f"level-{dogs}": "none-such"})
+        assert form_on(page)[f"chosen-{cats}"] == "on"
+        assert admin.post(path, {**form_on(page), f"level-{dogs}": ""}).status_code == 302
+        assert offered(source) == {"pets.cats", "pets.dogs"}

@@ -1,0 +1,170 @@
+"""Members and their roles: an admin rules the own organisation and can raise nobody, not even the self, beyond it."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from agents.accounts.models import AuditEntry, Membership, Organization, Role
+from tests.admin.rows import address, confirmed, faults, filled_form, make_admin_world
+from tests.world import World
+
+pytestmark = pytest.mark.django_db
+
+PASSWORD = "correct-horse-battery"
+
+
+@pytest.fixture
+def world() -> World:
+    return make_admin_world()
+
+
+@pytest.fixture
+def admin(world: World) -> Client:
+    return world.client("admin")
+
+
+def new_member(organization: Organization, **changes: str) -> dict[str, object]:
+    return {"organization": organization.pk, "username": "newbie", "password": PASSWORD, "role": "operator", **changes}
+
+
+@pytest.fixture
+def root(world: World) -> Client:
+    world.users["root"] = User.objects.create_superuser("root")
+    return world.client("root")
+
+
+def test_a_superuser_adds_a_member_with_a_new_account(world: World, root: Client) -> None:
+    answer = root.post(address(Membership, "add"), new_member(world.acme))
+    assert answer.status_code == 302, faults(answer)
+    user = User.objects.get(username="newbie")
+    assert user.check_password(PASSWORD)
+    assert (user.is_staff, user.is_superuser) == (False, False)
+    assert Membership.objects.get(user=user).role == Role.OPERATOR
+    entry = AuditEntry.objects.get(organization=world.acme)
+    assert entry.action == "membership_added"
+    assert PASSWORD not in str(entry.payload)
+
+
+@pytest.mark.parametrize("password", ["", "short", "password1234"])
+def test_a_first_password_must_be_good(world: World, root: Client, password: str) -> None:
+    assert "password" in faults(root.post(address(Membership, "add"), new_member(world.acme, password=password)))
+    assert not User.objects.filter(username="newbie").exists()
+
+
+@pytest.mark.parametrize("username", ["newbie", "outsider", "viewer", "admin", "a name that cannot be"])
+def test_an_admin_is_led_to_the_invitations_whether_the_account_exists_or_not(
+    world: World, admin: Client, username: str
+) -> None:
+    before = list(User.objects.values_list("username", "password")), Membership.objects.count()
+    path = address(Membership, "add")
+    for answer in (admin.get(path), admin.post(path, new_member(world.acme, username=username))):
+        assert (answer.status_code, answer["Location"]) == (302, "/users/")
+    page = admin.get("/users/").content.decode()
+    assert "Invite people with a link." in page
+    assert username not in page or username in ("viewer", "admin")
+    assert (list(User.objects.values_list("username", "password")), Membership.objects.count()) == before
+
+
+def test_whoever_is_no_admin_is_not_led_anywhere(world: World) -> None:
+    assert world.client("operator").get(address(Membership, "add"))["Location"].startswith("/admin/login/")
+
+
+def test_a_superuser_adds_an_account_that_exists_and_leaves_its_password(world: World, root: Client) -> None:
+    assert "password" in faults(root.post(address(Membership, "add"), new_member(world.acme, username="stranger")))
+    sent = new_member(world.acme, username="stranger", password="")
+    assert root.post(address(Membership, "add"), sent).status_code == 302
+    assert "username" in faults(root.post(address(Membership, "add"), sent))
+
+
+def test_a_superuser_adds_somebody_who_is_a_member_elsewhere(world: World, root: Client) -> None:
+    sent = new_member(world.acme, username="outsider", password="")
+    assert root.post(address(Membership, "add"), sent).status_code == 302
+    assert world.users["outsider"].memberships.count() == 2
+
+
+def test_an_admin_of_two_organizations_acts_in_that_of_the_member(world: World, admin: Client) -> None:
+    Membership.objects.create(organization=world.globex, user=world.users["admin"], role="admin")
+    member = Membership.objects.create(organization=world.globex, user=world.users["stranger"], role="viewer")
+    path = address(member, "change")
+    assert admin.post(path, filled_form(admin, path, role="operator")).status_code == 302
+    member.refresh_from_db()
+    assert member.role == "operator"
+
+
+def test_who_becomes_admin_may_come_in_and_who_ceases_may_not(world: World, admin: Client) -> None:
+    member = world.member("approver")
+    path = address(member, "change")
+    made_admin = confirmed(admin, path, filled_form(admin, path, role="admin"))
+    assert admin.post(path, made_admin).status_code == 302
+    assert world.client("approver").get("/admin/employees/employee/").status_code == 200
+    demoted = confirmed(admin, path, filled_form(admin, path, role="approver"))
+    assert admin.post(path, demoted).status_code == 302
+    assert world.client("approver").get("/admin/").status_code == 302
+    assert admin.post(path, made_admin).status_code == 302
+    assert admin.post(address(member, "delete"), {"post": "yes"}).status_code == 302
+    world.users["approver"].refresh_from_db()
+    assert not world.users["approver"].is_staff
+
+
+def test_the_last_admin_stays_even_for_a_superuser(world: World, root: Client) -> None:
+    last = world.member("admin")
+    path = address(last, "change")
+    answer = root.post(path, confirmed(root, path, filled_form(root, path, role="viewer")), follow=True)
+    assert "admin is the last admin" in answer.content.decode()
+    answer = root.post(address(last, "delete"), {"post": "yes"}, follow=True)
+    assert "admin is the last admin" in answer.content.decode()
+    last.refresh_from_db()
+    assert last.role == Role.ADMIN
+    assert not AuditEntry.objects.exists()
+
+
+def test_the_audit_tells_it_as_it_does_for_the_page_of_users(world: World, admin: Client) -> None:
+    member = world.member("viewer")
+    path = address(member, "change")
+    assert admin.post(path, filled_form(admin, path, role="operator")).status_code == 302
+    assert admin.post(address(member, "delete"), {"post": "yes"}).status_code == 302
+    changed, deleted = AuditEntry.objects.order_by("seq")
+    assert (changed.actor, changed.action) == ("user:admin", "membership_changed")
+    assert changed.payload["fields"] == {"role": {"before": "viewer", "after": "operator"}}
+    assert (deleted.action, deleted.payload["fields"]) == ("membership_deleted", {"role": "operator"})
+
+
+def test_nobody_changes_or_removes_the_own_membership(world: World, admin: Client) -> None:
+    own = world.member("admin")
+    assert admin.post(address(own, "change"), {"role": "viewer"}).status_code == 403
+    assert admin.post(address(own, "delete"), {"post": "yes"}).status_code == 403
+    assert world.member("admin").role == Role.ADMIN
+
+
+def test_a_posted_field_that_the_form_does_not_have_changes_nothing(world: World, admin: Client) -> None:
+    member = world.member("viewer")
+    path = address(member, "change")
+    sent = filled_form(
+        admin, path, role="operator", organization=world.globex.pk, user=world.users["outsider"].pk, is_superuser="on"
+    )
+    assert admin.post(path, sent).status_code == 302
+    member.refresh_from_db()
+    assert (member.organization, member.user, member.role) == (world.acme, world.users["viewer"], Role.OPERATOR)
+    assert not User.objects.filter(is_superuser=True).exists()
+
+
+def test_an_admin_changes_how_the_organisation_decides_but_not_its_plan(world: World, admin: Client) -> None:
+    path = address(world.acme, "change")
+    sent = {"name": "Acme Ltd", "four_eyes": "on", "card_days": 3, "currency": "USD"}
+    sent |= {"slug": "globex-2", "plan_features": "everything"}
+    answer = admin.post(path, sent)
+    assert answer.status_code == 302, faults(answer)
+    world.acme.refresh_from_db()
+    assert (world.acme.name, world.acme.four_eyes, world.acme.card_days) == ("Acme Ltd", True, 3)
+    assert (world.acme.slug, world.acme.plan_features) == ("acme", [])
+
+
+def test_only_a_superuser_founds_an_organisation_and_nobody_deletes_one(
+    world: World, admin: Client, root: Client
+) -> None:
+    sent = {"name": "Initech", "slug": "initech", "card_days": 7, "currency": "USD", "plan_features": "sso\nmcp"}
+    assert admin.post(address(Organization, "add"), sent).status_code == 403
+    assert root.post(address(Organization, "add"), sent).status_code == 302
+    assert Organization.objects.get(slug="initech").plan_features == ["sso", "mcp"]
+    for client in (admin, root):
+        assert client.post(address(world.acme, "delete"), {"post": "yes"}).status_code == 403

@@ -1,0 +1,63 @@
+"""Who has one organisation does not choose it: every form of the admin that adds something begins with it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.db.models import Model
+
+from agents.accounts.members import let_into_admin
+from agents.accounts.models import ApiToken, Credential, Membership, Organization, Role
+from agents.employees.models import Employee, ModelProvider, ToolRule
+from tests.admin.rows import address, make_admin_world
+from tests.world import World
+from tools.records.models import Record, RecordList
+
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
+
+FORMS: dict[type[Model], str] = {
+    Credential: "?for=github",
+    Employee: "",
+    ModelProvider: "",
+    Record: "",
+    RecordList: "",
+    ToolRule: "",
+}
+
+
+@pytest.fixture
+def world() -> World:
+    return make_admin_world()
+
+
+def options(world: World, model: type[Model], name: str = "organization") -> list[tuple[str, bool]]:
+    """The choices of the field, each with whether it is selected."""
+    answer = world.client("admin").get(f"{address(model, 'add')}{FORMS.get(model, '')}")
+    assert answer.status_code == 200
+    select = re.search(rf'<select name="{name}".*?</select>', answer.content.decode(), re.DOTALL)
+    assert select is not None
+    found = re.findall(r"<option[^>]*>[^<]*", select[0])
+    return [(one.rpartition(">")[2].strip(), " selected" in one) for one in found]
+
+
+@pytest.mark.parametrize("model", FORMS)
+def test_the_only_organisation_is_chosen_already(world: World, model: type[Model]) -> None:
+    assert options(world, model) == [("Acme", True)]
+
+
+def test_the_only_membership_of_a_new_token_too(world: World) -> None:
+    ((name, is_selected),) = options(world, ApiToken, "membership")
+    assert is_selected
+    assert "admin" in name
+
+
+@pytest.mark.parametrize("model", FORMS)
+def test_among_several_the_person_chooses(world: World, model: type[Model]) -> None:
+    second = Organization.objects.create(name="Second", slug="second")
+    Membership.objects.create(organization=second, user=world.users["admin"], role=Role.ADMIN)
+    let_into_admin(world.users["admin"])
+    names = options(world, model)
+    assert {name for name, _ in names} >= {"Acme", "Second"}
+    assert "Globex" not in {name for name, _ in names}
+    assert [name for name, is_selected in names if is_selected and name in ("Acme", "Second")] == []

@@ -1,0 +1,215 @@
+"""A provider's key goes in and never comes out; a script is checked before it is kept."""
+
+import html
+
+import pytest
+from django.db import connection
+from django.test import Client
+from pytest_django import Settings
+
+from agents.accounts.models import AuditEntry
+from agents.employees.models import Employee, ModelProvider, ProviderKind
+from gadget_site.private_hosts import of_addresses
+from tests.admin.rows import address, faults, filled_form, make_admin_world
+from tests.model_server import ModelServer
+from tests.ollama_server import OllamaServer
+from tests.world import World, nobody
+from tools.contract import PrivateHosts
+
+pytestmark = pytest.mark.django_db
+
+KEY = "sk-very-secret-0123456789"
+SCRIPT = "scripts:\n  - task: hello\n    answer: Hello.\n"
+
+
+@pytest.fixture
+def world() -> World:
+    return make_admin_world()
+
+
+@pytest.fixture
+def admin(world: World) -> Client:
+    return world.client("admin")
+
+
+@pytest.fixture
+def provider(world: World) -> ModelProvider:
+    return ModelProvider.objects.create(
+        organization=world.acme, name="Real", kind=ProviderKind.OPENAI, base_url="https://one.example/v1", api_key=KEY
+    )
+
+
+def test_a_key_is_kept_encrypted_and_recorded_without_its_value(world: World, admin: Client) -> None:
+    sent = {
+        "organization": world.acme.pk,
+        "name": "New",
+        "kind": "openai",
+        "base_url": "https://one.example/v1",
+        "new_key": KEY,
+        "timeout_s": 60,
+    }
+    answer = admin.post(address(ModelProvider, "add"), sent)
+    assert answer.status_code == 302, faults(answer)
+    made = ModelProvider.objects.get(name="New")
+    assert made.api_key == KEY
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT api_key FROM employees_modelprovider WHERE id = %s", [made.pk])
+        assert KEY not in cursor.fetchone()[0]
+    entry = AuditEntry.objects.get(organization=world.acme)
+    assert entry.payload["fields"]["new_key"] == "set"
+    assert KEY not in str(entry.payload)
+
+
+def test_no_page_shows_the_key(admin: Client, provider: ModelProvider) -> None:
+    for page in ("list", "change", "history", "delete"):
+        assert KEY not in admin.get(address(provider, page)).content.decode(), page
+    path = address(provider, "change")
+    refused = admin.post(path, filled_form(admin, path, timeout_s="x", new_key=KEY))
+    assert "timeout_s" in faults(refused)
+    assert KEY not in refused.content.decode()
+
+
+def test_an_empty_field_keeps_the_key(admin: Client, provider: ModelProvider) -> None:
+    path = address(provider, "change")
+    assert admin.post(path, filled_form(admin, path, name="Renamed")).status_code == 302
+    provider.refresh_from_db()
+    assert (provider.name, provider.api_key) == ("Renamed", KEY)
+
+
+def test_a_key_can_be_replaced_and_forgotten(admin: Client, provider: ModelProvider) -> None:
+    path = address(provider, "change")
+    assert admin.post(path, filled_form(admin, path, new_key="another")).status_code == 302
+    provider.refresh_from_db()
+    assert provider.api_key == "another"
+    assert admin.post(path, filled_form(admin, path, forget_key="on")).status_code == 302
+    provider.refresh_from_db()
+    assert provider.api_key == ""
+
+
+def test_a_key_is_never_sent_to_an_address_that_it_was_not_given_for(admin: Client, provider: ModelProvider) -> None:
+    path = address(provider, "change")
+    moved = filled_form(admin, path, base_url="https://two.example/v1")
+    assert "new_key" in faults(admin.post(path, moved))
+    provider.refresh_from_db()
+    assert provider.base_url == "https://one.example/v1"
+    assert admin.post(path, {**moved, "new_key": "for-two"}).status_code == 302
+    provider.refresh_from_db()
+    assert (provider.base_url, provider.api_key) == ("https://two.example/v1", "for-two")
+
+
+@pytest.mark.parametrize("script", ["", "not: [yaml", "scripts: []", "scripts:\n  - task: '('\n    answer: x\n"])
+def test_a_faulty_script_is_refused(world: World, admin: Client, script: str) -> None:
+    sent = {"organization": world.acme.pk, "name": "S", "kind": "scripted", "script": script, "timeout_s": 60}
+    assert "script" in faults(admin.post(address(ModelProvider, "add"), sent))
+    assert admin.post(address(ModelProvider, "add"), {**sent, "script": SCRIPT}).status_code == 302
+
+
+class TestPrivateAddresses:
+    """A provider goes through the same door as tools: private addresses are the installation's to allow."""
+
+    @pytest.fixture(autouse=True)
+    def nothing_is_allowed(self, settings: Settings) -> None:
+        settings.PRIVATE_PROVIDERS = PrivateHosts()
+
+    @pytest.mark.parametrize(
+        "typed",
+        [
+            *("http://127.0.0.1:6379/", "http://localhost/v1", "http://10.0.0.5/v1", "https://[::1]/v1"),
+            *("http://169.254.169.254/latest", "http://[::ffff:127.0.0.1]/", "localhost/v1"),
+        ],
+    )
+    def test_are_not_saved(self, world: World, admin: Client, typed: str) -> None:
+        sent = {"organization": world.acme.pk, "name": "New", "kind": "openai", "base_url": typed, "timeout_s": 60}
+        for active in ({"is_active": "on"}, {}):
+            refused = admin.post(address(ModelProvider, "add"), {**sent, **active})
+            assert "may not be reached" in faults(refused)["base_url"][0]
+        assert not ModelProvider.objects.filter(name="New").exists()
+
+    def test_are_not_saved_for_a_provider_that_is_off(self, admin: Client, provider: ModelProvider) -> None:
+        ModelProvider.objects.filter(pk=provider.pk).update(is_active=False, api_key="")
+        path = address(provider, "change")
+        moved = filled_form(admin, path, base_url="http://10.0.0.5/v1")
+        assert "may not be reached" in faults(admin.post(path, moved))["base_url"][0]
+
+    def test_are_offered_with_the_setting_that_allows_them(self, admin: Client) -> None:
+        html = admin.get(address(ModelProvider, "add")).content.decode()
+        assert "must be allowed by the setting ALLOWED_PRIVATE_HOSTS" in html
+        assert "e.g. http://localhost" not in html
+
+    def test_are_not_the_default_of_ollama_either(self, world: World, admin: Client) -> None:
+        sent = {"organization": world.acme.pk, "name": "New", "kind": "ollama", "timeout_s": 60, "is_active": "on"}
+        assert "base_url" in faults(admin.post(address(ModelProvider, "add"), sent))
+
+    def test_are_not_asked_by_testing_a_connection(self, admin: Client, provider: ModelProvider) -> None:
+        with ModelServer() as server:
+            ModelProvider.objects.filter(pk=provider.pk).update(base_url=server.url)
+            assert "is, or leads to, a private address" in tried(admin, provider)
+            assert server.connections == 0
+
+    def test_that_the_installation_allows_are_saved_and_asked(
+        self, world: World, admin: Client, settings: Settings
+    ) -> None:
+        with ModelServer() as server:
+            settings.PRIVATE_PROVIDERS = PrivateHosts(tuple(of_addresses([server.url])))
+            sent = {"organization": world.acme.pk, "name": "New", "kind": "openai", "timeout_s": 60, "is_active": "on"}
+            saved = admin.post(address(ModelProvider, "add"), {**sent, "base_url": server.url})
+            assert saved.status_code == 302, faults(saved)
+            assert "New answers." in tried(admin, ModelProvider.objects.get(name="New"))
+
+    def test_can_be_switched_off(self, admin: Client, provider: ModelProvider) -> None:
+        ModelProvider.objects.filter(pk=provider.pk).update(base_url="http://10.0.0.5/v1")
+        path = address(provider, "change")
+        assert "base_url" in faults(admin.post(path, filled_form(admin, path)))
+        assert admin.post(path, filled_form(admin, path, is_active=None)).status_code == 302
+
+
+class TestTheConnection:
+    def test_is_tried_and_told(self, admin: Client, provider: ModelProvider) -> None:
+        with ModelServer() as server:
+            ModelProvider.objects.filter(pk=provider.pk).update(base_url=server.url)
+            assert "Real answers." in tried(admin, provider)
+        assert "Real does not work" in tried(admin, provider)
+
+    def test_calls_nobody_unless_a_form_of_ours_asks(self, world: World, provider: ModelProvider) -> None:
+        page = f"/admin/employees/modelprovider/{provider.pk}/"
+        admin = nobody(needs_csrf=True)
+        admin.force_login(world.users["admin"])
+        assert f'action="{page}test-connection/"' in admin.get(f"{page}change/").content.decode()
+        with ModelServer() as server:
+            ModelProvider.objects.filter(pk=provider.pk).update(base_url=server.url)
+            assert admin.get(f"{page}test-connection/").status_code == 405
+            assert admin.post(f"{page}test-connection/").status_code == 403
+            assert server.connections == 0
+
+    def test_says_what_is_wrong_with_a_script(self, admin: Client, provider: ModelProvider) -> None:
+        ModelProvider.objects.filter(pk=provider.pk).update(kind=ProviderKind.SCRIPTED, script="nonsense: [")
+        assert "Real does not work" in tried(admin, provider)
+
+    def test_is_nobody_elses_business(self, world: World, provider: ModelProvider) -> None:
+        address = f"/admin/employees/modelprovider/{provider.pk}/test-connection/"
+        assert world.client("outsider").post(address).status_code in (302, 403, 404)
+        assert not AuditEntry.objects.exists()
+
+
+def tried(admin: Client, provider: ModelProvider) -> str:
+    """What the admin is told after the test."""
+    answer = admin.post(f"/admin/employees/modelprovider/{provider.pk}/test-connection/", follow=True)
+    assert answer.status_code == 200
+    return html.unescape(answer.content.decode())
+
+
+def test_ollama_is_tested_with_the_models_of_its_active_employees(world: World, admin: Client) -> None:
+    with OllamaServer() as ollama:
+        provider = ModelProvider.objects.create(
+            organization=world.acme, name="Local", kind=ProviderKind.OLLAMA, base_url=ollama.url
+        )
+        names = {"Uma": ("fake-model", True), "Vic": ("gone", False)}
+        for name, (model, is_active) in names.items():
+            Employee.objects.create(
+                organization=world.acme, name=name, provider=provider, model=model, is_active=is_active
+            )
+        path = f"/admin/employees/modelprovider/{provider.pk}/test-connection/"
+        assert "Local answers." in admin.post(path, follow=True).content.decode()
+        Employee.objects.filter(name="Uma").update(model="qwen3:8b")
+        told = html.unescape(admin.post(path, follow=True).content.decode())
+        assert "Local does not work: Ollama answers, but has not pulled 'qwen3:8b'" in told

@@ -1,0 +1,118 @@
+"""Two admins who save the same in one moment: the second is told so by the form, and nothing is saved by halves."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.db import connections, transaction
+from django.db.models import Model
+
+from agents.accounts.models import AuditEntry, Credential
+from agents.employees.models import Employee, Grant, ModelProvider, ToolRule
+from tests.admin.rows import address, filled_form, make_admin_world
+from tests.admin.source_pages import add, values
+from tests.world import World
+from tools.connections.models import AllowedHost, Source
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PATIENCE_S = 20.0
+AHEAD_S = 1.0
+"""So long the first one's transaction stays open, while the second one's form is checked and waits for it."""
+
+
+@pytest.fixture
+def world() -> World:
+    return make_admin_world()
+
+
+def meanwhile(row: Callable[[], Model], act: Callable[[], Any]) -> Any:
+    """What the act answers that begins while somebody else has made this row, but is not done."""
+    made = threading.Event()
+
+    def make_first() -> None:
+        with transaction.atomic():
+            row().save(force_insert=True)
+            made.set()
+            threading.Event().wait(AHEAD_S)
+        connections.close_all()
+
+    with ThreadPoolExecutor(1) as other:
+        first: Future[None] = other.submit(make_first)
+        assert made.wait(PATIENCE_S)
+        answer = act()
+        first.result(PATIENCE_S)
+    return answer
+
+
+def added(world: World, model: type[Model], values: dict[str, Any], query: str = "") -> Any:
+    path = f"{address(model, 'add')}{query}"
+    return world.client("admin").post(path, {"organization": world.acme.pk, **values})
+
+
+def test_credentials_for_the_same_service(world: World) -> None:
+    answer = meanwhile(
+        lambda: Credential(organization=world.acme, service="github", fields='{"token": "the-first-ones"}'),
+        lambda: added(world, Credential, {"value_token": "the-second-ones"}, "?for=github"),
+    )
+    assert answer.status_code == 200
+    assert "Acme has credentials for github already: change those." in answer.content.decode()
+    assert "the-first-ones" in Credential.objects.get().fields
+    assert not AuditEntry.objects.exists()
+
+
+def test_rules_for_the_same_tool(world: World) -> None:
+    answer = meanwhile(
+        lambda: ToolRule(organization=world.acme, tool="data.getStats", stopped_by="operator"),
+        lambda: added(world, ToolRule, {"tool": "data.getStats", "level": "write"}),
+    )
+    assert answer.status_code == 200
+    assert "already exists" in answer.content.decode()
+    assert ToolRule.objects.get().stopped_by == "operator"
+    assert not AuditEntry.objects.exists()
+
+
+def test_providers_of_the_same_name(world: World) -> None:
+    values = {"name": "Local", "kind": "openai", "base_url": "http://localhost:9", "timeout_s": "30"}
+    answer = meanwhile(
+        lambda: ModelProvider(organization=world.acme, name="Local", kind="ollama"),
+        lambda: added(world, ModelProvider, values),
+    )
+    assert answer.status_code == 200
+    assert "already exists" in answer.content.decode()
+    assert ModelProvider.objects.get(name="Local").kind == "ollama"
+
+
+def test_sources_of_the_same_name(world: World) -> None:
+    answer = meanwhile(
+        lambda: Source(organization=world.acme, kind="mcp_http", name="pets", address="https://first.example"),
+        lambda: world.client("admin").post(add(), values(world, address="https://second.example")),
+    )
+    assert answer.status_code == 200
+    assert "already exists" in answer.content.decode()
+    assert Source.objects.get().address == "https://first.example"
+    assert not AuditEntry.objects.exists()
+
+
+def test_the_same_host(world: World) -> None:
+    answer = meanwhile(
+        lambda: AllowedHost(organization=world.acme, host="wiki.example", without_card=False),
+        lambda: added(world, AllowedHost, {"host": "wiki.example", "without_card": "on"}),
+    )
+    assert answer.status_code == 200
+    assert "already exists" in answer.content.decode()
+    assert not AllowedHost.objects.get().without_card
+    assert not AuditEntry.objects.exists()
+
+
+def test_the_same_tool_for_the_same_employee(world: World) -> None:
+    client, path = world.client("admin"), address(world.employee, "change")
+    form = filled_form(client, path)
+    form["allowed_tools"] = [*form["allowed_tools"], "data.getStats"]
+    answer = meanwhile(lambda: Grant(employee=world.employee, tool="data.getStats"), lambda: client.post(path, form))
+    assert answer.status_code == 302
+    assert Grant.objects.filter(employee=Employee.objects.get(pk=world.employee.pk), tool="data.getStats").count() == 1

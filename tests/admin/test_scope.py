@@ -1,0 +1,110 @@
+"""The admin shows a person the rows of the organisations in which they are admin, and nothing else."""
+
+import pytest
+from django.contrib import admin
+from django.contrib.auth.models import Permission, User
+from django.db.models import ForeignKey
+
+from agents.admin.scope import PATH_TO_ORGANIZATION, ScopedAdmin
+from tests.admin.rows import address, make_admin_world, one_of_each
+from tests.world import World
+
+pytestmark = pytest.mark.django_db
+
+SCOPED = {model: page for model, page in admin.site._registry.items() if isinstance(page, ScopedAdmin)}
+
+
+@pytest.fixture
+def world() -> World:
+    return make_admin_world()
+
+
+def test_every_model_of_ours_is_scoped() -> None:
+    ours = [model for model in admin.site._registry if model.__module__.startswith(("agents.", "tools."))]
+    assert set(ours) == set(SCOPED)
+    assert set(SCOPED) <= set(PATH_TO_ORGANIZATION)
+
+
+def test_every_row_that_can_be_chosen_is_scoped() -> None:
+    for model in SCOPED:
+        for field in model._meta.get_fields():
+            if isinstance(field, ForeignKey) and field.editable:
+                assert field.related_model in PATH_TO_ORGANIZATION, f"{model.__name__}.{field.name}"
+
+
+def test_every_filter_over_a_foreign_key_offers_only_own_rows(world: World) -> None:
+    client = world.client("outsider")
+    one_of_each(world)
+    for model in SCOPED:
+        body = client.get(address(model, "list")).content.decode()
+        assert "Acme" not in body, model
+        assert "Dana" not in body, model
+
+
+def test_an_admin_sees_the_own_rows(world: World) -> None:
+    rows = one_of_each(world)
+    assert {type(row) for row in rows} == set(SCOPED), "one_of_each has a row of every registered model"
+    client = world.client("admin")
+    for row in rows:
+        assert f"/{row.pk}/change/" in client.get(address(row, "list")).content.decode(), row
+        assert client.get(address(row, "change")).status_code == 200, row
+        assert client.get(address(row, "history")).status_code == 200, row
+
+
+def test_an_admin_of_another_organisation_sees_none_of_them(world: World) -> None:
+    client = world.client("outsider")
+    for row in one_of_each(world):
+        listed = client.get(address(row, "list"))
+        assert listed.status_code == 200
+        assert row not in set(listed.context["cl"].result_list), row
+        for page in ("change", "delete", "history"):
+            answer = client.get(address(row, page))
+            assert answer.status_code in {302, 403, 404}, (row, page)
+        for page in ("change", "delete"):
+            assert client.post(address(row, page), {"post": "yes"}).status_code in {302, 403, 404}, (row, page)
+        assert type(row)._default_manager.filter(pk=row.pk).exists()
+
+
+def test_a_filter_in_the_address_reaches_no_other_organisation(world: World) -> None:
+    one_of_each(world)
+    client = world.client("outsider")
+    answer = client.get(f"/admin/runs/run/?organization__id__exact={world.acme.pk}")
+    assert answer.status_code == 200
+    assert not list(answer.context["cl"].result_list)
+
+
+@pytest.mark.parametrize("username", ["viewer", "operator", "approver", "stranger"])
+def test_who_is_no_admin_does_not_come_in(world: World, username: str) -> None:
+    client = world.client(username)
+    for path in ("/admin/", "/admin/runs/run/", "/admin/employees/employee/add/"):
+        assert client.get(path).status_code == 302
+        assert client.get(path)["Location"].startswith("/admin/login/")
+
+
+def test_a_former_admin_who_is_still_let_in_sees_nothing(world: World) -> None:
+    User.objects.filter(username="approver").update(is_staff=True)
+    world.users["approver"].user_permissions.set(Permission.objects.all())
+    client = world.client("approver")
+    for row in one_of_each(world):
+        assert client.get(address(row, "list")).status_code == 403, row
+        assert client.get(address(row, "change")).status_code == 403, row
+
+
+def test_accounts_are_for_superusers_alone(world: World) -> None:
+    world.users["admin"].user_permissions.set(Permission.objects.all())
+    client = world.client("admin")
+    target = world.users["viewer"]
+    for path in ("/admin/auth/user/", "/admin/auth/user/add/", f"/admin/auth/user/{target.pk}/change/"):
+        assert client.get(path).status_code == 403, path
+    assert client.get(f"/admin/auth/user/{target.pk}/password/").status_code == 403
+    assert client.get("/admin/auth/group/").status_code == 404
+
+
+def test_a_superuser_sees_everything(world: World) -> None:
+    root = User.objects.create_superuser("root", password="not-used-here")
+    world.users["root"] = root
+    client = world.client("root")
+    for row in one_of_each(world):
+        assert client.get(address(row, "change")).status_code == 200, row
+    assert client.get("/admin/auth/user/").status_code == 200
+    assert client.get(f"/admin/auth/user/{root.pk}/change/").status_code == 200

@@ -1,0 +1,158 @@
+"""The settings of a source are corrected, and what that means is seen at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from agents.accounts.models import Organization
+from agents.employees.toolboxes import toolbox_of
+from tests.admin.rows import address, confirmed, faults, filled_form
+from tests.admin.source_pages import PATHS, add, chosen, text_of, tools_page, values
+from tests.admin.test_sources import admin, connect, outside, pets, world
+from tests.tools.sources.outside import Outside, Reply, described
+from tests.world import World
+from tools.connections.models import AllowedHost, Source
+
+__all__ = ["admin", "connect", "outside", "pets", "world"]
+
+pytestmark = pytest.mark.django_db
+
+Capture = Callable[..., AbstractContextManager[list[Any]]]
+NEVER = ["http://169.254.169.254/latest", "http://[fe80::1]/", "http://100.100.100.200/", "http://0.0.0.0/"]
+
+
+@pytest.fixture
+def save(admin: Client, django_capture_on_commit_callbacks: Capture) -> Callable[..., Any]:
+    """Saves a change of the source, confirms what is asked, and answers with the page after it."""
+
+    def saved(source: Source, *, asks: bool = False, **changes: Any) -> Any:
+        path = address(source, "change")
+        sent = filled_form(admin, path, file=None, **changes)
+        sent = confirmed(admin, path, sent) if asks else sent
+        with django_capture_on_commit_callbacks(execute=True):
+            answer = admin.post(path, sent)
+        assert answer.status_code == 302, faults(answer)
+        source.refresh_from_db()
+        return admin.get(answer["Location"])
+
+    return saved
+
+
+class TestReadingAnew:
+    def test_what_could_not_be_read_is_read_once_it_is_corrected(
+        self, connect: Callable[..., Any], save: Callable[..., Any], outside: Outside
+    ) -> None:
+        page = connect(address=f"{outside.url}/openapi.json", is_private=False)
+        source = Source.objects.get()
+        assert f'action="/admin/connections/source/{source.pk}/refresh/"' in text_of(page)
+        outside.replies.append(Reply(content=described(PATHS).encode()))
+        page = save(source, asks=True, may_be_private="on")
+        assert page.context["total"] == 3
+        assert source.problem == ""
+
+    def test_another_timeout_reads_nothing(self, save: Callable[..., Any], pets: Source, outside: Outside) -> None:
+        asked = len(outside.received)
+        page = save(pets, timeout_s=7)
+        assert "lines" not in page.context
+        assert len(outside.received) == asked
+
+    def test_another_account_is_asked(self, save: Callable[..., Any], pets: Source, outside: Outside) -> None:
+        outside.replies.append(Reply(content=described({"/pets": PATHS["/pets"]}).encode()))
+        page = save(pets, asks=True, authentication="bearer")
+        assert page.context["described"] == 2
+
+
+class TestWithoutAnAddressOfItsOperations:
+    def test_it_is_found_again(self, save: Callable[..., Any], pets: Source, outside: Outside) -> None:
+        outside.replies.append(Reply(content=described(PATHS).encode()))
+        before = pets.base_url
+        save(pets, base_url="")
+        assert pets.base_url == before != ""
+
+    def test_its_tools_are_withheld_and_the_pages_say_so(
+        self, admin: Client, save: Callable[..., Any], pets: Source, outside: Outside
+    ) -> None:
+        admin.post(tools_page(pets), chosen(pets, "listPets"))
+        outside.replies.append(Reply(500))
+        save(pets, base_url="")
+        organization = Organization.objects.get(pk=pets.organization_id)
+        told = "pets.listPets cannot be used: pets does not say where its operations go."
+        assert toolbox_of(organization.pk).policy.withheld["pets.listPets"] == told
+        Source.objects.update(problem="")
+        listed = text_of(admin.get(address(Source, "list")))
+        assert 'data-state="does not work"' in listed
+        assert "1 chosen of 3" in listed
+        page = text_of(admin.get(tools_page(pets)))
+        assert "None of its tools can be used: pets does not say where its operations go." in page
+        assert "1 chosen of 3. Found: 3 of 3 tools" in page
+
+
+class TestAddressesThatAreNeverReached:
+    @pytest.mark.parametrize("where", NEVER)
+    @pytest.mark.parametrize("field", ["address", "base_url", "token_url"])
+    def test_are_refused_in_the_form(self, world: World, admin: Client, where: str, field: str) -> None:
+        known = {"address": "https://api.example.com", field: where, "may_be_private": "on"}
+        told = faults(admin.post(add(), values(world, **known)))
+        assert list(told) == [field]
+        assert "no tool ever reaches it" in told[field][0]
+
+    @pytest.mark.parametrize("typed", [*NEVER, "169.254.169.254"])
+    def test_are_refused_as_hosts(self, world: World, admin: Client, typed: str) -> None:
+        sent = {"organization": world.acme.pk, "host": typed, "may_be_private": "on"}
+        assert list(faults(admin.post(address(AllowedHost, "add"), sent))) == ["host"]
+
+
+class TestPrograms:
+    def test_the_kind_is_shown_to_admins_with_the_reason_why_not(self, admin: Client) -> None:
+        page = text_of(admin.get(address(Source, "add")))
+        assert "MCP server, a program on this machine" in page
+        assert "Only a superuser of this installation may say which programs it runs" in page
+        assert "python manage.py createsuperuser" in page
+
+    def test_its_address_says_the_same(self, admin: Client) -> None:
+        answer = admin.get(add("mcp_stdio"))
+        assert answer.status_code == 403
+        assert "Only a superuser of this installation" in text_of(answer)
+
+    def test_a_superuser_reads_no_such_thing(self, world: World) -> None:
+        User.objects.filter(username="root").update(is_staff=True)
+        assert "Only a superuser" not in text_of(world.client("root").get(address(Source, "add")))
+
+
+class TestWords:
+    def test_a_question_is_no_error(self, world: World, admin: Client) -> None:
+        sent = values(world, address="http://127.0.0.1:9/openapi.json", may_be_private="on")
+        page = text_of(admin.post(add(), sent))
+        assert "Please confirm what is asked below." in page
+        assert "Please correct the error" not in page
+        wrong = text_of(admin.post(add(), {**sent, "timeout_s": 0}))
+        assert "Please correct the error" in wrong
+        assert "Please confirm what is asked" not in wrong
+
+    @pytest.mark.parametrize("who", ["viewer", "operator", "approver"])
+    def test_whoever_may_not_come_in_is_told_who_they_are(self, world: World, who: str) -> None:
+        page = text_of(world.client(who).get(address(Source, "list"), follow=True))
+        assert f"You are logged in as {who}, who may not use these pages." in page
+
+    def test_a_stranger_is_told_nothing_of_the_kind(self) -> None:
+        assert "You are logged in as" not in text_of(Client().get("/admin/", follow=True))
+
+    def test_the_list_marks_what_works_and_what_does_not(self, admin: Client, pets: Source) -> None:
+        for change, state in (
+            ({}, "works"),
+            ({"problem": "It answers with 500."}, "does not work"),
+            ({"is_active": False}, "switched off"),
+        ):
+            Source.objects.update(**change)
+            assert f'data-state="{state}"' in text_of(admin.get(address(Source, "list")))
+
+    def test_buttons_that_save_say_so(self, admin: Client, pets: Source) -> None:
+        page = text_of(admin.get(tools_page(pets)))
+        assert "Use all 3 shown and save</button>" in page
+        assert "Use none of them and save</button>" in page

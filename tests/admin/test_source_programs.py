@@ -1,0 +1,68 @@
+"""A program is tested by a worker, and the page waits for what comes of it."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from django.test import Client
+
+from agents.employees import sources
+from tests.admin.rows import address
+from tests.admin.source_pages import text_of
+from tests.admin.test_sources import world
+from tests.world import World
+from tools.connections.models import Source, SourceKind, SourceTool
+
+__all__ = ["world"]
+
+pytestmark = pytest.mark.django_db
+
+CLOCK = [sys.executable, "-m", "mcp_server_time", "--local-timezone", "UTC"]
+
+
+@pytest.fixture
+def root(world: World) -> Client:
+    return world.client("root")
+
+
+def connect(world: World, command: list[str]) -> Source:
+    values = {"kind": SourceKind.MCP_STDIO, "name": "clock", "command": command}
+    return Source.objects.create(organization=world.acme, **values)
+
+
+def to_test(source: Source) -> str:
+    return f"/admin/connections/source/{source.pk}/test/"
+
+
+def test_one_that_works_is_said_to(world: World, root: Client) -> None:
+    source = connect(world, CLOCK)
+    assert f'action="{to_test(source)}"' in text_of(root.get(address(source, "change")))
+    answer = root.post(to_test(source))
+    waiting = root.get(answer["Location"])
+    assert "It is being tested by a worker" in text_of(waiting)
+    assert waiting["Refresh"]
+    assert not SourceTool.objects.exists(), "the program is not run by the page"
+    sources.refresh_one(source.pk)  # as the worker does
+    page = root.get(answer["Location"])
+    assert "clock answers. It describes 2 tools." in text_of(page)
+    assert "Refresh" not in page
+
+
+def test_one_that_does_not_says_why(world: World, root: Client) -> None:
+    source = connect(world, [sys.executable, "-c", "raise SystemExit('no such clock')"])
+    answer = root.post(to_test(source))
+    sources.refresh_one(source.pk)
+    page = text_of(root.get(answer["Location"]))
+    assert "it did not work" in page
+    assert "no such clock" in page
+    assert "answers." not in page
+
+
+def test_one_that_is_switched_off_is_not_run(world: World, root: Client) -> None:
+    source = connect(world, CLOCK)
+    Source.objects.update(is_active=False)
+    answer = root.post(to_test(source), follow=True)
+    assert "clock is switched off: nobody asks it." in text_of(answer)
+    source.refresh_from_db()
+    assert source.checked_at is None

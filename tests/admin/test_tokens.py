@@ -1,0 +1,62 @@
+"""API tokens: shown once, kept as a hash, made only for oneself, revoked for good."""
+
+import pytest
+from django.test import Client
+
+from agents.accounts.membership import hash_of, issue_token, member_with_token
+from agents.accounts.models import ApiToken, AuditEntry
+from tests.admin.rows import address, faults, make_admin_world
+from tests.world import World
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world() -> World:
+    return make_admin_world()
+
+
+@pytest.fixture
+def admin(world: World) -> Client:
+    return world.client("admin")
+
+
+def test_a_new_token_is_shown_once_and_opens_the_api(world: World, admin: Client) -> None:
+    member = world.member("admin")
+    answer = admin.post(address(ApiToken, "add"), {"membership": member.pk, "name": "CI"})
+    assert answer.status_code == 200
+    assert "no-store" in answer["Cache-Control"]
+    secret = answer.context["secret"]
+    assert secret in answer.content.decode()
+    assert member_with_token(secret) == member
+    token = ApiToken.objects.get()
+    assert token.hash == hash_of(secret)
+    for page in ("list", "change", "history"):
+        body = admin.get(address(token, page)).content.decode()
+        assert secret not in body
+        assert token.hash not in body
+    assert secret not in str(AuditEntry.objects.get().payload)
+
+
+def test_they_are_called_by_their_name(admin: Client) -> None:
+    html = admin.get("/admin/").content.decode()
+    assert "API tokens" in html
+    assert "Api tokens" not in html
+
+
+def test_nobody_makes_a_token_in_another_persons_name(world: World, admin: Client) -> None:
+    for name in ("approver", "outsider"):
+        sent = {"membership": world.member(name).pk, "name": "Not mine"}
+        assert "membership" in faults(admin.post(address(ApiToken, "add"), sent))
+    assert not ApiToken.objects.exists()
+
+
+def test_an_admin_revokes_a_members_token_for_good(world: World, admin: Client) -> None:
+    token, secret = issue_token(world.member("operator"), "Laptop")
+    path = address(token, "change")
+    assert admin.post(path, {"revoke": "on"}).status_code == 302
+    assert member_with_token(secret) is None
+    revoked_at = ApiToken.objects.get().revoked_at
+    assert admin.post(path, {}).status_code == 302
+    assert ApiToken.objects.get().revoked_at == revoked_at
+    assert admin.post(address(token, "delete"), {"post": "yes"}).status_code == 403

@@ -1,0 +1,205 @@
+"""Who may do what, on every route of the OpenAPI document: a new route fails here until it is told how to be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+from django.test import Client
+
+from agents.api import api
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
+from tests.world import World, make_world, nobody, post, problem
+
+pytestmark = [pytest.mark.django_db, pytest.mark.once]  # who may do what is no matter of the database
+
+
+class Route(NamedTuple):
+    """One operation of the document."""
+
+    method: str
+    path: str
+    is_open: bool
+
+    @property
+    def changes(self) -> bool:
+        return self.method != "get"
+
+
+def routes() -> list[Route]:
+    document = api.get_openapi_schema(path_prefix="/api/")
+    return [
+        Route(method, path, "security" not in operation)
+        for path, operations in document["paths"].items()
+        for method, operation in operations.items()
+    ]
+
+
+def named(route: Route) -> str:
+    return f"{route.method} {route.path}"
+
+
+ROUTES = routes()
+OPEN_PATHS = {"/api/health", "/api/ready"}
+DECIDING = {
+    "/api/approvals/decide",
+    "/api/approvals/{approval_id}/approve",
+    "/api/approvals/{approval_id}/deny",
+    "/api/approvals/{approval_id}/undo",
+    "/api/tool_calls/{call_id}/resolve",
+}
+
+
+class Target(NamedTuple):
+    """Rows of Acme that every route can be pointed at."""
+
+    world: World
+    card: Approval
+    ids: dict[str, str]
+    bodies: dict[str, dict[str, Any] | None]
+
+
+@pytest.fixture
+def target() -> Target:
+    world = make_world()
+    card = world.card()
+    call = world.unknown_call()
+    decision = {"digest": card.digest, "reason": "No."}
+    return Target(
+        world,
+        card,
+        {
+            "run_id": str(card.run_id),
+            "approval_id": str(card.pk),
+            "call_id": str(call.pk),
+            "employee_id": str(world.employee.pk),
+        },
+        {
+            "/api/runs": {"employee_id": str(world.employee.pk), "task": "Search."},
+            "/api/runs/{run_id}/cancel": None,
+            "/api/runs/{run_id}/messages": {"text": "Go on."},
+            "/api/runs/{run_id}/continue": {"max_passes": 3},
+            "/api/approvals/decide": {"decisions": [{"approval_id": str(card.pk), "action": "deny", **decision}]},
+            "/api/approvals/{approval_id}/approve": {"digest": card.digest},
+            "/api/approvals/{approval_id}/deny": decision,
+            "/api/approvals/{approval_id}/undo": None,
+            "/api/approvals/{approval_id}/answer": {"text": "The first."},
+            "/api/tool_calls/{call_id}/resolve": {"outcome": "succeeded", "reason": "I looked."},
+        },
+    )
+
+
+def ask(client: Client, route: Route, target: Target, ids: dict[str, str] | None = None, **headers: str) -> Any:
+    path = route.path.format(**(ids or target.ids))
+    if not route.changes:
+        return client.get(path, headers=headers)
+    return post(client, path, target.bodies[route.path], **headers)
+
+
+def state_of_everything() -> tuple[list[Any], ...]:
+    return (
+        list(Run.objects.order_by("pk").values()),
+        list(Approval.objects.order_by("pk").values()),
+        list(ToolCall.objects.order_by("pk").values()),
+    )
+
+
+@pytest.fixture
+def nothing_changes(target: Target) -> Iterator[None]:
+    before = state_of_everything()
+    yield
+    assert state_of_everything() == before
+
+
+def test_only_health_is_open() -> None:
+    assert {route.path for route in ROUTES if route.is_open} == OPEN_PATHS
+
+
+@pytest.mark.usefixtures("nothing_changes")
+@pytest.mark.parametrize("route", [route for route in ROUTES if not route.is_open], ids=named)
+class TestWhoHasNoAccess:
+    def test_nobody_logged_in(self, route: Route, target: Target) -> None:
+        assert problem(ask(nobody(), route, target), 401)["code"] == "login_required"
+
+    def test_wrong_token(self, route: Route, target: Target) -> None:
+        answer = ask(nobody(), route, target, authorization="Bearer gadget_wrong")
+        assert problem(answer, 401)["code"] == "login_required"
+        assert answer["WWW-Authenticate"] == "Bearer"
+
+    def test_member_of_nothing(self, route: Route, target: Target) -> None:
+        assert problem(ask(target.world.client("stranger"), route, target), 403)["code"] == "forbidden"
+
+    def test_another_organisations_member(self, route: Route, target: Target) -> None:
+        answer = ask(target.world.client("outsider"), route, target)
+        if "{" in route.path or (route.path == "/api/runs" and route.changes):
+            problem(answer, 404)
+        elif route.path == "/api/approvals/decide":
+            assert [outcome["status"] for outcome in answer.json()["outcomes"]] == [404]
+        elif route.path == "/api/tools":
+            assert all(tool["figures"]["calls"] == tool["figures"]["approvals"] == 0 for tool in answer.json()["items"])
+        else:
+            assert {item["id"] for item in answer.json()["items"]} <= {str(target.world.others_employee.pk)}
+
+
+@pytest.mark.usefixtures("nothing_changes")
+@pytest.mark.parametrize("route", [route for route in ROUTES if route.changes], ids=named)
+class TestWhoMayNotChange:
+    def test_viewer(self, route: Route, target: Target) -> None:
+        problem(ask(target.world.client("viewer"), route, target), 403)
+
+    def test_browser_without_csrf_token(self, route: Route, target: Target) -> None:
+        assert problem(ask(target.world.client("admin", needs_csrf=True), route, target), 403)["code"] == "csrf"
+
+    def test_other_methods_decide_nothing(self, route: Route, target: Target) -> None:
+        path, client = route.path.format(**target.ids), target.world.client("admin")
+        for method in ("get", "head", "options", "put", "patch", "delete"):
+            answer = getattr(client, method)(path)
+            is_list = path == "/api/runs" and method in ("get", "head")
+            assert answer.status_code == (200 if is_list else 405)
+
+
+@pytest.mark.usefixtures("nothing_changes")
+@pytest.mark.parametrize("route", [route for route in ROUTES if route.path in DECIDING], ids=named)
+def test_operator_decides_nothing(route: Route, target: Target) -> None:
+    problem(ask(target.world.client("operator"), route, target), 403)
+
+
+def test_the_deciding_routes_exist() -> None:
+    assert not DECIDING - {route.path for route in ROUTES}
+
+
+@pytest.mark.parametrize("route", [route for route in ROUTES if not route.changes and not route.is_open], ids=named)
+def test_viewer_reads(route: Route, target: Target) -> None:
+    assert ask(target.world.client("viewer"), route, target).status_code == 200
+
+
+@pytest.mark.usefixtures("nothing_changes")
+@pytest.mark.parametrize("route", [route for route in ROUTES if "{" in route.path], ids=named)
+def test_what_is_no_id_is_not_there(route: Route, target: Target) -> None:
+    client = target.world.client("admin")
+    for wrong in ("0", "99999999", "9" * 30, str(2**63), "-1", "abc", "1.0", "１", "%00", "1%00", "null"):  # noqa: RUF001
+        problem(ask(client, route, target, dict.fromkeys(target.ids, wrong)), 404)
+
+
+def test_a_user_who_is_switched_off_is_nobody(target: Target) -> None:
+    client = target.world.client("admin")
+    assert client.get("/api/runs").status_code == 200
+    target.world.users["admin"].is_active = False
+    target.world.users["admin"].save()
+    problem(client.get("/api/runs"), 401)
+
+
+def test_a_role_that_was_taken_away_is_gone_at_once(target: Target) -> None:
+    client = target.world.client("approver")
+    member = target.world.member("approver")
+    member.role = "viewer"
+    member.save()
+    problem(post(client, f"/api/approvals/{target.card.pk}/deny", {"digest": target.card.digest}), 403)
+
+
+def test_the_world_is_as_the_other_tests_believe(target: Target) -> None:
+    assert target.card.status == ApprovalStatus.PENDING
+    assert Run.objects.filter(status=RunStatus.WAITING).exists()
+    assert ToolCall.objects.filter(status=CallStatus.OUTCOME_UNKNOWN).exists()

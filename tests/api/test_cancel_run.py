@@ -1,0 +1,45 @@
+"""POST /api/runs/{id}/cancel stops a run, closes its open cards and leaves what ended as it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.runs.models import RunStatus
+from tests.world import World, make_world, post, problem
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def test_a_waiting_run_is_cancelled_with_its_cards(world: World) -> None:
+    card = world.card()
+    answer = post(world.client("operator"), f"/api/runs/{card.run_id}/cancel")
+    assert answer.status_code == 200
+    run = answer.json()
+    assert (run["status"], run["exit_reason"]) == ("cancelled", "cancelled")
+    assert run["tool_calls"][0]["status"] == "cancelled"
+    assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.CANCELLED
+
+
+def test_a_queued_run_is_cancelled(world: World) -> None:
+    run = world.run(RunStatus.QUEUED)
+    assert post(world.client("operator"), f"/api/runs/{run.pk}/cancel").json()["status"] == "cancelled"
+
+
+def test_a_cancelled_runs_card_cannot_be_approved(world: World) -> None:
+    card = world.card()
+    post(world.client("operator"), f"/api/runs/{card.run_id}/cancel")
+    answer = post(world.client("approver"), f"/api/approvals/{card.pk}/approve", {"digest": card.digest})
+    problem(answer, 409)
+
+
+@pytest.mark.parametrize("status", [RunStatus.SUCCEEDED, RunStatus.FAILED])
+def test_a_run_that_has_ended_stays_as_it_is(world: World, status: RunStatus) -> None:
+    run = world.run(status)
+    problem(post(world.client("operator"), f"/api/runs/{run.pk}/cancel"), 409)
+    assert world.client("viewer").get(f"/api/runs/{run.pk}").json()["status"] == status

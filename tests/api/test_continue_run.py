@@ -1,0 +1,39 @@
+"""POST /api/runs/{id}/continue gives a run that has ended more passes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agents.runs.models import RunStatus
+from tests.world import World, make_world, post, problem
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+@pytest.mark.parametrize(("body", "expected"), [({"max_passes": 3}, 4), ({}, 6), (None, 6)])
+def test_more_passes(world: World, body: dict[str, int] | None, expected: int) -> None:
+    run = world.run(RunStatus.SUCCEEDED, exit_reason="max_passes")
+    answer = post(world.client("operator"), f"/api/runs/{run.pk}/continue", body)
+    assert answer.status_code == 200
+    shown = answer.json()
+    assert (shown["status"], shown["max_passes"]) == ("queued", expected)
+
+
+@pytest.mark.parametrize("wrong", [0, 101, -1, "many", 1.5])
+def test_a_wrong_number_is_named(world: World, wrong: Any) -> None:
+    run = world.run(RunStatus.SUCCEEDED)
+    answer = post(world.client("operator"), f"/api/runs/{run.pk}/continue", {"max_passes": wrong})
+    assert problem(answer, 422)["field"] == "max_passes"
+
+
+@pytest.mark.parametrize("status", [RunStatus.CANCELLED, RunStatus.WAITING, RunStatus.QUEUED])
+def test_only_what_has_ended_by_itself_goes_on(world: World, status: RunStatus) -> None:
+    run = world.run(status)
+    problem(post(world.client("operator"), f"/api/runs/{run.pk}/continue"), 409)

@@ -1,0 +1,90 @@
+"""POST /api/approvals/decide gives each decision its own outcome and never approves what is destructive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agents.approvals.models import Approval, ApprovalStatus
+from tests.world import World, make_world, post, problem
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def item(card: Approval, action: str, **more: Any) -> dict[str, Any]:
+    return {"approval_id": str(card.pk), "action": action, "digest": card.digest, **more}
+
+
+def statuses(*cards: Approval) -> list[str]:
+    return [Approval.objects.get(pk=card.pk).status for card in cards]
+
+
+def test_one_outcome_for_each_in_their_order(world: World) -> None:
+    approved, denied, stale, decided = (world.card() for _ in range(4))
+    destructive = world.destructive_card()
+    client = world.client("approver")
+    post(client, f"/api/approvals/{decided.pk}/deny", {"digest": decided.digest})
+    decisions = [
+        item(approved, "approve"),
+        item(stale, "approve", digest="0" * 64),
+        {"approval_id": "999999", "action": "deny", "digest": "0"},
+        item(destructive, "approve"),
+        item(decided, "approve"),
+        item(denied, "deny", reason="No."),
+    ]
+    answer = post(client, "/api/approvals/decide", {"decisions": decisions})
+    assert answer.status_code == 200, answer.content
+    outcomes = answer.json()["outcomes"]
+    assert [outcome["approval_id"] for outcome in outcomes] == [each["approval_id"] for each in decisions]
+    assert [outcome["status"] for outcome in outcomes][:3] == [200, 412, 404]
+    assert outcomes[3]["status"] in (403, 409, 422)
+    assert [outcome["status"] for outcome in outcomes][4:] == [409, 200]
+    assert statuses(approved, denied, stale, destructive, decided) == [
+        ApprovalStatus.APPROVED,
+        ApprovalStatus.DENIED,
+        ApprovalStatus.PENDING,
+        ApprovalStatus.PENDING,
+        ApprovalStatus.DENIED,
+    ]
+
+
+def test_destructive_cards_may_be_denied_together(world: World) -> None:
+    card = world.destructive_card()
+    answer = post(world.client("approver"), "/api/approvals/decide", {"decisions": [item(card, "deny")]})
+    assert [outcome["status"] for outcome in answer.json()["outcomes"]] == [200]
+
+
+def test_one_card_twice_is_decided_once(world: World) -> None:
+    card = world.card()
+    body = {"decisions": [item(card, "approve"), item(card, "deny")]}
+    answer = post(world.client("approver"), "/api/approvals/decide", body)
+    assert [outcome["status"] for outcome in answer.json()["outcomes"]] == [200, 409]
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"action": "maybe"}, "decisions.0.action"),
+        ({"digest": ""}, "decisions.0.digest"),
+        ({"approval_id": "x"}, "decisions.0.approval_id"),
+        ({"reason": "x" * 2_001}, "decisions.0.reason"),
+        ({"confirm": "Acme Corp"}, "decisions.0.confirm"),
+    ],
+)
+def test_a_wrong_field_is_named_and_nothing_decided(world: World, change: dict[str, Any], field: str) -> None:
+    card = world.card()
+    body = {"decisions": [{**item(card, "approve"), **change}]}
+    assert problem(post(world.client("approver"), "/api/approvals/decide", body), 422)["field"] == field
+    assert statuses(card) == [ApprovalStatus.PENDING]
+
+
+@pytest.mark.parametrize("count", [0, 201])
+def test_at_least_one_and_at_most_200(world: World, count: int) -> None:
+    body = {"decisions": [{"approval_id": "1", "action": "deny", "digest": "0"}] * count}
+    assert problem(post(world.client("approver"), "/api/approvals/decide", body), 422)["field"] == "decisions"

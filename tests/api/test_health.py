@@ -1,0 +1,120 @@
+"""GET /api/health and /api/ready need no login; ready names what is away, and is 503 only without the database."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pytest
+import redis
+from django.conf import settings
+from django.db import connection
+from django.test import Client
+
+from agents.api import health
+from agents.platform import writability
+from agents.platform.liveness import SWEEPER, WORKER, Pulse
+from tests.world import problem
+
+
+@pytest.fixture
+def unreachable_database() -> Iterator[None]:
+    """A database whose connection is cut and whose address leads nowhere."""
+    connection.close()
+    known = dict(connection.settings_dict)
+    if connection.vendor == "sqlite":
+        connection.settings_dict["NAME"] = "/nowhere/gadget.sqlite3"
+    else:
+        cast("Any", connection).close_pool()
+        connection.settings_dict.update(HOST="127.0.0.1", PORT="1", OPTIONS={"connect_timeout": 1})
+    yield
+    connection.close()
+    connection.settings_dict.clear()
+    connection.settings_dict.update(known)
+
+
+def test_health_asks_nothing_of_the_database() -> None:
+    answer = Client().get("/api/health")
+    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+
+
+def test_health_answers_head() -> None:
+    assert Client().head("/api/health").status_code == 200
+
+
+@pytest.mark.django_db(transaction=True)
+def test_ready_names_redis_when_it_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "REDIS_URL", "redis://127.0.0.1:1/0")
+    answer = Client().get("/api/ready")
+    told = {"status": "ready", "degraded": ["redis"], "workers_alive": None, "workers_seen": None}
+    assert (answer.status_code, answer.json()) == (200, told)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_folder_of_files_that_hangs_is_not_the_databases_fault(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = threading.Event()
+    hanging = writability.Watch(lambda: str(answers.wait(30)), silent="no answer")
+    monkeypatch.setattr(health, "FILES", hanging)
+    answer = Client().get("/api/ready")
+    answers.set()
+    assert (answer.status_code, answer.json()["degraded"]) == (200, [WORKER, SWEEPER, "files"])
+
+
+def test_a_question_that_is_never_answered_takes_only_a_few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writability, "ABANDON_S", 0.0)
+    answers, asked = threading.Event(), list[int]()
+
+    def ask() -> bool:
+        asked.append(1)
+        return answers.wait(30)
+
+    watch = writability.Watch(ask, silent=False)
+    for _ in range(20):
+        watch.start()
+        time.sleep(0.001)
+    assert len(asked) == writability.MOST_HANGING
+    answers.set()
+    while not watch.look():
+        time.sleep(0.01)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_ready_names_the_parts_without_a_sign_of_life(redis_url: str) -> None:
+    assert Client().get("/api/ready").json()["degraded"] == [WORKER, SWEEPER]
+    pulse = Pulse(WORKER, "worker-of-this-test")
+    pulse.start()
+    try:
+        degraded = [WORKER, SWEEPER]
+        while degraded != [SWEEPER]:
+            degraded = Client().get("/api/ready").json()["degraded"]
+    finally:
+        pulse.stop()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_ready_counts_the_workers_and_those_that_vanished(redis_url: str) -> None:
+    here, left, lost = (Pulse(WORKER, f"{name}-of-this-test") for name in ("here", "left", "lost"))
+    for pulse in (here, left):
+        pulse.start()
+    left.stop()
+    with redis.Redis.from_url(redis_url) as client:
+        client.zadd(f"{settings.GADGET_QUEUE}:alive:seen:worker", {lost.name: time.time()})
+    try:
+        told = Client().get("/api/ready").json()
+    finally:
+        here.stop()
+        lost.stop()
+    assert (told["workers_alive"], told["workers_seen"]) == (1, 2)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("unreachable_database")
+def test_without_the_database_nothing_is_ready() -> None:
+    answer = Client().get("/api/ready")
+    assert problem(answer, 503)["code"] == "database_away"
+    assert answer["Retry-After"]
+    assert Client().get("/api/health").status_code == 200

@@ -1,0 +1,107 @@
+"""GET /api/runs lists the organisation's runs, newest first, in stable pages and a constant number of queries."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from agents.employees.models import Employee
+from agents.runs.models import RunStatus
+from tests.world import World, make_world, pages, problem
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def ids(answer: dict[str, list[dict[str, str]]]) -> list[str]:
+    return [item["id"] for item in answer["items"]]
+
+
+def test_newest_first_without_tool_calls(world: World) -> None:
+    older, newer = world.run(), world.run(RunStatus.SUCCEEDED)
+    answer = world.client("viewer").get("/api/runs").json()
+    assert ids(answer) == [str(newer.pk), str(older.pk)]
+    assert answer["next_cursor"] is None
+    assert answer["items"][0]["exit_reason"] == "final_answer"
+    assert "tool_calls" not in answer["items"][0]
+
+
+def test_pages_hold_each_run_once_while_new_ones_come(world: World) -> None:
+    runs = [str(world.run().pk) for _ in range(5)]
+    seen = []
+    for items in pages(world.client("viewer"), "/api/runs", limit=2):
+        seen += [item["id"] for item in items]
+        world.run()
+    assert seen == runs[::-1]
+
+
+def test_a_full_last_page_ends_the_list(world: World) -> None:
+    for _ in range(2):
+        world.run()
+    assert world.client("viewer").get("/api/runs?limit=2").json()["next_cursor"] is None
+
+
+def test_filter_by_status(world: World) -> None:
+    world.run()
+    done = world.run(RunStatus.SUCCEEDED)
+    assert ids(world.client("viewer").get("/api/runs?status=succeeded").json()) == [str(done.pk)]
+
+
+def test_filter_by_employee(world: World) -> None:
+    mine = world.run()
+    world.employee = Employee.objects.create(organization=world.acme, name="Erin", provider=world.employee.provider)
+    world.run()
+    client = world.client("viewer")
+    assert ids(client.get("/api/runs", {"employee_id": mine.employee_id}).json()) == [str(mine.pk)]
+    assert ids(client.get("/api/runs?employee_id=999999").json()) == []
+
+
+@pytest.mark.parametrize("text", ["100% of", "100%", "_under", "Ünïcode", "phone"])
+def test_text_is_searched_as_it_is_written(world: World, text: str) -> None:
+    wanted = world.run(task="Call 100% of them by PHONE, say _under, and Ünïcode.")
+    world.run(task="Something else with 100 and under.")
+    assert ids(world.client("viewer").get("/api/runs", {"q": text}).json()) == [str(wanted.pk)]
+
+
+def test_the_title_is_searched_too(world: World) -> None:
+    wanted = world.run(title="Quarterly tidying")
+    world.run()
+    assert ids(world.client("viewer").get("/api/runs?q=quarterly").json()) == [str(wanted.pk)]
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("limit=0", "limit"),
+        ("limit=201", "limit"),
+        ("limit=x", "limit"),
+        ("status=asleep", "status"),
+        ("employee_id=abc", "employee_id"),
+        ("employee_id=99999999999999999999", "employee_id"),
+        ("cursor=!!", "cursor"),
+        ("cursor=%00", "cursor"),
+        ("cursor=OTk5OTk5OTk5OTk5OTk5OTk5OTk5OTk5", "cursor"),
+        ("q=a%00b", "q"),
+        (f"q={'x' * 201}", "q"),
+    ],
+)
+def test_a_wrong_query_is_named(world: World, query: str, field: str) -> None:
+    assert problem(world.client("viewer").get(f"/api/runs?{query}"), 422)["field"] == field
+
+
+def test_the_number_of_queries_does_not_grow(world: World) -> None:
+    client, counts = world.client("viewer"), []
+    for _ in range(2):
+        for _ in range(4):
+            world.call(world.run())
+        with CaptureQueriesContext(
+            connection,
+        ) as queries:
+            client.get("/api/runs")
+        counts.append(len(queries))
+    assert counts[0] == counts[1] <= 4

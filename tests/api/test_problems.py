@@ -1,0 +1,88 @@
+"""Whatever goes wrong under /api/ is answered as a problem document that says what to do and leaks nothing."""
+
+from __future__ import annotations
+
+import pytest
+from django.conf import settings
+
+from tests.world import World, make_world, nobody, post, problem
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/", "/api/nothing", "/api/runs/1/nothing", "/api/runs/", "/api/%00", "/api/../x"]
+)
+def test_an_unknown_route(path: str) -> None:
+    for method in ("get", "head", "post", "put", "patch", "delete", "options"):
+        answer = getattr(nobody(), method)(path)
+        assert answer.status_code == 404
+        assert answer["Content-Type"] == "application/problem+json"
+
+
+def test_a_method_that_is_not_possible_says_which_are() -> None:
+    answer = nobody().delete("/api/runs")
+    assert problem(answer, 405)["code"] == "method_not_allowed"
+    assert {each.strip() for each in answer["Allow"].split(",")} == {"GET", "POST"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{",
+        b"nonsense",
+        b'{"task": NaN}',
+        b'{"task": "a", "task": "b"}',
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        b"1" * 5000,
+    ],
+)
+def test_a_body_that_is_not_json(world: World, body: bytes) -> None:
+    answer = world.client("operator").post("/api/runs", body, content_type="application/json")
+    assert problem(answer, 400)["code"] == "bad_request"
+
+
+@pytest.mark.parametrize("body", [b"", b"null", b"[]", b'"text"', b"5"])
+def test_a_body_of_another_shape(world: World, body: bytes) -> None:
+    answer = world.client("operator").post("/api/runs", body, content_type="application/json")
+    assert problem(answer, 422)["field"] == "body"
+
+
+def test_a_body_that_is_too_large(world: World) -> None:
+    body = b'{"task": "' + b"x" * (settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0) + b'"}'
+    answer = world.client("operator").post("/api/runs", body, content_type="application/json")
+    assert problem(answer, 413)["code"] == "too_large"
+
+
+def test_a_cookie_that_no_database_can_look_up() -> None:
+    client = nobody()
+    client.cookies[settings.SESSION_COOKIE_NAME] = "a" * 20 + "\x00"
+    assert client.get("/api/runs").status_code in (401, 422)
+
+
+def test_a_refusal_of_the_rules_has_its_own_fields(world: World) -> None:
+    run = world.run()
+    client = world.client("operator")
+    post(client, f"/api/runs/{run.pk}/cancel")
+    answer = problem(post(client, f"/api/runs/{run.pk}/cancel"), 409)
+    assert (answer["code"], answer["run_status"]) == ("conflict", "cancelled")
+
+
+def test_answers_are_kept_in_no_cache(world: World) -> None:
+    assert world.client("viewer").get("/api/runs")["Cache-Control"] == "no-store"
+
+
+def test_a_fault_of_ours_is_logged_and_told_without_details(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    run = world.run()
+    world.call(run, result={"no result": "of any tool"})
+    told = problem(world.client("viewer").get(f"/api/runs/{run.pk}"), 500)
+    assert told["code"] == "internal_error"
+    assert "KeyError" not in str(told)
+    assert "KeyError" in caplog.text

@@ -1,0 +1,74 @@
+"""POST /api/tool_calls/{id}/resolve settles an unknown outcome by a person's word, with a reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agents.runs.models import CallStatus, ToolCall
+from tests.world import World, make_world, post, problem
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+@pytest.mark.parametrize(("outcome", "status"), [("succeeded", "succeeded"), ("not_done", "failed")])
+def test_a_person_says_what_happened(world: World, outcome: str, status: str) -> None:
+    call = world.unknown_call()
+    path = f"/api/tool_calls/{call.pk}/resolve"
+    answer = post(world.client("approver"), path, {"outcome": outcome, "reason": "I looked at the record."})
+    assert answer.status_code == 200, answer.content
+    assert answer.json()["status"] == status
+    assert answer.json()["run_id"] == str(call.run_id)
+
+
+def test_only_an_unknown_outcome_is_settled_and_only_once(world: World) -> None:
+    client, body = world.client("approver"), {"outcome": "succeeded", "reason": "I looked."}
+    done = world.call(world.run())
+    problem(post(client, f"/api/tool_calls/{done.pk}/resolve", body), 409)
+    call = world.unknown_call()
+    assert post(client, f"/api/tool_calls/{call.pk}/resolve", body).status_code == 200
+    problem(post(client, f"/api/tool_calls/{call.pk}/resolve", {**body, "outcome": "not_done"}), 409)
+    assert ToolCall.objects.get(pk=call.pk).status == CallStatus.SUCCEEDED
+
+
+def test_no_other_call_is_settled(world: World) -> None:
+    call, other = world.unknown_call(), world.unknown_call()
+    body = {"outcome": "succeeded", "reason": "I looked."}
+    assert post(world.client("approver"), f"/api/tool_calls/{call.pk}/resolve", body).status_code == 200
+    assert ToolCall.objects.get(pk=other.pk).status == CallStatus.OUTCOME_UNKNOWN
+
+
+def test_a_late_effect_stands_on_its_call_and_is_acknowledged(world: World) -> None:
+    call = world.late_call()
+    client, path = world.client("approver"), f"/api/tool_calls/{call.pk}"
+    shown = client.get(path).json()
+    assert shown["status"] == "failed"
+    assert shown["late_effect"]["result"]["summary"] == "Updated Acme Corp"
+    (in_run,) = client.get(f"/api/runs/{call.run_id}").json()["tool_calls"]
+    assert in_run["late_effect"]["result"]["summary"] == "Updated Acme Corp"
+    (card,) = client.get("/api/approvals?status=pending").json()["items"]
+    assert (card["kind"], card["call_id"]) == ("unknown", str(call.pk))
+    problem(post(client, f"{path}/resolve", {"outcome": "not_done", "reason": "No."}), 409)
+    answer = post(client, f"{path}/resolve", {"outcome": "acknowledged", "reason": "I called them."})
+    assert (answer.status_code, answer.json()["status"]) == (200, "failed")
+    decided = client.get(f"/api/approvals/{card['id']}").json()
+    assert (decided["status"], decided["decided_by"], decided["reason"]) == ("answered", "approver", "I called them.")
+    problem(post(client, f"{path}/resolve", {"outcome": "acknowledged", "reason": "Again."}), 409)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("outcome", "maybe"), ("outcome", None), ("reason", ""), ("reason", "x" * 2_001), ("reason", "\x00")],
+)
+def test_a_wrong_field_is_named(world: World, field: str, value: Any) -> None:
+    call = world.unknown_call()
+    body = {"outcome": "succeeded", "reason": "I looked.", field: value}
+    answer = post(world.client("approver"), f"/api/tool_calls/{call.pk}/resolve", body)
+    assert problem(answer, 422)["field"] == field
+    assert ToolCall.objects.get(pk=call.pk).status == CallStatus.OUTCOME_UNKNOWN

@@ -1,0 +1,94 @@
+"""GET /api/runs/{id} shows a run with its calls, shortened results and newest cards, in a few queries."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from agents.runs.models import CallStatus, Run, RunStatus
+from tests.world import SEARCH, World, make_world, success
+
+pytestmark = pytest.mark.django_db
+
+CALL_FIELDS = {"id", "tool", "level", "status", "params", "result", "duration_ms", "pass_number", "approval_id"}
+RUN_FIELDS = {
+    "id", "status", "exit_reason", "employee_id", "title", "task", "answer", "pass_number", "usage", "created_at",
+    "started_at", "finished_at", "tool_calls",
+}  # fmt: skip
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def test_a_run_has_the_promised_fields(world: World) -> None:
+    run = world.run(RunStatus.SUCCEEDED)
+    call = world.call(run, params={"region": "EU"})
+    shown = world.client("viewer").get(f"/api/runs/{run.pk}").json()
+    assert shown.keys() >= RUN_FIELDS
+    assert shown["answer"] == "Done."
+    assert shown["finished_at"].endswith("Z")
+    assert shown["tool_calls"][0].keys() >= CALL_FIELDS
+    assert shown["tool_calls"][0]["id"] == str(call.pk)
+    assert shown["tool_calls"][0]["params"] == {"region": "EU"}
+    assert shown["tool_calls"][0]["duration_ms"] == 12
+
+
+def test_calls_stand_in_the_order_in_which_they_were_asked_for(world: World) -> None:
+    run = world.run()
+    asked = [str(world.call(run).pk) for _ in range(3)]
+    shown = world.client("viewer").get(f"/api/runs/{run.pk}").json()
+    assert [call["id"] for call in shown["tool_calls"]] == asked
+
+
+def test_a_large_result_is_shortened_and_says_so(world: World) -> None:
+    run = world.run()
+    call = world.call(run, result=success(["x" * 100] * 100))
+    client = world.client("viewer")
+    short = client.get(f"/api/runs/{run.pk}").json()["tool_calls"][0]["result"]
+    assert short["truncated"] is True
+    assert short["data"] is None
+    assert short["summary"] == "Found"
+    whole = client.get(f"/api/tool_calls/{call.pk}").json()["result"]
+    assert whole["data"] == ["x" * 100] * 100
+
+
+def test_a_call_names_its_newest_card(world: World) -> None:
+    first = world.card()
+    run = Run.objects.get(pk=first.run_id)
+    first.status = "superseded"
+    first.save()
+    first.pk, first.sequence, first.status = None, 2, "pending"
+    first.save()
+    shown = world.client("viewer").get(f"/api/runs/{run.pk}").json()
+    assert [call["approval_id"] for call in shown["tool_calls"]] == [str(first.pk)]
+
+
+def test_a_repeated_call_names_the_one_whose_result_counts(world: World) -> None:
+    run = world.run()
+    first = world.call(run)
+    world.call(run, SEARCH, status=CallStatus.DUPLICATE, duplicate_of=first, result=None, content="")
+    shown = world.client("viewer").get(f"/api/runs/{run.pk}").json()
+    assert [call["duplicate_of"] for call in shown["tool_calls"]] == [None, str(first.pk)]
+    assert shown["tool_calls"][1]["result"] is None
+
+
+def test_the_number_of_queries_does_not_grow(world: World) -> None:
+    run, client, counts = world.run(), world.client("viewer"), []
+    for _ in range(2):
+        for _ in range(3):
+            world.call(run)
+            world.card(run)
+        with CaptureQueriesContext(connection) as queries:
+            client.get(f"/api/runs/{run.pk}")
+        counts.append(len(queries))
+    assert counts[0] == counts[1] <= 6
+
+
+def test_head_answers_like_get(world: World) -> None:
+    run = world.run()
+    answer = world.client("viewer").head(f"/api/runs/{run.pk}")
+    assert answer.status_code == 200
+    assert answer.content == b""

@@ -1,0 +1,159 @@
+"""API tokens: printed once, kept as a hash, with the rights of one membership, and refused once revoked."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from django.core.management import CommandError, call_command
+from django.db.models.functions import Now
+
+from agents.accounts import audit
+from agents.accounts.membership import hash_of, issue_token
+from agents.accounts.models import ApiToken, AuditEntry, Membership, Role
+from tests.world import World, make_world, nobody, post, problem
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def token_of(*arguments: str) -> str:
+    output = io.StringIO()
+    call_command("create_api_token", *arguments, stdout=output, stderr=io.StringIO())
+    return output.getvalue().strip()
+
+
+def get(path: str, token: str, scheme: str = "Bearer") -> Any:
+    return nobody(needs_csrf=True).get(path, headers={"authorization": f"{scheme} {token}"})
+
+
+def test_a_new_token_asks_as_its_member(world: World) -> None:
+    world.run()
+    secret = token_of("operator", "--name", "invoices")
+    assert len(get("/api/runs", secret).json()["items"]) == 1
+    assert get("/api/runs", token_of("outsider")).json()["items"] == []
+    assert get("/api/runs", secret, scheme="bearer").status_code == 200
+
+
+def test_only_the_hash_is_kept(world: World) -> None:
+    secret = token_of("operator", "--name", "invoices")
+    token = ApiToken.objects.get()
+    assert (token.name, token.hash) == ("invoices", hash_of(secret))
+    assert secret not in str(ApiToken.objects.values()[0])
+    assert token.membership == world.member("operator")
+
+
+def test_its_making_is_in_the_audit_chain(world: World) -> None:
+    token_of("operator")
+    entry = AuditEntry.objects.get(organization=world.acme)
+    assert entry.action == "token_created"
+    assert entry.payload["user"] == "operator"
+    assert audit.verify(world.acme.pk) == []
+
+
+def test_a_token_changes_things_without_csrf(world: World) -> None:
+    secret = token_of("operator")
+    body = {"employee_id": str(world.employee.pk), "task": "Search."}
+    client = nobody(needs_csrf=True)
+    assert post(client, "/api/runs", body, authorization=f"Bearer {secret}").status_code == 201
+
+
+def test_a_viewers_token_changes_nothing(world: World) -> None:
+    body = {"employee_id": str(world.employee.pk), "task": "Search."}
+    answer = post(nobody(), "/api/runs", body, authorization=f"Bearer {token_of('viewer')}")
+    problem(answer, 403)
+
+
+def test_a_revoked_token_is_refused(world: World) -> None:
+    secret = token_of("operator")
+    ApiToken.objects.update(revoked_at=Now())
+    problem(get("/api/runs", secret), 401)
+
+
+def test_a_token_of_a_user_who_is_switched_off_is_refused(world: World) -> None:
+    secret = token_of("operator")
+    world.users["operator"].is_active = False
+    world.users["operator"].save()
+    problem(get("/api/runs", secret), 401)
+
+
+def test_a_token_ends_with_its_membership(world: World) -> None:
+    secret = token_of("operator")
+    world.member("operator").delete()
+    problem(get("/api/runs", secret), 401)
+
+
+def test_a_wrong_token_is_refused_even_beside_a_session(world: World) -> None:
+    answer = world.client("admin").get("/api/runs", headers={"authorization": "Bearer wrong"})
+    problem(answer, 401)
+
+
+@pytest.mark.parametrize("token", ["", " ", "ä", "a" * 10_000, "gadget_\x00"])
+def test_nonsense_is_refused(world: World, token: str) -> None:
+    problem(get("/api/runs", token), 401)
+
+
+def test_another_scheme_leaves_the_session_in_charge(world: World) -> None:
+    assert world.client("viewer").get("/api/runs", headers={"authorization": "Basic eDp5"}).status_code == 200
+
+
+def test_its_last_use_is_noted(world: World) -> None:
+    secret = token_of("operator")
+    assert ApiToken.objects.get().last_used_at is None
+    get("/api/runs", secret)
+    assert ApiToken.objects.get().last_used_at is not None
+
+
+def test_too_many_wrong_tokens_are_told_when_to_come_back_but_a_right_one_is_heard(world: World) -> None:
+    secret = token_of("operator")
+    cache.clear()
+    answers = [get("/api/runs", "wrong") for _ in range(70)]
+    refused = [answer for answer in answers if answer.status_code == 429]
+    assert refused
+    assert problem(refused[-1], 429)["code"] == "too_many_requests"
+    assert 1 <= int(refused[-1]["Retry-After"]) <= 60
+    assert get("/api/runs", secret).status_code == 200
+    cache.clear()
+
+
+def test_a_member_of_several_organisations_has_to_choose(world: World) -> None:
+    Membership.objects.create(organization=world.globex, user=world.users["operator"], role=Role.VIEWER)
+    with pytest.raises(CommandError, match="acme, globex"):
+        token_of("operator")
+    secret = token_of("operator", "--organization", "globex")
+    world.run()
+    assert get("/api/runs", secret).json()["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nobody"], "no user 'nobody'.*operator"),
+        (["stranger"], "no member of any organisation"),
+        (["operator", "--organization", "globex"], "no member of 'globex'.*acme"),
+        (["operator", "--name", " "], "1 to 80 characters"),
+        (["operator", "--name", "x" * 81], "1 to 80 characters"),
+    ],
+)
+def test_a_wrong_argument_is_named(world: World, arguments: list[str], message: str) -> None:
+    with pytest.raises(CommandError, match=message):
+        token_of(*arguments)
+    assert not ApiToken.objects.exists()
+
+
+def test_no_token_for_a_user_who_is_switched_off(world: World) -> None:
+    world.users["operator"].is_active = False
+    world.users["operator"].save()
+    with pytest.raises(CommandError, match="switched off"):
+        token_of("operator")
+
+
+def test_two_tokens_differ(world: World) -> None:
+    member = world.member("operator")
+    assert issue_token(member, "a")[1] != issue_token(member, "b")[1]

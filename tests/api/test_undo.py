@@ -1,0 +1,56 @@
+"""POST /api/approvals/{id}/undo takes an approval back, by the one who gave it, until the call starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.runs.models import CallStatus, ToolCall
+from tests.world import World, make_world, post, problem
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def approved(world: World, **body: Any) -> Approval:
+    card = world.card()
+    answer = post(world.client("approver"), f"/api/approvals/{card.pk}/approve", {"digest": card.digest, **body})
+    assert answer.status_code == 200, answer.content
+    return card
+
+
+def test_the_call_waits_for_a_new_card(world: World) -> None:
+    card = approved(world, grace_s=60)
+    answer = post(world.client("approver"), f"/api/approvals/{card.pk}/undo")
+    assert answer.status_code == 200, answer.content
+    shown = answer.json()
+    assert shown["status"] == "superseded"
+    assert Approval.objects.get(pk=int(shown["next_approval_id"])).status == ApprovalStatus.PENDING
+    assert ToolCall.objects.get(pk=card.tool_call_id).status == CallStatus.AWAITING_APPROVAL
+
+
+def test_only_the_one_who_decided(world: World) -> None:
+    card = approved(world, grace_s=60)
+    answer = post(world.client("admin"), f"/api/approvals/{card.pk}/undo")
+    assert answer.status_code in (403, 409)
+    assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.APPROVED
+
+
+def test_a_card_that_waits_has_nothing_to_undo(world: World) -> None:
+    card = world.card()
+    problem(post(world.client("approver"), f"/api/approvals/{card.pk}/undo", {}), 409)
+
+
+def test_a_call_that_has_started_goes_on(world: World) -> None:
+    card = approved(world)
+    Approval.objects.filter(pk=card.pk).update(status="consumed", consumed_at=card.requested_at)
+    ToolCall.objects.filter(pk=card.tool_call_id).update(
+        status="executing", exec_epoch=1, deadline_at=card.expires_at, attempts=1
+    )
+    problem(post(world.client("approver"), f"/api/approvals/{card.pk}/undo"), 409)

@@ -1,0 +1,170 @@
+"""Whoever decides at the same moment: one outcome, and at most one effect."""
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from django.db import OperationalError
+
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.platform.database_condition import condition_of
+from agents.platform.refusals import Decided, Expired, Refusal
+from agents.runs.models import CallStatus, RunStatus
+from agents.worker.sweeper import sweep_once
+from tests.recorder import Recorder
+from tests.workshop import Workshop, again, all_at_once, asking, call, calls, expire_card, payloads
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def outcome_of(act: Callable[[], object], outcomes: Counter[str]) -> None:
+    """Whoever is told that the database is busy, as one of fifty may be on a slow machine, tries again."""
+    try:
+        act()
+    except OperationalError as error:
+        if not condition_of(error):
+            raise
+        outcome_of(act, outcomes)
+    except Refusal as refusal:
+        outcomes[type(refusal).__name__] += 1
+    else:
+        outcomes["done"] += 1
+
+
+def test_fifty_approve_at_once_one_does_and_the_effect_happens_once(workshop: Workshop, recorder: Recorder) -> None:
+    workshop.play(asking(call("probe.effect", name="a")))
+    run = workshop.work()
+    card = workshop.card(run)
+    outcomes: Counter[str] = Counter()
+    all_at_once([lambda: outcome_of(lambda: workshop.approve(card), outcomes)] * 50)
+    assert outcomes == {"done": 1, "Decided": 49}
+    run = workshop.drive(run)
+    assert run.status == RunStatus.SUCCEEDED
+    assert list(recorder.effects.values()) == [1]
+    assert len(payloads(run, "approval_decided")) == 1
+
+
+def test_fifty_with_the_same_decision_id_all_get_the_same_answer(workshop: Workshop, recorder: Recorder) -> None:
+    workshop.play(asking(call("probe.effect", name="a")))
+    run = workshop.work()
+    card = workshop.card(run)
+    outcomes: Counter[str] = Counter()
+    all_at_once([lambda: outcome_of(lambda: workshop.approve(card, decision_id="d"), outcomes)] * 50)
+    assert outcomes == {"done": 50}
+    workshop.drive(run)
+    assert list(recorder.effects.values()) == [1]
+
+
+@pytest.mark.parametrize("round_", range(3))
+def test_approving_against_denying_has_one_outcome(workshop: Workshop, recorder: Recorder, round_: int) -> None:
+    workshop.play(asking(call("probe.effect", name="a")))
+    run = workshop.work()
+    card = workshop.card(run)
+    outcomes: Counter[str] = Counter()
+    approve = lambda: outcome_of(lambda: workshop.approve(card), outcomes)  # noqa: E731
+    deny = lambda: outcome_of(lambda: workshop.deny(card, by=workshop.admin), outcomes)  # noqa: E731
+    all_at_once([approve, deny] * 5)
+    assert outcomes == {"done": 1, "Decided": 9}
+    workshop.drive(run)
+    (done,) = calls(run)
+    was_approved = Approval.objects.get(pk=card.pk).status == ApprovalStatus.CONSUMED
+    assert done.status == (CallStatus.SUCCEEDED if was_approved else CallStatus.DENIED)
+    assert len(recorder.effects) == was_approved
+
+
+@pytest.mark.parametrize("round_", range(3))
+def test_deciding_against_expiry_and_cancelling_has_one_outcome(
+    workshop: Workshop, recorder: Recorder, round_: int
+) -> None:
+    workshop.play(asking(call("probe.effect", name="a")))
+    run = workshop.work()
+    card = workshop.card(run)
+    outcomes: Counter[str] = Counter()
+
+    def lapse() -> None:
+        expire_card(card)
+        sweep_once()
+
+    cancelling: Counter[str] = Counter()
+    works: list[Callable[[], object]] = [
+        lambda: outcome_of(lambda: workshop.approve(card), outcomes),
+        lambda: outcome_of(lambda: workshop.deny(card), outcomes),
+        lambda: outcome_of(lambda: workshop.cancel(run), cancelling),
+    ]
+    all_at_once([*works, lapse, lambda: workshop.drive(run)])
+    run = workshop.drive(run)
+    (done,) = calls(run)
+    final = {
+        ApprovalStatus.CONSUMED: CallStatus.SUCCEEDED,
+        ApprovalStatus.DENIED: CallStatus.DENIED,
+        ApprovalStatus.EXPIRED: CallStatus.EXPIRED,
+        ApprovalStatus.CANCELLED: CallStatus.CANCELLED,
+    }
+    status = ApprovalStatus(Approval.objects.get(pk=card.pk).status)
+    assert done.status == final[status]
+    assert len(recorder.effects) == (status == ApprovalStatus.CONSUMED)
+    came_too_late = cancelling["Conflict"] == 1  # the run had ended already
+    assert came_too_late or cancelling["done"] == 1
+    assert run.status == (RunStatus.SUCCEEDED if came_too_late else RunStatus.CANCELLED)
+    decided = [line["status"] for line in payloads(run, "approval_decided")]
+    assert [one for one in decided if one != "approved"] == ([] if status == ApprovalStatus.CONSUMED else [status])
+    assert decided.count("approved") + decided.count("denied") + decided.count("expired") <= 1
+
+
+def test_an_expired_card_is_approved_by_nobody_and_expires_once(workshop: Workshop, recorder: Recorder) -> None:
+    workshop.play(asking(call("probe.effect", name="a")))
+    run = workshop.work()
+    card = workshop.card(run)
+    expire_card(card)
+    refusals: list[type[Refusal]] = []
+
+    def approve() -> None:
+        try:
+            workshop.approve(card)
+        except Refusal as refusal:
+            refusals.append(type(refusal))
+
+    all_at_once([approve, approve, sweep_once, sweep_once, sweep_once])
+    assert refusals == [Expired, Expired]
+    sweep_once()
+    (line,) = payloads(run, "approval_decided")
+    assert line["status"] == "expired"
+    assert workshop.drive(run).status == RunStatus.SUCCEEDED
+    assert not recorder.effects
+
+
+def test_editing_against_approving_leaves_one_card_or_one_start(workshop: Workshop, recorder: Recorder) -> None:
+    workshop.play(asking(call("probe.effect", name="a")))
+    run = workshop.work()
+    card = workshop.card(run)
+    outcomes: Counter[str] = Counter()
+    approve = lambda: outcome_of(lambda: workshop.approve(card), outcomes)  # noqa: E731
+    edit = lambda: outcome_of(lambda: workshop.edit(card, {"name": "b"}), outcomes)  # noqa: E731
+    all_at_once([approve, edit] * 3)
+    assert outcomes["done"] == 1
+    run = workshop.drive(run)
+    assert (again(run).status == RunStatus.SUCCEEDED) == (len(recorder.effects) == 1)
+    assert len(workshop.cards(run)) == (run.status == RunStatus.WAITING)
+
+
+def test_an_undo_against_the_start_leaves_one_card_or_one_start(workshop: Workshop, recorder: Recorder) -> None:
+    workshop.play(asking(call("probe.effect", name="a")))
+    run = workshop.work()
+    card = workshop.card(run)
+    workshop.approve(card)
+    outcomes: Counter[str] = Counter()
+    all_at_once([lambda: outcome_of(lambda: workshop.undo(card), outcomes), lambda: workshop.drive(run)])
+    run = workshop.drive(run)
+    undone = outcomes["done"] == 1
+    assert (len(workshop.cards(run)), len(recorder.effects)) == ((1, 0) if undone else (0, 1))
+    assert undone or outcomes == {"Conflict": 1}
+
+
+def test_ten_edits_at_once_make_one_new_card(workshop: Workshop) -> None:
+    workshop.play(asking(call("probe.effect", name="a")))
+    run = workshop.work()
+    card = workshop.card(run)
+    decided = Counter[str]()
+    all_at_once([lambda n=n: outcome_of(lambda: workshop.edit(card, {"name": str(n)}), decided) for n in range(10)])  # type: ignore[misc]
+    assert decided == {"done": 1, Decided.__name__: 9}
+    assert len(workshop.cards(run)) == 1

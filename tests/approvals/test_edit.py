@@ -1,0 +1,267 @@
+"""Editing a card approves nothing: it makes the next card, because nobody has seen that effect yet."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from pydantic import BaseModel
+
+from agents.accounts.models import AuditEntry, Membership
+from agents.approvals import decisions
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.employees.models import Grant
+from agents.platform.refusals import Conflict, Decided, Expired, Invalid, Stale
+from agents.runs.models import CallStatus, Event, RunStatus
+from agents.web.panel.panel import lines_of
+from tests.model_server import Answer, Call, ModelServer
+from tests.probes import reach, record_of
+from tests.recorder import Recorder
+from tests.workshop import Workshop, again, asking, beside, call, calls, expire_card, payloads, statuses
+from tools.contract import Level, Preview, Target, Tool, ToolContext, ToolResult
+from tools.records.models import Record
+from tools.toolbox.toolbox import Toolbox
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def record(workshop: Workshop) -> Record:
+    return workshop.record(name="Acme")
+
+
+@pytest.fixture
+def card(workshop: Workshop, record: Record) -> Approval:
+    """A card for renaming the record to "One"."""
+    workshop.play(asking(call("probe.rename", record_id=record.pk, to="One")))
+    return workshop.card(workshop.work())
+
+
+class TestTheNextCard:
+    def test_replaces_the_old_one_and_is_sealed_anew(self, workshop: Workshop, card: Approval, record: Record) -> None:
+        fresh = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
+        card.refresh_from_db()
+        assert card.status == ApprovalStatus.SUPERSEDED
+        assert (fresh.status, fresh.sequence) == (ApprovalStatus.PENDING, 2)
+        assert fresh.digest != card.digest
+        assert fresh.preview["targets"][0]["after"] == {"name": "Two"}
+        assert "acme-approver changed the params" in fresh.why
+
+    def test_starts_nothing_until_it_is_approved(self, workshop: Workshop, card: Approval, record: Record) -> None:
+        fresh = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
+        assert again(card.run).status == RunStatus.WAITING
+        assert statuses(card.run) == [CallStatus.AWAITING_APPROVAL]
+        workshop.approve(fresh)
+        assert workshop.drive(card.run).status == RunStatus.SUCCEEDED
+        record.refresh_from_db()
+        assert record.name == "Two"
+
+    def test_is_told_in_the_panel_and_in_the_audit_chain(
+        self, workshop: Workshop, card: Approval, record: Record
+    ) -> None:
+        fresh = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
+        (replaced,) = payloads(card.run, "approval_decided")
+        assert (replaced["status"], replaced["next_approval_id"]) == ("superseded", str(fresh.pk))
+        requested = payloads(card.run, "approval_requested")
+        assert [line["approval_id"] for line in requested] == [str(card.pk), str(fresh.pk)]
+        assert requested[1]["params"]["to"] == "Two"
+        assert AuditEntry.objects.get(action="card_edited").payload["params"]["to"] == "Two"
+
+    def test_refuses_the_digest_of_the_old_one(self, workshop: Workshop, card: Approval, record: Record) -> None:
+        fresh = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
+        with pytest.raises(Stale):
+            workshop.approve(fresh, digest=card.digest)
+        with pytest.raises(Decided):
+            workshop.approve(card)
+
+    def test_is_the_same_for_the_same_decision_sent_again(
+        self, workshop: Workshop, card: Approval, record: Record
+    ) -> None:
+        decision = decisions.Decision(digest=card.digest, decision_id="once")
+        params = {"record_id": record.pk, "to": "Two"}
+        fresh = decisions.edit(workshop.approver, card.pk, decision, params)
+        assert decisions.edit(workshop.approver, card.pk, decision, params) == fresh
+        with pytest.raises(Decided) as refused:
+            decisions.edit(workshop.admin, card.pk, decision, params)
+        assert refused.value.extra["decided_by"] == "acme-approver"
+        assert workshop.cards(card.run) == [fresh]
+
+    def test_is_the_same_for_that_decision_even_after_it_was_executed(
+        self, workshop: Workshop, card: Approval, record: Record
+    ) -> None:
+        decision = decisions.Decision(digest=card.digest, decision_id="once")
+        params = {"record_id": record.pk, "to": "Two"}
+        fresh = decisions.edit(workshop.approver, card.pk, decision, params)
+        workshop.approve(fresh)
+        assert workshop.drive(card.run).status == RunStatus.SUCCEEDED
+        workshop.employee.grants.all().delete()
+        assert decisions.edit(workshop.approver, card.pk, decision, params).pk == fresh.pk
+
+    def test_is_not_taken_away_by_undoing_the_old_one(self, workshop: Workshop, card: Approval, record: Record) -> None:
+        workshop.edit(card, {"record_id": record.pk, "to": "Two"})
+        with pytest.raises(Conflict):
+            workshop.undo(card)
+
+    def test_may_be_edited_and_denied_in_its_turn(self, workshop: Workshop, card: Approval, record: Record) -> None:
+        second = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
+        third = workshop.edit(second, {"record_id": record.pk, "to": "Three"})
+        assert third.sequence == 3
+        workshop.deny(third, "no")
+        assert workshop.drive(card.run).status == RunStatus.SUCCEEDED
+        record.refresh_from_db()
+        assert record.name == "Acme"
+
+    def test_is_never_drawn_with_the_params_of_the_old_one(
+        self, workshop: Workshop, card: Approval, record: Record
+    ) -> None:
+        """Somebody edits after the call was read for the panel and before its card is."""
+        line_of_card = list(Event.objects.filter(run=card.run_id, type="approval_requested"))
+        edited: list[Approval] = []
+
+        def edit() -> None:
+            edited.append(workshop.edit(card, {"record_id": record.pk, "to": "Two"}))
+
+        def meddle(execute: Any, sql: str, *others: Any) -> Any:
+            if sql.startswith("SELECT") and "approvals_approval" in sql and not edited:
+                with beside(edit):
+                    pass
+            return execute(sql, *others)
+
+        with connection.execute_wrapper(meddle):
+            (line,) = lines_of(card.run_id, line_of_card)
+        assert f'data-digest="{edited[0].digest}"' in line.html
+        exact = line.html.partition('class="exact"')[2].partition("<pre")[2].partition("</pre>")[0]
+        assert "Two" in exact
+        assert "One" not in exact
+
+
+class TestTheCall:
+    def test_keeps_what_the_model_asked_for(self, workshop: Workshop, card: Approval, record: Record) -> None:
+        signature = calls(card.run)[0].signature
+        second = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
+        workshop.edit(second, {"record_id": record.pk, "to": "Three"})
+        (row,) = calls(card.run)
+        assert (row.model_params, row.params["to"]) == ({"record_id": record.pk, "to": "One", "gate": ""}, "Three")
+        assert row.signature == signature
+
+    def test_tells_the_model_that_a_person_changed_it(
+        self, workshop: Workshop, model: ModelServer, recorder: Recorder
+    ) -> None:
+        model.script(Answer(calls=(Call("probe.effect", {"name": "a"}),)), Answer(text="Fine."))
+        run = workshop.work()
+        workshop.approve(workshop.edit(workshop.card(run), {"name": "b"}))
+        workshop.drive(run)
+        told = model.requests[-1]["messages"][-1]["content"]
+        assert told.startswith('A person changed the params before approving, to: {"name":"b"}\n')
+        assistant = model.requests[-1]["messages"][-2]
+        assert assistant["tool_calls"][0]["function"]["arguments"] == '{"name": "a"}'
+        assert recorder.waiting == {"b": 1}
+
+    def test_gets_the_defaults_of_params_that_were_left_out(self, workshop: Workshop, card: Approval) -> None:
+        workshop.edit(card, {"record_id": calls(card.run)[0].params["record_id"], "to": "Two"})
+        assert calls(card.run)[0].params["gate"] == ""
+
+
+class TestARefusedEdit:
+    def test_with_invalid_params_leaves_the_card(self, workshop: Workshop, card: Approval) -> None:
+        for wrong in ({}, {"record_id": "x", "to": "Two"}, {"record_id": 10**9, "to": "Two"}):
+            with pytest.raises(Invalid) as refused:
+                workshop.edit(card, wrong)
+            assert refused.value.extra["field"].startswith("params")
+        card.refresh_from_db()
+        assert card.status == ApprovalStatus.PENDING
+        assert calls(card.run)[0].params["to"] == "One"
+
+    def test_that_changes_nothing_leaves_the_card(self, workshop: Workshop, card: Approval) -> None:
+        with pytest.raises(Invalid):
+            workshop.edit(card, calls(card.run)[0].params)
+        assert workshop.cards(card.run) == [card]
+
+    def test_of_a_card_that_is_stale_decided_or_expired(
+        self, workshop: Workshop, card: Approval, record: Record
+    ) -> None:
+        params = {"record_id": record.pk, "to": "Two"}
+        sealed, card.digest = card.digest, "0" * 64
+        with pytest.raises(Stale):
+            workshop.edit(card, params)
+        card.digest = sealed
+        expire_card(card)
+        with pytest.raises(Expired):
+            workshop.edit(card, params)
+        workshop.cancel(card.run)
+        with pytest.raises(Decided):
+            workshop.edit(card, params)
+
+
+class TestAnEditThatLosesARace:
+    """Its preview takes a moment, in which somebody else decides the card: the answer says so, on every door."""
+
+    @pytest.fixture
+    def held_card(self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder, record: Record) -> Approval:
+        """The first preview has passed its gate; the next one holds."""
+        toolbox.register(Remove())
+        Grant.objects.create(employee=workshop.employee, tool=Remove.name)
+        workshop.play(asking(call(Remove.name, record_id=record.pk, gate="first")))
+        recorder.release("first")
+        return workshop.card(workshop.work())
+
+    def edited_meanwhile(
+        self, card: Approval, member: Membership, recorder: Recorder, decide: Callable[[], object]
+    ) -> tuple[int, dict[str, str]]:
+        """Edit over REST; while the preview is held, `decide`."""
+        answers = []
+        client = Client()
+        client.force_login(member.user)
+        body = {"digest": card.digest, "params": {**card.params, "gate": "held"}}
+        address = f"/api/approvals/{card.pk}/approve"
+        recorder.hold("held")
+        with beside(lambda: answers.append(client.post(address, body, content_type="application/json"))):
+            recorder.await_arrival("held")
+            decide()
+            recorder.release("held")
+        return answers[0].status_code, answers[0].json()
+
+    def test_says_who_decided_and_how(self, workshop: Workshop, held_card: Approval, recorder: Recorder) -> None:
+        status, told = self.edited_meanwhile(
+            held_card, workshop.approver, recorder, lambda: workshop.deny(held_card, by=workshop.admin)
+        )
+        assert (status, told["code"], told["decided_by"]) == (409, "decided", "acme-admin")
+        assert told["detail"] == "the card was denied by acme-admin meanwhile; the edit was not applied"
+
+    def test_says_so_too_where_the_effect_itself_is_in_the_way(
+        self, workshop: Workshop, held_card: Approval, recorder: Recorder, record: Record
+    ) -> None:
+        """The approved call has removed the record, so the preview of the edit finds nothing."""
+
+        def approve_and_run() -> None:
+            workshop.approve(held_card, by=workshop.admin)
+            Record.objects.filter(pk=record.pk).delete()
+
+        status, told = self.edited_meanwhile(held_card, workshop.approver, recorder, approve_and_run)
+        assert (status, told["code"]) == (409, "decided")
+        assert told["detail"] == "the card was approved by acme-admin meanwhile; the edit was not applied"
+
+    def test_says_that_the_card_expired(self, workshop: Workshop, held_card: Approval, recorder: Recorder) -> None:
+        status, told = self.edited_meanwhile(held_card, workshop.approver, recorder, lambda: expire_card(held_card))
+        assert (status, told["detail"]) == (410, "the card has expired meanwhile; the edit was not applied")
+
+
+class Remove(Tool):
+    """A write whose preview may hold, and then looks for its record."""
+
+    name = "probe.remove"
+    description = "Removes a record."
+    level = Level.WRITE
+
+    class Params(BaseModel):
+        record_id: int
+        gate: str
+
+    def preview(self, params: Any, context: ToolContext) -> Preview:
+        reach(params.gate)
+        record = record_of(params, context)
+        return Preview("remove", (Target(str(record.pk), record.name),))
+
+    def execute(self, params: Any, context: ToolContext) -> ToolResult:
+        return ToolResult.ok()

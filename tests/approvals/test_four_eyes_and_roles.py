@@ -1,0 +1,96 @@
+"""Who may do what: roles include the ones below, four eyes keep people from deciding their own runs' cards."""
+
+import pytest
+from django.contrib.auth.models import User
+
+from agents.accounts.models import Membership, Role
+from agents.approvals.models import ApprovalStatus
+from agents.platform.refusals import Forbidden
+from agents.runs import actions
+from agents.runs.models import CallStatus, Run
+from tests.workshop import Workshop, asking, call, calls, statuses
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def own_run(workshop: Workshop) -> Run:
+    """A waiting run that the approver started."""
+    workshop.play(asking(call("probe.effect", name="a")))
+    run, _ = actions.submit(workshop.approver, actions.Submission(workshop.employee.pk, "My own work"))
+    return workshop.drive(run)
+
+
+class TestFourEyes:
+    @pytest.fixture(autouse=True)
+    def _turned_on(self, workshop: Workshop) -> None:
+        workshop.organization.four_eyes = True
+        workshop.organization.save()
+
+    def test_refuse_the_one_who_started_the_run(self, workshop: Workshop) -> None:
+        run = own_run(workshop)
+        card = workshop.card(run)
+        for decide in (workshop.approve, workshop.deny):
+            with pytest.raises(Forbidden) as refused:
+                decide(card)
+            assert "four eyes" in refused.value.detail
+        assert statuses(run) == [CallStatus.AWAITING_APPROVAL]
+
+    def test_let_another_one_decide(self, workshop: Workshop) -> None:
+        run = own_run(workshop)
+        assert workshop.approve(workshop.card(run), by=workshop.admin).status == ApprovalStatus.APPROVED
+
+    def test_let_approvers_decide_what_others_started(self, workshop: Workshop) -> None:
+        workshop.play(asking(call("probe.effect", name="a")))
+        run = workshop.work()
+        assert workshop.deny(workshop.card(run)).status == ApprovalStatus.DENIED
+
+    def test_count_an_admin_too(self, workshop: Workshop) -> None:
+        workshop.play(asking(call("probe.effect", name="a")))
+        run, _ = actions.submit(workshop.admin, actions.Submission(workshop.employee.pk, "My own work"))
+        workshop.drive(run)
+        with pytest.raises(Forbidden):
+            workshop.approve(workshop.card(run), by=workshop.admin)
+
+
+def test_without_four_eyes_an_approver_decides_own_cards(workshop: Workshop) -> None:
+    run = own_run(workshop)
+    assert workshop.approve(workshop.card(run)).status == ApprovalStatus.APPROVED
+
+
+@pytest.mark.parametrize(("role", "may"), [("viewer", False), ("operator", True), ("approver", True), ("admin", True)])
+def test_operators_and_above_start_runs(workshop: Workshop, role: str, may: bool) -> None:
+    submission = actions.Submission(workshop.employee.pk, "Work")
+    if may:
+        assert actions.submit(workshop.members[role], submission)[1]
+        return
+    with pytest.raises(Forbidden):
+        actions.submit(workshop.members[role], submission)
+    assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize(("role", "may"), [("viewer", False), ("operator", False), ("approver", True), ("admin", True)])
+def test_approvers_and_above_decide(workshop: Workshop, role: str, may: bool) -> None:
+    workshop.play(asking(call("probe.effect", name="a")))
+    card = workshop.card(workshop.work())
+    if may:
+        assert workshop.approve(card, by=workshop.members[role]).decided_by == workshop.members[role].user
+        return
+    with pytest.raises(Forbidden):
+        workshop.approve(card, by=workshop.members[role])
+
+
+def test_each_role_includes_those_below_it() -> None:
+    order = [Role.VIEWER, Role.OPERATOR, Role.APPROVER, Role.ADMIN]
+    for higher, role in enumerate(order):
+        assert [role.includes(needed) for needed in order] == [lower <= higher for lower in range(4)]
+
+
+def test_a_user_has_the_role_of_the_organisation_in_question(workshop: Workshop) -> None:
+    """An admin elsewhere is a viewer here."""
+    user = User.objects.create_user("guest")
+    guest = Membership.objects.create(organization=workshop.organization, user=user, role=Role.VIEWER)
+    workshop.play(asking(call("probe.effect", name="a")))
+    run = workshop.work()
+    with pytest.raises(Forbidden):
+        workshop.approve(workshop.card(run), by=guest)
+    assert calls(run)[0].status == CallStatus.AWAITING_APPROVAL

@@ -1,0 +1,47 @@
+"""A card shows no credentials: neither its effect, nor its sentence, nor why it could not be shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agents.runs.engine.cards import Effect, effect_here
+from tests.tools.toolbox.sample_tools import Echo
+from tools.contract import ErrorCode, Level, Preview, Target, ToolContext, ToolError
+
+TOKEN = "token-of-ours"
+CONTEXT = ToolContext(1, credentials={"github": {"token": TOKEN}})
+
+
+class Telling(Echo):
+    """Says the token in its preview, or in what it refuses with."""
+
+    level = Level.WRITE
+    refuses = False
+
+    def preview(self, params: Any, context: ToolContext) -> Preview:
+        token = context.credentials["github"]["token"]
+        if self.refuses:
+            raise ToolError(ErrorCode.UNAUTHORIZED, f"{token} was refused.", expected=f"not {token}")
+        return Preview("update", (Target("1", f"at {token}", 1, {"key": token}, {token: "new"}),))
+
+    def sentence(self, params: Any, preview: Preview) -> str:
+        return f"Change **{preview.targets[0].label}**"
+
+
+def shown(tool: Telling) -> Effect:
+    return effect_here(tool, tool.check_params({"text": "a"}), CONTEXT)
+
+
+def test_the_effect_and_the_sentence_are_cleaned() -> None:
+    effect = shown(Telling())
+    assert effect.sentence == "Change **at [hidden]**"
+    (target,) = effect.preview.targets
+    assert (target.label, target.before, target.after) == ("at [hidden]", {"key": "[hidden]"}, {"[hidden]": "new"})
+
+
+def test_so_is_what_a_preview_refuses_with() -> None:
+    with pytest.raises(ToolError) as caught:
+        shown(Telling(refuses=True))
+    assert (caught.value.message, caught.value.expected) == ("[hidden] was refused.", "not [hidden]")

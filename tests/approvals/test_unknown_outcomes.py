@@ -1,0 +1,196 @@
+"""A write whose outcome nobody knows stops and asks; the machine never tries it again, a person says what happened."""
+
+import pytest
+
+from agents.accounts.models import AuditEntry
+from agents.approvals import resolutions
+from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
+from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
+from agents.runs.models import CallStatus, Run, RunStatus
+from agents.worker.sweeper import sweep_once
+from tests.model_server import Answer, Call, ModelServer
+from tests.workshop import (
+    Workshop,
+    again,
+    asking,
+    build_workshop,
+    call,
+    calls,
+    error_code,
+    event_types,
+    payloads,
+    statuses,
+)
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def approved_and_driven(workshop: Workshop, *asked: dict[str, object]) -> Run:
+    workshop.play(asking(*asked))
+    run = workshop.work()
+    for card in workshop.cards(run):
+        workshop.approve(card)
+    return workshop.drive(run)
+
+
+@pytest.fixture
+def lost(workshop: Workshop) -> Run:
+    """A run with one call whose outcome is unknown."""
+    return approved_and_driven(workshop, call("probe.failingEffect", code="NETWORK_ERROR"))
+
+
+class TestAWriteThatFails:
+    @pytest.mark.parametrize("code", ["TIMEOUT", "NETWORK_ERROR", "TOOL_EXECUTION_FAILED", "OUTCOME_UNKNOWN", ""])
+    def test_without_certainty_is_unknown(self, workshop: Workshop, code: str) -> None:
+        run = approved_and_driven(workshop, call("probe.failingEffect", code=code))
+        assert run.status == RunStatus.NEEDS_ATTENTION
+        assert statuses(run) == [CallStatus.OUTCOME_UNKNOWN]
+
+    @pytest.mark.parametrize("code", ["NOT_FOUND", "UNAUTHORIZED", "RATE_LIMIT_EXCEEDED", "OPERATION_FAILED"])
+    def test_with_a_definite_code_has_failed(self, workshop: Workshop, code: str) -> None:
+        run = approved_and_driven(workshop, call("probe.failingEffect", code=code))
+        (row,) = calls(run)
+        assert (run.status, row.status, error_code(row)) == (RunStatus.SUCCEEDED, CallStatus.FAILED, code)
+
+    def test_without_having_been_attempted_has_failed(self, workshop: Workshop) -> None:
+        run = approved_and_driven(workshop, call("probe.failingEffect", code="NETWORK_ERROR", attempted=False))
+        assert (run.status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.FAILED])
+
+    def test_says_nothing_of_an_exception_of_its_own(self, workshop: Workshop) -> None:
+        run = approved_and_driven(workshop, call("probe.failingEffect"))
+        told = [*payloads(run, "tool_result"), workshop.card(run).why]
+        assert "hunter2" not in str(told)
+
+
+class TestAnApprovedRead:
+    def test_beyond_the_allowed_hosts_asks_and_is_unknown_like_a_write(self, workshop: Workshop) -> None:
+        workshop.play(asking(call("probe.visit", host="example.org", code="NETWORK_ERROR")))
+        run = workshop.work()
+        (card,) = workshop.cards(run)
+        assert "example.org" in card.why
+        workshop.approve(card)
+        run = workshop.drive(run)
+        assert (run.status, statuses(run)) == (RunStatus.NEEDS_ATTENTION, [CallStatus.OUTCOME_UNKNOWN])
+        workshop.resolve(calls(run)[0], "not_done")
+
+    def test_that_answers_has_its_result(self, workshop: Workshop) -> None:
+        run = approved_and_driven(workshop, call("probe.visit", host="example.org"))
+        assert (run.status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.SUCCEEDED])
+
+
+class TestAnUnknownOutcome:
+    def test_asks_with_a_card_of_its_own(self, workshop: Workshop, lost: Run) -> None:
+        (card,) = workshop.cards(lost)
+        approved = Approval.objects.get(run=lost, kind=ApprovalKind.APPROVAL)
+        assert (card.kind, card.sequence) == (ApprovalKind.UNKNOWN, 2)
+        assert approved.status == ApprovalStatus.CONSUMED
+        assert card.sentence == f"It is not known whether this happened: {approved.sentence}"
+        assert card.preview == approved.preview
+
+    def test_is_a_line_in_the_panel_and_in_the_audit_chain(self, workshop: Workshop, lost: Run) -> None:
+        assert event_types(lost)[-2:] == ["tool_result", "run_needs_attention"]
+        (result,) = payloads(lost, "tool_result")
+        assert result["result"]["error"]["code"] == "OUTCOME_UNKNOWN"
+        (told,) = payloads(lost, "run_needs_attention")
+        assert told["approval_ids"] == [str(workshop.card(lost).pk)]
+        assert AuditEntry.objects.filter(action="outcome_unknown").count() == 1
+
+    def test_is_never_tried_again_by_the_machine(self, workshop: Workshop, lost: Run) -> None:
+        for _ in range(3):
+            sweep_once()
+            workshop.drive(lost)
+        assert again(lost).status == RunStatus.NEEDS_ATTENTION
+        assert calls(lost)[0].attempts == 1
+        assert event_types(lost).count("tool_start") == 1
+
+    def test_lets_the_approved_siblings_run(self, workshop: Workshop) -> None:
+        record = workshop.record()
+        run = approved_and_driven(
+            workshop,
+            call("probe.failingEffect", code="NETWORK_ERROR"),
+            call("probe.rename", record_id=record.pk, to="New"),
+        )
+        assert statuses(run) == [CallStatus.OUTCOME_UNKNOWN, CallStatus.SUCCEEDED]
+        assert run.status == RunStatus.NEEDS_ATTENTION
+
+    def test_holds_no_worker_and_a_message_waits(self, workshop: Workshop, lost: Run) -> None:
+        assert (lost.lease_owner, lost.lease_expires_at) == ("", None)
+        assert workshop.say(lost).status == RunStatus.NEEDS_ATTENTION
+
+    def test_is_waiting_only_once_it_is_settled_while_a_card_is_open(self, workshop: Workshop) -> None:
+        workshop.play(asking(call("probe.failingEffect", code="NETWORK_ERROR"), call("probe.effect", name="a")))
+        run = workshop.work()
+        workshop.approve(workshop.card(run))
+        run = workshop.drive(run)
+        assert run.status == RunStatus.NEEDS_ATTENTION
+        workshop.resolve(calls(run)[0])
+        assert again(run).status == RunStatus.WAITING
+
+
+class TestResolving:
+    def test_as_succeeded_goes_on_with_what_the_person_says(self, workshop: Workshop, lost: Run) -> None:
+        done = workshop.resolve(calls(lost)[0], "succeeded", "I see it in the ledger.")
+        assert done.status == CallStatus.SUCCEEDED
+        assert "I see it in the ledger." in done.content
+        run = workshop.drive(lost)
+        assert run.status == RunStatus.SUCCEEDED
+
+    def test_as_not_done_fails_the_call_and_tells_the_model_that_it_may_ask_again(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
+        params = {"code": "NETWORK_ERROR"}
+        model.script(Answer(calls=(Call("probe.failingEffect", params),)), Answer(text="I see."))
+        run = workshop.work()
+        workshop.approve(workshop.card(run))
+        run = workshop.drive(run)
+        workshop.resolve(calls(run)[0], "not_done", "Nothing arrived.")
+        assert workshop.drive(run).status == RunStatus.SUCCEEDED
+        told = model.requests[-1]["messages"][-1]["content"]
+        assert "TOOL ERROR: OUTCOME_UNKNOWN" in told
+        assert "Nothing arrived." in told
+        assert "You may ask for it again" in told
+
+    def test_is_told_audited_and_closes_the_card(self, workshop: Workshop, lost: Run) -> None:
+        row = workshop.resolve(calls(lost)[0], "not_done", "No.")
+        told = payloads(lost, "call_resolved")
+        assert told == [{"call_id": str(row.pk), "outcome": "not_done", "by": "acme-approver", "reason": "No."}]
+        assert AuditEntry.objects.get(action="outcome_resolved").actor == "user:acme-approver"
+        assert not workshop.cards(lost)
+        assert again(lost).status == RunStatus.QUEUED
+
+    def test_twice_is_a_conflict(self, workshop: Workshop, lost: Run) -> None:
+        row = workshop.resolve(calls(lost)[0], "succeeded")
+        with pytest.raises(Conflict):
+            workshop.resolve(row, "not_done")
+        assert calls(lost)[0].status == CallStatus.SUCCEEDED
+
+    def test_of_a_call_whose_outcome_is_known_is_a_conflict(self, workshop: Workshop) -> None:
+        workshop.play(asking(call("probe.sleep", ms=0)))
+        run = workshop.work()
+        with pytest.raises(Conflict):
+            workshop.resolve(calls(run)[0])
+
+    @pytest.mark.parametrize(
+        ("field", "outcome", "reason"),
+        [
+            ("outcome", "maybe", "r"),
+            ("reason", "succeeded", " "),
+            ("reason", "succeeded", "x" * 2001),
+            ("reason", "succeeded", "a\0b"),
+        ],
+    )
+    def test_says_which_field_is_wrong(
+        self, workshop: Workshop, lost: Run, field: str, outcome: str, reason: str
+    ) -> None:
+        with pytest.raises(Invalid) as refused:
+            workshop.resolve(calls(lost)[0], outcome, reason)
+        assert refused.value.extra["field"] == field
+        assert statuses(lost) == [CallStatus.OUTCOME_UNKNOWN]
+
+    def test_is_for_approvers_of_the_same_organisation(self, workshop: Workshop, lost: Run) -> None:
+        for role in ("viewer", "operator"):
+            with pytest.raises(Forbidden):
+                resolutions.resolve(workshop.members[role], calls(lost)[0].pk, "succeeded", "r")
+        with pytest.raises(NotFound):
+            resolutions.resolve(build_workshop("other").admin, calls(lost)[0].pk, "succeeded", "r")
+        assert statuses(lost) == [CallStatus.OUTCOME_UNKNOWN]

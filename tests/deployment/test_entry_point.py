@@ -1,0 +1,140 @@
+"""The entry point starts every part as another user on a read-only tree, and the health checks tell the truth."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from django.db import connection
+
+from tests.deployment.container import USER, Image, build_image, find_obstacle
+from tests.deployment.package import ROOT
+from tests.http import get
+from tests.processes import RealProcess, current_database_url
+from tests.services import TEST_ENVIRONMENT
+
+DOMAIN = "gadget.example.com"
+KEYS = ("SECRET_KEY", "GADGET_ENCRYPTION_KEYS", "GADGET_AUDIT_KEYS")
+HEALTH_CHECK = ROOT / "deploy" / "healthcheck.py"
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def image(wheel: Path, port: int) -> Iterator[Image]:
+    if obstacle := find_obstacle():
+        pytest.skip(obstacle)
+    folder = Path(tempfile.mkdtemp(prefix="gadget-image-"))
+    folder.chmod(0o755)
+    keys = {name: TEST_ENVIRONMENT[name] for name in KEYS}
+    yield build_image(wheel, folder, {**keys, "ALLOWED_HOSTS": DOMAIN, "PORT": str(port)})
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def deployed(image: Image, transactional_db: None) -> Image:
+    """The image on the tests' own PostgreSQL, or on SQLite in its volume."""
+    if connection.vendor == "sqlite":
+        return image
+    return replace(image, settings={**image.settings, "DATABASE_URL": current_database_url()})
+
+
+@pytest.fixture
+def running() -> Iterator[ExitStack]:
+    """Stops what a test started, last first."""
+    with ExitStack() as stack:
+        yield stack
+
+
+def start(image: Image, running: ExitStack, *words: str) -> RealProcess:
+    container = image.start(*words)
+    running.callback(container.stop, 20)
+    return container
+
+
+def test_nothing_but_the_volume_and_tmp_can_be_written(image: Image) -> None:
+    told = image.run("sh", "-c", 'id -u; touch "$GADGET_DATA_DIR/file" "$TMPDIR/file" && echo written')
+    assert told.stdout.split() == [str(USER), "written"], told.stderr
+    open_to_all = image.tree / "open"
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    for place in (open_to_all, Path("/var/tmp")):
+        refused = image.run("touch", str(place / "file"))
+        assert refused.returncode == 1
+        assert "Read-only file system" in refused.stderr
+
+
+@pytest.mark.timeout(180)
+def test_every_part_starts_is_healthy_and_stops(deployed: Image, running: ExitStack, port: int) -> None:
+    migrated = deployed.run("entrypoint", "migrate")
+    assert migrated.returncode == 0, migrated.stderr
+    start(deployed, running, "python", "-m", "gadget_site.redis_server", str(deployed.volume))
+    parts = {name: start(deployed, running, "entrypoint", name) for name in ("web", "worker", "sweeper")}
+    for part in parts.values():
+        part.await_line(" ready")
+
+    for name, subject in (("web", "web"), ("worker", "heartbeat"), ("sweeper", "heartbeat")):
+        checked = deployed.execute(parts[name], "healthcheck", subject)
+        assert (checked.returncode, checked.stderr) == (0, ""), name
+    ready = get(f"http://127.0.0.1:{port}/api/ready", {"Host": DOMAIN})
+    assert (ready.status, ready.json()["degraded"]) == (200, [])
+    assert get(f"http://127.0.0.1:{port}/static/icon.svg", {"Host": DOMAIN}).status == 200
+    assert {path.stat().st_uid for path in deployed.volume.rglob("*")} == {USER}
+
+    examined = deployed.execute(parts["web"], "gadget", "doctor", "--json")
+    wrong = {finding["subject"]: finding["text"] for finding in json.loads(examined.stdout) if not finding["is_well"]}
+    assert wrong == {"provider": "there is none yet"}
+
+    for part in parts.values():
+        part.stop(20)
+        assert part.exit_code == 0, part.output
+        assert "Traceback" not in part.output
+
+
+@pytest.mark.timeout(180)
+def test_without_a_command_everything_starts_in_one_container(deployed: Image, running: ExitStack) -> None:
+    whole = start(deployed, running, "entrypoint")
+    whole.await_line("Gadget is ready: ", 60)
+    assert deployed.execute(whole, "healthcheck", "web").returncode == 0
+    whole.stop(20)
+    assert whole.exit_code == 0, whole.output
+    assert whole.lines[-1] == "Gadget is stopped."
+
+
+def check(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(HEALTH_CHECK), *words]
+    return subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
+
+
+def test_a_part_without_a_heartbeat_is_not_healthy(tmp_path: Path) -> None:
+    file = tmp_path / "heartbeat"
+    absent = check("heartbeat", HEARTBEAT_FILE=str(file))
+    assert absent.returncode == 1
+    assert "No such file" in absent.stderr
+    file.touch()
+    assert check("heartbeat", HEARTBEAT_FILE=str(file)).returncode == 0
+    os.utime(file, (0, 0))
+    frozen = check("heartbeat", HEARTBEAT_FILE=str(file))
+    assert frozen.returncode == 1
+    assert frozen.stderr.startswith("no heartbeat for ")
+
+
+def test_a_web_part_that_does_not_answer_is_not_healthy(port: int) -> None:
+    silent = check("web", PORT=str(port))
+    assert silent.returncode == 1
+    assert "Connection refused" in silent.stderr

@@ -1,0 +1,246 @@
+"""The files under deploy/ fit the product: their settings, commands, paths and modules exist."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+from configparser import ConfigParser
+from fnmatch import fnmatch
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from django.core.management import get_commands
+
+from agents.platform.liveness import HEARTBEAT_FILE
+from gadget_site.environment import read_settings
+from gadget_site.version import VERSION
+from tests.deployment import dockerfile
+from tests.deployment.package import ROOT, Installed, build_wheel
+
+DEPLOY = ROOT / "deploy"
+UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
+COMMON = DEPLOY / "systemd" / "gadget-.service.d" / "common.conf"
+ENTRY_POINT = (DEPLOY / "entrypoint.sh").read_text(encoding="utf-8")
+COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
+SERVICES: dict[str, Any] = COMPOSE["services"]
+OURS = {name: service for name, service in SERVICES.items() if service["image"].startswith("gadget:")}
+OF_OTHERS = {"CELERY_SKIP_CHECKS"}
+"""A variable of Celery; those with Python's prefix are not ours either."""
+
+
+class Reads(dict[str, str]):
+    """An environment without variables that remembers which ones were asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.names.add(name)
+        return default
+
+
+@pytest.fixture
+def settings_read(tmp_path: Path) -> set[str]:
+    """Every variable that Gadget reads."""
+    reads = Reads()
+    read_settings(reads, tmp_path)
+    assert {"DATABASE_URL", "ALLOWED_HOSTS", "GADGET_DATA_DIR"} <= reads.names
+    return reads.names | {HEARTBEAT_FILE}
+
+
+def is_known_command(word: str) -> bool:
+    """Tell if the image's entry point starts something of this name."""
+    return word in get_commands() or bool(re.search(rf"^    {re.escape(word)}\)", ENTRY_POINT, flags=re.MULTILINE))
+
+
+def read_unit(path: Path) -> ConfigParser:
+    unit = ConfigParser(interpolation=None, strict=True)
+    unit.optionxform = str  # type: ignore[assignment, method-assign]
+    unit.read_string(path.read_text(encoding="utf-8"))
+    return unit
+
+
+class TestTheImage:
+    def test_it_is_built_in_one_stage_and_runs_in_another(self) -> None:
+        build, final = dockerfile.stages()
+        assert not [each for each in build if each.name in ("USER", "ENTRYPOINT")]
+        by_name = {each.name: each for each in final}
+        user, _, group = by_name["USER"].arguments.partition(":")
+        assert (int(user), int(group)) > (0, 0)
+        assert by_name["VOLUME"].arguments == dockerfile.environment()["GADGET_DATA_DIR"]
+        assert by_name["HEALTHCHECK"].arguments.endswith('CMD ["healthcheck", "web"]')
+        assert by_name["ENTRYPOINT"].arguments == '["entrypoint"]'
+        (command,) = yaml.safe_load(by_name["CMD"].arguments)
+        assert is_known_command(command)
+
+    def test_pip_installs_nothing_without_a_hash_but_the_package_itself(self) -> None:
+        scripts = [each.arguments for stage in dockerfile.stages() for each in stage if each.name == "RUN"]
+        installs = re.findall(r"(?:install|wheel) (--.*?)(?= &&|$)", " && ".join(scripts))
+        of_pip = [each for each in installs if "--directory" not in each]
+        assert len(of_pip) == 4
+        assert all("--no-deps" in each and ("--require-hashes" in each or "--no-index" in each) for each in of_pip)
+
+    def test_its_python_is_one_that_gadget_supports(self) -> None:
+        (version,) = re.findall(r"^ARG PYTHON=(\d+)\.(\d+)-", dockerfile.FILE.read_text(), flags=re.MULTILINE)
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        (oldest,) = re.findall(r"^>=(\d+)\.(\d+)$", project["requires-python"])
+        assert tuple(map(int, version)) >= tuple(map(int, oldest))
+
+    def test_its_variables_are_settings(self, settings_read: set[str]) -> None:
+        names = {name for name in dockerfile.environment() if name != "PATH" and not name.startswith("PYTHON")}
+        assert names <= settings_read
+
+    def test_the_files_that_it_copies_are_enough_to_build_the_package(self, wheel: Path, tmp_path: Path) -> None:
+        build = tmp_path / "src"
+        build.mkdir()
+        for source, target in self._copied():
+            shutil.copytree(source, build / target) if source.is_dir() else shutil.copy(source, build / target)
+        again = build_wheel(tmp_path / "dist", build)
+        assert again.read_bytes() == wheel.read_bytes()
+
+    def test_its_context_holds_them(self) -> None:
+        kept = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
+        sources = [source for stage in dockerfile.stages() for each in stage for source in sources_of(each)]
+        assert "deploy/entrypoint.sh" in sources
+        for source in sources:
+            assert any(fnmatch(source, pattern) for pattern in kept), source
+
+    def _copied(self) -> list[tuple[Path, str]]:
+        """List what lies in the working directory of the first stage."""
+        found = []
+        for each in dockerfile.stages()[0]:
+            target = each.words[-1]
+            found += [
+                (ROOT / source, Path(source).name if target == "./" else target)
+                for source in sources_of(each)
+                if not target.startswith("/")
+            ]
+        return found
+
+
+def sources_of(each: dockerfile.Instruction) -> list[str]:
+    """List what the instruction copies out of the checkout."""
+    if each.name != "COPY" or "--from" in each.arguments:
+        return []
+    return [word for word in each.words[:-1] if not word.startswith("--")]
+
+
+class TestCompose:
+    def test_it_has_every_part(self) -> None:
+        assert set(OURS) == {"web", "worker", "sweeper", "migrate"}
+        assert set(SERVICES) - set(OURS) == {"postgresql", "valkey", "proxy"}
+
+    @pytest.mark.parametrize("name", OURS)
+    def test_a_part_has_a_command_and_few_rights(self, name: str) -> None:
+        service = OURS[name]
+        (command,) = service["command"]
+        assert is_known_command(command)
+        assert service["image"] == f"gadget:{VERSION}"
+        assert service["read_only"] is True
+        assert service["tmpfs"] == [str(Path(dockerfile.environment()[HEARTBEAT_FILE]).parent)]
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert service["volumes"] == [f"data:{dockerfile.environment()['GADGET_DATA_DIR']}"]
+        assert not {"privileged", "user", "ports", "cap_add"} & set(service)
+        assert (DEPLOY / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
+
+    def test_a_part_whose_health_is_not_that_of_a_web_part_has_a_check_of_its_own(self) -> None:
+        for name in ("worker", "sweeper"):
+            assert OURS[name]["healthcheck"]["test"] == ["CMD", "healthcheck", "heartbeat"]
+        assert "healthcheck" not in OURS["web"]
+        assert OURS["migrate"]["healthcheck"] == {"disable": True}
+
+    def test_variables_are_settings(self, settings_read: set[str]) -> None:
+        assert {name for service in OURS.values() for name in service["environment"]} <= settings_read
+
+    def test_its_settings_are_accepted(self, tmp_path: Path) -> None:
+        given = self._example() | {"POSTGRES_PASSWORD": "b4d", "SECRET_KEY": "s" * 50}
+        given |= {name: os.environ[name] for name in ("GADGET_ENCRYPTION_KEYS", "GADGET_AUDIT_KEYS")}
+        texts = OURS["web"]["environment"].items()
+        environment = {name: re.sub(r"\$\{(\w+):[?-]\}", lambda m: given[m[1]], text) for name, text in texts}
+        site = read_settings(dockerfile.environment() | environment | {"GADGET_DATA_DIR": str(tmp_path)}, tmp_path)
+        assert not site.debug
+        assert site.served_over_https
+        assert site.database.host == "postgresql"
+        assert site.trusted_proxies == (ip_network(SERVICES["proxy"]["networks"]["front"]["ipv4_address"]),)
+
+    def test_every_variable_that_it_needs_is_in_the_example(self) -> None:
+        text = "\n".join(path.read_text() for path in (DEPLOY / "compose.yaml", DEPLOY / "Caddyfile"))
+        assert set(re.findall(r"\{?\$\{?(\w+)", text)) == set(self._example())
+
+    def test_networks_volumes_and_dependencies_are_declared(self) -> None:
+        for service in SERVICES.values():
+            assert set(service["networks"]) <= set(COMPOSE["networks"])
+            assert set(service.get("depends_on", ())) <= set(SERVICES)
+            named = {volume.partition(":")[0] for volume in service.get("volumes", ())}
+            for volume in named:
+                assert (DEPLOY / volume).is_file() if volume.startswith("./") else volume in COMPOSE["volumes"]
+
+    def test_the_proxy_leads_to_the_web_part(self) -> None:
+        (upstream,) = re.findall(r"^\treverse_proxy (\S+)$", (DEPLOY / "Caddyfile").read_text(), flags=re.MULTILINE)
+        assert upstream == f"web:{dockerfile.environment()['PORT']}"
+        assert "front" in SERVICES["web"]["networks"]
+        subnet = COMPOSE["networks"]["front"]["ipam"]["config"][0]["subnet"]
+        assert ip_address(SERVICES["proxy"]["networks"]["front"]["ipv4_address"]) in ip_network(subnet)
+
+    def _example(self) -> dict[str, str]:
+        lines = (DEPLOY / "example.env").read_text(encoding="utf-8").splitlines()
+        return {name: value for name, _, value in (line.partition("=") for line in lines if re.match(r"[A-Z]", line))}
+
+
+class TestSystemd:
+    @pytest.mark.parametrize("path", UNITS, ids=lambda path: path.name)
+    def test_a_unit_starts_what_exists(self, path: Path) -> None:
+        command = read_unit(path)["Service"]["ExecStart"].split()
+        if command[0] == "/opt/gadget/bin/gadget":
+            assert command[1] in get_commands()
+        else:
+            assert command[:2] == ["/opt/gadget/bin/python", "-m"]
+            assert importlib.util.find_spec(command[2])
+
+    def test_the_target_starts_every_part(self) -> None:
+        wanted = read_unit(DEPLOY / "systemd" / "gadget.target")["Unit"]["Wants"].split()
+        assert {re.sub(r"@\d+", "@", name) for name in wanted} == {path.name for path in UNITS} - {
+            "gadget-migrate.service"
+        }
+
+    def test_parts_start_after_the_migrations(self) -> None:
+        for path in UNITS:
+            if path.name != "gadget-migrate.service":
+                unit = read_unit(path)["Unit"]
+                assert unit["Requires"] == unit["After"] == "gadget-migrate.service"
+
+    def test_variables_are_settings(self, settings_read: set[str]) -> None:
+        units = [read_unit(path)["Service"].get("Environment", "") for path in (*UNITS, COMMON)]
+        names = {word.partition("=")[0] for line in units for word in line.split()}
+        assert {name for name in names if not name.startswith("PYTHON")} <= settings_read | OF_OTHERS
+
+    def test_the_guide_names_the_package_that_is_built(self, wheel: Path) -> None:
+        guide = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+        assert set(re.findall(r"gadget-[\d.]+\S*\.whl", guide)) == {wheel.name}
+        assert set(re.findall(r"gadget:[\d.]+", guide)) == {f"gadget:{VERSION}"}
+
+    def test_systemd_accepts_them(self, installed: Installed, tmp_path: Path) -> None:
+        if shutil.which("systemd-analyze") is None:
+            pytest.skip("systemd-analyze is not installed")
+        folder = shutil.copytree(DEPLOY / "systemd", tmp_path / "units")
+        for path in folder.glob("*.service"):
+            path.write_text(path.read_text().replace("/opt/gadget", str(installed.folder)))
+        names = [str(folder / path.name) for path in (*UNITS, Path("gadget.target"))]
+        done = subprocess.run(
+            ["systemd-analyze", "verify", *names],
+            env={**os.environ, "SYSTEMD_UNIT_PATH": f"{folder}:"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert (done.returncode, done.stderr) == (0, "")

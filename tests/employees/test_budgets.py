@@ -1,0 +1,209 @@
+"""Budgets: looked at before each model call, in words when they are used up, and raised by an admin."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from agents.employees import budgets
+from agents.employees.budgets import BudgetExhausted, Month
+from agents.platform.refusals import Conflict
+from agents.runs import actions
+from agents.runs.engine.context import load_context
+from agents.runs.models import ExitReason, Pass, Run, RunStatus
+from tests.employees.test_costs import ADD, priced, usage
+from tests.model_answers import Answer, Call
+from tests.model_server import ModelServer
+from tests.workshop import TASK, Workshop, again, passes
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+USED = usage(900, 100)
+MONTH = f"{datetime.now(UTC):%B %Y}"
+
+
+@pytest.fixture
+def busy(workshop: Workshop, model: ModelServer) -> ModelServer:
+    """A model that goes on and on, at 1,000 tokens and 0.001 USD a pass."""
+    priced(workshop, fake=("1", "1"))
+    workshop.allow_passes(4)
+    adding = [Call("utility__calculate", {"operation": "add", "a": 1, "b": number}) for number in range(4)]
+    model.script(*[Answer(calls=(call,), usage=USED) for call in adding], Answer(text="Enough.", usage=USED))
+    return model
+
+
+def limit(workshop: Workshop, **limits: Any) -> None:
+    """Budgets of the employee; those of the organisation begin with `all_`."""
+    for name, value in limits.items():
+        row: Any = workshop.organization if name.startswith("all_") else workshop.employee
+        setattr(row, name.removeprefix("all_"), value)
+        row.save()
+
+
+BUDGETS: dict[str, tuple[Any, str]] = {
+    "run_tokens": (2_000, "This run has used 2,000 of its 2,000 tokens."),
+    "run_cost": (Decimal("0.0020"), "This run has used 0.002000 of its 0.002000 USD."),
+    "month_tokens": (2_000, f"Dana has used 2,000 of its 2,000 tokens of {MONTH}."),
+    "month_cost": (Decimal("0.0020"), f"Dana has used 0.002000 of its 0.002000 USD of {MONTH}."),
+    "all_month_tokens": (2_000, f"Acme has used 2,000 of its 2,000 tokens of {MONTH}."),
+    "all_month_cost": (Decimal("0.0020"), f"Acme has used 0.002000 of its 0.002000 USD of {MONTH}."),
+}
+
+
+@pytest.mark.parametrize("name", BUDGETS)
+def test_a_run_ends_where_its_budget_does_and_says_which(workshop: Workshop, busy: ModelServer, name: str) -> None:
+    value, words = BUDGETS[name]
+    limit(workshop, **{name: value})
+    run = workshop.work()
+    assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.BUDGET_EXHAUSTED)
+    assert run.problem.startswith(words)
+    assert words in run.answer
+    assert "1 + 0 = 1" in run.answer
+    assert len(passes(run)) == len(busy.requests) == 2
+
+
+@pytest.mark.parametrize("name", BUDGETS)
+def test_one_more_than_was_used_is_room_for_one_more_pass(workshop: Workshop, busy: ModelServer, name: str) -> None:
+    value = BUDGETS[name][0]
+    limit(workshop, **{name: value + (Decimal("0.0001") if isinstance(value, Decimal) else 1)})
+    run = workshop.work()
+    assert run.exit_reason == ExitReason.BUDGET_EXHAUSTED
+    assert len(busy.requests) == 3
+
+
+@pytest.mark.parametrize("name", BUDGETS)
+def test_a_raised_budget_and_continue_let_it_go_on(workshop: Workshop, busy: ModelServer, name: str) -> None:
+    value, words = BUDGETS[name]
+    limit(workshop, **{name: value})
+    run = workshop.work()
+    with pytest.raises(BudgetExhausted, match=words.replace(".", r"\.")):
+        actions.continue_run(workshop.operator, run.pk)
+    assert again(run).status == RunStatus.FAILED
+    limit(workshop, **{name: 10 * value})
+    run = workshop.drive(actions.continue_run(workshop.operator, run.pk))
+    assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "Enough.")
+
+
+def test_minutes_are_those_in_which_the_model_answers(workshop: Workshop, busy: ModelServer) -> None:
+    limit(workshop, month_minutes=2, run_tokens=2_000)
+    run = workshop.work()
+    assert run.problem.startswith("This run")
+    Pass.objects.filter(run=run).update(duration_ms=60_000)
+    limit(workshop, run_tokens=None)
+    with pytest.raises(BudgetExhausted, match=rf"Dana has used 2\.0 of its 2\.0 minutes of {MONTH}\."):
+        workshop.submit()
+    limit(workshop, month_minutes=3)
+    assert workshop.drive(actions.continue_run(workshop.operator, run.pk)).status == RunStatus.SUCCEEDED
+
+
+@pytest.mark.parametrize("name", ["month_tokens", "month_cost", "all_month_tokens", "all_month_cost"])
+def test_a_new_run_is_refused_in_words_once_the_month_is_used_up(
+    workshop: Workshop, busy: ModelServer, name: str
+) -> None:
+    value, words = BUDGETS[name]
+    limit(workshop, **{name: value})
+    workshop.work()
+    with pytest.raises(Conflict, match=words.replace(".", r"\.")) as refused:
+        workshop.submit()
+    assert refused.value.code == "budget_exhausted"
+    assert Run.objects.count() == 1
+
+
+def test_a_request_that_was_sent_before_gets_its_run_although_the_month_is_used_up(
+    workshop: Workshop, busy: ModelServer
+) -> None:
+    run = workshop.work(client_request_id="order-1")
+    limit(workshop, month_tokens=1)
+    again_, is_new = actions.submit(workshop.operator, actions.Submission(workshop.employee.pk, TASK, "", "order-1"))
+    assert (again_.pk, is_new) == (run.pk, False)
+
+
+def test_the_engine_looks_too_when_runs_were_started_side_by_side(workshop: Workshop, busy: ModelServer) -> None:
+    limit(workshop, month_tokens=2_000)
+    first, second = workshop.submit(), workshop.submit()
+    assert workshop.drive(first).exit_reason == ExitReason.BUDGET_EXHAUSTED
+    second = workshop.drive(second)
+    assert second.exit_reason == ExitReason.BUDGET_EXHAUSTED
+    assert passes(second) == []
+    assert "Nothing was done." in second.answer
+
+
+def test_a_run_counts_for_the_month_in_which_it_was_started(workshop: Workshop, busy: ModelServer) -> None:
+    limit(workshop, month_tokens=4_000, all_month_tokens=4_000)
+    old = workshop.work()
+    month = Month.of(old.created_at)
+    Run.objects.filter(pk=old.pk).update(created_at=month.start - timedelta(microseconds=1))
+    assert [each.used for each in budgets.budgets_of_employee(workshop.employee, workshop.organization, month)] == [
+        0,
+        0,
+    ]
+    assert workshop.submit().status == RunStatus.QUEUED
+    with pytest.raises(BudgetExhausted, match=Month.of(month.start - timedelta(1)).__str__()):
+        actions.continue_run(workshop.operator, old.pk)
+    Run.objects.filter(pk=old.pk).update(created_at=month.start)
+    with pytest.raises(BudgetExhausted):
+        workshop.submit()
+
+
+def test_months_are_those_of_utc() -> None:
+    last = datetime(2026, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
+    assert (str(Month.of(last)), str(Month.of(last + timedelta(microseconds=1)))) == ("December 2026", "January 2027")
+    assert Month.of(last).end == datetime(2027, 1, 1, tzinfo=UTC)
+    assert str(Month.of(datetime.fromisoformat("2027-01-01T00:30:00+01:00"))) == "December 2026"
+
+
+def test_a_run_that_waits_is_left_alone_until_the_model_would_be_asked(workshop: Workshop, model: ModelServer) -> None:
+    record = workshop.record()
+    update = Call("data__updateRecord", {"record_id": str(record.pk), "changes": {"name": "Acme AG"}})
+    model.enqueue(Answer(calls=(update,), usage=USED))
+    run = workshop.work()
+    limit(workshop, month_tokens=1)
+    workshop.approve(workshop.card(run))
+    run = workshop.drive(again(run))
+    record.refresh_from_db()
+    assert record.name == "Acme AG"
+    assert run.exit_reason == ExitReason.BUDGET_EXHAUSTED
+
+
+def test_an_employees_budget_counts_its_own_runs_and_the_organizations_all(
+    workshop: Workshop, busy: ModelServer
+) -> None:
+    run = workshop.work()
+    Pass.objects.update(duration_ms=60_000)
+    colleague = workshop.employee
+    colleague.pk, colleague.name = None, "Robin"
+    colleague.month_tokens = colleague.month_minutes = 10
+    colleague._state.adding = True
+    colleague.save()
+    limit(workshop, all_month_tokens=9_000)
+    found = budgets.budgets_of_employee(colleague, workshop.organization, budgets.this_month())
+    assert [each.used for each in found] == [0, 0, run.input_tokens + run.output_tokens]
+
+
+def test_the_look_costs_a_query_only_where_a_month_has_a_budget(workshop: Workshop, busy: ModelServer) -> None:
+    run = workshop.work()
+    for limits, queries in (({"run_tokens": 9_000}, 0), ({"month_tokens": 9_000, "all_month_cost": 9}, 1)):
+        limit(workshop, **limits)
+        place = load_context(run.pk)
+        with CaptureQueriesContext(
+            connection,
+        ) as seen:
+            budgets.check_budgets(place.run)
+        assert len(seen) == queries
+
+
+def test_a_model_that_is_still_writing_at_the_deadline_is_cut_off(workshop: Workshop, model: ModelServer) -> None:
+    model.enqueue(Answer(calls=(ADD,)), Answer(text="Never heard.", hold="middle"))
+    run = workshop.submit()
+    soon = Run.objects.values_list("created_at", flat=True).get(pk=run.pk) + timedelta(seconds=2)
+    Run.objects.filter(pk=run.pk).update(deadline_at=soon)
+    run = workshop.drive(run)
+    assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.DEADLINE)
+    assert "1 + 2 = 3" in run.answer
+    assert run.finished_at is not None
+    assert run.finished_at - soon < timedelta(seconds=5)

@@ -1,0 +1,72 @@
+"""What runs cost: tokens times prices, in whole millionths of the currency."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.runs.models import Run
+from tests.model_answers import Answer, Call
+from tests.model_server import ModelServer
+from tests.workshop import Workshop, again, passes, payloads
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ADD = Call("utility__calculate", {"operation": "add", "a": 1, "b": 2})
+
+
+def usage(asked: int, answered: int) -> dict[str, int]:
+    return {"prompt_tokens": asked, "completion_tokens": answered}
+
+
+def priced(workshop: Workshop, **prices: tuple[str, str]) -> None:
+    """Prices of these models; `every_other` for all others."""
+    provider = workshop.employee.provider
+    provider.prices = {
+        "*" if model == "every_other" else model: {"input": asked, "output": answered}
+        for model, (asked, answered) in prices.items()
+    }
+    provider.save()
+
+
+def two_passes(workshop: Workshop, model: ModelServer) -> Run:
+    model.enqueue(Answer(calls=(ADD,), usage=usage(1234, 56)), Answer(text="3", usage=usage(2000, 7)))
+    return workshop.work()
+
+
+def test_each_pass_and_the_run_cost_exactly_what_their_tokens_do(workshop: Workshop, model: ModelServer) -> None:
+    priced(workshop, fake=("2.5", "10"), every_other=("1000", "1000"))
+    run = two_passes(workshop, model)
+    assert [each.cost_micros for each in passes(run)] == [3085 + 560, 5000 + 70]
+    assert run.cost_micros == 8715
+    (finished,) = payloads(run, "run_finished")
+    assert (finished["cost"], finished["currency"]) == (0.008715, "USD")
+
+
+def test_a_fraction_of_a_millionth_is_rounded_up(workshop: Workshop, model: ModelServer) -> None:
+    priced(workshop, every_other=("0.000001", "0"))
+    run = two_passes(workshop, model)
+    assert [each.cost_micros for each in passes(run)] == [1, 1]
+
+
+def test_a_model_without_a_price_costs_nothing_and_nobody_says_that_it_was_free(
+    workshop: Workshop, model: ModelServer
+) -> None:
+    priced(workshop, another=("2.5", "10"))
+    run = two_passes(workshop, model)
+    assert run.cost_micros == 0
+    assert payloads(run, "run_finished")[0]["cost"] is None
+
+
+def test_a_price_of_nothing_is_known(workshop: Workshop, model: ModelServer) -> None:
+    priced(workshop, fake=("0", "0"))
+    assert payloads(two_passes(workshop, model), "run_finished")[0]["cost"] == 0
+
+
+def test_another_price_changes_no_earlier_cost(workshop: Workshop, model: ModelServer) -> None:
+    priced(workshop, fake=("1", "1"))
+    run = two_passes(workshop, model)
+    priced(workshop, fake=("100", "100"))
+    model.enqueue(Answer(text="Yes.", usage=usage(10, 1)))
+    run = workshop.drive(workshop.say(run))
+    assert [each.cost_micros for each in passes(run)] == [1290, 2007, 1100]
+    assert again(run).cost_micros == 4397

@@ -1,0 +1,246 @@
+"""Tools get the organisation's own credentials, in the place of the installation's; and nothing else gets them."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cryptography.fernet import Fernet
+from django.conf import settings as site
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+from pydantic import BaseModel
+from pytest_django import Settings
+
+from agents.accounts.models import AuditEntry, Credential, Organization
+from agents.approvals.models import Approval
+from agents.employees import toolboxes
+from agents.employees.models import Grant
+from agents.employees.toolboxes import credentials_of, note_changed_credentials
+from agents.platform.known_secrets import KNOWN_SECRETS
+from agents.runs.engine.context import load_context
+from agents.runs.models import Event, Message, Pass, Run, RunStatus, ToolCall
+from agents.web.panel.transcript import AsJson, AsMarkdown, read_entries
+from gadget_site.logs import HIDDEN, logging_settings
+from tests.model_server import Answer, Call, ModelServer
+from tests.workshop import Workshop, again, asking, call, error_code, last_call
+from tools.contract import ErrorCode, Level, Preview, Target, Tool, ToolContext, ToolError, ToolResult
+from tools.toolbox.toolbox import Toolbox
+
+SHARED = "shared-marker-0001"
+OWN = "own-marker-0002-<&>'"
+OTHERS = "others-marker-0003"
+logger = logging.getLogger("tests.credentials")
+
+
+class Asked(BaseModel):
+    service: str = "github"
+    how: str = "tell"
+
+
+class Babbler(Tool):
+    """Says what it was given wherever it can: progress, data, markdown, metadata, errors, the log and its card."""
+
+    name = "probe.babble"
+    description = "Says its credentials."
+    level = Level.READ
+    Params = Asked
+
+    def execute(self, params: Asked, context: ToolContext) -> ToolResult:
+        token = context.credentials[params.service]["token"]
+        logger.debug("asks with %s", token)
+        context.progress(0.5, f"with {token}")
+        if params.how == "refuse":
+            raise ToolError(ErrorCode.UNAUTHORIZED, f"{token} was refused.")
+        if params.how == "break":
+            raise ValueError(f"broken by {token}")
+        return ToolResult.ok({"token": token, token: 1}, f"Used {token}", f"# {token}", source=token)
+
+    def preview(self, params: Asked, context: ToolContext) -> Preview:
+        token = context.credentials[params.service]["token"]
+        return Preview("update", (Target("1", token, 1, {"key": token}, {token: "new"}),))
+
+
+class BabblingWrite(Babbler):
+    name = "probe.babbleWrite"
+    level = Level.WRITE
+
+
+@pytest.fixture(autouse=True)
+def _nothing_kept() -> Iterator[None]:
+    toolboxes._own.cache_clear()
+    yield
+    toolboxes._own.cache_clear()
+
+
+@pytest.fixture
+def babble(workshop: Workshop, toolbox: Toolbox) -> Workshop:
+    for tool in (Babbler(), BabblingWrite()):
+        toolbox.register(tool)
+        Grant.objects.create(employee=workshop.employee, tool=tool.name)
+    return workshop
+
+
+def keep(organization: Organization, service: str, **fields: str) -> None:
+    """What the admin does."""
+    with transaction.atomic():
+        known = Credential.objects.filter(organization=organization, service=service)
+        if not known.update(fields=json.dumps(fields)):
+            Credential.objects.create(organization=organization, service=service, fields=json.dumps(fields))
+        note_changed_credentials(organization.pk)
+    organization.refresh_from_db()
+
+
+def given(workshop: Workshop) -> dict[str, dict[str, str]]:
+    organization = Organization.objects.get(pk=workshop.organization.pk)
+    return {service: dict(fields) for service, fields in credentials_of(organization).items()}
+
+
+class TestWhatToolsGet:
+    def test_the_organisations_own_replace_a_service_as_a_whole(
+        self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch, toolbox: Toolbox
+    ) -> None:
+        shared = {"github": {"token": SHARED, "user": "us"}, "slack": {"token": SHARED}}
+        monkeypatch.setattr(toolbox, "environment", type(toolbox.environment)(shared))
+        assert given(workshop) == shared
+        keep(workshop.organization, "github", token=OWN)
+        assert given(workshop) == {"github": {"token": OWN}, "slack": {"token": SHARED}}
+        other = Organization.objects.create(name="Globex", slug="globex")
+        keep(other, "github", token=OTHERS)
+        keep(other, "jira", token=OTHERS)
+        toolboxes.forget_credentials()
+        assert given(workshop) == {"github": {"token": OWN}, "slack": {"token": SHARED}}
+        assert credentials_of(other)["github"] == {"token": OTHERS}
+
+    def test_every_change_counts_at_once_and_nothing_else_costs_a_query(self, workshop: Workshop) -> None:
+        organization = workshop.organization
+        with CaptureQueriesContext(connection) as none:
+            credentials_of(organization)
+        keep(organization, "github", token=OWN)
+        with CaptureQueriesContext(connection) as first:
+            assert credentials_of(organization)["github"]["token"] == OWN
+        with CaptureQueriesContext(connection) as second:
+            credentials_of(organization)
+        assert (len(none), len(first), len(second)) == (0, 1, 0)
+        keep(organization, "github", token="another-one")
+        assert credentials_of(organization)["github"]["token"] == "another-one"
+        with transaction.atomic():
+            Credential.objects.all().delete()
+            note_changed_credentials(organization.pk)
+        organization.refresh_from_db()
+        assert "github" not in credentials_of(organization)
+
+    def test_a_run_is_given_its_own_organisations(self, workshop: Workshop) -> None:
+        keep(workshop.organization, "github", token=OWN)
+        run = workshop.submit()
+        context = load_context(run.pk).tool_context(ToolCall(run_id=run.pk))
+        assert context.credentials["github"]["token"] == OWN
+        assert OWN not in repr(context)
+
+    def test_what_cannot_be_read_fails_the_call_that_wants_it_and_no_other(
+        self, babble: Workshop, settings: Settings
+    ) -> None:
+        keep(babble.organization, "github", token=OWN)
+        keys = settings.GADGET_ENCRYPTION_KEYS
+        settings.GADGET_ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
+        babble.play(asking(call("probe.babble"), call("utility.calculate", operation="add", a=1, b=2)))
+        run = babble.work()
+        assert run.status == RunStatus.SUCCEEDED
+        refused, summed = ToolCall.objects.filter(run=run).order_by("index")
+        assert error_code(refused) == "UNAUTHORIZED"
+        assert "'github' cannot be read any more" in refused.content
+        assert summed.status == "succeeded"
+        babble.play(asking(call("probe.babbleWrite")))
+        run = babble.work()
+        assert (last_call(run).status, error_code(last_call(run))) == ("rejected", "UNAUTHORIZED")
+        settings.GADGET_ENCRYPTION_KEYS = keys
+        toolboxes._own.cache_clear()
+        assert given(babble)["github"]["token"] == OWN
+
+
+class TestTheyAreNowhere:
+    @pytest.fixture
+    def world(self, babble: Workshop, model: ModelServer) -> Workshop:
+        keep(babble.organization, "github", token=OWN)
+        keep(Organization.objects.create(name="Globex", slug="globex"), "github", token=OTHERS)
+        return babble
+
+    @pytest.fixture
+    def lines(self) -> Iterator[list[str]]:
+        """What the log of this installation would say at DEBUG."""
+        written: list[str] = []
+        handler = logging.Handler(logging.DEBUG)
+        formatter = logging_settings(site.SITE)["formatters"]["line"]
+        handler.setFormatter(formatter.pop("()")(**formatter))
+        handler.emit = lambda record: written.append(handler.format(record))  # type: ignore[method-assign]
+        root = logging.getLogger()
+        before = root.level
+        root.addHandler(handler)
+        root.setLevel(logging.DEBUG)
+        yield written
+        root.removeHandler(handler)
+        root.setLevel(before)
+
+    def test_no_row_no_prompt_no_card_no_transcript_no_line_of_the_log(
+        self, world: Workshop, model: ModelServer, lines: list[str], settings: Settings
+    ) -> None:
+        asked = tuple(Call("probe.babble", {"how": how}) for how in ("tell", "refuse", "break"))
+        model.script(Answer(calls=asked), Answer(calls=(Call("probe.babbleWrite"),)), Answer(text="Done."))
+        run = world.work()
+        assert run.status == RunStatus.WAITING
+        world.approve(world.card(run))
+        run = world.drive(again(run))
+        assert run.status == RunStatus.SUCCEEDED, run.problem
+        rows = [
+            str(list(kind.objects.values())) for kind in (ToolCall, Event, Approval, Pass, Message, AuditEntry, Run)
+        ]
+        places = {
+            "rows": "".join(rows),
+            "prompts": json.dumps(model.requests),
+            "transcript": transcript_of(run),
+            "log": "\n".join(lines),
+            "file": file_of_the_database(),
+        }
+        for place, text in places.items():
+            assert "own-marker" not in text, place
+            assert "others-marker" not in text, place
+        assert f"asks with {HIDDEN}" in places["log"]
+        assert f"broken by {HIDDEN}" in places["log"]
+        assert HIDDEN in places["prompts"]
+        assert len(places["rows"]) > 1_000
+
+
+def transcript_of(run: Run) -> str:
+    entries = read_entries(run.pk, 0, run.next_event_seq, set())
+    return "".join(form.entry(entry) for form in (AsJson(), AsMarkdown()) for entry in entries)
+
+
+def file_of_the_database() -> str:
+    """The bytes of SQLite's file and of its log; on PostgreSQL, the stored column.
+
+    Another process reads them: who closes a file that its own connections use drops their locks, and those of the next
+    tests fail with "disk I/O error" (https://www.sqlite.org/howtocorrupt.html, 2.2).
+    """
+    if connection.vendor != "sqlite":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT fields FROM accounts_credential")
+            return str(cursor.fetchall())
+    name = Path(str(connection.settings_dict["NAME"]))
+    paths = [path for path in (name, name.with_name(f"{name.name}-wal")) if path.exists()]
+    found = subprocess.run(["cat", *paths], capture_output=True, check=True).stdout
+    assert b"accounts_credential" in found
+    return found.decode("latin-1")
+
+
+def test_the_key_of_a_provider_is_hidden_in_the_log_once_it_was_read(workshop: Workshop, model: ModelServer) -> None:
+    provider = workshop.employee.provider
+    provider.api_key = "an ordinary key 77"
+    provider.save()
+    model.script(Answer(text="Done."))
+    workshop.work()
+    line = KNOWN_SECRETS.hidden("an%20ordinary%20key%2077, an ordinary key 77", "[hidden]")
+    assert line == "[hidden], [hidden]"

@@ -1,0 +1,74 @@
+"""Limits of a grant in a run: a broken condition asks or is refused, and a raised level always asks."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.employees.models import Grant
+from agents.runs.engine.context import load_context
+from agents.runs.models import CallStatus, RunStatus
+from tests.workshop import Workshop, asking, call, calls
+from tools.contract import Level
+from tools.toolbox import Condition, Otherwise, Rule
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SEARCH = "data.searchRecords"
+
+
+def bind(workshop: Workshop, *conditions: Condition, level: str = "") -> None:
+    grants = Grant.objects.filter(employee=workshop.employee, tool=SEARCH)
+    assert grants.update(conditions=[each.as_json() for each in conditions], level=level) == 1
+
+
+def test_within_its_limits_a_read_runs_by_itself(workshop: Workshop) -> None:
+    bind(workshop, Condition("limit", Rule.MAXIMUM, 50))
+    workshop.play(asking(call(SEARCH, limit=50)))
+    assert workshop.work().status == RunStatus.SUCCEEDED
+
+
+def test_a_broken_condition_asks_and_runs_once_approved(workshop: Workshop) -> None:
+    bind(workshop, Condition("limit", Rule.MAXIMUM, 50))
+    workshop.play(asking(call(SEARCH, limit=51)))
+    run = workshop.work()
+    card = workshop.card(run)
+    assert card.why == "limit is 51, not at most 50: a person decides"
+    workshop.approve(card)
+    assert workshop.drive(run).status == RunStatus.SUCCEEDED
+    assert [one.status for one in calls(run)] == [CallStatus.SUCCEEDED]
+
+
+def test_one_that_forbids_is_refused_and_the_model_is_told(workshop: Workshop) -> None:
+    bind(workshop, Condition("region", Rule.ONE_OF, ["EU"], Otherwise.FORBID))
+    workshop.play(asking(call(SEARCH)))
+    (one,) = calls(workshop.work())
+    assert one.status == CallStatus.REJECTED
+    assert "region is not given" in one.content
+
+
+def test_a_raised_level_asks(workshop: Workshop) -> None:
+    bind(workshop, level="destructive")
+    workshop.play(asking(call(SEARCH)))
+    card = workshop.card(workshop.work())
+    assert card.level == "destructive"
+    assert load_context(card.run_id).tool_context(card.tool_call).level is Level.DESTRUCTIVE
+    assert "raised from read by an admin" in card.why
+
+
+def test_a_limit_that_comes_while_a_card_is_open_holds_at_the_start(workshop: Workshop) -> None:
+    bind(workshop, level="write")
+    workshop.play(asking(call(SEARCH, limit=51)))
+    run = workshop.work()
+    workshop.approve(workshop.card(run))
+    bind(workshop, Condition("limit", Rule.MAXIMUM, 50, Otherwise.FORBID), level="write")
+    workshop.drive(run)
+    assert [one.status for one in calls(run)] == [CallStatus.REJECTED]
+
+
+def test_what_cannot_be_judged_lets_nothing_through(workshop: Workshop) -> None:
+    Grant.objects.filter(employee=workshop.employee, tool=SEARCH).update(conditions=[{"param": "limit"}])
+    workshop.play(asking(call(SEARCH)))
+    run = workshop.submit()
+    with pytest.raises(ValueError, match="a condition needs"):
+        workshop.drive(run)
+    assert calls(run) == []

@@ -1,0 +1,33 @@
+"""Whatever is configured, and however it changes meanwhile: nothing starts that is not permitted at that moment."""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+
+import pytest
+
+from tests.employees.random_permissions import World
+from tests.recorder import Recorder
+from tests.workshop import Workshop
+from tools.toolbox.toolbox import Toolbox
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SEED_VARIABLE = "GADGET_TEST_SEED"
+CONFIGURATIONS = 16
+
+
+def test_no_call_starts_that_is_not_permitted_at_that_moment(
+    workshop: Workshop, recorder: Recorder, toolbox: Toolbox
+) -> None:
+    seed = int(os.environ.get(SEED_VARIABLE) or secrets.randbelow(10**6))
+    print(f"{SEED_VARIABLE}={seed} repeats this")
+    with World(workshop, recorder, random.Random(seed)) as world:
+        for _ in range(CONFIGURATIONS):
+            world.live()
+    print(dict(world.figures))
+    assert not world.faults, "\n".join(world.faults)
+    assert world.figures["writes executed"] > 0
+    assert world.figures["changes while driven"] > 0

@@ -1,0 +1,87 @@
+"""Kept results and rate limits in a real Redis, shared by all workers."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from agents.employees.limits import shared_guards
+from tools.contract import RateLimit
+from tools.toolbox import LARGEST_KEPT, Guards
+
+pytestmark = pytest.mark.once
+
+
+@pytest.fixture
+def workers(redis_url: str) -> Iterator[list[Guards]]:
+    """Two workers' views of the same Redis."""
+    made = []
+    for _ in range(2):
+        shared_guards.cache_clear()
+        made.append(shared_guards())
+    yield made
+    shared_guards.cache_clear()
+
+
+def waits(guards: Guards, key: str, limit: RateLimit) -> float:
+    assert guards.limiter is not None
+    return guards.limiter.seconds_to_wait(key, limit)
+
+
+def test_workers_count_together_and_exactly(workers: list[Guards]) -> None:
+    limit, passed = RateLimit(10, 60), []
+    start = threading.Barrier(20)
+
+    def take(guards: Guards) -> None:
+        start.wait()
+        passed.extend([waits(guards, "1:sample", limit) == 0 for _ in range(3)])
+
+    threads = [threading.Thread(target=take, args=(workers[number % 2],)) for number in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(passed), sum(passed)) == (60, 10)
+    assert 55 < waits(workers[0], "1:sample", limit) <= 60
+    assert waits(workers[0], "2:sample", limit) == 0
+
+
+def test_it_lets_the_next_one_pass_exactly_when_it_said(workers: list[Guards]) -> None:
+    limit = RateLimit(1, 0.3)
+    assert waits(workers[0], "1:soon", limit) == 0
+    wait_s = waits(workers[1], "1:soon", limit)
+    assert 0 < wait_s <= 0.3
+    time.sleep(wait_s)
+    assert waits(workers[1], "1:soon", limit) == 0
+
+
+def test_a_result_is_kept_for_all_until_its_time_is_over(workers: list[Guards]) -> None:
+    first, second = (guards.cache for guards in workers)
+    assert first is not None
+    assert second is not None
+    result = {"success": True, "data": {"ü": [1.5, None]}, "summary": "S", "markdown": "", "metadata": {}}
+    first.put("a", result, 60)
+    first.put("soon", result, 0.05)
+    assert second.get("a") == result
+    deadline = time.monotonic() + 5
+    while second.get("soon") is not None:
+        assert time.monotonic() < deadline
+    first.put("huge", {**result, "data": "x" * LARGEST_KEPT}, 60)
+    assert second.get("huge") is None
+
+
+def test_without_redis_nothing_is_kept_and_each_counts_for_itself(settings: object) -> None:
+    settings.REDIS_URL = "redis://127.0.0.1:9/0"  # type: ignore[attr-defined]
+    shared_guards.cache_clear()
+    try:
+        guards = shared_guards()
+        assert guards.cache is not None
+        guards.cache.put("a", {"data": 1}, 60)
+        assert guards.cache.get("a") is None
+        assert waits(guards, "1:alone", RateLimit(1, 60)) == 0
+        assert 59 < waits(guards, "1:alone", RateLimit(1, 60)) <= 60
+    finally:
+        shared_guards.cache_clear()

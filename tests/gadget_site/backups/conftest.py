@@ -1,0 +1,61 @@
+"""Fixtures for backups of a workshop with its own files, and for restoring them."""
+
+import gc
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from django.db.backends.base.base import BaseDatabaseWrapper
+from pytest_django import Settings
+
+from gadget_site.backup.archive import Manifest
+from gadget_site.backup.restoring import Restored, restore
+from gadget_site.backup.taking import back_up
+from tests.probes import RECORDER_VARIABLE
+from tests.recorder import Recorder
+from tests.workshop import Workshop, build_workshop
+from tests.workshop.invariants import assert_invariants
+
+
+@pytest.fixture(autouse=True)
+def _no_other_connection_is_open() -> None:
+    """Threads of earlier tests, ended or idle, may still hold connections, and a restore on SQLite has to be alone."""
+    for one in gc.get_objects():
+        if issubclass(type(one), BaseDatabaseWrapper) and one.connection is not None and one.vendor == "sqlite":
+            one.connection.close()
+            one.connection = None
+
+
+@pytest.fixture
+def files(tmp_path: Path, settings: Settings) -> Path:
+    """The folder of all organizations' files."""
+    settings.GADGET_FILES_DIR = tmp_path / "files"
+    settings.GADGET_FILES_DIR.mkdir()
+    return tmp_path / "files"
+
+
+@pytest.fixture
+def workshop(transactional_db: None, files: Path) -> Iterator[Workshop]:
+    """An organization at work; when the test has ended, the invariants must hold."""
+    yield build_workshop()
+    assert_invariants()
+
+
+@pytest.fixture
+def recorder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
+    """The outside world."""
+    with Recorder() as outside:
+        monkeypatch.setenv(RECORDER_VARIABLE, outside.url)
+        yield outside
+
+
+@pytest.fixture
+def take(tmp_path: Path) -> Callable[[], Manifest]:
+    """Take the backup `backup.tar.gz`."""
+    return lambda: back_up(tmp_path / "backup.tar.gz", force=True)
+
+
+@pytest.fixture
+def put_back(tmp_path: Path) -> Callable[[], Restored]:
+    """Restore the backup `backup.tar.gz` over what is there."""
+    return lambda: restore(tmp_path / "backup.tar.gz", force=True)

@@ -1,0 +1,205 @@
+"""After a restore nothing starts, ways in from before are closed, and open cards carry a warning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from io import StringIO
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
+from django.db.models.functions import Now
+from django.test import Client
+
+from agents.accounts.membership import issue_token
+from agents.accounts.models import AuditEntry, Invitation, Membership, Organization, Role
+from agents.approvals import decisions
+from agents.approvals.models import RESTORED_MEANWHILE, Approval, ApprovalKind, ApprovalStatus
+from agents.employees.models import Grant
+from agents.platform import identity
+from agents.platform.models import Installation
+from agents.runs import stops
+from agents.runs.models import RunStatus
+from agents.worker.sweeper import sweep_once
+from gadget_site.backup import restored
+from gadget_site.backup.archive import Manifest
+from gadget_site.backup.restoring import Restored
+from tests.recorder import Recorder
+from tests.workshop import Workshop, again, asking, call, make_due, write_in_flight
+from tools.contract import canonical_json
+
+Take = Callable[[], Manifest]
+PutBack = Callable[[], Restored]
+
+
+def waiting(workshop: Workshop, *names: str) -> list[Approval]:
+    workshop.play(asking(*(call("probe.effect", name=name) for name in names)))
+    return workshop.cards(workshop.work())
+
+
+def lift(workshop: Workshop) -> None:
+    stops.release_everything(workshop.admin)
+
+
+def login(workshop: Workshop, role: Role) -> Client:
+    client = Client()
+    client.force_login(User.objects.get(username=f"acme-{role}"))
+    return client
+
+
+class TestEverythingIsStopped:
+    def test_until_an_admin_lifts_it(self, workshop: Workshop, recorder: Recorder) -> None:
+        (card,) = waiting(workshop, "a")
+        queued = workshop.submit()
+        restored.settle()
+        organization = Organization.objects.get()
+        assert (organization.stopped_by, organization.stopped_at is not None) == ("Restoring a backup", True)
+        sweep_once()
+        assert workshop.drive(queued).status == RunStatus.QUEUED
+        workshop.approve(card)
+        assert workshop.drive(card.run).status == RunStatus.QUEUED
+        assert not recorder.effects
+        lift(workshop)
+        sweep_once()
+        assert workshop.drive(card.run).status == RunStatus.SUCCEEDED
+        assert sum(recorder.effects.values()) == 1
+
+    def test_and_the_audit_says_so(self, workshop: Workshop) -> None:
+        restored.settle("2026-01-01T00:00:00+00:00")
+        entry = AuditEntry.objects.get()
+        assert (entry.actor, entry.action) == ("gadget", "backup_restored")
+        assert entry.payload == {"backup_made_at": "2026-01-01T00:00:00+00:00"}
+
+    def test_an_earlier_stop_keeps_its_name(self, workshop: Workshop) -> None:
+        stops.stop_everything(workshop.operator)
+        restored.settle()
+        assert Organization.objects.get().stopped_by == "acme-operator"
+
+    def test_what_was_approved_cannot_start_even_if_settling_was_cut_off(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
+        (card,) = waiting(workshop, "a")
+        workshop.approve(card)
+        restored.hold()
+        lift(workshop)
+        make_due(card.run)
+        sweep_once()
+        assert workshop.drive(card.run).status == RunStatus.WAITING
+        assert not recorder.effects
+        (asked_again,) = workshop.cards(card.run)
+        assert asked_again.pk != card.pk
+        assert asked_again.warning
+
+
+class TestARestoreThatWasCutOff:
+    def test_lets_no_part_start_until_it_is_settled(self, workshop: Workshop) -> None:
+        identity.confirm()
+        restored.hold()
+        with pytest.raises(identity.ForeignPartError, match="A restore was not finished"):
+            identity.confirm()
+        with pytest.raises(CommandError, match="A restore was not finished"):
+            call_command("adopt_folder")
+        restored.settle()
+        identity.confirm()
+
+    def test_settling_by_hand_keeps_the_folder_that_the_database_knows(self, workshop: Workshop) -> None:
+        identity.confirm()
+        Installation.objects.update(folder_mark="another")
+        restored.settle()
+        assert Installation.objects.get().folder_mark == "another"
+
+
+class TestWaysIn:
+    def test_sessions_tokens_and_links_from_before_are_ended(self, workshop: Workshop) -> None:
+        client = login(workshop, Role.ADMIN)
+        _, secret = issue_token(workshop.admin, "old")
+        Invitation.objects.create(
+            organization=workshop.organization,
+            role=Role.VIEWER,
+            hash="h",
+            made_by=workshop.admin.user,
+            expires_at=Now() + timedelta(days=1),
+        )
+        bearer = {"Authorization": f"Bearer {secret}"}
+        assert client.get("/api/approvals").status_code == 200
+        assert Client().get("/api/approvals", headers=bearer).status_code == 200
+        restored.settle()
+        assert client.get("/api/approvals").status_code == 401
+        assert Client().get("/api/approvals", headers=bearer).status_code == 401
+        assert Invitation.objects.get().revoked_at is not None
+
+
+class TestTheWarning:
+    def shown(self, workshop: Workshop, card: Approval) -> list[bool]:
+        """Tell if it is on the card's page, in the inbox, on the run's page, and in REST."""
+        client = login(workshop, Role.APPROVER)
+        pages = [f"/approvals/{card.pk}/", "/approvals/", f"/runs/{card.run_id}/"]
+        on_pages = [RESTORED_MEANWHILE in client.get(page, follow=True).content.decode() for page in pages]
+        return [*on_pages, client.get(f"/api/approvals/{card.pk}").json()["warning"] == RESTORED_MEANWHILE]
+
+    def test_stands_everywhere_and_goes_away_with_the_decision(self, workshop: Workshop, recorder: Recorder) -> None:
+        card, other = waiting(workshop, "a", "b")
+        assert self.shown(workshop, card) == [False] * 4
+        before = canonical_json([card.digest, other.digest])
+        restored.settle()
+        assert self.shown(workshop, card) == [True] * 4
+        card, other = workshop.cards(card.run)
+        assert canonical_json([card.digest, other.digest]) == before, "what was shown is what is decided"
+        workshop.approve(card)
+        workshop.deny(other)
+        assert self.shown(workshop, card) == [False] * 4
+
+    def test_stands_on_questions_and_unknown_outcomes_too(self, workshop: Workshop, recorder: Recorder) -> None:
+        Grant.objects.create(employee=workshop.employee, tool="employee.askHuman")
+        workshop.play(asking(call("employee.askHuman", question="Which one?")))
+        (question,) = workshop.cards(workshop.work())
+        with write_in_flight(workshop, recorder) as run:
+            restored.settle()
+            (unknown,) = workshop.cards(run)
+            assert (question.kind, unknown.kind) == (ApprovalKind.QUESTION, ApprovalKind.UNKNOWN)
+            for card in (question, unknown):
+                assert self.shown(workshop, card) == [True] * 4, card.kind
+            recorder.release("a")
+
+    def test_stays_on_the_card_that_an_edit_makes_of_it(self, workshop: Workshop) -> None:
+        (card,) = waiting(workshop, "a")
+        restored.settle()
+        (card,) = workshop.cards(card.run)
+        assert workshop.edit(card, {"name": "b"}).warning
+
+    def test_is_on_no_card_that_was_asked_for_later(self, workshop: Workshop) -> None:
+        restored.settle()
+        lift(workshop)
+        (card,) = waiting(workshop, "a")
+        assert not card.warning
+
+    def test_is_not_passed_over_by_deciding_many(self, workshop: Workshop) -> None:
+        cards = waiting(workshop, "a", "b")
+        restored.settle()
+        approver = Membership.objects.get(pk=workshop.approver.pk)
+        items = [(card.pk, "approve", decisions.Decision(card.digest)) for card in cards[:1]]
+        items += [(card.pk, "deny", decisions.Decision(card.digest)) for card in cards[1:]]
+        assert [outcome.status for outcome in decisions.decide_many(approver, items)] == [422, 200]
+
+
+def test_a_write_in_flight_is_unknown_and_never_started_again(
+    workshop: Workshop, recorder: Recorder, take: Take
+) -> None:
+    with write_in_flight(workshop, recorder) as run:
+        take()
+        restored.settle()
+        recorder.release("a")
+    lift(workshop)
+    sweep_once()
+    workshop.drive(run)
+    assert recorder.effects.total() == 1
+
+
+def test_the_command_for_other_kinds_of_backups_does_the_same(workshop: Workshop) -> None:
+    (card,) = waiting(workshop, "a")
+    told = StringIO()
+    call_command("after_restore", stdout=told)
+    assert "EVERYTHING IS STOPPED" in told.getvalue().splitlines()[-1]
+    assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
+    assert again(card.run).stopped_because == "Restoring a backup stopped everything."

@@ -1,0 +1,310 @@
+"""Restoring brings back every row and file exactly, or refuses before anything is touched."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from cryptography.fernet import Fernet
+from django.apps import apps
+from django.conf import settings as site
+from django.core.management import CommandError, call_command
+from django.db import connection, transaction
+from pytest_django import Settings
+
+from agents.accounts import audit
+from agents.accounts.models import Credential, Organization
+from agents.employees.models import Employee
+from agents.platform import encryption
+from agents.platform.liveness import WORKER, Pulse
+from agents.runs.models import RunStatus
+from gadget_site.backup import archive
+from gadget_site.backup.archive import BackupError, Manifest, read_manifest
+from gadget_site.backup.restoring import Restored
+from gadget_site.backup.taking import back_up
+from tests.processes import current_database_url
+from tests.recorder import Recorder
+from tests.workshop import Workshop, asking, call
+from tools.files.changing import write_file
+from tools.records.models import Record
+
+Take = Callable[[], Manifest]
+PutBack = Callable[[], Restored]
+ODD = "ümlaut \\ \t \n \\N 'quoted' \u2028 😀 {\"a\": 1.50}"
+
+
+def fill(workshop: Workshop) -> None:
+    """Rows of many types with values that are easily spoiled on the way, and a file."""
+    workshop.record(name=ODD, notes=ODD, score=None)
+    pk = workshop.organization.pk
+    Organization.objects.filter(pk=pk).update(month_cost="12345678.9012", plan_features=[ODD, 1.1, None, 10**15])
+    Credential.objects.create(organization_id=pk, service="github", fields='{"token": "value of acme"}')
+    with transaction.atomic():
+        audit.append(pk, [audit.Entry("user:me", "did", "thing", {"text": ODD, "number": 0.1})])
+    write_file(pk, ("reports", "a ü.txt"), [ODD.encode()], lambda _: None)
+
+
+def rows() -> dict[str, list[Any]]:
+    """Every stored value of every table, as the database gives it."""
+    found = {}
+    for model in apps.get_models(include_auto_created=True):
+        table = model._meta.db_table
+        with connection.cursor() as cursor:
+            cursor.execute(f'SELECT * FROM "{table}" ORDER BY 1')
+            found[table] = cursor.fetchall()
+    return found
+
+
+TOLD = ("accounts_auditentry", "runs_event")
+"""What holding adds to: an entry, and a line in each run that was stopped."""
+CHANGED = {"accounts_organization", "accounts_audithead", "runs_run", *TOLD}
+
+
+def test_every_row_and_file_comes_back_exactly(
+    workshop: Workshop, take: Take, put_back: PutBack, files: Path, recorder: Recorder
+) -> None:
+    workshop.play(asking(call("probe.sleep", ms=0)))
+    assert workshop.work().status == RunStatus.SUCCEEDED
+    workshop.play(asking(call("probe.effect", name="a")))
+    workshop.work()
+    fill(workshop)
+    os.utime(files / str(workshop.organization.pk) / "reports" / "a ü.txt", (changed := 1_600_000_000.5, changed))
+    before, manifest = rows(), take()
+    Record.objects.all().delete()
+    Employee.objects.update(name="Somebody else")
+    workshop.submit()
+    write_file(workshop.organization.pk, ("later.txt",), [b"later"], lambda _: None)
+    put_back()
+    after = rows()
+    for table in before.keys() - CHANGED:
+        assert after[table] == before[table], table
+    assert after["runs_run"][0] == before["runs_run"][0]
+    for table in TOLD:
+        assert after[table][:-1] == before[table]
+    own = files / str(workshop.organization.pk)
+    assert sorted(path.relative_to(own).as_posix() for path in own.rglob("*")) == ["reports", "reports/a ü.txt"]
+    assert (own / "reports" / "a ü.txt").read_bytes() == ODD.encode()
+    assert abs((own / "reports" / "a ü.txt").stat().st_mtime - changed) < 0.001
+    assert [one.name for one in files.iterdir() if one.name.isdigit()] == [own.name]
+    assert [audit.PrintedHead.parse(head).fault for head in manifest.heads] == [""]
+
+
+def test_ids_that_were_given_before_the_backup_are_not_given_again(
+    workshop: Workshop, take: Take, put_back: PutBack
+) -> None:
+    last = workshop.record()
+    last_id = last.pk
+    last.delete()
+    take()
+    put_back()
+    assert workshop.record().pk > last_id
+
+
+def test_it_does_not_overwrite_data_without_force(workshop: Workshop, take: Take, tmp_path: Path) -> None:
+    take()
+    record = workshop.record()
+    with pytest.raises(CommandError, match="--force replaces all of it"):
+        call_command("restore", str(tmp_path / "backup.tar.gz"))
+    assert Record.objects.get() == record
+
+
+def test_it_refuses_while_something_has_the_database_open(workshop: Workshop, take: Take, put_back: PutBack) -> None:
+    take()
+    with other_connection(), pytest.raises(BackupError, match="Gadget still runs"):
+        put_back()
+
+
+@pytest.mark.once
+def test_it_waits_for_a_process_that_is_just_closing_the_database(
+    workshop: Workshop, take: Take, put_back: PutBack
+) -> None:
+    take()
+    workshop.record()
+    with ExitStack() as other:
+        other.enter_context(other_connection())
+        threading.Timer(0.5, other.close).start()
+        put_back()
+    assert not Record.objects.exists()
+
+
+@pytest.mark.once
+class TestARefusal:
+    """Nothing is touched: what was made after the backup is still there."""
+
+    @pytest.fixture
+    def path(self, workshop: Workshop, take: Take, tmp_path: Path) -> Iterator[Path]:
+        fill(workshop)
+        take()
+        workshop.record(name="made later")
+        yield tmp_path / "backup.tar.gz"
+        assert Record.objects.filter(name="made later").exists()
+        assert not Organization.objects.exclude(restored_at=None).exists()
+
+    def refusal(self, path: Path) -> str:
+        with pytest.raises(CommandError) as refused:
+            call_command("restore", str(path), force=True)
+        return str(refused.value)
+
+    def test_of_an_archive_with_one_damaged_byte(self, path: Path) -> None:
+        sound = path.read_bytes()
+        content, damaged = gzip.decompress(sound), 0
+        everywhere, checksum = range(30, len(sound), len(sound) // 60), range(len(sound) - 8, len(sound))
+        for at in (*everywhere, *checksum):
+            data = bytearray(sound)
+            data[at] ^= 0x55
+            with suppress(OSError, EOFError, zlib.error):
+                if gzip.decompress(data) == content:  # compressed in another way, the same is still said
+                    continue
+            damaged += 1
+            path.write_bytes(data)
+            with pytest.raises(BackupError, match=str(path)):
+                read_manifest(path)
+        assert damaged > 50
+        assert str(path) in self.refusal(path)
+
+    def test_of_half_an_archive(self, path: Path) -> None:
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+        assert str(path) in self.refusal(path)
+
+    def test_of_something_else(self, path: Path) -> None:
+        path.write_bytes(gzip.compress(b"something else" * 1000))
+        assert str(path) in self.refusal(path)
+        assert "There is no file" in self.refusal(path.with_name("nowhere"))
+
+    def test_of_a_content_that_the_manifest_does_not_know(self, path: Path) -> None:
+        self.rewrite(path, lambda name, data: data.replace(b"reports", b"REPORTS") if name == "README.txt" else data)
+        self.rewrite(path, lambda name, data: data + b"!" if name.startswith("files/") else data)
+        assert "was changed" in self.refusal(path)
+
+    def test_of_a_manifest_that_was_written_without_the_key(self, path: Path) -> None:
+        self.rewrite(
+            path, lambda name, data: data.replace(b'"made_at": "2', b'"made_at": "3') if "man" in name else data
+        )
+        assert "its signature does not fit" in self.refusal(path)
+
+    def test_without_the_encryption_key(self, path: Path, settings: Settings) -> None:
+        settings.GADGET_ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
+        assert "a key that GADGET_ENCRYPTION_KEYS does not hold" in self.refusal(path)
+
+    def test_without_a_second_encryption_key_that_is_needed(self, path: Path, settings: Settings) -> None:
+        old, new = settings.GADGET_ENCRYPTION_KEYS[0], Fernet.generate_key().decode()
+        settings.GADGET_ENCRYPTION_KEYS = [new, old]
+        back_up(path, force=True)
+        settings.GADGET_ENCRYPTION_KEYS = [new]
+        assert "a key that GADGET_ENCRYPTION_KEYS does not hold" in self.refusal(path)
+        settings.GADGET_ENCRYPTION_KEYS = [new, old]
+        encryption.rotate()
+        back_up(path, force=True)
+        settings.GADGET_ENCRYPTION_KEYS = [old]
+        assert "a key that GADGET_ENCRYPTION_KEYS does not hold" in self.refusal(path)
+
+    def test_without_the_audit_key(self, path: Path, settings: Settings) -> None:
+        kept, settings.GADGET_AUDIT_KEYS = settings.GADGET_AUDIT_KEYS, [Fernet.generate_key().decode()]
+        assert "which GADGET_AUDIT_KEYS does not hold" in self.refusal(path)
+        settings.GADGET_AUDIT_KEYS = kept
+
+    def test_of_a_newer_version(self, path: Path) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('runs', '9999_x', '2026-01-01')")
+            try:
+                back_up(path, force=True)
+            finally:
+                cursor.execute("DELETE FROM django_migrations WHERE name = '9999_x'")
+        assert "is of a newer version of Gadget: runs.9999_x" in self.refusal(path)
+
+    def test_of_another_database(self, path: Path) -> None:
+        other = {"sqlite": "postgresql", "postgresql": "sqlite"}[connection.vendor]
+        manifest = read_manifest(path).model_copy(update={"database": other}).sign()
+        self.rewrite(path, lambda name, data: manifest.model_dump_json().encode() if name == archive.MANIFEST else data)
+        assert f"is a backup of {other}" in self.refusal(path)
+
+    def test_while_a_part_lives(self, path: Path, redis_url: str) -> None:
+        pulse = Pulse(WORKER, "worker1@elsewhere")
+        pulse.start()
+        try:
+            assert "Gadget still runs: worker1@elsewhere" in self.refusal(path)
+        finally:
+            pulse.stop()
+
+    def rewrite(self, path: Path, change: Callable[[str, bytes], bytes]) -> None:
+        """The same archive with other contents, made by somebody who has no key."""
+        with archive._read_members(path) as members:
+            contents = [(one.name, change(one.name, source.read())) for one, source in members]
+        path.unlink()
+        with archive.Writer(path) as writer:
+            for name, data in contents:
+                writer.add(name, BytesIO(data), len(data))
+
+
+def test_into_a_fresh_installation_by_the_command(workshop: Workshop, take: Take, tmp_path: Path) -> None:
+    fill(workshop)
+    take()
+    with empty_database(tmp_path) as url:
+        told = restore_in_process(tmp_path, url)
+    lines = told.splitlines()
+    assert "EVERYTHING IS STOPPED" in lines[-1]
+    assert (tmp_path / "fresh" / "files" / str(workshop.organization.pk) / "reports").is_dir()
+    assert "acme: the chain holds" in told
+
+
+def restore_in_process(tmp_path: Path, url: str) -> str:
+    """What `restore`, `verify_audit` and a second `restore` without force print, in processes of their own."""
+    environment = {
+        **os.environ,
+        "GADGET_TESTS_GIVEN": "1",
+        "DJANGO_SETTINGS_MODULE": "tests.settings",
+        "DATABASE_URL": url,
+        "GADGET_DATA_DIR": str(tmp_path / "fresh"),
+    }
+
+    def run(*command: str) -> subprocess.CompletedProcess[str]:
+        words = [sys.executable, str(site.BASE_DIR / "manage.py"), *command]
+        return subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+
+    done = run("restore", str(tmp_path / "backup.tar.gz"))
+    assert done.returncode == 0, done.stderr
+    verified = run("verify_audit")
+    assert verified.returncode == 0, verified.stdout
+    again = run("restore", str(tmp_path / "backup.tar.gz"))
+    assert again.returncode == 1
+    assert "holds data already" in again.stderr
+    return verified.stdout + done.stdout
+
+
+@contextmanager
+def other_connection() -> Iterator[None]:
+    """Another process of Gadget, connected and idle."""
+    if connection.vendor == "sqlite":
+        with closing(sqlite3.connect(connection.settings_dict["NAME"], check_same_thread=False)) as other:
+            other.execute("SELECT 1 FROM sqlite_master").fetchall()
+            yield
+    else:
+        with psycopg.connect(current_database_url(), application_name="gadget"):
+            yield
+
+
+@contextmanager
+def empty_database(tmp_path: Path) -> Iterator[str]:
+    """The address of a database without any table."""
+    if connection.vendor == "sqlite":
+        yield f"sqlite:///{tmp_path}/fresh/gadget.sqlite3"
+        return
+    own, name = connection.settings_dict["NAME"], f"{connection.settings_dict['NAME']}_fresh"
+    with psycopg.connect(current_database_url(), autocommit=True) as server:
+        server.execute(f'CREATE DATABASE "{name}" TEMPLATE template0')
+        try:
+            yield current_database_url().replace(f"/{own}", f"/{name}")
+        finally:
+            server.execute(f'DROP DATABASE "{name}" WITH (FORCE)')

@@ -1,0 +1,57 @@
+"""The demo, built, with its employees driven in this process and their scripts played without pauses."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from agents.accounts.models import Membership, Organization
+from agents.approvals import decisions
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.employees.models import Employee, ModelProvider
+from agents.runs import actions
+from agents.runs.engine.loop import advance
+from agents.runs.models import Run
+from gadget_site.demo import building
+
+
+@dataclass
+class DemoWorld:
+    """`acme-demo` as `manage.py demo` leaves it."""
+
+    organization: Organization
+
+    def member(self, username: str) -> Membership:
+        return Membership.objects.get(organization=self.organization, user__username=username)
+
+    def employee(self, name: str) -> Employee:
+        return Employee.objects.get(organization=self.organization, name=name)
+
+    def work(self, name: str, task: str) -> Run:
+        """Hands the task to the employee and drives the run as far as it goes."""
+        submission = actions.Submission(employee_id=self.employee(name).pk, task=task)
+        run, _ = actions.submit(self.member("operator"), submission)
+        return self.drive(run)
+
+    def drive(self, run: Run) -> Run:
+        advance(run.pk)
+        return Run.objects.get(pk=run.pk)
+
+    def cards(self, run: Run) -> list[Approval]:
+        return list(Approval.objects.filter(run=run, status=ApprovalStatus.PENDING).order_by("pk"))
+
+    def approve(self, card: Approval) -> None:
+        decision = decisions.Decision(digest=card.digest, confirm=decisions.confirm_phrase(card))
+        decisions.approve(self.member("approver"), card.pk, decision)
+
+    def deny(self, card: Approval, reason: str) -> None:
+        decisions.deny(self.member("approver"), card.pk, decisions.Decision(digest=card.digest, reason=reason))
+
+
+def build_demo() -> DemoWorld:
+    """Fresh rows, and scripts that wait for nothing."""
+    building.build()
+    for provider in ModelProvider.objects.all():
+        provider.script = re.sub(r"delay_ms: \d+", "delay_ms: 0", provider.script)
+        provider.save()
+    return DemoWorld(Organization.objects.get(slug="acme-demo"))

@@ -1,0 +1,53 @@
+"""`manage.py after_restore`: what was approved before the backup is asked again; nothing waits for a lost worker."""
+
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.runs import stops
+from agents.runs.models import CallStatus, Run, RunStatus
+from agents.worker.sweeper import sweep_once
+from tests.gadget_site.commands.demo_world import build_demo
+from tests.workshop.invariants import assert_invariants
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+TASK = "Delete the leads of the 2019 spring fair"
+
+
+def restore() -> str:
+    told = StringIO()
+    call_command("after_restore", stdout=told)
+    return told.getvalue()
+
+
+def test_an_approval_that_had_not_started_is_asked_again() -> None:
+    world = build_demo()
+    run = world.work("Morgan", TASK)
+    (card,) = world.cards(run)
+    world.approve(card)
+    told = restore()
+    assert "asked again: 1" in told
+    card.refresh_from_db()
+    (fresh,) = world.cards(run)
+    assert (card.status, fresh.status) == (ApprovalStatus.SUPERSEDED, ApprovalStatus.PENDING)
+    assert "backup" in fresh.why
+    assert fresh.tool_call.status == CallStatus.AWAITING_APPROVAL
+    assert world.drive(run).status == RunStatus.QUEUED, "everything is stopped"
+    stops.release_everything(world.member("admin"))
+    sweep_once()
+    assert world.drive(run).status == RunStatus.WAITING
+    assert_invariants()
+    world.approve(fresh)
+    assert world.drive(run).status == RunStatus.SUCCEEDED
+
+
+def test_it_may_be_repeated_and_touches_nothing_that_has_ended() -> None:
+    world = build_demo()
+    run = world.work("Robin", "Give me an overview of our UK companies")
+    restore()
+    assert "asked again: 0" in restore()
+    assert Run.objects.get(pk=run.pk).status == RunStatus.SUCCEEDED
+    assert not Approval.objects.exists()

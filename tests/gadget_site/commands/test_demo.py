@@ -1,0 +1,235 @@
+"""`manage.py demo` makes two organisations, may be repeated, and is refused where it could do harm."""
+
+from io import StringIO
+
+import pytest
+from django.contrib.auth import authenticate
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
+from django.db.models.functions import Now
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from agents.accounts import audit
+from agents.accounts.models import Membership, Organization, Role
+from agents.employees.models import Employee, Grant, ModelProvider
+from agents.employees.toolboxes import installed_toolbox
+from agents.providers.patterns import find_groups
+from agents.providers.scripts import scripts_from
+from gadget_site.demo import building
+from gadget_site.demo.staff import PEOPLE, SCRIPTED_WORKERS
+from tools.contract import Level
+from tools.records.models import Record
+from tools.schedules.models import Schedule
+from tools.schedules.times import times_of
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def debug(settings: Settings) -> None:
+    settings.DEBUG = True
+
+
+def run_demo(*arguments: str) -> str:
+    told = StringIO()
+    call_command("demo", *arguments, stdout=told)
+    return told.getvalue()
+
+
+def rows() -> dict[str, int]:
+    kinds = (Organization, User, Membership, ModelProvider, Employee, Grant, Record)
+    return {kind.__name__: kind._default_manager.count() for kind in kinds}
+
+
+def audit_entries() -> int:
+    return sum(organization.audit_entries.count() for organization in Organization.objects.all())
+
+
+def level_of(tool: str) -> Level:
+    found = installed_toolbox().get_tool(tool)
+    assert found is not None, f"{tool} is granted but not installed"
+    return found.level
+
+
+def test_it_tells_the_users_and_their_password() -> None:
+    told = run_demo()
+    for word in ("viewer", "operator", "approver", "admin", "outsider", "gadget-demo"):
+        assert word in told
+
+
+def test_every_role_has_a_person_who_can_log_in() -> None:
+    run_demo()
+    acme = Organization.objects.get(slug="acme-demo")
+    for username, role in PEOPLE.items():
+        assert authenticate(None, username=username, password="gadget-demo") is not None
+        assert Membership.objects.get(user__username=username).role == role
+    assert acme.memberships.count() == 4
+    assert [member.organization.slug for member in Membership.objects.filter(user__username="outsider")] == [
+        "other-demo"
+    ]
+
+
+def test_nobody_is_superuser_and_only_admins_come_into_the_admin() -> None:
+    run_demo()
+    assert not User.objects.filter(is_superuser=True).exists()
+    assert set(User.objects.filter(is_staff=True).values_list("username", flat=True)) == {"admin", "outsider"}
+
+
+def test_three_employees_reach_read_write_and_destructive() -> None:
+    run_demo()
+    highest = {
+        employee.name: max((level_of(grant.tool) for grant in employee.grants.all()), key=lambda level: level.rank)
+        for employee in Employee.objects.filter(organization__slug="acme-demo")
+    }
+    assert highest == {"Robin": Level.DRAFT, "Dana": Level.WRITE, "Morgan": Level.DESTRUCTIVE}
+
+
+def test_every_example_task_is_known_to_its_script() -> None:
+    run_demo()
+    for worker in SCRIPTED_WORKERS:
+        employee = Employee.objects.get(organization__slug="acme-demo", name=worker.name)
+        scripts = scripts_from(employee.provider.script)
+        assert {script.title for script in scripts} == set(employee.example_tasks)
+        for task in employee.example_tasks:
+            assert any(find_groups(script.task, task) is not None for script in scripts), task
+
+
+def test_about_500_companies_and_a_few_elsewhere() -> None:
+    run_demo()
+    assert Record.objects.filter(organization__slug="acme-demo").count() == 500
+    assert Record.objects.filter(organization__slug="other-demo").count() == 3
+
+
+def test_a_repetition_doubles_nothing_and_says_so() -> None:
+    run_demo()
+    before = rows()
+    assert "up to date" in run_demo()
+    assert rows() == before
+
+
+def test_a_changed_script_is_brought_up_to_date_and_recorded() -> None:
+    run_demo()
+    provider = ModelProvider.objects.get(name="Script of Dana")
+    script = provider.script
+    ModelProvider.objects.filter(pk=provider.pk).update(script="scripts:\n- {task: x, answer: y}\n")
+    assert "Script of Dana" in run_demo()
+    provider.refresh_from_db()
+    assert provider.script == script
+    for organization in Organization.objects.all():
+        assert audit.verify(organization.pk) == []
+        assert organization.audit_entries.filter(action="demo_built").exists()
+
+
+def test_an_account_that_exists_keeps_its_password_and_its_rights() -> None:
+    User.objects.create_superuser("admin", password="my own password")
+    run_demo()
+    assert authenticate(None, username="admin", password="my own password") is not None
+    assert authenticate(None, username="admin", password="gadget-demo") is None
+
+
+def test_without_debug_it_is_refused_unless_forced(settings: Settings) -> None:
+    settings.DEBUG = False
+    with pytest.raises(CommandError, match="--force"):
+        run_demo()
+    assert not Organization.objects.exists()
+    run_demo("--force")
+    assert Organization.objects.count() == 2
+
+
+def test_with_a_model_at_hand_one_more_employee_works_on_it(settings: Settings) -> None:
+    run_demo()
+    assert not Employee.objects.filter(name="Alex").exists()
+    settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY = "http://localhost:9/v1", "sk-demo"
+    settings.OPENAI_MODEL = "small-model"
+    told = run_demo()
+    assert "sk-demo" not in told
+    alex = Employee.objects.select_related("provider").get(name="Alex")
+    assert (alex.model, alex.provider.kind) == ("small-model", "openai")
+    assert (alex.provider.base_url, alex.provider.api_key) == ("http://localhost:9/v1", "sk-demo")
+    assert "up to date" in run_demo()
+
+
+def test_with_ollama_at_hand_that_employee_works_on_it(settings: Settings) -> None:
+    settings.OLLAMA_HOST = "http://localhost:9"
+    run_demo()
+    alex = Employee.objects.select_related("provider").get(name="Alex")
+    assert (alex.model, alex.provider.kind) == ("qwen3", "ollama")
+    assert (alex.provider.base_url, alex.provider.api_key) == ("http://localhost:9", "")
+    settings.OLLAMA_MODEL = "llama3.1:8b"
+    run_demo()
+    alex.refresh_from_db()
+    assert alex.model == "llama3.1:8b"
+
+
+def test_what_speaks_openais_language_goes_before_ollama(settings: Settings) -> None:
+    settings.OLLAMA_HOST, settings.OPENAI_API_KEY = "http://localhost:9", "sk-demo"
+    run_demo()
+    alex = Employee.objects.select_related("provider").get(name="Alex")
+    assert (alex.model, alex.provider.kind) == ("gpt-5-mini", "openai")
+
+
+def test_a_repetition_asks_the_database_little(django_assert_max_num_queries: DjangoAssertNumQueries) -> None:
+    building.build()
+    with django_assert_max_num_queries(60):
+        building.build()
+
+
+def test_its_schedule_is_an_example_that_starts_nothing() -> None:
+    run_demo()
+    run_demo()
+    schedule = Schedule.objects.get()
+    assert schedule.employee is not None
+    assert (schedule.state, schedule.organization.slug) == ("paused", "acme-demo")
+    assert schedule.task in schedule.employee.example_tasks
+    assert times_of(schedule.cron, schedule.time_zone) == schedule.times
+    Schedule.objects.all().update(cancelled_at=Now())
+    run_demo()
+    assert Schedule.objects.count() == 1
+
+
+def test_every_role_is_played() -> None:
+    assert set(PEOPLE.values()) == set(Role)
+
+
+def test_what_was_deleted_comes_back_by_the_command_and_not_by_a_start() -> None:
+    run_demo()
+    Record.objects.filter(organization__slug="acme-demo").first().delete()  # type: ignore[union-attr]
+    left = Record.objects.count()
+    run_demo("--keep")
+    assert Record.objects.count() == left
+    run_demo()
+    assert Record.objects.count() == left + 1
+
+
+def test_a_start_leaves_what_somebody_has_configured_and_the_command_does_not(settings: Settings) -> None:
+    settings.OPENAI_API_KEY = "sk-demo"
+    run_demo()
+    dana, alex = Employee.objects.get(name="Dana"), Employee.objects.get(name="Alex")
+    Employee.objects.update(max_passes=3, instructions="As I say.", model="mine")
+    ModelProvider.objects.filter(pk=dana.provider_id).update(script="scripts:\n- {task: x, answer: y}\n")
+    Grant.objects.create(employee=alex, tool="crm.listContacts")
+    Grant.objects.filter(employee=dana).delete()
+    before = (rows(), audit_entries())
+    run_demo("--keep")
+    assert (rows(), audit_entries()) == before
+    dana, alex = Employee.objects.select_related("provider").get(pk=dana.pk), Employee.objects.get(pk=alex.pk)
+    assert (dana.max_passes, dana.instructions, dana.grants.count()) == (3, "As I say.", 0)
+    assert "task: x" in dana.provider.script
+    assert (alex.model, alex.grants.filter(tool="crm.listContacts").exists()) == ("mine", True)
+    run_demo()
+    dana.refresh_from_db()
+    assert dana.max_passes == building.MAX_PASSES
+    assert dana.grants.exists()
+
+
+def test_a_start_reaches_the_real_model_as_the_environment_says(settings: Settings) -> None:
+    settings.OPENAI_API_KEY = "sk-demo"
+    run_demo("--keep")
+    settings.OPENAI_API_KEY, settings.OPENAI_MODEL = "sk-other", "large"
+    run_demo("--keep")
+    alex = Employee.objects.select_related("provider").get(name="Alex")
+    assert (alex.model, alex.provider.api_key) == ("large", "sk-other")
+    settings.OPENAI_API_KEY, settings.OPENAI_MODEL, settings.OLLAMA_HOST = "", "", "http://localhost:9"
+    run_demo("--keep")
+    alex = Employee.objects.select_related("provider").get(name="Alex")
+    assert (alex.model, alex.provider.kind) == ("qwen3", "ollama")

@@ -1,0 +1,104 @@
+"""The doctor asks every source that is switched on, and names those that do not answer, and broken plugins."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+from pytest_django import Settings
+
+from agents.accounts.models import Organization
+from agents.employees import toolboxes
+from gadget_site.management import examinations
+from tests.tools.connections.api import Api
+from tests.tools.connections.connecting import MISBEHAVING, connect_api, set_credentials
+from tests.workshop import build_workshop
+from tools.connections.models import Authentication, Source, SourceKind
+from tools.sources.mcp import CONNECTIONS
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+TOKEN = "token-that-nobody-may-see"
+
+
+@pytest.fixture
+def api() -> Iterator[Api]:
+    with Api() as running:
+        yield running
+    CONNECTIONS.close_all()
+
+
+@pytest.fixture
+def acme() -> Organization:
+    return build_workshop("acme").organization
+
+
+def test_a_source_that_answers_is_well_and_one_that_does_not_is_named(
+    api: Api, acme: Organization, redis_url: str
+) -> None:
+    workshop = build_workshop("globex")
+    set_credentials(workshop.organization, "crm", token=TOKEN)
+    connect_api(workshop, api, authentication=Authentication.BEARER)
+    Source.objects.create(organization=acme, kind=SourceKind.MCP_HTTP, name="away", address="http://127.0.0.1:9/mcp")
+    dying = [sys.executable, str(MISBEHAVING), "start=dies"]
+    Source.objects.create(organization=acme, kind=SourceKind.MCP_STDIO, name="dying", command=dying)
+    found = about("connections")
+    assert [line["text"].partition(":")[0] for line in found] == ["acme/away", "acme/dying", "globex/crm answers"]
+    assert [line["is_well"] for line in found] == [False, False, True]
+    assert "2 tools" in found[2]["text"]
+    assert all("/admin/" in line["mend"] for line in found[:2])
+    assert TOKEN not in json.dumps(found)
+    assert Source.objects.get(name="away").problem
+    assert not Source.objects.get(name="crm").problem
+
+
+def test_a_source_that_is_switched_off_is_not_asked(api: Api, acme: Organization, redis_url: str) -> None:
+    source = connect_api(build_workshop("globex"), api)
+    Source.objects.filter(pk=source.pk).update(is_active=False, checked_at=None)
+    assert about("connections") == []
+    source.refresh_from_db()
+    assert source.checked_at is None
+
+
+def test_a_broken_plugin_is_named_and_the_rest_is_well(settings: Settings, redis_url: str) -> None:
+    config = settings.GADGET_CONFIG
+    tools = config.tools.model_copy(update={"plugins": ("nowhere",)})
+    settings.GADGET_CONFIG = config.model_copy(update={"tools": tools})
+    toolboxes.installed_plugins.cache_clear()
+    try:
+        (found,) = about("plugins")
+        assert not found["is_well"]
+        assert found["text"].startswith("nowhere is left out: no installed package has an entry point of this name")
+        assert "gadget.yaml" in found["mend"]
+        assert all(line["is_well"] for line in about("tools"))
+    finally:
+        toolboxes.installed_plugins.cache_clear()
+
+
+def test_a_database_without_its_tables_is_named_and_nothing_hangs_on_it(redis_url: str, acme: Organization) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE connections_source RENAME TO connections_away")
+        cursor.execute("DELETE FROM django_migrations WHERE app = 'connections'")
+    try:
+        findings = list(examinations.examine())
+        assert any("migrations are not applied" in finding.text for finding in findings)
+        assert [finding for finding in findings if finding.subject == "connections"] == []
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE connections_away RENAME TO connections_source")
+        call_command("migrate", "connections", fake=True, verbosity=0)
+
+
+def about(subject: str) -> list[dict[str, Any]]:
+    """The doctor's findings about it."""
+    output = io.StringIO()
+    with suppress(SystemExit):
+        call_command("doctor", "--json", stdout=output)
+    return [finding for finding in json.loads(output.getvalue()) if finding["subject"] == subject]

@@ -1,0 +1,168 @@
+"""The doctor names what is wrong and how to mend it, and ends with 1 if anything is."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from collections.abc import Iterator
+
+import pytest
+import redis
+from cryptography.fernet import Fernet
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connection, transaction
+from pytest_django import Settings
+
+from agents.accounts import audit
+from agents.accounts.models import Organization
+from agents.employees.models import ModelProvider, ProviderKind
+from agents.platform import signatures
+from agents.platform.liveness import SWEEPER, WORKER, Pulse, living, look_around
+from gadget_site.management.examinations import examine_audit, examine_capacity, examine_settings
+from tools.config import read_config
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def pulses(redis_url: str) -> Iterator[list[Pulse]]:
+    """A worker and a sweeper that leave signs of life."""
+    running = [Pulse(WORKER, "worker1@tests"), Pulse(SWEEPER, "sweeper@tests")]
+    for pulse in running:
+        pulse.start()
+    yield running
+    for pulse in running:
+        pulse.stop()
+
+
+def test_a_sound_installation_is_well_part_by_part(pulses: list[Pulse]) -> None:
+    code, findings = examined()
+    assert code == 1
+    wrong = [finding for finding in findings if not finding["is_well"]]
+    assert [finding["subject"] for finding in wrong] == ["provider"]
+    assert "python manage.py demo" in wrong[0]["mend"]
+    subjects = {finding["subject"] for finding in findings}
+    assert subjects == {
+        "settings",
+        "folder",
+        "identity",
+        "accounts",
+        "database",
+        "redis",
+        "worker",
+        "sweeper",
+        "encryption",
+        "audit",
+        "provider",
+        "tools",
+    }
+
+
+def test_what_is_not_running_is_missed(redis_url: str) -> None:
+    _, findings = examined()
+    missed = {finding["subject"]: finding for finding in findings if not finding["is_well"]}
+    assert missed["worker"]["text"] == "no worker is alive"
+    assert "make run" in missed["worker"]["mend"]
+    assert missed["sweeper"]["text"] == "no sweeper is alive"
+
+
+def test_an_installation_with_its_own_redis_is_not_sent_to_make_run(redis_url: str, settings: Settings) -> None:
+    settings.REDIS_IS_EMBEDDED = False
+    _, findings = examined()
+    missed = {finding["subject"]: finding for finding in findings if not finding["is_well"]}
+    assert missed["worker"]["mend"].endswith("celery --app gadget_site.celery worker --pool threads")
+    assert "make run" not in missed["worker"]["mend"] + missed["sweeper"]["mend"]
+
+
+def test_a_worker_that_vanished_is_missed(pulses: list[Pulse]) -> None:
+    with redis.Redis.from_url(settings.REDIS_URL) as client:
+        client.zadd(f"{settings.GADGET_QUEUE}:alive:seen:worker", {"worker2@tests": time.time()})
+    try:
+        _, findings = examined()
+    finally:
+        Pulse(WORKER, "worker2@tests").stop()
+    texts = [finding["text"] for finding in findings if finding["subject"] == "worker"]
+    assert texts == ["1 alive: worker1@tests", "1 of 2 workers vanished in the last ten minutes"]
+
+
+def test_redis_is_asked_once_for_the_workers_and_the_sweepers(pulses: list[Pulse]) -> None:
+    with redis.Redis.from_url(settings.REDIS_URL) as client:
+
+        def count_scans() -> int:
+            stats: dict[str, dict[str, int]] = client.info("commandstats")
+            return stats["cmdstat_scan"]["calls"]
+
+        living(WORKER)
+        start = count_scans()
+        living(WORKER)
+        living(SWEEPER)
+        once = count_scans()
+        examined()
+        assert count_scans() - once == once - start
+
+
+def test_the_connections_of_all_processes_are_added_up(pulses: list[Pulse], settings: Settings) -> None:
+    """On SQLite there is nothing to add up."""
+    for workers, is_well in ((1, True), (64, False)):
+        settings.GADGET_WORKERS = workers
+        found = [finding for finding in examine_capacity(look_around()) if connection.vendor == "postgresql"]
+        assert [finding.is_well for finding in found] == ([is_well] if connection.vendor == "postgresql" else [])
+        for finding in found:
+            assert finding.text.startswith(f"{workers + 2} processes * 24 connections (DATABASE_POOL)")
+
+
+def test_a_redis_that_is_away_is_named_and_nothing_hangs_on_it(settings: Settings) -> None:
+    settings.REDIS_URL = "unix:///nowhere/redis.sock"
+    _, findings = examined()
+    missed = {finding["subject"]: finding for finding in findings if not finding["is_well"]}
+    assert "cannot be reached" in missed["redis"]["text"]
+    assert missed["redis"]["mend"]
+    assert "worker" not in missed
+
+
+def test_a_variable_that_is_not_set_is_named_with_its_service(settings: Settings) -> None:
+    settings.GADGET_CONFIG = read_config("services: {github: {token: '${NOBODY}'}}", {})
+    (_, finding) = examine_settings()
+    assert finding.text == "the credentials github of gadget.yaml are left out: NOBODY is not set"
+    assert not finding.is_well
+
+
+def test_a_missing_audit_key_is_named(settings: Settings) -> None:
+    organization = Organization.objects.create(name="Acme", slug="acme")
+    with transaction.atomic():
+        audit.append(organization.pk, [audit.Entry("user:me", "did", "thing")])
+    key_id, settings.GADGET_AUDIT_KEYS = signatures.current_key_id(), [Fernet.generate_key().decode()]
+    finding = examine_audit()
+    assert not finding.is_well
+    assert f"the key {key_id}, which GADGET_AUDIT_KEYS does not hold" in finding.text
+
+
+def test_a_provider_that_cannot_be_reached_is_named_without_its_key(pulses: list[Pulse]) -> None:
+    organization = Organization.objects.create(name="Acme", slug="acme")
+    ModelProvider.objects.create(
+        organization=organization,
+        name="Nowhere",
+        kind=ProviderKind.OPENAI,
+        base_url="http://127.0.0.1:9/v1",
+        api_key="a-key-nobody-may-see",
+    )
+    output = io.StringIO()
+    with pytest.raises(SystemExit) as ended:
+        call_command("doctor", stdout=output)
+    assert ended.value.code == 1
+    assert "WRONG  provider: acme/Nowhere: unreachable" in output.getvalue()
+    assert "to mend it: see its address, key and model at /admin/" in output.getvalue()
+    assert "a-key-nobody-may-see" not in output.getvalue()
+
+
+def examined() -> tuple[object, list[dict[str, str]]]:
+    """The exit code and the findings."""
+    output = io.StringIO()
+    code: object = 0
+    try:
+        call_command("doctor", "--json", stdout=output)
+    except SystemExit as ended:
+        code = ended.code
+    return code, json.loads(output.getvalue())

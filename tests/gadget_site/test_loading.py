@@ -1,0 +1,54 @@
+"""What a process loads before it is ready, and in which state it leaves the garbage collector."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from django.conf import settings
+
+import tools.sources.mcp
+
+STARTED = """
+import django
+django.setup()
+import gadget_site.celery, agents.worker.jobs, gadget_site.urls
+import gc, json, sys
+print(json.dumps({"collects": gc.isenabled(), "frozen": gc.get_freeze_count(), "loaded": sorted(sys.modules)}))
+"""
+
+
+@pytest.fixture(scope="module")
+def started() -> dict[str, object]:
+    """A process that has loaded what web and workers load."""
+    command = [sys.executable, "-c", STARTED]
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "gadget_site.settings"}
+    done = subprocess.run(command, cwd=settings.BASE_DIR, env=environment, capture_output=True, text=True, check=True)
+    found: dict[str, object] = json.loads(done.stdout)
+    return found
+
+
+def test_what_most_processes_never_use_is_not_loaded(started: dict[str, object]) -> None:
+    loaded = started["loaded"]
+    assert isinstance(loaded, list)
+    assert {"tools.sources.mcp", "agents.runs.models", "celery"} <= set(loaded)
+    assert not {"mcp", "tools.sources.mcp.tool", "daphne.server", "autobahn"} & set(loaded)
+
+
+def test_garbage_is_collected_from_then_on_without_what_was_loaded(started: dict[str, object]) -> None:
+    assert started["collects"] is True
+    assert isinstance(started["frozen"], int)
+    assert started["frozen"] > 10_000
+
+
+@pytest.mark.parametrize("name", tools.sources.mcp.__all__)
+def test_each_name_of_the_package_is_found_when_it_is_asked_for(name: str) -> None:
+    assert getattr(tools.sources.mcp, name) is not None
+
+
+def test_no_other_name_is() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = tools.sources.mcp.nothing

@@ -1,0 +1,133 @@
+"""The database falls silent: readiness says so within two seconds, requests that hang end, and all is well after it.
+
+PostgreSQL is reached through a proxy that stops forwarding; SQLite has no link, so a stranger holds its lock.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from django.core.management import call_command
+from django.db import OperationalError, connection
+
+from agents.platform.writability import FRESH_S
+from gadget_site.addresses import DatabaseAddress
+from gadget_site.backup import postgresql
+from gadget_site.databases import database_settings
+from tests.http import get
+from tests.processes import Installation
+from tests.silent_proxy import SilentProxy
+
+BOUND_S = 2.0
+HANGING = 40
+"""More than the web part has threads for work beside requests, and more than it has connections."""
+
+
+@pytest.fixture
+def proxy() -> Iterator[SilentProxy | None]:
+    """None on SQLite."""
+    running = None if connection.vendor == "sqlite" else SilentProxy()
+    yield running
+    if running is not None:
+        running.close()
+
+
+@contextmanager
+def silent_database(proxy: SilentProxy | None) -> Iterator[None]:
+    if proxy is not None:
+        proxy.silence()
+        yield
+        proxy.resume()
+        return
+    with closing(sqlite3.connect(connection.settings_dict["NAME"], timeout=20, isolation_level=None)) as stranger:
+        stranger.execute("BEGIN IMMEDIATE")
+        yield
+        stranger.execute("ROLLBACK")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_readiness_is_bounded_and_hanging_requests_block_nobody(
+    installation: Installation, proxy: SilentProxy | None
+) -> None:
+    if proxy is not None:
+        installation.variables = {"DATABASE_URL": proxy.database_url}
+    installation.start_web()
+    assert readiness(installation)[0] == 200
+    hanging: list[threading.Thread] = []
+    with silent_database(proxy):
+        for _ in range(HANGING):
+            hanging.append(threading.Thread(target=ask_for_employees, args=(installation,), daemon=True))
+            hanging[-1].start()
+        answers: list[tuple[int, float]] = []
+        while [status for status, _ in answers[-5:]] != [503] * 5:
+            answers.append(readiness(installation))
+            assert len(answers) < 20, answers
+            time.sleep(FRESH_S / 4)
+        assert max(seconds for _, seconds in answers) < BOUND_S
+        assert get(f"{installation.url}/api/health").status == 200
+    began = time.monotonic()
+    while readiness(installation)[0] != 200:
+        assert time.monotonic() - began < 10, "it takes too long to notice that the database is back"
+        time.sleep(0.05)
+    for thread in hanging:
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_connection_without_an_answer_is_given_up() -> None:
+    if connection.vendor == "sqlite":
+        return
+    connection.ensure_connection()
+    raw = cast("Any", connection.connection)
+    raw.answer_s = 0.2
+    with pytest.raises(OperationalError), connection.cursor() as cursor:
+        cursor.execute("SELECT pg_sleep(5)")
+    assert raw.closed
+    connection.close()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_backup_and_a_migration_may_take_as_long_as_they_need() -> None:
+    if connection.vendor == "sqlite":
+        return
+    connection.ensure_connection()
+    raw = cast("Any", connection.connection)
+    with postgresql.snapshot():
+        assert raw.answer_s is None
+    connection.close()
+    call_command("migrate", verbosity=0)
+    assert cast("Any", connection.connection).answer_s is None
+    connection.close()
+    cast("Any", connection).close_pool()
+
+
+@pytest.mark.once
+def test_a_link_that_is_cut_without_a_word_is_noticed(tmp_path: Path) -> None:
+    options = database_settings(DatabaseAddress("postgresql", "gadget", host="db"), 24)["OPTIONS"]
+    assert options["connect_timeout"] <= 5
+    assert options["tcp_user_timeout"] <= 10_000
+    assert options["keepalives"] == 1
+    assert options["keepalives_idle"] + options["keepalives_interval"] * options["keepalives_count"] <= 20
+    assert options["pool"]["timeout"] <= 10
+
+
+def readiness(installation: Installation) -> tuple[int, float]:
+    """The status, and how long the answer took."""
+    began = time.monotonic()
+    status = get(f"{installation.url}/api/ready").status
+    return status, time.monotonic() - began
+
+
+def ask_for_employees(installation: Installation) -> None:
+    try:
+        get(f"{installation.url}/api/employees", headers={"Authorization": "Bearer gadget_unknown"})
+    except OSError:
+        return

@@ -1,0 +1,148 @@
+"""What acts ask first, say afterwards or refuse is text, whoever wrote the names and words in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.utils import timezone
+from pytest_django import Settings
+
+from agents.accounts import invitations
+from agents.accounts.models import Invitation, Organization
+from agents.runs import schedules
+from agents.runs.actions import MOST_TEXT
+from agents.runs.models import RunStatus
+from tests.hostile import HOSTILE, packed
+from tests.hostile.pages import Reading, strange, tells, untold
+from tests.hostile.test_input import assert_tame
+from tests.world import World, make_world
+from tools.contract import ToolError
+from tools.files.changing import write_file
+from tools.files.paths import file_names_of
+from tools.schedules.models import Schedule
+
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
+
+DAILY = ("0 9 * * *", "UTC")
+OF_PEOPLE = packed(150)
+
+
+@pytest.fixture
+def world(settings: Settings, tmp_path: Path) -> World:
+    settings.GADGET_FILES_DIR = tmp_path
+    return make_world()
+
+
+def test_what_is_asked_and_shown_about_a_member_names_them_in_text(world: World) -> None:
+    client, viewer = world.client("admin"), world.member("viewer")
+
+    def about(name: str, act: str) -> Any:
+        User.objects.filter(pk=viewer.user_id).update(username=name, first_name=name)
+        return client.post(f"/users/{viewer.pk}/{act}/", {"role": "admin"}, follow=True)
+
+    for act in ("role", "password"):
+        told = assert_tame(lambda name, act=act: about(name, act), OF_PEOPLE)  # type: ignore[misc]
+        assert untold(told, 150) == [], act
+    assert_tame(lambda text: client.post(f"/users/{viewer.pk}/role/", {"role": text, "confirmed": text}), packed(200))
+
+
+def test_who_was_removed_or_not_invited_after_all_is_named_in_text(world: World) -> None:
+    client, organization = world.client("admin"), world.acme
+
+    def removed(name: str) -> Any:
+        user = User.objects.create(username=f"{name}.")
+        leaving = user.memberships.create(organization=organization, role="viewer")
+        return client.post(f"/users/{leaving.pk}/remove/", follow=True)
+
+    told = assert_tame(removed, packed(149))
+    assert untold(told, 149) == []
+
+    def revoked(note: str) -> Any:
+        made, _ = invitations.invite(world.member("admin"), invitations.Offer(role="viewer"))
+        Invitation.objects.filter(pk=made.pk).update(note=note[:120])
+        return client.post(f"/users/invitations/{made.pk}/revoke/", follow=True)
+
+    assert_tame(revoked, packed(120))
+
+
+def test_who_stopped_everything_is_named_in_text_on_every_page(world: World) -> None:
+    client = world.client("admin")
+
+    def stopped(name: str) -> Any:
+        Organization.objects.filter(pk=world.acme.pk).update(stopped_by=name, stopped_at=timezone.now())
+        return client.get(path)
+
+    for path in ("/stop/", "/employees/"):
+        assert untold(assert_tame(stopped, OF_PEOPLE), 150) == [], path
+    Organization.objects.filter(pk=world.acme.pk).update(stopped_by="", stopped_at=None)
+    for what in ("tool", "employee", "everything"):
+        assert_tame(lambda text, what=what: client.post("/stop/", {"what": what, "act": text}), packed(1_000))  # type: ignore[misc]
+    assert_tame(lambda text: client.post("/stop/", {"what": "tool", "act": "stop", "which": text}), packed(1_000))
+
+
+def test_a_schedule_that_is_not_made_stays_in_its_form_and_the_question_tells_its_task(world: World) -> None:
+    client, member = world.client("operator"), world.member("operator")
+    form = {"employee": str(world.employee.pk), "cron": DAILY[0], "time_zone": DAILY[1]}
+    tasks = packed(2_000, "\n")
+    for wrong in ("cron", "time_zone"):
+        told = assert_tame(
+            lambda text, wrong=wrong: client.post("/schedules/new/", {**form, "task": text, wrong: text}),  # type: ignore[misc]
+            tasks,
+        )
+        assert all("".join(text.split()) in told for text in tasks), wrong
+    assert_tame(lambda text: client.post("/schedules/new/", {**form, "task": text, "look": "1"}), tasks)
+    made = schedules.create(member, world.employee.pk, "Harmless", DAILY)
+
+    def asked(task: str) -> Any:
+        Schedule.objects.filter(pk=made.pk).update(task=task)
+        return client.post(f"/schedules/{made.pk}/cancel/")
+
+    told = assert_tame(asked, packed(80))
+    assert [text for text in packed(80) if not tells(told, " ".join(text.split()))] == []
+
+
+def is_name(text: str) -> bool:
+    """Whether a file may be called so."""
+    try:
+        return file_names_of(text) == (text,)
+    except ToolError:
+        return False
+
+
+def test_the_name_of_a_file_is_text_whether_it_is_refused_listed_or_asked_about(world: World) -> None:
+    client, names = world.client("admin"), [text for text in HOSTILE if is_name(text)]
+    assert len(names) > len(HOSTILE) // 10
+
+    def uploaded(name: str, folder: str = "") -> Any:
+        file = SimpleUploadedFile(name.replace("/", "") or "x", b"x")
+        return client.post("/files/upload/", {"files": file, "folder": folder}, follow=True)
+
+    assert_tame(lambda text: uploaded("x.txt", text), packed(1_000))
+    assert_tame(uploaded, [text for text in packed(400) if "\n" not in text and "\r" not in text])
+    usual = Reading(client.get("/files/").content.decode())
+    for name in names:
+        write_file(world.acme.pk, file_names_of(name), [b"x"], lambda _: None)
+    listed = Reading(client.get("/files/").content.decode())
+    assert [*strange(listed, usual.shapes), *listed.faults] == []
+    asked = assert_tame(lambda name: client.post(f"/files/delete/{quote(name)}"), ["x.txt", *names])
+    assert [name for name in names if not tells(listed.text, name)] == []
+    assert [name for name in names if not tells(asked, name)] == []
+
+
+def test_words_that_reach_no_employee_come_back_as_text(world: World) -> None:
+    client, run, card = world.client("operator"), world.run(RunStatus.SUCCEEDED), world.card()
+    too_long = "x" * (MOST_TEXT + 1)
+    assert_tame(lambda text: client.post(f"/runs/{run.pk}/message/", {"text": f"{too_long}{text}"}), packed(2_000))
+    for act in ("answer", "undo"):
+        sent = dict.fromkeys(("choice", "text", "decision_id"), "")
+        assert_tame(
+            lambda text, act=act, sent=sent: client.post(f"/approvals/{card.pk}/{act}/", {**sent, "text": text}),  # type: ignore[misc]
+            packed(2_000),
+        )
+    assert_tame(lambda text: client.post("/switch-organization/", {"organization": text}), packed(2_000))
+    assert_tame(lambda text: world.client("admin").post("/audit/verify/", {"before": text}), packed(2_000))

@@ -1,0 +1,178 @@
+"""The admin's pages of one row tell all hostile strings in every place, and become nothing of what is written there."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django import forms
+from django.contrib import admin
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import CharField, ForeignKey, JSONField, Model, TextField
+from django.test import Client
+
+from agents.admin.confirming import Consequences
+from agents.admin.credentials import NAME_HELP
+from agents.admin.meanwhile import Stamp
+from agents.approvals.models import Approval
+from agents.runs.models import Message
+from tests.admin.rows import address, make_admin_world
+from tests.hostile import HOSTILE, packed
+from tests.hostile.forms import (
+    FilledRows,
+    FormReading,
+    all_strings,
+    make_filled_rows,
+    shown_fields,
+    told_of,
+    without_limits,
+)
+from tests.hostile.pages import Shape, strange, untold
+from tests.hostile.world import IN_ALL
+
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
+
+HOLDS_NOTHING_OF_OTHERS = {
+    ("Approval", "level"): "one of the levels",
+    ("Employee", "mode"): "one of the toolbox's modes",
+    ("Organization", "currency"): "three letters",
+    ("Run", "lease_owner"): "the name of a worker, from Gadget",
+    ("ToolCall", "level"): "one of the levels",
+    ("ToolRule", "level"): "one of the levels",
+    ("User", "password"): "a hash, of which a part is shown",
+}
+ENOUGH = 3
+"""So many pages that are not as they ought to be are told; to look for a text in vain takes long."""
+TITLES = ((Message, "text", 80), (Approval, "sentence", 120))
+"""Rows whose titles are only the beginning of a text."""
+
+
+@pytest.fixture(autouse=True)
+def as_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without Pygments, which comes with the tests alone and would colour JSON."""
+    monkeypatch.setitem(sys.modules, "pygments", None)
+
+
+def may(row: Model, act: str) -> bool:
+    return bool(getattr(admin.site._registry[type(row)], f"may_{act}", True))
+
+
+def read(client: Client, where: str, texts: list[str]) -> tuple[Any, FormReading, list[str]]:
+    """The page, and those of the texts that it does not tell."""
+    answer = client.get(where)
+    assert answer.status_code == 200, (where, answer.status_code)
+    reading = FormReading(answer.content.decode())
+    return answer, reading, [text[:60] for text in texts if not reading.tells(text)]
+
+
+def untold_by_form(row: Model, filled: FilledRows, answer: Any, reading: FormReading) -> Iterator[str]:
+    """Each field that does not show all that stands in it, or of which nobody knows what ought to."""
+    model, form = row._meta.object_name or "", answer.context["adminform"].form
+    columns = {column.name: column for column in row._meta.concrete_fields}
+    for name in shown_fields(answer):
+        column, field = columns.get(name), form.fields.get(name)
+        if (model, name) in HOLDS_NOTHING_OF_OTHERS:
+            continue
+        texts = filled.texts.get((model, name), [])
+        if isinstance(column, ForeignKey) and getattr(row, name) is not None:
+            texts = [str(getattr(row, name))]
+        elif not texts and isinstance(column, CharField | TextField | JSONField) and not column.choices:
+            yield f"{name}: is not filled"
+        is_typed = field is not None and not isinstance(field, forms.ChoiceField)
+        tells = reading.sends if is_typed else reading.tells
+        yield from (f"{name}: {text[:60]}" for text in texts if not tells(text))
+
+
+def refused(row: Model, filled: FilledRows, client: Client, page: str) -> tuple[FormReading, list[str]]:
+    """The form of the page once all strings were typed into each of its fields; and what of it does not come back."""
+    where = address(row, page)
+    fields = client.get(f"{where}?for=other&kind=openapi").context["adminform"].form.fields
+    typed = {name: filled.whole(f"{name} typed") for name, field in fields.items() if not is_tick(field)}
+    answer = client.post(f"{where}?for=other&kind=openapi", typed)
+    assert answer.status_code == 200, (where, answer.status_code)
+    reading, form = FormReading(answer.content.decode()), answer.context["adminform"].form
+    assert form.errors, where
+    boxes = [name for name in typed if name in form.fields and not isinstance(form.fields[name], forms.ChoiceField)]
+    missing = [f"{name}: typed" for name in boxes if reading.sends(typed[name]) is is_kept_back(form.fields[name])]
+    return reading, missing
+
+
+def is_tick(field: forms.Field) -> bool:
+    return isinstance(field, forms.BooleanField | Consequences | Stamp)
+
+
+def is_kept_back(field: forms.Field) -> bool:
+    """Passwords, files and the like never come back; nor does what cannot be the name of a credential's field."""
+    is_never_shown = isinstance(field, forms.FileField) or isinstance(field.widget, forms.PasswordInput)
+    return field.disabled or is_never_shown or field.help_text == NAME_HELP
+
+
+def pages(filled: FilledRows) -> Iterator[tuple[str, FormReading, list[str]]]:
+    """By model and kind of page, each page of each row with what it does not tell."""
+    client = filled.world.client("root")
+    client.get(address(filled.world.acme, "change"))  # the first form of Unfold's changes the labels of all others
+    for row in filled.rows:
+        model = row._meta.object_name
+        answer, reading, missing = read(client, address(row, "change"), [str(row)])
+        yield f"{model} change", reading, [*missing, *untold_by_form(row, filled, answer, reading)]
+        yield f"{model} history", *read(client, address(row, "history"), [str(row), *filled.acts])[1:]
+        if may(row, "delete"):
+            yield f"{model} delete", *read(client, address(row, "delete"), [str(row)])[1:]
+        if not all(map(is_tick, answer.context["adminform"].form.fields.values())):
+            yield f"{model} change refused", *refused(row, filled, client, "change")
+        if answer.context["has_add_permission"]:
+            yield f"{model} add refused", *refused(row, filled, client, "add")
+
+
+def test_there_is_a_row_of_all_that_is_registered_and_each_text_holds_all_strings() -> None:
+    assert untold(told_of(all_strings(0), one_line=False), len(max(HOSTILE, key=len))) == []
+    assert untold(told_of(all_strings(IN_ALL), one_line=False), IN_ALL) == []
+    with transaction.atomic():
+        without_limits()
+        assert {type(row) for row in make_filled_rows(is_hostile=True).rows} == set(admin.site._registry)
+        transaction.set_rollback(True)
+
+
+@pytest.mark.timeout(240)
+def test_each_page_of_a_row_tells_all_of_it_and_becomes_nothing_of_it() -> None:
+    known: dict[str, set[Shape]] = {}
+    usual: set[str] = set()
+    with transaction.atomic():
+        without_limits()
+        for kind, reading, missing in pages(make_filled_rows(is_hostile=False)):
+            assert missing == [], kind
+            known[kind] = reading.shapes
+            usual |= set(reading.faults)
+        transaction.set_rollback(True)
+    found: dict[str, list[str]] = {}
+    with transaction.atomic():
+        without_limits()
+        for kind, reading, missing in pages(make_filled_rows(is_hostile=True)):
+            wrong = {*strange(reading, known.pop(kind)), *reading.faults} - usual
+            if wrong or missing:
+                found[kind] = [*missing, *sorted(wrong)[:3]]
+            if len(found) == ENOUGH:
+                break
+        transaction.set_rollback(True)
+    assert found == {}
+    assert known == {}
+
+
+@pytest.mark.parametrize(("model", "column", "limit"), TITLES)
+def test_a_title_that_is_the_beginning_of_a_text_is_text(model: type[Model], column: str, limit: int) -> None:
+    world = make_admin_world()
+    world.card()
+    row = model._default_manager.get()
+    world.users["root"] = User.objects.create_superuser("root")
+    client = world.client("root")
+    usual = set(FormReading(client.get(address(row, "history")).content.decode()).faults)
+    told = []
+    for text in packed(limit):
+        model._default_manager.update(**{column: text})
+        _, reading, missing = read(client, address(row, "history"), [text])
+        assert [*missing, *(set(reading.faults) - usual)] == []
+        told.append(reading.text)
+    assert untold("\n".join(told), limit) == []

@@ -1,0 +1,212 @@
+"""All hostile strings in every place of every page: an element more, a hidden character or a foreign address fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from urllib.parse import urljoin, urlsplit
+
+import pytest
+from django.db import transaction
+from django.test import Client
+from django.urls import resolve
+
+from agents.urls import urlpatterns
+from tests.hostile import FAMILIES, HOSTILE
+from tests.hostile.pages import Reading, Shape, strange, tells
+from tests.hostile.work import add_work
+from tests.hostile.world import IN_ALL, OF_LINES, HostileWorld, Words, make_hostile_world
+from tests.test_architecture import ROOT
+
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
+
+HARMLESS_PAGES = 9
+"""So many pages of each kind are read with harmless text."""
+
+
+def test_there_are_more_than_300_and_no_two_are_the_same() -> None:
+    assert len(HOSTILE) > 300
+    assert len(set(HOSTILE)) == len(HOSTILE)
+    assert all(FAMILIES.values())
+    assert max(len(text) for text in HOSTILE) == 100_000
+
+
+def test_the_reading_notices_what_is_not_escaped() -> None:
+    for text in (*FAMILIES["handlers"], *FAMILIES["bidirectional"][:-1], *FAMILIES["zero width"][:-2]):
+        reading = Reading(f"<p>{text}</p>")
+        assert reading.faults, text
+    for end in ('"', "'"):
+        broken = Reading(f"<p title={end}{end} autofocus onfocus=window.hacked=1 x={end}{end}></p>")
+        assert broken.faults
+        assert strange(broken, {("p", frozenset({"title"}))})
+    for address in ("https://evil.example/", "//evil.example/", "javascript:1", "data:text/html,x"):
+        assert Reading(f'<a href="{address}">x</a>').faults, address
+
+
+INPUT, ACTS = "tests/hostile/test_input.py", "tests/hostile/test_acts.py"
+READ_ELSEWHERE = {
+    "login": f"{INPUT}::test_what_strangers_type_comes_back_as_text",
+    "join": f"{INPUT}::test_what_strangers_type_comes_back_as_text",
+    "join-link": f"{INPUT}::test_what_strangers_type_comes_back_as_text",
+    "invite": f"{INPUT}::test_what_strangers_type_comes_back_as_text",
+    "new-password": f"{INPUT}::test_the_page_of_a_new_password_names_the_account_in_text",
+    "new-password-link": f"{INPUT}::test_the_page_of_a_new_password_names_the_account_in_text",
+    "nothing": f"{INPUT}::test_an_address_that_is_not_there_says_so_in_text",
+    "records-import": f"{INPUT}::test_the_report_of_bad_rows_is_text",
+    "records-export": f"{INPUT}::test_a_file_of_records_holds_every_string_and_no_cell_is_a_formula",
+    "transcript-markdown": f"{INPUT}::test_transcripts_and_exports_hide_nothing",
+    "transcript-json": f"{INPUT}::test_transcripts_and_exports_hide_nothing",
+    "draft-download": f"{INPUT}::test_transcripts_and_exports_hide_nothing",
+    "audit-export": f"{INPUT}::test_transcripts_and_exports_hide_nothing",
+    "edit": f"{INPUT}::test_a_form_that_is_refused_comes_back_as_it_was_typed",
+    "approve": f"{INPUT}::test_reasons_and_proofs_that_are_refused_come_back_as_text",
+    "deny": f"{INPUT}::test_reasons_and_proofs_that_are_refused_come_back_as_text",
+    "resolve": f"{INPUT}::test_reasons_and_proofs_that_are_refused_come_back_as_text",
+    "continue": f"{INPUT}::test_a_task_that_cannot_start_stays_in_its_form",
+    "message": f"{ACTS}::test_words_that_reach_no_employee_come_back_as_text",
+    "answer": f"{ACTS}::test_words_that_reach_no_employee_come_back_as_text",
+    "undo": f"{ACTS}::test_words_that_reach_no_employee_come_back_as_text",
+    "switch-organization": f"{ACTS}::test_words_that_reach_no_employee_come_back_as_text",
+    "audit-verify": f"{ACTS}::test_words_that_reach_no_employee_come_back_as_text",
+    "change-role": f"{ACTS}::test_what_is_asked_and_shown_about_a_member_names_them_in_text",
+    "password-link": f"{ACTS}::test_what_is_asked_and_shown_about_a_member_names_them_in_text",
+    "remove-member": f"{ACTS}::test_who_was_removed_or_not_invited_after_all_is_named_in_text",
+    "revoke-invitation": f"{ACTS}::test_who_was_removed_or_not_invited_after_all_is_named_in_text",
+    "files": f"{ACTS}::test_the_name_of_a_file_is_text_whether_it_is_refused_listed_or_asked_about",
+    "files-upload": f"{ACTS}::test_the_name_of_a_file_is_text_whether_it_is_refused_listed_or_asked_about",
+    "file-delete": f"{ACTS}::test_the_name_of_a_file_is_text_whether_it_is_refused_listed_or_asked_about",
+    "schedule-create": f"{ACTS}::test_a_schedule_that_is_not_made_stays_in_its_form_and_the_question_tells_its_task",
+    "schedule-cancel": f"{ACTS}::test_a_schedule_that_is_not_made_stays_in_its_form_and_the_question_tells_its_task",
+    "try-tool": "tests/web/test_trials.py::test_hostile_params_are_text",
+    "file-download": "tests/web/test_files.py::test_a_hostile_path_is_not_there",
+}
+"""By the name of an address, the test that fills what is answered there."""
+TELLS_NO_TEXT = {
+    "logout": "leads on to the login, which is empty",
+    "cancel": "leads on to the run",
+    "schedule-pause": "says the number of the schedule",
+    "schedule-resume": "says the number of the schedule",
+}
+
+
+def assert_each_address_is_judged(here: set[str]) -> None:
+    """A new page has to be added to `every_page`, or to one of the lists above; `here` are the names of those read."""
+    names = [str(pattern.name) for pattern in urlpatterns]
+    assert {*here, *READ_ELSEWHERE, *TELLS_NO_TEXT} == set(names)
+    assert len(here) + len(READ_ELSEWHERE) + len(TELLS_NO_TEXT) == len(names)
+
+
+def test_what_is_read_elsewhere_has_a_test_there() -> None:
+    for place in set(READ_ELSEWHERE.values()):
+        path, _, name = place.partition("::")
+        assert f"def {name}(" in (ROOT / path).read_text(), place
+
+
+def world_at_work(*, is_hostile: bool) -> HostileWorld:
+    made = make_hostile_world(is_hostile=is_hostile)
+    add_work(made)
+    return made
+
+
+def every_page(made: HostileWorld) -> dict[str, list[str]]:
+    """By kind, the addresses of pages that together show every row."""
+    runs, cards = [run.pk for run in made.runs], [card.pk for card in made.cards]
+    return {
+        "home": ["/", "/?live=1"],
+        "employees": ["/employees/"],
+        "employee": [f"/employees/{one.pk}/" for one in made.employees],
+        "tools": ["/tools/"],
+        "runs": ["/runs/"],
+        "run": [f"/runs/{pk}/" for pk in runs],
+        "call": [f"/runs/{call.run_id}/calls/{call.pk}/" for call in made.calls],
+        "approvals": ["/approvals/"],
+        "history": ["/approvals/?history=1"],
+        "card": [f"/approvals/{pk}/" for pk in (*cards[:9], *cards[1::3])],
+        "fragment": [f"/approvals/{pk}/card/" for pk in cards[:9]],
+        "records": ["/records/"],
+        "record": [f"/records/{record.pk}/" for record in made.records],
+        "drafts": ["/drafts/"],
+        "draft": [f"/drafts/{draft.pk}/" for draft in made.drafts],
+        "audit": ["/audit/"],
+        "users": ["/users/"],
+        "schedules": ["/schedules/"],
+        "cancelled schedules": ["/schedules/?cancelled=1"],
+        "stop": ["/stop/"],
+        "nested": [f"/runs/{child.pk}/nested/" for child in made.children],
+        "password": ["/account/password/"],
+    }
+
+
+def followed(client: Client, address: str, most: int) -> Iterator[tuple[str, Reading]]:
+    """The page and those behind its "next" link."""
+    where = address
+    for _ in range(most):
+        answer = client.get(where)
+        assert answer.status_code == 200, (where, answer.status_code)
+        reading = Reading(answer.content.decode())
+        yield where, reading
+        if not reading.following:
+            return
+        where = urljoin(where, reading.following)
+
+
+def read(made: HostileWorld, kinds: Iterable[str], most: int) -> Iterator[tuple[str, str, Reading]]:
+    """Every page of these kinds as an admin sees it, at most so many of each."""
+    client, pages = made.world.client("admin"), every_page(made)
+    for kind in kinds:
+        for address in pages[kind][:most]:
+            for where, reading in followed(client, address, most):
+                yield kind, where, reading
+
+
+def whole(words: Words) -> dict[str, list[str]]:
+    """By kind, what its pages together tell from the first character to the last."""
+    lines, boxes = words.of(OF_LINES), [*words.longest(), *words.of(IN_ALL, "\n")]
+
+    def of(*limits: int) -> list[str]:
+        return [text for limit in limits for text in words.of(limit)]
+
+    return {
+        "employees": of(80, 120),
+        "employee": [*of(40, 80, 120), *boxes],
+        "runs": lines,
+        "run": [*lines, *boxes],
+        "call": lines,
+        "approvals": lines,
+        "card": lines,
+        "records": [*lines, *of(50, 80, 250)],
+        "record": [*lines, *of(40, 50, 80, 100, 250), *boxes],
+        "drafts": lines,
+        "draft": lines,
+        "audit": lines,
+        "users": of(120, 150),
+        "schedules": [*lines, *boxes, *of(80, 150)],
+        "cancelled schedules": [*lines, *boxes, *of(80, 150)],
+        "stop": of(80, 120, 150),
+        "nested": [*lines, *of(80)],
+    }
+
+
+@pytest.mark.timeout(240)
+def test_no_page_becomes_what_somebody_wrote_and_each_tells_all_of_it() -> None:
+    known: dict[str, set[Shape]] = {}
+    with transaction.atomic():
+        harmless = world_at_work(is_hostile=False)
+        kinds = list(every_page(harmless))
+        for kind, _, reading in read(harmless, kinds, HARMLESS_PAGES):
+            assert not reading.faults, (kind, reading.faults)
+            known.setdefault(kind, set()).update(reading.shapes)
+        transaction.set_rollback(True)
+
+    made = world_at_work(is_hostile=True)
+    told: dict[str, str] = dict.fromkeys(kinds, "")
+    found: dict[str, list[str]] = {}
+    here: set[str] = set()
+    for kind, where, reading in read(made, kinds, len(HOSTILE)):
+        here.add(str(resolve(urlsplit(where).path).url_name))
+        if wrong := [*strange(reading, known[kind]), *reading.faults]:
+            found[where] = wrong[:3]
+        told[kind] += reading.text
+    assert not found
+    assert_each_address_is_judged(here)
+    for kind, texts in whole(made.words).items():
+        assert [text[:80] for text in texts if not tells(told[kind], text)] == [], kind

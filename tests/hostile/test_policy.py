@@ -1,0 +1,106 @@
+"""Every answer of every page, and of every refusal, carries the strict policy; only the admin's may run inline code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.test import Client
+
+from agents.accounts.models import Membership
+from agents.urls import urlpatterns
+from tests.web.test_access import READ, address_of
+from tests.world import World, make_world, nobody
+
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
+
+HEADER = "Content-Security-Policy"
+STRICT = {
+    "default-src": "'none'",
+    "script-src": "'self'",
+    "style-src": "'self'",
+    "img-src": "'self' data:",
+    "font-src": "'self'",
+    "connect-src": "'self'",
+    "manifest-src": "'self'",
+    "form-action": "'self'",
+    "base-uri": "'none'",
+    "frame-ancestors": "'none'",
+}
+INLINE = {"script-src": "'self' 'unsafe-inline' 'unsafe-eval'", "style-src": "'self' 'unsafe-inline'"}
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def policy_of(answer: Any) -> dict[str, str]:
+    """The policy's directives; there is exactly one policy, and it is enforced."""
+    assert f"{HEADER}-Report-Only" not in answer
+    assert "," not in answer[HEADER]
+    parts = (part.strip().partition(" ") for part in answer[HEADER].split(";") if part.strip())
+    return {name: sources for name, _, sources in parts}
+
+
+@pytest.mark.parametrize("name", [str(pattern.name) for pattern in urlpatterns])
+def test_every_page_is_strict_whatever_it_answers(world: World, name: str) -> None:
+    path = address_of(world, name)
+    seen = set()
+    for client in (
+        nobody(),
+        world.client("viewer"),
+        world.client("admin"),
+        world.client("outsider"),
+        world.client("stranger"),
+    ):
+        for answer in (client.get(path), client.post(path, {"text": "x"}), client.put(path)):
+            assert policy_of(answer) == STRICT, (name, answer.status_code)
+            assert answer["X-Content-Type-Options"] == "nosniff"
+            assert answer["X-Frame-Options"] == "DENY"
+            seen.add(answer.status_code)
+    assert len(seen) > 1 or name in ("logout",), seen
+
+
+def test_every_kind_of_refusal_is_strict(world: World) -> None:
+    card, admin = world.card(), world.client("admin")
+    answers = {
+        301: admin.get("/runs"),
+        302: nobody().get("/"),
+        403: world.client("viewer").post(f"/approvals/{card.pk}/approve/", {"digest": card.digest}),
+        404: admin.get("/no/such/page/"),
+        405: admin.put(f"/approvals/{card.pk}/approve/"),
+        422: admin.post("/", {"employee": "none", "task": "x"}),
+    }
+    for status, answer in answers.items():
+        assert answer.status_code == status, (status, answer.status_code)
+        assert policy_of(answer) == STRICT, status
+    without_token = nobody(needs_csrf=True).post("/login/", {})
+    assert (without_token.status_code, policy_of(without_token)) == (403, STRICT)
+    Membership.objects.all().delete()
+    homeless = admin.get("/")
+    assert (homeless.status_code, policy_of(homeless)) == (403, STRICT)
+
+
+def test_a_host_that_is_not_ours_and_a_query_too_many_are_refused_as_strictly(client: Client) -> None:
+    wrong_host = client.get("/login/", headers={"host": "evil.example"})
+    assert (wrong_host.status_code, policy_of(wrong_host)) == (400, STRICT)
+    too_many = client.post("/login/", {f"f{n}": "x" for n in range(settings.DATA_UPLOAD_MAX_NUMBER_FIELDS + 1)})
+    assert (too_many.status_code, policy_of(too_many)) == (400, STRICT)
+
+
+@pytest.mark.parametrize(
+    "path", ["/adminx/", "/ADMIN/", "//admin/", "/x/admin/", "/admin", "/api/docs", "/api/health", "/api/runs"]
+)
+def test_what_only_looks_like_the_admin_is_strict(world: World, path: str) -> None:
+    assert policy_of(world.client("admin").get(path)) == STRICT
+
+
+@pytest.mark.parametrize("path", ["/admin/", "/admin/login/", "/admin/runs/run/", "/admin/no/such/"])
+def test_the_admin_alone_may_run_inline_code_and_loads_nothing_foreign_either(world: World, path: str) -> None:
+    assert policy_of(world.client("admin").get(path)) == STRICT | INLINE
+
+
+def test_no_page_that_is_read_has_been_left_out() -> None:
+    assert set(READ) <= {str(pattern.name) for pattern in urlpatterns}

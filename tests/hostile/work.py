@@ -1,0 +1,112 @@
+"""What starts by itself, what is stopped and what is handed over, each with texts of somebody else's in every place."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from agents.employees.models import Employee, ToolRule
+from agents.runs.engine.context import DELEGATE
+from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
+from tests.hostile.world import IN_ALL, OF_LINES, HostileWorld, at, at_employee, at_run, at_user
+from tests.world import SEARCH, success
+from tools.schedules.models import Schedule
+
+OF_HEADINGS = 80
+"""Characters of a task that stand above its schedule."""
+OF_PEOPLE = 150
+OF_TOOLS = 120
+EACH_DAY = ("0 9 * * *", "UTC")
+
+
+def add_work(made: HostileWorld) -> None:
+    """All of it; the rows are made directly, because most doors would refuse some of these texts."""
+    with transaction.atomic():
+        _stops(made)
+        made.schedules = _schedules(made)
+        made.children = _children(made)
+
+
+def _stops(made: HostileWorld) -> None:
+    """All employees, and tools of which none is installed."""
+    now, people = timezone.now(), made.words.of(OF_PEOPLE)
+    for number, employee in enumerate(made.employees):
+        employee.stopped_at, employee.stopped_by = now, at(people, number)
+    Employee.objects.bulk_update(made.employees, ["stopped_at", "stopped_by"])
+    ToolRule.objects.bulk_create(
+        ToolRule(organization=made.world.acme, tool=tool, stopped_by=at(people, number), stopped_at=now)
+        for number, tool in enumerate(made.words.of(OF_TOOLS))
+    )
+
+
+def _schedules(made: HostileWorld) -> list[Schedule]:
+    """One for each heading and each long task: active ones, and as many that are cancelled."""
+    now, lines, people = timezone.now(), made.words.of(OF_LINES), made.words.of(OF_PEOPLE)
+    tasks = [*made.words.longest(), *made.words.of(IN_ALL, "\n"), *made.words.of(OF_HEADINGS)]
+    cron, time_zone = EACH_DAY
+    rows = [
+        Schedule(
+            organization=made.world.acme,
+            employee=at_employee(made, number),
+            created_by=at_user(made, number),
+            task=task,
+            cron=cron,
+            time_zone=time_zone,
+            problem=at(lines, number),
+            made_in_run=task[:64],
+            is_active=not is_cancelled,
+            next_at=None if is_cancelled else now + timedelta(days=1),
+            cancelled_at=now if is_cancelled else None,
+            cancelled_by=at(people, number) if is_cancelled else "",
+        )
+        for is_cancelled in (False, True)
+        for number, task in enumerate(tasks)
+    ]
+    return Schedule.objects.bulk_create(rows)
+
+
+def _children(made: HostileWorld) -> list[Run]:
+    """A run of each employee, that another one waits for; its calls have such names and such outcomes."""
+    texts, children = made.words.of(OF_LINES), []
+    for number, employee in enumerate(made.employees):
+        asking, text = at_run(made, number), at(texts, number)
+        call = _call(asking, 1_000 + number, DELEGATE, text)
+        child = Run.objects.create(
+            organization=asking.organization,
+            employee=employee,
+            created_by=at_user(made, number),
+            parent=asking,
+            parent_call=call,
+            title=text,
+            task=text,
+            answer=text,
+            status=RunStatus.FAILED,
+            exit_reason="provider_error",
+            pass_number=1,
+            finished_at=timezone.now(),
+        )
+        for index, tool in enumerate((text[:OF_TOOLS], SEARCH)):
+            _call(child, index, tool, text)
+        children.append(child)
+    return children
+
+
+def _call(run: Run, index: int, tool: str, told: str) -> ToolCall:
+    return ToolCall.objects.create(
+        organization=run.organization,
+        run=run,
+        pass_number=1,
+        index=index,
+        provider_call_id=f"{index}",
+        tool=tool,
+        level="read",
+        params={},
+        params_hash="0",
+        signature=f"{index}",
+        status=CallStatus.SUCCEEDED,
+        result=success({}, summary=told),
+        content=told,
+        finished_at=timezone.now(),
+    )

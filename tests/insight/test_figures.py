@@ -1,0 +1,369 @@
+"""What is counted of calls, cards and passes equals what stands in their rows: each exactly once, by whoever counts."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+from django.db.models.functions import Now
+from pydantic import BaseModel
+
+from agents.approvals.models import ApprovalKind
+from agents.employees.models import Grant
+from agents.insight import counting, figures
+from agents.insight.models import FiguresHead, ToolFigures
+from agents.runs.engine.timing import timing
+from agents.runs.engine.transaction import run_transaction
+from agents.runs.events import ToolFinished
+from agents.runs.models import CallStatus, Event, EventType, Run, RunStatus, ToolCall
+from agents.worker.sweeper import sweep_once
+from tests.recorder import Recorder
+from tests.runs.counted import assert_true, begin, count_all
+from tests.workshop import (
+    Workshop,
+    again,
+    all_at_once,
+    asking,
+    beside,
+    build_workshop,
+    call,
+    calls,
+    die_while_executing,
+    eventually,
+    expire_card,
+    lose_worker,
+    make_due,
+)
+from tools.contract import Level, Tool, ToolContext, ToolResult
+from tools.toolbox.toolbox import Toolbox
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def some_pass(chance: random.Random) -> dict[str, Any]:
+    name = f"n{chance.randrange(4)}"
+    kinds = [
+        call("utility.calculate", operation="add", a=chance.randrange(3), b=1),
+        call("utility.calculate", operation="divide", a=1, b=0),
+        call("probe.fail", code="NOT_FOUND"),
+        call("probe.fail", code="TIMEOUT"),
+        call("probe.effect", name=name),
+        call("probe.failingEffect", code="NETWORK_ERROR"),
+        call("no.such", x=1),
+        call("utility.calculate", operation="nonsense"),
+    ]
+    return asking(*[chance.choice(kinds) for _ in range(chance.randrange(1, 5))])
+
+
+def some_act(chance: random.Random, workshop: Workshop, run: Run) -> None:
+    """A person, or the clock, does something to the run."""
+    cards = workshop.cards(run)
+    unknown = [one for one in calls(run) if one.status == CallStatus.OUTCOME_UNKNOWN]
+    if unknown and chance.random() < 0.7:
+        workshop.resolve(unknown[0], chance.choice(["succeeded", "not_done"]))
+    elif cards and (card := chance.choice(cards)).kind == ApprovalKind.APPROVAL:
+        act = chance.randrange(6)
+        if act <= 2:
+            workshop.approve(card, grace_s=60 if act == 0 else 0)
+            if act == 0 and chance.random() < 0.5:
+                workshop.undo(card)
+        elif act == 3:
+            workshop.deny(card)
+        elif act == 4:
+            expire_card(card)
+            sweep_once()
+        elif card.tool_call.tool == "probe.effect":
+            workshop.edit(card, {"name": f"edited {chance.random()}"})
+    elif chance.random() < 0.1:
+        workshop.cancel(run)
+    make_due(run)
+
+
+class TestWhateverHappens:
+    @pytest.mark.parametrize("seed", range(4))
+    def test_every_call_card_and_pass_is_counted_once_while_two_count(
+        self, workshop: Workshop, recorder: Recorder, seed: int
+    ) -> None:
+        chance = random.Random(seed)
+        other = build_workshop("globex")
+        workshop.allow_passes(8)
+        begin()
+        with counting_beside():
+            for _ in range(5):
+                place = chance.choice([workshop, other])
+                place.play(*[some_pass(chance) for _ in range(chance.randrange(1, 4))])
+                run = place.work()
+                for _ in range(chance.randrange(8)):
+                    if again(run).status in (RunStatus.WAITING, RunStatus.NEEDS_ATTENTION):
+                        some_act(chance, place, run)
+                    if again(run).status == RunStatus.QUEUED:
+                        place.drive(run)
+        assert Event.objects.count() > 30
+        count_all(most=7)
+        assert_true()
+
+    def test_several_at_once_in_small_steps_count_nothing_twice(self, workshop: Workshop) -> None:
+        workshop.play(asking(*[call("utility.calculate", operation="add", a=n, b=1) for n in range(8)]))
+        for _ in range(3):
+            workshop.work()
+        begin()
+        all_at_once([lambda: [counting.count(2) for _ in range(6)]] * 4)
+        count_all(most=3)
+        assert_true()
+
+
+def counting_beside() -> Any:
+    """Two that count in small steps, for as long as the block lasts."""
+    stop = threading.Event()
+
+    def until_stopped() -> None:
+        while not stop.wait(0.002):
+            counting.count(3)
+
+    class Counting:
+        def __enter__(self) -> None:
+            self.beside = beside(until_stopped, until_stopped)
+            self.beside.__enter__()
+
+        def __exit__(self, *error: Any) -> None:
+            stop.set()
+            self.beside.__exit__(*error)
+
+    return Counting()
+
+
+def figures_of(workshop: Workshop, tool: str) -> figures.Figures:
+    return figures.by_tool(workshop.organization.pk).get(tool, figures.Figures())
+
+
+class TestWhatCounts:
+    def test_a_call_counts_when_it_ends_however_long_ago_it_was_made(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
+        workshop.play(asking(call("probe.effect", name="a")))
+        run = workshop.work()
+        count_all()
+        assert (figures_of(workshop, "probe.effect").calls, figures_of(workshop, "probe.effect").asked) == (0, 1)
+        ToolCall.objects.filter(run=run).update(created_at=Now() - timedelta(days=100))
+        workshop.approve(workshop.card(run))
+        workshop.drive(run)
+        count_all()
+        found = figures_of(workshop, "probe.effect")
+        assert (found.succeeded, found.failed, found.asked, found.approved) == (1, 0, 1, 1)
+        assert list(found.days) == [datetime.now(UTC).date()]
+        assert found.p50_ms is not None
+        assert_true()
+
+    def test_refused_denied_and_repeated_calls_are_none(self, workshop: Workshop) -> None:
+        same = call("utility.calculate", operation="add", a=1, b=1)
+        workshop.play(asking(same, same, call("no.such"), call("probe.effect", name="a")))
+        run = workshop.work()
+        workshop.deny(workshop.card(run))
+        workshop.drive(run)
+        count_all()
+        assert {tool: one.calls for tool, one in figures.by_tool(workshop.organization.pk).items()} == {
+            "utility.calculate": 1,
+            "probe.effect": 0,
+        }
+        assert figures_of(workshop, "probe.effect").denied == 1
+        assert_true()
+
+    @pytest.mark.parametrize(("outcome", "sums"), [("succeeded", (1, 0)), ("not_done", (0, 1))])
+    def test_an_unknown_outcome_counts_when_a_person_has_settled_it(
+        self, workshop: Workshop, recorder: Recorder, outcome: str, sums: tuple[int, int]
+    ) -> None:
+        workshop.play(asking(call("probe.failingEffect", code="NETWORK_ERROR")))
+        run = workshop.work()
+        workshop.approve(workshop.card(run))
+        workshop.drive(run)
+        count_all()
+        assert figures_of(workshop, "probe.failingEffect").calls == 0
+        workshop.resolve(calls(run)[0], outcome, "I rang them.")
+        count_all()
+        found = figures_of(workshop, "probe.failingEffect")
+        assert (found.succeeded, found.failed) == sums
+        assert found.p50_ms is None, "nobody measured how long it took"
+        error = found.last_error
+        assert (error.code, error.message) == ("OUTCOME_UNKNOWN", "I rang them.") if error else outcome == "succeeded"
+        assert_true()
+
+    def test_a_late_report_counts_once_and_after_a_persons_word_not_at_all(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
+        for name, is_settled in (("first", False), ("second", True)):
+            recorder.hold(name)
+            workshop.play(asking(call("probe.shortEffect", name=name)))
+            run = workshop.work()
+            workshop.approve(workshop.card(run))
+            workshop.drive(run)
+            if is_settled:
+                workshop.resolve(calls(run)[0], "not_done")
+            recorder.release(name)
+            count_all()
+            late = Event.objects.filter(run=run, type=EventType.CALL_RESOLVED)
+            eventually(lambda late=late, least=1 + is_settled: late.count() >= least)  # type: ignore[misc]
+        count_all()
+        found = figures_of(workshop, "probe.shortEffect")
+        assert (found.succeeded, found.failed) == (1, 1)
+        assert_true()
+
+    def test_a_read_that_was_started_again_counts_once(self, workshop: Workshop) -> None:
+        workshop.play(asking(call("probe.clock")))
+        run = workshop.submit()
+        die_while_executing(run)
+        count_all()
+        workshop.drive(lose_worker(run))
+        count_all()
+        assert figures_of(workshop, "probe.clock").calls == 1
+        assert_true()
+
+    @pytest.mark.parametrize("told", [12, None, "", "²", "٣", "1e3", "-1", "9" * 40, [1], {"id": 1}, True])
+    def test_an_event_that_names_no_call_holds_nothing_up(self, workshop: Workshop, told: Any) -> None:
+        workshop.play(asking(call("probe.clock")))
+        run = workshop.submit()
+        with run_transaction(run.pk) as tx:
+            tx.publish(ToolFinished(told, "probe.clock", {}, 0))
+        workshop.drive(run)
+        count_all()
+        assert figures_of(workshop, "probe.clock").calls == 1
+
+    def test_another_organisations_figures_are_its_own(self, workshop: Workshop) -> None:
+        other = build_workshop("globex")
+        for place, passes in ((workshop, 1), (other, 2)):
+            place.play(*[asking(call("probe.clock")) for _ in range(passes)])
+            place.work()
+        count_all()
+        assert (figures_of(workshop, "probe.clock").calls, figures_of(other, "probe.clock").calls) == (1, 2)
+        assert figures.of_employee(workshop.employee.pk)["probe.clock"].calls == 1
+        assert sum(use.passes for use in figures.use_of(other.employee.pk).values()) == 3
+
+    def test_the_newest_failure_is_told_without_secrets_and_shortened(self, workshop: Workshop) -> None:
+        for code in ("NOT_FOUND", ""):
+            workshop.play(asking(call("probe.fail", code=code)))
+            workshop.work()
+            count_all()
+        found = figures_of(workshop, "probe.fail").last_error
+        assert found is not None
+        assert found.code == "TOOL_EXECUTION_FAILED"
+        assert "hunter2" not in found.message
+
+    @pytest.mark.parametrize(
+        ("cost", "micros"),
+        [(0.25, 250_000), (3, 3_000_000), (-1, 0), ("dear", 0), (True, 0), (None, 0), ([1], 0), (1e12, 10**12)],
+    )
+    def test_a_result_says_what_it_cost(self, workshop: Workshop, toolbox: Toolbox, cost: Any, micros: int) -> None:
+        toolbox.register(Dear())
+        Grant.objects.create(employee=workshop.employee, tool=Dear.name)
+        workshop.play(asking(call(Dear.name, cost={"is": cost})))
+        workshop.work()
+        count_all()
+        assert figures_of(workshop, Dear.name).cost_micros == micros
+
+
+class Dear(Tool):
+    """A read that says what it cost."""
+
+    name = "probe.dear"
+    description = "Costs."
+    level = Level.READ
+
+    class Params(BaseModel):
+        cost: dict[str, Any]
+
+    def execute(self, params: Any, context: ToolContext) -> ToolResult:
+        return ToolResult.ok({}, "Done", cost=params.cost["is"])
+
+
+class TestCounting:
+    def test_what_is_not_committed_yet_is_not_passed_by(self, workshop: Workshop) -> None:
+        """An event may get its id long before another one that is committed first."""
+        if connection.vendor == "sqlite":
+            return  # it has one writer at a time
+        workshop.play(asking(call("probe.clock")))
+        slow, fast = workshop.submit(), workshop.submit()
+        count_all()
+        written, commit = threading.Event(), threading.Event()
+
+        def write_slowly() -> None:
+            with transaction.atomic():
+                workshop.drive(slow)
+                written.set()
+                assert commit.wait(30)
+
+        with beside(write_slowly):
+            assert written.wait(30)
+            workshop.drive(fast)
+            for _ in range(5):
+                counting.count()
+            assert figures_of(workshop, "probe.clock").calls == 0
+            assert FiguresHead.objects.get().event_bound >= Event.objects.filter(run=fast).latest("pk").pk
+            commit.set()
+        count_all()
+        assert figures_of(workshop, "probe.clock").calls == 2
+        assert_true()
+
+    def test_a_crash_before_the_commit_counts_nothing(self, workshop: Workshop) -> None:
+        workshop.play(asking(call("probe.clock"), call("probe.fail", code="NOT_FOUND")))
+        workshop.work()
+        begin()
+        with missing_table("insight_totaluse"), pytest.raises(DatabaseError):
+            eventually(lambda: not counting.count())
+        assert not ToolFigures.objects.exists()
+        assert FiguresHead.objects.get().event_id == 0
+        count_all()
+        assert_true()
+
+    def test_the_sweeper_counts_and_then_leaves_it_alone_for_a_while(self, workshop: Workshop) -> None:
+        workshop.play(asking(call("probe.clock")))
+        workshop.work()
+
+        def is_counted() -> bool:
+            sweep_once()
+            return figures_of(workshop, "probe.clock").calls == 1
+
+        eventually(is_counted)
+        head = FiguresHead.objects.get()
+        assert head.due_at - head.looked_at == timing().count_again
+        FiguresHead.objects.update(due_at=Now() + timedelta(hours=1))
+        workshop.play(asking(call("probe.clock")))
+        workshop.work()
+        for _ in range(5):
+            sweep_once()
+        assert figures_of(workshop, "probe.clock").calls == 1
+
+    def test_nothing_new_costs_one_question_a_sweep_and_few_when_it_looks(
+        self, workshop: Workshop, django_assert_max_num_queries: Any
+    ) -> None:
+        count_all()
+        FiguresHead.objects.update(due_at=Now() + timedelta(hours=1))
+        with django_assert_max_num_queries(1):
+            counting.count_if_due()
+        with django_assert_max_num_queries(10):
+            counting.count()
+
+    def test_a_database_that_numbers_its_transactions_anew_is_counted_on(self, workshop: Workshop) -> None:
+        """After a restored dump, the numbers that were remembered may be of the future."""
+        workshop.play(asking(call("probe.clock")))
+        workshop.work()
+        begin()
+        FiguresHead.objects.update(event_bound=1, asked_in=2**60)
+        count_all()
+        assert_true()
+
+
+@contextmanager
+def missing_table(name: str) -> Iterator[None]:
+    """In the middle of counting, the database fails."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"ALTER TABLE {name} RENAME TO {name}_away")
+    try:
+        yield
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute(f"ALTER TABLE {name}_away RENAME TO {name}")

@@ -1,0 +1,65 @@
+"""Compiled queries give rows with names, converted as the ORM converts them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+
+from agents.accounts.models import Organization
+from agents.platform.queries.compiled import CompiledQuery, ModelColumns
+
+pytestmark = pytest.mark.django_db
+
+
+class Found(NamedTuple):
+    """An organization by its slug."""
+
+    title: str
+    plan_features: list[str]
+    organization: Organization
+
+
+BY_SLUG = CompiledQuery(
+    Found,
+    lambda slug: Organization.objects.filter(slug=slug).order_by(),
+    placeholders=("the slug",),
+    title="name",
+    organization=ModelColumns(Organization, only=("slug",)),
+)
+
+
+@pytest.fixture
+def organization() -> Organization:
+    return Organization.objects.create(name="Hill Bakery", slug="hill", plan_features=["sql"])
+
+
+def test_a_row_has_the_names_of_its_class_and_converted_values(organization: Organization) -> None:
+    (row,) = BY_SLUG.rows("hill")
+    assert (row.title, row.plan_features) == ("Hill Bakery", ["sql"])
+    assert row.organization == organization
+
+
+def test_a_column_that_was_left_out_is_read_on_first_use(organization: Organization) -> None:
+    row = BY_SLUG.row("hill")
+    assert row is not None
+    assert row.organization.get_deferred_fields() >= {"name"}
+    assert row.organization.name == organization.name
+
+
+def test_each_use_has_its_own_values(organization: Organization) -> None:
+    other = Organization.objects.create(name="Mill", slug="mill")
+    assert [row.organization for row in BY_SLUG.rows("mill")] == [other]
+    assert [row.organization for row in BY_SLUG.rows("hill")] == [organization]
+    assert BY_SLUG.row("nobody") is None
+
+
+def test_a_wrong_number_of_values_is_refused() -> None:
+    with pytest.raises(ValueError, match="2 values for 1"):
+        BY_SLUG.rows("hill", "mill")
+
+
+def test_a_value_that_the_query_does_not_use_is_refused() -> None:
+    query = CompiledQuery(Found, lambda unused: Organization.objects.order_by(), title="name", organization="id")
+    with pytest.raises(ValueError, match="do not all reach the query"):
+        query.rows(1)

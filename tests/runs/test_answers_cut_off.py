@@ -1,0 +1,88 @@
+"""An incomplete answer never passes as complete: the run says so, and asks again where that can help."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.runs.models import ExitReason, RunStatus
+from tests.model_server import Answer, Call, ModelServer
+from tests.workshop import Workshop, event_types, make_due, passes, payloads
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.mark.parametrize(
+    ("finish", "reason", "words"),
+    [
+        ("length", ExitReason.ANSWER_CUT, "length limit"),
+        ("max_tokens", ExitReason.ANSWER_CUT, "length limit"),
+        ("content_filter", ExitReason.ANSWER_FILTERED, "content filter"),
+        ("SAFETY", ExitReason.ANSWER_FILTERED, "content filter"),
+    ],
+)
+def test_its_text_is_kept_and_the_run_says_that_it_is_not_whole(
+    workshop: Workshop, model: ModelServer, finish: str, reason: ExitReason, words: str
+) -> None:
+    model.script(Answer(text="The three largest are Acme, Ini", finish=finish))
+    run = workshop.work()
+    assert (run.status, run.exit_reason) == (RunStatus.FAILED, reason)
+    assert run.answer == "The three largest are Acme, Ini"
+    assert words in run.problem
+    assert [line["pass_number"] for line in payloads(run, "answer_cut")] == [1]
+    assert payloads(run, "run_finished")[0]["exit_reason"] == reason
+    assert len(model.requests) == 1
+
+
+def test_of_a_pass_with_calls_it_is_told_and_the_run_goes_on(workshop: Workshop, model: ModelServer) -> None:
+    sleep = Call("probe.sleep", {"ms": 0})
+    model.script(Answer(text="First I", calls=(sleep,), finish="length"), Answer(text="Done."))
+    run = workshop.work()
+    assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "Done.")
+    assert [each.cut_off for each in passes(run)] == ["length", ""]
+    assert event_types(run).count("answer_cut") == 1
+
+
+def test_without_any_text_it_is_asked_once_more(workshop: Workshop, model: ModelServer) -> None:
+    model.enqueue(Answer(finish="length"), Answer(text="Short enough."))
+    run = workshop.work()
+    assert (run.status, run.problem.partition(":")[0]) == (RunStatus.QUEUED, "answer_cut")
+    run = workshop.drive(make_due(run))
+    assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "Short enough.")
+
+
+@pytest.mark.parametrize(
+    ("answer", "tries"),
+    [
+        (Answer(finish="length"), 2),
+        (Answer(finish="malformed_function_call"), 3),
+        (Answer(text="Half of it", finish="error"), 3),
+        (Answer(events=({"choices": [{"index": 0, "delta": {}, "error": {"code": 502}}]},)), 3),
+    ],
+)
+def test_what_is_of_no_use_is_asked_again_within_bounds(
+    workshop: Workshop, model: ModelServer, answer: Answer, tries: int
+) -> None:
+    model.script(answer)
+    run = workshop.work()
+    for _ in range(tries - 1):
+        assert run.status == RunStatus.QUEUED
+        run = workshop.drive(make_due(run))
+    assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.ANSWER_CUT)
+    assert len(model.requests) == tries
+    assert f"The employee gave no answer: answer cut off. {run.problem.rstrip('.')}. Nothing was done." == run.answer
+    assert run.input_tokens > 0, "what these answers took counts for the budgets"
+
+
+def test_one_that_was_withheld_altogether_is_not_asked_again(workshop: Workshop, model: ModelServer) -> None:
+    model.script(Answer(finish="content_filter"))
+    run = workshop.work()
+    assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.ANSWER_FILTERED)
+    assert len(model.requests) == 1
+    assert run.input_tokens == 100
+
+
+def test_neither_does_it_pass_as_the_answer_of_a_closing_pass(workshop: Workshop, model: ModelServer) -> None:
+    workshop.allow_passes(1)
+    model.script(Answer(calls=(Call("probe.sleep", {"ms": 0}),)), Answer(text="That is wh", finish="length"))
+    run = workshop.work()
+    assert (run.status, run.exit_reason, run.answer) == (RunStatus.FAILED, ExitReason.ANSWER_CUT, "That is wh")

@@ -1,0 +1,288 @@
+"""A long history is shortened before it outgrows the model's context; the whole stays readable."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from agents.employees.models import Employee, Grant, ModelProvider, ProviderKind
+from agents.runs.engine.compaction import FULL, Room, Sizes, Step, context_of, cuts_for
+from agents.runs.models import ExitReason, Run, RunStatus
+from tests.model_answers import Answer, Call, failing
+from tests.model_server import ModelServer
+from tests.workshop import Workshop, calls, event_types, passes, payloads
+from tools.records.models import Record
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("nothing_kept_is_stale")]
+
+PER_TOKEN = 4
+"""Characters of a token, as this model counts."""
+CONTEXT = 30_000
+HANDLE = re.compile(r"handle (r-\d+): results\.read\(handle, offset\)\]$")
+
+
+def tokens_of(body: dict[str, Any]) -> int:
+    return len(json.dumps([body["messages"], body.get("tools", [])])) // PER_TOKEN
+
+
+def told(body: dict[str, Any]) -> list[str]:
+    return [message["content"] for message in body["messages"] if message["role"] == "tool"]
+
+
+def common_beginning(first: dict[str, Any], second: dict[str, Any]) -> bool:
+    return bool(second["messages"][: len(first["messages"])] == first["messages"])
+
+
+@pytest.fixture
+def many(workshop: Workshop) -> Workshop:
+    """An office with records enough for large results, and a model that sees 30,000 tokens."""
+    Grant.objects.create(employee=workshop.employee, tool="results.read")
+    names = [f"Company {number:04} with a long name" for number in range(120)]
+    rows = [Record(organization=workshop.organization, name=name, region="EU", status="active") for name in names]
+    Record.objects.bulk_create(rows)
+    workshop.employee.context_tokens = CONTEXT
+    workshop.employee.max_passes = 70
+    workshop.employee.save()
+    return workshop
+
+
+def worked(workshop: Workshop) -> Run:
+    """A run to its end, in as many slices as it takes."""
+    run = workshop.work("Search a lot")
+    while run.status == RunStatus.QUEUED:
+        run = workshop.drive(run)
+    return run
+
+
+def searching(count: int) -> Callable[[dict[str, Any]], Answer]:
+    """A model that searches so often, then reads the first result that was shortened, and answers."""
+
+    def answer(body: dict[str, Any]) -> Answer:
+        used = {"prompt_tokens": tokens_of(body), "completion_tokens": 50}
+        done = len(told(body))
+        if done < count:
+            params = {"limit": 60 + done % 60, "text": "Company" if done < 60 else "long"}
+            return Answer(calls=(Call("data__searchRecords", params),), usage=used)
+        handles = [found[1] for text in told(body) if (found := HANDLE.search(text))]
+        if done == count and handles:
+            return Answer(calls=(Call("results__read", {"handle": handles[0]}),), usage=used)
+        return Answer(text="All seen.", usage=used)
+
+    return answer
+
+
+def test_sixty_large_results_stay_below_the_limit_and_can_be_read_again(many: Workshop, model: ModelServer) -> None:
+    model.answer_with(searching(60))
+    run = worked(many)
+    assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "All seen.")
+    sent = [tokens_of(body) for body in model.requests]
+    assert len(sent) == 62
+    assert max(sent) < CONTEXT
+    assert sum(len(call.content) for call in calls(run)) > 3 * CONTEXT * PER_TOKEN
+    for body in model.requests:  # the server itself refuses a call id without exactly one tool message
+        newest = told(body)[-1:]
+        assert not newest or "shortened" not in newest[0]
+    *earlier, again = told(model.requests[-1])
+    place, short = next((place, text) for place, text in enumerate(earlier) if HANDLE.search(text))
+    assert len(short) < 400
+    assert short.startswith((calls(run)[place].result or {})["summary"])
+    assert calls(run)[place].content in again
+
+
+def test_what_was_sent_stays_the_same_for_several_passes(many: Workshop, model: ModelServer) -> None:
+    model.answer_with(searching(60))
+    worked(many)
+    requests = model.requests
+    kept = [common_beginning(first, second) for first, second in pairwise(requests)]
+    assert 2 <= kept.count(False) <= len(kept) // 3
+    assert sum(tokens_of(body) < FULL * CONTEXT * 1.1 for body in requests) == len(requests)
+
+
+def test_each_time_something_more_is_shortened_the_panel_says_what_and_how_much(
+    many: Workshop, model: ModelServer
+) -> None:
+    model.answer_with(searching(60))
+    run = worked(many)
+    changed = {}
+    for number, (first, second) in enumerate(pairwise(model.requests), start=2):
+        kept = zip(first["messages"], second["messages"], strict=False)
+        if differing := sum(before != after for before, after in kept):
+            changed[number] = (differing, tokens_of(first), tokens_of(second))
+    lines = payloads(run, "history_shortened")
+    assert [line["pass_number"] for line in lines] == list(changed)
+    for line, (differing, before, after) in zip(lines, changed.values(), strict=True):
+        assert (line["results"], line["texts"]) == (differing, 0)
+        assert before < line["tokens_before"] < 1.2 * before, "the whole of it, and the newest result"
+        assert line["tokens_after"] == pytest.approx(after, rel=0.1)
+        types = event_types(run)
+        began = [place for place, type_ in enumerate(types) if type_ == "pass_started"][line["pass_number"] - 1]
+        assert types[began : began + 3] == ["pass_started", "history_shortened", "tool_start"]
+
+
+def test_without_the_tool_the_model_is_not_sent_to_it(many: Workshop, model: ModelServer) -> None:
+    many.employee.grants.filter(tool="results.read").delete()
+    model.answer_with(searching(60))
+    worked(many)
+    assert any("[shortened; the rest is left out]" in text for text in told(model.requests[-1]))
+    assert "results.read" not in "".join(told(model.requests[-1]))
+
+
+def test_newest_results_that_alone_are_too_large_are_cut_and_say_so(many: Workshop, model: ModelServer) -> None:
+    many.employee.context_tokens = 4_000
+    many.employee.save()
+    found = [Call("data__searchRecords", {"limit": limit}) for limit in (100, 110, 120)]
+    model.enqueue(Answer(calls=tuple(found)), Answer(text="Seen."))
+    run = many.work()
+    assert run.answer == "Seen."
+    texts = told(model.requests[-1])
+    assert len(texts) == 3
+    assert all(re.search(r"\[shortened: [\d,]+ of [\d,]+ characters; handle r-\d+: results", text) for text in texts)
+
+
+TOO_LONG = failing(400, "This model's maximum context length is 8192 tokens")
+
+
+def test_a_provider_that_finds_it_too_long_gets_it_shorter_once(many: Workshop, model: ModelServer) -> None:
+    limits = [Call("data__searchRecords", {"limit": limit}) for limit in (100, 110, 120)]
+    model.enqueue(*[Answer(calls=(call,)) for call in limits], TOO_LONG, Answer(text="Now it fits."))
+    run = many.work()
+    assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "Now it fits.")
+    refused, taken = model.requests[-2:]
+    assert tokens_of(taken) < 0.7 * tokens_of(refused)
+    assert [each.number for each in passes(run)] == [1, 2, 3, 4]
+    (line,) = payloads(run, "history_shortened")
+    assert (line["pass_number"], line["results"]) == (4, 3)
+    assert line["tokens_after"] < 0.7 * line["tokens_before"]
+
+
+def test_after_refusals_in_a_row_the_panel_tells_what_was_really_sent(many: Workshop, model: ModelServer) -> None:
+    search = searching(12)
+    refused: list[int] = []
+
+    def answer(body: dict[str, Any]) -> Answer:
+        done = len(told(body))
+        if done in (5, 6) and done not in refused:
+            refused.append(done)
+            return TOO_LONG
+        return search(body)
+
+    model.answer_with(answer)
+    run = worked(many)
+    assert run.answer == "All seen."
+    assert refused == [5, 6]
+    again = [place for place, body in enumerate(model.requests) if len(told(body)) in (5, 6)]
+    assert again == [5, 6, 7, 8], "each is asked twice, and none of the later ones is"
+    taken = [body for place, body in enumerate(model.requests) if place not in (5, 7)]
+    assert_told_as_sent(run, taken)
+    assert [line["pass_number"] for line in payloads(run, "history_shortened")][:2] == [6, 7]
+
+
+def assert_told_as_sent(run: Run, taken: list[dict[str, Any]]) -> None:
+    """Each line says how much shorter a request is than the one that the model took before, with what came since."""
+    changed, whole = {}, [len(each.content) for each in calls(run)]
+    for number, (first, second) in enumerate(pairwise(taken), start=2):
+        both = zip(told(first) + whole_of(run, first), told(second), strict=False)
+        if differing := sum(before != after for before, after in both):
+            newest = whole[len(told(first))] // PER_TOKEN
+            changed[number] = (differing, tokens_of(first) + newest, tokens_of(second))
+    lines = payloads(run, "history_shortened")
+    assert [line["pass_number"] for line in lines] == list(changed)
+    for line, (differing, before, after) in zip(lines, changed.values(), strict=True):
+        assert (line["results"], line["texts"]) == (differing, 0)
+        assert line["tokens_before"] == pytest.approx(before, rel=0.1)
+        assert line["tokens_after"] == pytest.approx(after, rel=0.1)
+
+
+def whole_of(run: Run, body: dict[str, Any]) -> list[str]:
+    """The results that came since this request."""
+    return [each.content for each in calls(run)[len(told(body)) :]]
+
+
+def test_a_model_that_sees_less_than_was_believed_refuses_once(many: Workshop, model: ModelServer) -> None:
+    search, sees = searching(30), 8_000
+    model.answer_with(lambda body: TOO_LONG if tokens_of(body) > sees else search(body))
+    run = worked(many)
+    assert run.answer == "All seen."
+    assert sum(tokens_of(body) > sees for body in model.requests) == 1
+    assert_told_as_sent(run, [body for body in model.requests if tokens_of(body) <= sees])
+
+
+def test_still_too_long_ends_the_run_in_plain_words(many: Workshop, model: ModelServer) -> None:
+    model.enqueue(Answer(calls=(Call("data__searchRecords", {"limit": 120}),)), TOO_LONG, TOO_LONG)
+    run = many.work()
+    assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.PROVIDER_ERROR)
+    assert "Older results were shortened, and it is still too long" in run.problem
+    assert len(model.requests) == 3
+    assert payloads(run, "history_shortened") == [], "told with the pass that it belongs to, and there is none"
+
+
+def test_a_task_that_is_too_long_by_itself_is_asked_once(many: Workshop, model: ModelServer) -> None:
+    model.enqueue(TOO_LONG)
+    run = many.work()
+    assert run.exit_reason == ExitReason.PROVIDER_ERROR
+    assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "model", "fields", "tokens"),
+    [
+        (ProviderKind.OPENAI, "gpt-5-mini", {}, 272_000),
+        (ProviderKind.OPENAI, "openai/gpt-4o-2024-11-20", {}, 128_000),
+        (ProviderKind.OPENAI, "gpt-4", {}, 8_192),
+        (ProviderKind.OPENAI, "local", {}, 128_000),
+        (ProviderKind.OPENAI, "local", {"num_ctx": 4_096}, 128_000),
+        (ProviderKind.OPENAI, "gpt-5", {"context_tokens": 9_000}, 9_000),
+        (ProviderKind.OLLAMA, "qwen3", {"num_ctx": 16_384}, 16_384),
+        (ProviderKind.OLLAMA, "qwen3", {"extra_body": {"options": {"num_ctx": 8_000}}}, 8_000),
+        (ProviderKind.OLLAMA, "qwen3", {"num_ctx": 16_384, "context_tokens": 12_000}, 12_000),
+        (ProviderKind.OLLAMA, "qwen3", {"num_ctx": 16_384, "context_tokens": 40_000}, 16_384),
+        (ProviderKind.OLLAMA, "qwen3", {"context_tokens": 40_000}, 40_000),
+        (ProviderKind.OLLAMA, "gpt-5", {"extra_body": {"options": {"num_ctx": "much"}}}, 16_384),
+        (ProviderKind.OLLAMA, "qwen3", {}, 16_384),
+    ],
+)
+def test_how_much_a_model_sees(kind: ProviderKind, model: str, fields: dict[str, Any], tokens: int) -> None:
+    assert context_of(Employee(model=model, **fields), ModelProvider(kind=kind)) == tokens
+
+
+def a_pass(*results: int, text: int = 0, input_tokens: int = 0) -> Sizes:
+    return Sizes(asked=0, response=50 + text, text=text, results=results, input_tokens=input_tokens)
+
+
+def test_the_largest_goes_first_and_no_more_than_has_to() -> None:
+    recorded = [a_pass(2_000), a_pass(30_000), a_pass(3_000), a_pass(10_000)]
+    cuts = cuts_for(recorded, 1_000, 0, Room(tokens=16_000))
+    assert cuts.results == {(1, 0): 0}
+    assert not cuts.texts
+
+
+def test_what_the_model_counts_weighs_more_than_our_estimate() -> None:
+    recorded = [a_pass(9_000), a_pass(9_000), a_pass(9_000)]
+    assert not cuts_for(recorded, 1_000, 0, Room(tokens=16_000))
+    counted = [a_pass(9_000, input_tokens=1_000), a_pass(9_000, input_tokens=10_000), a_pass(9_000)]
+    assert cuts_for(counted, 1_000, 0, Room(tokens=16_000)).results == {(0, 0): 0, (1, 0): 0}
+
+
+def test_texts_follow_where_results_are_not_enough_the_oldest_first() -> None:
+    recorded = [a_pass(text=20_000), a_pass(text=20_000), a_pass(text=20_000), a_pass(100)]
+    assert cuts_for(recorded, 1_000, 0, Room(tokens=16_000)).texts == {0, 1}
+
+
+def test_nothing_is_shortened_while_there_is_room() -> None:
+    cuts = cuts_for([a_pass(24_000)] * 10, 1_000, 0, Room(tokens=128_000))
+    assert not cuts
+    assert cuts.step is None
+
+
+def test_what_was_short_before_is_no_news() -> None:
+    recorded = [a_pass(20_000), a_pass(30_000)]
+    first = cuts_for(recorded, 1_000, 0, Room(tokens=16_000))
+    assert first.step == Step(results=1, texts=0, tokens_before=15_354, tokens_after=9_450)
+    again = cuts_for([*recorded, a_pass(100)], 1_000, 0, Room(tokens=16_000))
+    assert again == first
+    assert again.step is None

@@ -1,0 +1,375 @@
+"""What is permitted when a call is recorded holds, whatever was while the model answered or a card was previewed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.db import connection
+from typing_extensions import override
+
+from agents.accounts.models import Organization
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.employees.models import Employee, Grant, ToolRule
+from agents.platform.refusals import Conflict
+from agents.runs import stops
+from agents.runs.engine.context import grants_of, load_context
+from agents.runs.engine.requested_calls import ROUNDS
+from agents.runs.models import CallStatus, RunStatus
+from tests import composed_probes
+from tests.model_server import Answer, Call, ModelServer
+from tests.probes import Effect, Named
+from tests.recorder import Recorder
+from tests.workshop import Workshop, again, asking, call, calls, data_of, error_code, statuses
+from tools.contract import Level, Recipe, Step, Tool, ToolContext, ToolResult
+from tools.toolbox.toolbox import Toolbox
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Previewed(Effect):
+    """A write, while whose first card is being made something happens; or while each of them is."""
+
+    name = "probe.previewed"
+
+    def __init__(self, meanwhile: Callable[[], object], always: bool = False) -> None:
+        self.meanwhile, self.always, self.previewed = meanwhile, always, list[str]()
+
+    @override
+    def preview(self, params: Named, context: ToolContext) -> None:
+        self.previewed.append(params.name)
+        if self.always or len(self.previewed) == 1:
+            self.meanwhile()
+
+
+class Judged(Tool):
+    """A read, while which is judged for the first time something happens."""
+
+    name = "probe.judged"
+    description = "Is judged."
+    level = Level.READ
+    volatile = True
+    Params = Named
+
+    def __init__(self, meanwhile: Callable[[], object] = lambda: None) -> None:
+        self.meanwhile, self.in_transactions = meanwhile, list[bool]()
+
+    @override
+    def validate(self, params: Named) -> None:
+        self.in_transactions.append(connection.in_atomic_block)
+        if len(self.in_transactions) == 1:
+            self.meanwhile()
+
+    def execute(self, params: Named, context: ToolContext) -> ToolResult:
+        return ToolResult.ok({}, f"Judged {params.name}")
+
+
+class Guarded(Tool):
+    """A read that demands a capability and a feature."""
+
+    name = "probe.guarded"
+    description = "Is guarded."
+    level = Level.READ
+    capabilities = frozenset({"reading"})
+    features = frozenset({"reports"})
+    Params = Named
+
+    def execute(self, params: Named, context: ToolContext) -> ToolResult:
+        return ToolResult.ok({}, "Read")
+
+
+def allow(workshop: Workshop, toolbox: Toolbox, tool: Tool) -> None:
+    toolbox.register(tool)
+    Grant.objects.create(employee=workshop.employee, tool=tool.name)
+    Employee.objects.filter(pk=workshop.employee.pk).update(capabilities=["reading"])
+    Organization.objects.filter(pk=workshop.organization.pk).update(plan_features=["reports"])
+
+
+@pytest.mark.parametrize("taken", ["nothing", "the capability", "the feature", "the grant"])
+def test_while_the_model_answers(workshop: Workshop, toolbox: Toolbox, model: ModelServer, taken: str) -> None:
+    allow(workshop, toolbox, Guarded())
+
+    def answer(body: dict[str, Any]) -> Answer:
+        if body["messages"][-1]["role"] == "tool":
+            return Answer(text="Done.")
+        if taken == "the capability":
+            Employee.objects.update(capabilities=[])
+        elif taken == "the feature":
+            Organization.objects.update(plan_features=[])
+        elif taken == "the grant":
+            Grant.objects.filter(tool="probe.guarded").delete()
+        return Answer(calls=(Call("probe.guarded", {"name": "a"}),))
+
+    model.answer_with(answer)
+    (row,) = calls(workshop.work())
+    if taken == "nothing":
+        assert (row.status, row.attempts) == (CallStatus.SUCCEEDED, 1)
+    else:
+        assert (row.status, row.attempts, error_code(row)) == (CallStatus.REJECTED, 0, "NOT_PERMITTED")
+
+
+def test_what_is_granted_is_read_each_time_and_for_each_mode(workshop: Workshop) -> None:
+    employee, tool = workshop.employee.pk, "data.searchRecords"
+    assert tool in grants_of(employee, "general").tools
+    assert grants_of(employee, "research").mode == "research"
+    Grant.objects.filter(employee=employee, tool=tool).update(level=Level.WRITE)
+    assert grants_of(employee, "general").raised == {tool: Level.WRITE}
+    Grant.objects.filter(employee=employee, tool=tool).delete()
+    assert tool not in grants_of(employee, "general").tools
+
+
+def test_a_level_raised_while_the_model_answers_asks_for_a_card(workshop: Workshop, model: ModelServer) -> None:
+    def answer(body: dict[str, Any]) -> Answer:
+        workshop.raise_for_all("probe.sleep", Level.WRITE)
+        return Answer(calls=(Call("probe.sleep", {"ms": 0}),))
+
+    model.answer_with(answer)
+    run = workshop.work()
+    assert (run.status, statuses(run)) == (RunStatus.WAITING, [CallStatus.AWAITING_APPROVAL])
+    assert workshop.card(run).level == Level.WRITE
+
+
+def test_a_tool_stopped_while_a_card_is_previewed_does_not_start_beside_it(
+    workshop: Workshop, toolbox: Toolbox, recorder: Recorder
+) -> None:
+    write = Previewed(lambda: stops.stop_tool(workshop.operator, "probe.gate"))
+    allow(workshop, toolbox, write)
+    workshop.play(asking(call("probe.previewed", name="a"), call("probe.gate", name="b"), call("probe.sleep", ms=0)))
+    run = workshop.work()
+    assert statuses(run) == [CallStatus.AWAITING_APPROVAL, CallStatus.REJECTED, CallStatus.SUCCEEDED]
+    assert error_code(calls(run)[1]) == "TOOL_DISABLED"
+    assert (write.previewed, recorder.waiting["b"]) == (["a"], 0)
+
+
+def test_a_write_that_is_taken_away_while_its_own_card_is_previewed_gets_none(
+    workshop: Workshop, toolbox: Toolbox
+) -> None:
+    allow(workshop, toolbox, Previewed(lambda: Grant.objects.filter(tool="probe.previewed").delete()))
+    workshop.play(asking(call("probe.previewed", name="a")))
+    run = workshop.work()
+    assert (run.status, statuses(run), workshop.cards(run)) == (RunStatus.SUCCEEDED, [CallStatus.REJECTED], [])
+
+
+def test_only_a_card_whose_verdict_is_another_one_is_previewed_again(workshop: Workshop, toolbox: Toolbox) -> None:
+    write = Previewed(lambda: workshop.raise_for_all("probe.effect", Level.DESTRUCTIVE))
+    allow(workshop, toolbox, write)
+    workshop.play(asking(*[call("probe.previewed", name=name) for name in "ab"], call("probe.effect", name="c")))
+    run = workshop.work()
+    assert [card.level for card in workshop.cards(run)] == ["write", "write", "destructive"]
+    assert write.previewed == ["a", "b"]
+
+
+def test_nothing_is_previewed_again_once_the_run_is_cancelled(workshop: Workshop, toolbox: Toolbox) -> None:
+    def change_and_cancel() -> None:
+        workshop.raise_for_all("probe.previewed", Level.DESTRUCTIVE)
+        workshop.cancel(run)
+
+    write = Previewed(change_and_cancel)
+    allow(workshop, toolbox, write)
+    workshop.play(asking(call("probe.previewed", name="a"), call("probe.sleep", ms=0)))
+    run = workshop.submit()
+    run = workshop.drive(run)
+    assert (run.status, calls(run), write.previewed) == (RunStatus.CANCELLED, [], ["a"])
+
+
+def test_nothing_is_previewed_again_once_the_run_is_stopped(workshop: Workshop, toolbox: Toolbox) -> None:
+    def change_and_stop() -> None:
+        workshop.raise_for_all("probe.previewed", Level.DESTRUCTIVE)
+        stops.stop_employee(workshop.operator, workshop.employee.pk)
+
+    write = Previewed(change_and_stop)
+    allow(workshop, toolbox, write)
+    workshop.play(asking(call("probe.previewed", name="a"), call("probe.doom", name="b"), call("probe.sleep", ms=0)))
+    run = workshop.work()
+    assert statuses(run) == [CallStatus.REJECTED, CallStatus.AWAITING_APPROVAL, CallStatus.READY]
+    assert (error_code(calls(run)[0]), write.previewed) == ("LIMIT_EXCEEDED", ["a"])
+
+
+def test_what_changes_in_every_preview_is_refused_after_a_few(workshop: Workshop, toolbox: Toolbox) -> None:
+    def flip() -> None:
+        if not ToolRule.objects.filter(tool="probe.previewed").delete()[0]:
+            workshop.raise_for_all("probe.previewed", Level.DESTRUCTIVE)
+
+    write = Previewed(flip, always=True)
+    allow(workshop, toolbox, write)
+    workshop.play(asking(call("probe.previewed", name="a"), call("probe.sleep", ms=0)))
+    run = workshop.work()
+    assert (run.status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.REJECTED, CallStatus.SUCCEEDED])
+    assert "changed while this call was prepared" in calls(run)[0].content
+    assert write.previewed == ["a"] * ROUNDS
+
+
+def test_a_tool_that_promises_something_else_is_judged_anew(workshop: Workshop) -> None:
+    place = load_context(workshop.submit().pk)
+    wider = replace(place, toolbox=place.toolbox.extended([Judged()], frozenset()))
+    assert wider.has_same_rules(wider)
+    assert not wider.has_same_rules(place)
+
+
+def test_an_answer_is_judged_once_while_nothing_changes(workshop: Workshop, toolbox: Toolbox) -> None:
+    read = Judged()
+    allow(workshop, toolbox, read)
+    workshop.play(asking(call("probe.judged", name="a"), call("probe.effect", name="b")))
+    assert statuses(workshop.work()) == [CallStatus.SUCCEEDED, CallStatus.AWAITING_APPROVAL]
+    assert read.in_transactions == [False]
+
+
+class TestAStepOfARecipe:
+    @pytest.fixture
+    def recipe(self, workshop: Workshop, toolbox: Toolbox) -> type[Recipe]:
+        """A recipe whose only step is to be said."""
+
+        class Guided(Recipe):
+            name = "probe.guided"
+            description = "Is guided."
+
+        allow(workshop, toolbox, Guided())
+        workshop.play(asking(call("probe.guided")))
+        return Guided
+
+    def test_that_is_taken_away_while_its_card_is_previewed_gets_none(
+        self, workshop: Workshop, toolbox: Toolbox, recipe: type[Recipe]
+    ) -> None:
+        write = Previewed(lambda: stops.stop_tool(workshop.operator, "probe.previewed"))
+        allow(workshop, toolbox, write)
+        recipe.steps = (Step("probe.previewed", lambda params, results: {"name": "a"}),)
+        run = workshop.work()
+        assert (run.status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.FAILED, CallStatus.REJECTED])
+        assert (error_code(calls(run)[1]), workshop.cards(run)) == ("TOOL_DISABLED", [])
+
+    def test_whose_level_is_raised_while_it_is_judged_waits_for_its_card(
+        self, workshop: Workshop, toolbox: Toolbox, recipe: type[Recipe]
+    ) -> None:
+        allow(workshop, toolbox, Judged(lambda: workshop.raise_for_all("probe.judged", Level.WRITE)))
+        recipe.steps = (Step("probe.judged", lambda params, results: {"name": "a"}),)
+        run = workshop.work()
+        assert statuses(run) == [CallStatus.SUSPENDED, CallStatus.AWAITING_APPROVAL]
+        card = workshop.card(run)
+        assert card.level == Level.WRITE
+        workshop.approve(card)
+        assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED] * 2
+
+    def test_keeps_the_card_that_other_permissions_do_not_concern(
+        self, workshop: Workshop, toolbox: Toolbox, recipe: type[Recipe]
+    ) -> None:
+        write = Previewed(lambda: workshop.raise_for_all("probe.effect", Level.DESTRUCTIVE))
+        allow(workshop, toolbox, write)
+        recipe.steps = (Step("probe.previewed", lambda params, results: {"name": "a"}),)
+        assert statuses(workshop.work()) == [CallStatus.SUSPENDED, CallStatus.AWAITING_APPROVAL]
+        assert write.previewed == ["a"]
+
+    def test_that_changes_in_every_preview_is_refused_after_a_few(
+        self, workshop: Workshop, toolbox: Toolbox, recipe: type[Recipe]
+    ) -> None:
+        def flip() -> None:
+            if not ToolRule.objects.filter(tool="probe.previewed").delete()[0]:
+                workshop.raise_for_all("probe.previewed", Level.DESTRUCTIVE)
+
+        write = Previewed(flip, always=True)
+        allow(workshop, toolbox, write)
+        recipe.steps = (Step("probe.previewed", lambda params, results: {"name": "a"}),)
+        assert statuses(workshop.work()) == [CallStatus.FAILED, CallStatus.REJECTED]
+        assert write.previewed == ["a"] * ROUNDS
+
+
+class TestAnInnerCall:
+    @pytest.fixture(autouse=True)
+    def _composing(self, workshop: Workshop) -> None:
+        Grant.objects.create(employee=workshop.employee, tool=composed_probes.Ask.name)
+        workshop.play(asking(call(composed_probes.Ask.name, inner="probe.judged", params={"name": "a"})))
+
+    def test_is_judged_once_and_in_no_transaction(self, workshop: Workshop, toolbox: Toolbox) -> None:
+        inner = Judged()
+        allow(workshop, toolbox, inner)
+        assert statuses(workshop.work()) == [CallStatus.SUCCEEDED] * 2
+        assert inner.in_transactions == [False]
+
+    def test_that_is_taken_away_while_it_is_judged_is_refused(self, workshop: Workshop, toolbox: Toolbox) -> None:
+        inner = Judged(lambda: stops.stop_tool(workshop.operator, "probe.judged"))
+        allow(workshop, toolbox, inner)
+        (parent,) = calls(workshop.work())
+        assert data_of(parent)[0]["error"]["code"] == "TOOL_DISABLED"
+        assert inner.in_transactions == [False]
+
+
+@pytest.fixture
+def write(workshop: Workshop, toolbox: Toolbox) -> Previewed:
+    """A write that the employee asks for."""
+    write = Previewed(lambda: None)
+    allow(workshop, toolbox, write)
+    workshop.play(asking(call("probe.previewed", name="a")))
+    return write
+
+
+class TestAnApprovedWrite:
+    """What happens between its last preview and its start counts."""
+
+    @pytest.fixture
+    def card(self, workshop: Workshop, write: Previewed) -> Approval:
+        """Its approval; the next preview is the last one."""
+        write.always = True
+        return workshop.approve(workshop.card(workshop.work()))
+
+    def test_does_not_start_once_its_run_is_stopped(
+        self, workshop: Workshop, write: Previewed, card: Approval, recorder: Recorder
+    ) -> None:
+        write.meanwhile = lambda: stops.stop_employee(workshop.operator, workshop.employee.pk)
+        run = workshop.drive(card.run)
+        card.refresh_from_db()
+        assert (run.status, statuses(run), card.status) == (RunStatus.QUEUED, ["approved"], ApprovalStatus.APPROVED)
+        assert not recorder.effects
+
+    def test_does_not_start_once_its_run_is_cancelled(
+        self, workshop: Workshop, write: Previewed, card: Approval, recorder: Recorder
+    ) -> None:
+        write.meanwhile = lambda: workshop.cancel(card.run)
+        run = workshop.drive(card.run)
+        assert (run.status, statuses(run)) == (RunStatus.CANCELLED, [CallStatus.CANCELLED])
+        assert not recorder.effects
+
+    def test_does_not_start_once_its_approval_was_taken_back(
+        self, workshop: Workshop, write: Previewed, card: Approval, recorder: Recorder
+    ) -> None:
+        def undo() -> None:
+            write.always = False  # this makes a preview too
+            workshop.undo(card)
+
+        write.meanwhile = undo
+        run = workshop.drive(card.run)
+        assert (run.status, statuses(run)) == (RunStatus.WAITING, [CallStatus.AWAITING_APPROVAL])
+        assert "took the approval back" in workshop.card(run).why
+        assert not recorder.effects
+
+    def test_starts_with_the_driver_of_its_own_run(
+        self, workshop: Workshop, card: Approval, recorder: Recorder
+    ) -> None:
+        older, own, newer = [card.run, *(workshop.work() for _ in range(2))]
+        for run in (own, newer):
+            workshop.approve(workshop.card(run))
+        assert statuses(workshop.drive(own)) == [CallStatus.SUCCEEDED]
+        assert statuses(older) == statuses(newer) == [CallStatus.APPROVED]
+
+
+class TestAnEdit:
+    @pytest.mark.parametrize("change", ["stopped", "raised", "revoked"])
+    def test_that_is_not_permitted_so_any_more_leaves_the_card(
+        self, workshop: Workshop, write: Previewed, change: str
+    ) -> None:
+        card = workshop.card(workshop.work())
+        write.always = True
+        write.meanwhile = {
+            "stopped": lambda: stops.stop_tool(workshop.operator, "probe.previewed"),
+            "raised": lambda: workshop.raise_for_all("probe.previewed", Level.DESTRUCTIVE),
+            "revoked": lambda: Grant.objects.filter(tool="probe.previewed").delete(),
+        }[change]
+        with pytest.raises(Conflict, match="what is permitted changed meanwhile"):
+            workshop.edit(card, {"name": "b"})
+        card.refresh_from_db()
+        assert (card.status, calls(again(card.run))[0].params) == (ApprovalStatus.PENDING, {"name": "a"})
+
+    def test_is_not_held_up_by_what_does_not_concern_it(self, workshop: Workshop, write: Previewed) -> None:
+        card = workshop.card(workshop.work())
+        write.always, write.meanwhile = True, lambda: stops.stop_tool(workshop.operator, "probe.effect")
+        assert workshop.edit(card, {"name": "b"}).level == Level.WRITE

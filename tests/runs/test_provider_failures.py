@@ -1,0 +1,198 @@
+"""A provider that fails is given time if that may help; else the run ends with a reason that the panel shows."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db.models.functions import Now
+
+from agents.runs.models import Event, ExitReason, Run, RunStatus
+from agents.worker.sweeper import sweep_once
+from tests.model_server import Answer, Call, ModelServer, error_200, failing, html, nonsense
+from tests.workshop import Workshop, again, asking, call, event_types, make_due, passes, payloads
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def has_waited_for(run: Run, code: str) -> bool:
+    """The run is queued for later, and the panel says why."""
+    run = again(run)
+    told = Event.objects.filter(run=run, type="provider_delayed").latest("seq")
+    later = run.next_wake_at is not None and run.next_wake_at > told.created_at
+    return run.status == RunStatus.QUEUED and later and run.lease_owner == "" and told.payload["code"] == code
+
+
+class TestATransientFailure:
+    @pytest.mark.parametrize(
+        ("answer", "code"),
+        [
+            (nonsense, "bad_answer"),
+            (lambda: Answer(text="Half an answer", fault="cut"), "cut_stream"),
+            (lambda: failing(429, retry_after="1"), "rate_limited"),
+            (lambda: failing(503, retry_after="1"), "server_error"),
+            (lambda: error_200({"message": "overloaded", "code": 503}), "server_error"),
+        ],
+        ids=["nonsense", "cut", "429", "503", "error in 200"],
+    )
+    def test_puts_the_run_back_for_later_and_records_nothing(
+        self, workshop: Workshop, model: ModelServer, answer: Callable[[], Answer], code: str
+    ) -> None:
+        model.script(answer())
+        run = workshop.work()
+        assert has_waited_for(run, code), run.problem
+        assert not passes(run)
+        assert "assistant_message" not in event_types(run)
+        assert "sk-secret-key" not in str(list(Event.objects.values_list("payload", flat=True)))
+
+    def test_of_a_model_that_never_answers_ends_at_its_timeout(self, workshop: Workshop, model: ModelServer) -> None:
+        workshop.connect(model.url, timeout_s=1)
+        model.script(Answer(text="Never.", hold="start"))
+        assert has_waited_for(workshop.work(), "timeout")
+
+    def test_of_a_model_that_only_keeps_the_connection_alive_ends_too(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
+        workshop.connect(model.url, timeout_s=1)
+        model.script(Answer(fault="drip"))
+        assert has_waited_for(workshop.work(), "timeout")
+
+    def test_of_an_address_where_nobody_is_ends_too(self, workshop: Workshop) -> None:
+        workshop.connect("http://127.0.0.1:9/v1")
+        assert has_waited_for(workshop.work(), "unreachable")
+
+    def test_is_over_when_the_provider_answers(self, workshop: Workshop, model: ModelServer) -> None:
+        model.enqueue(failing(429, retry_after="1"))
+        run = workshop.work()
+        assert run.problem
+        assert workshop.drive(run).status == RunStatus.QUEUED, "it is not due yet"
+        make_due(run)
+        run = workshop.drive(run)
+        assert (run.status, run.answer, run.problem) == (RunStatus.SUCCEEDED, "Done.", "")
+        assert (run.patience_tries, run.patience_since) == (0, None)
+        assert event_types(run).count("pass_started") == 1
+
+    def test_waits_as_long_as_the_server_asks(self, workshop: Workshop, model: ModelServer) -> None:
+        model.script(failing(429, retry_after="800"))
+        run = workshop.work()
+        assert run.next_wake_at is not None
+        asked = payloads(run, "provider_delayed")[0]
+        assert asked["tries"] == 1
+        assert asked["retry_at"] == run.next_wake_at.isoformat()
+        soonest = Now() + timedelta(seconds=70)
+        assert Run.objects.filter(pk=run.pk, next_wake_at__gt=soonest).exists(), "800 s at a tenth"
+
+    @pytest.mark.usefixtures("redis_url")
+    def test_gets_no_hint_before_it_is_due(self, workshop: Workshop, model: ModelServer) -> None:
+        model.script(failing(429, retry_after="800"))
+        run = workshop.work()
+        assert sweep_once() == 0
+        make_due(run)
+        assert sweep_once() == 1
+        assert again(run).hinted_at is not None
+
+    def test_ends_the_run_after_six_tries(self, workshop: Workshop, model: ModelServer) -> None:
+        model.script(failing(429, "come back later", retry_after="1"))
+        run = workshop.work()
+        for tries in range(1, 6):
+            assert (run.status, run.patience_tries) == (RunStatus.QUEUED, tries)
+            make_due(run)
+            run = workshop.drive(run)
+        assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.PROVIDER_ERROR)
+        assert "come back later" in run.problem
+        assert len(payloads(run, "provider_delayed")) == 5
+        assert payloads(run, "run_finished")[0]["exit_reason"] == "provider_error"
+
+    def test_ends_the_run_after_fifteen_minutes(self, workshop: Workshop, model: ModelServer) -> None:
+        model.script(failing(429, retry_after="1"))
+        run = workshop.work()
+        Run.objects.filter(pk=run.pk).update(patience_since=Now() - timedelta(hours=1))
+        make_due(run)
+        assert workshop.drive(run).exit_reason == ExitReason.PROVIDER_ERROR
+
+    def test_is_counted_anew_after_each_recorded_pass(self, workshop: Workshop, model: ModelServer) -> None:
+        busy = failing(429, retry_after="1")
+        model.enqueue(busy, Answer(calls=(Call("probe.clock"),)), busy)
+        run = workshop.work()
+        make_due(run)
+        run = workshop.drive(run)
+        assert (run.status, run.patience_tries, run.pass_number) == (RunStatus.QUEUED, 1, 1)
+
+
+class TestAFailureThatStays:
+    @pytest.mark.parametrize(
+        ("answer", "code"),
+        [
+            (html, "bad_answer"),
+            (lambda: failing(401, "wrong key sk-secret-key"), "bad_key"),
+            (lambda: failing(404, "no such model"), "not_found"),
+            (lambda: failing(400, "bad request"), "refused"),
+            (lambda: failing(400, "maximum context length is 10"), "context_too_long"),
+        ],
+        ids=["html", "401", "404", "400", "too long"],
+    )
+    def test_ends_the_run_at_once_with_its_reason(
+        self, workshop: Workshop, model: ModelServer, answer: Callable[[], Answer], code: str
+    ) -> None:
+        model.script(answer())
+        run = workshop.work()
+        assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.PROVIDER_ERROR)
+        assert run.problem.startswith(code)
+        assert "sk-secret-key" not in run.problem
+        assert len(model.requests) == 1
+        assert "The employee gave no answer" in payloads(run, "run_finished")[0]["answer"]
+
+    def test_of_a_script_ends_the_run_too(self, workshop: Workshop) -> None:
+        workshop.play_text("scripts: [{task: '(', answer: x}]")
+        run = workshop.work()
+        assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.PROVIDER_ERROR)
+        assert run.problem.startswith("bad_script")
+
+    def test_keeps_what_was_done_before(self, workshop: Workshop, model: ModelServer) -> None:
+        model.enqueue(Answer(calls=(Call("probe.sleep", {"ms": 0}),)), failing(400))
+        run = workshop.work()
+        assert run.status == RunStatus.FAILED
+        assert "- Slept 0 ms" in run.answer
+
+
+class TestAnAnswerThatNoDatabaseKeeps:
+    @pytest.mark.parametrize("text", ["a\0b", "half a pair: \ud83d"])
+    def test_as_text_ends_the_run_all_the_same(self, workshop: Workshop, model: ModelServer, text: str) -> None:
+        model.script(Answer(text=text, extra={"note": text}))
+        run = workshop.work()
+        assert run.status == RunStatus.SUCCEEDED, run.problem
+        assert run.answer
+
+    @pytest.mark.parametrize(
+        "asked",
+        [
+            Call("no\0such"),
+            Call("x" * 500),
+            Call("probe.sleep", {"ms": 0, "tag": "a\0b"}),
+            Call("probe.sleep", {"ms": 0}, id="c\0d"),
+            Call("probe.sleep", {"ms": 0}, id="c" * 500),
+        ],
+        ids=["name", "long name", "params", "id", "long id"],
+    )
+    def test_as_a_call_is_rejected_or_made_fit(self, workshop: Workshop, model: ModelServer, asked: Call) -> None:
+        model.script(Answer(calls=(asked,)), Answer(text="Done."))
+        run = workshop.work()
+        assert run.status == RunStatus.SUCCEEDED, (run.status, run.problem)
+
+
+def test_a_provider_that_is_asked_for_patience_leaves_decided_calls_alone(
+    workshop: Workshop, model: ModelServer
+) -> None:
+    model.enqueue(Answer(calls=(Call("probe.effect", {"name": "a"}),)), failing(429, retry_after="1"))
+    run = workshop.work()
+    workshop.deny(workshop.card(run))
+    run = workshop.drive(run)
+    assert has_waited_for(run, "rate_limited")
+    make_due(run)
+    assert workshop.drive(run).status == RunStatus.SUCCEEDED
+
+
+def test_a_scripted_failure_is_patient_too(workshop: Workshop) -> None:
+    failing_pass: dict[str, Any] = {**asking(call("probe.clock")), "fail": {"code": "rate_limited", "retry_after": 5}}
+    workshop.play(failing_pass)
+    assert has_waited_for(workshop.work(), "rate_limited")

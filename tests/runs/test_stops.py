@@ -1,0 +1,347 @@
+"""The stop: from its commit on nothing of what was stopped starts, through restarts, until an admin says so."""
+
+from collections.abc import Callable
+
+import pytest
+from django.db import transaction
+
+from agents.accounts.models import AuditEntry, Organization
+from agents.approvals.models import ApprovalStatus
+from agents.employees.models import Employee, ToolRule
+from agents.platform.refusals import Conflict, Forbidden, NotFound
+from agents.runs import actions, stops
+from agents.runs.engine import lease
+from agents.runs.models import CallStatus, Run, RunStatus
+from agents.runs.titles import title_run
+from agents.worker.sweeper import sweep_once
+from tests.model_server import Answer, Call, ModelServer
+from tests.recorder import Recorder
+from tests.workshop import (
+    Workshop,
+    again,
+    all_at_once,
+    asking,
+    build_workshop,
+    call,
+    calls,
+    die_while_executing,
+    error_code,
+    event_types,
+    eventually,
+    lose_worker,
+    passes,
+    payloads,
+    statuses,
+)
+from tools.contract import Level
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Stop = Callable[[Workshop], object]
+
+
+def everything(workshop: Workshop) -> None:
+    stops.stop_everything(workshop.operator)
+
+
+def its_employee(workshop: Workshop) -> None:
+    stops.stop_employee(workshop.operator, workshop.employee.pk)
+
+
+def release(workshop: Workshop, stop: Stop) -> None:
+    if stop is everything:
+        stops.release_everything(workshop.admin)
+    else:
+        stops.release_employee(workshop.admin, workshop.employee.pk)
+
+
+BOTH = pytest.mark.parametrize("stop", [everything, its_employee])
+
+
+@BOTH
+class TestWhatIsStopped:
+    def test_is_not_driven_until_it_is_released(self, workshop: Workshop, stop: Stop) -> None:
+        workshop.play(asking(call("utility.calculate", operation="add", a=1, b=2)))
+        run = workshop.submit()
+        stop(workshop)
+        run = workshop.drive(run)
+        assert (run.status, run.lease_epoch, passes(run)) == (RunStatus.QUEUED, 0, [])
+        assert "acme-operator stopped" in run.stopped_because
+        assert payloads(run, "run_waiting") == [{"approval_ids": [], "reason": run.stopped_because}]
+        release(workshop, stop)
+        assert again(run).stopped_because == ""
+        assert workshop.drive(run).status == RunStatus.SUCCEEDED
+
+    def test_cannot_be_given_a_task(self, workshop: Workshop, stop: Stop) -> None:
+        workshop.play()
+        stop(workshop)
+        with pytest.raises(Conflict, match="acme-operator stopped"):
+            workshop.submit()
+        release(workshop, stop)
+        assert workshop.work().status == RunStatus.SUCCEEDED
+
+    def test_does_not_take_up_its_work_again(self, workshop: Workshop, stop: Stop) -> None:
+        workshop.play()
+        run = workshop.work()
+        stop(workshop)
+        with pytest.raises(Conflict):
+            workshop.say(run)
+        with pytest.raises(Conflict):
+            actions.continue_run(workshop.operator, run.pk)
+        assert (again(run).status, again(run).message_count) == (RunStatus.SUCCEEDED, 1)
+
+    def test_gives_up_the_answer_that_its_model_is_writing(
+        self, workshop: Workshop, model: ModelServer, stop: Stop
+    ) -> None:
+        model.script(Answer(text="Too late.", hold="middle"))
+        run = workshop.submit()
+        with workshop.driving(run):
+            model.wait_for_held()
+            stop(workshop)
+        run = again(run)
+        assert (run.status, run.lease_owner, passes(run)) == (RunStatus.QUEUED, "", [])
+        model.script(Answer(text="In time."))
+        release(workshop, stop)
+        assert workshop.drive(run).answer == "In time."
+
+    def test_starts_no_call_that_its_model_asked_for_meanwhile(
+        self, workshop: Workshop, model: ModelServer, recorder: Recorder, stop: Stop
+    ) -> None:
+        recorder.hold("slow")
+        model.script(Answer(calls=(Call("probe.gate", {"name": "slow"}),), hold="start"))
+        run = workshop.submit()
+        with workshop.driving(run):
+            model.wait_for_held()
+            stop(workshop)
+            model.release()
+        assert not recorder.waiting["slow"]
+        assert again(run).status == RunStatus.QUEUED
+
+    def test_lets_what_executes_end_and_starts_no_more(
+        self, workshop: Workshop, recorder: Recorder, stop: Stop
+    ) -> None:
+        recorder.hold("slow")
+        workshop.play(asking(call("probe.gate", name="slow")))
+        run = workshop.submit()
+        with workshop.driving(run):
+            recorder.await_arrival("slow")
+            stop(workshop)
+            recorder.release("slow")
+        run = again(run)
+        assert (run.status, statuses(run), len(passes(run))) == (RunStatus.QUEUED, [CallStatus.SUCCEEDED], 1)
+
+    def test_starts_no_approved_write_and_keeps_the_approval(
+        self, workshop: Workshop, recorder: Recorder, stop: Stop
+    ) -> None:
+        workshop.play(asking(call("probe.effect", name="a")))
+        run = workshop.work()
+        stop(workshop)
+        workshop.approve(workshop.card(run))
+        run = workshop.drive(run)
+        (row,) = calls(run)
+        assert (row.status, row.attempts, dict(recorder.effects)) == (CallStatus.APPROVED, 0, {})
+        assert row.approvals.get().status == ApprovalStatus.APPROVED
+        release(workshop, stop)
+        assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
+        assert list(recorder.effects.values()) == [1]
+
+    def test_stays_stopped_when_its_worker_dies(self, workshop: Workshop, stop: Stop, recorder: Recorder) -> None:
+        recorder.hold("slow")
+        workshop.play(asking(call("probe.gate", name="slow")))
+        run = workshop.submit()
+        die_while_executing(run)
+        stop(workshop)
+        run = lose_worker(run)
+        assert run.status == RunStatus.QUEUED
+        run = workshop.drive(run)
+        assert (run.status, run.lease_owner) == (RunStatus.QUEUED, "")
+
+    def test_is_never_claimed_although_its_run_was_not_told(self, workshop: Workshop, stop: Stop) -> None:
+        run = workshop.submit()
+        stop(workshop)
+        Run.objects.filter(pk=run.pk).update(stopped_because="")  # as if it had begun in the same moment
+        assert workshop.drive(run).lease_epoch == 0
+        with transaction.atomic():
+            sweep_once()
+        assert "stopped" in again(run).stopped_because
+
+    def test_is_released_by_the_sweeper_if_the_process_died_before(self, workshop: Workshop, stop: Stop) -> None:
+        workshop.play()
+        run = workshop.submit()
+        stop(workshop)
+        Organization.objects.update(stopped_at=None, stopped_by="")
+        Employee.objects.update(stopped_at=None, stopped_by="")
+        with transaction.atomic():
+            sweep_once()
+        assert again(run).stopped_because == ""
+        assert workshop.drive(run).status == RunStatus.SUCCEEDED
+
+    def test_says_that_it_may_go_on_also_while_it_waits_for_a_person(self, workshop: Workshop, stop: Stop) -> None:
+        workshop.play(asking(call("probe.effect", name="a")))
+        run = workshop.work()
+        stop(workshop)
+        release(workshop, stop)
+        assert event_types(run)[-4:] == ["run_waiting", "run_waiting", "run_resumed", "run_waiting"]
+        assert payloads(run, "run_resumed") == [{"by": "gadget", "reason": "It may continue."}]
+        assert (again(run).status, payloads(run, "run_waiting")[-1]["decisions"]) == (RunStatus.WAITING, 1)
+
+    def test_can_still_be_cancelled(self, workshop: Workshop, stop: Stop) -> None:
+        run = workshop.submit()
+        stop(workshop)
+        workshop.cancel(run)
+        assert (again(run).status, again(run).stopped_because) == (RunStatus.CANCELLED, "")
+        release(workshop, stop)
+        assert event_types(run)[-1] == "run_finished"
+
+    def test_is_stopped_once_however_many_press(self, workshop: Workshop, stop: Stop) -> None:
+        refused = []
+
+        def press() -> None:
+            try:
+                stop(workshop)
+            except Conflict as refusal:
+                refused.append(refusal)
+
+        run = workshop.submit()
+        all_at_once([press] * 5)
+        assert (len(refused), len(payloads(run, "run_waiting"))) == (4, 1)
+        entry = AuditEntry.objects.get(action="stopped")
+        assert entry.actor == "user:acme-operator"
+
+    def test_may_be_stopped_by_an_operator_and_released_by_an_admin_only(self, workshop: Workshop, stop: Stop) -> None:
+        viewer = Workshop(workshop.organization, workshop.employee, {"operator": workshop.members["viewer"]})
+        with pytest.raises(Forbidden):
+            stop(viewer)
+        stop(workshop)
+        approver = Workshop(workshop.organization, workshop.employee, {"admin": workshop.approver})
+        with pytest.raises(Forbidden):
+            release(approver, stop)
+        assert "stopped" in AuditEntry.objects.get(action="stopped").action
+
+
+class TestTwoStops:
+    def test_hold_until_both_are_released(self, workshop: Workshop) -> None:
+        workshop.play()
+        run = workshop.submit()
+        its_employee(workshop)
+        everything(workshop)
+        assert again(run).stopped_because == "acme-operator stopped everything."
+        release(workshop, everything)
+        assert again(run).stopped_because == "acme-operator stopped Dana."
+        assert workshop.drive(run).status == RunStatus.QUEUED
+        release(workshop, its_employee)
+        assert workshop.drive(run).status == RunStatus.SUCCEEDED
+
+    def test_reach_nobody_elses(self, workshop: Workshop) -> None:
+        other = build_workshop("globex")
+        other.play()
+        run = other.submit()
+        everything(workshop)
+        assert other.drive(run).status == RunStatus.SUCCEEDED
+        with pytest.raises(NotFound):
+            stops.stop_employee(workshop.operator, other.employee.pk)
+
+    def test_are_released_by_their_own_admin_only(self, workshop: Workshop) -> None:
+        other = build_workshop("globex")
+        tools = ("utility.calculate", "probe.effect")
+        other.raise_for_all("probe.effect", Level.DESTRUCTIVE)
+        stops.stop_everything(other.operator)
+        stops.stop_tool(other.operator, "utility.calculate")
+        everything(workshop)
+        for tool in tools:
+            stops.stop_tool(workshop.operator, tool)
+        release(workshop, everything)
+        for tool in tools:
+            stops.release_tool(workshop.admin, tool)
+        assert Organization.objects.get(pk=other.organization.pk).stopped_at is not None
+        stopped = ToolRule.objects.filter(stopped_at__isnull=False)
+        assert [(rule.organization_id, rule.tool) for rule in stopped] == [(other.organization.pk, "utility.calculate")]
+        assert ToolRule.objects.count() == 2
+
+    def test_of_a_tool_end_no_work_beside_the_runs_of_others(self, workshop: Workshop) -> None:
+        other = build_workshop("globex")
+        tool = "utility.calculate"
+        mine, foreign = workshop.submit().pk, other.submit().pk
+        with lease.watch_side_work(mine, tool) as ours, lease.watch_side_work(foreign, tool) as theirs:
+            stops.stop_tool(workshop.operator, tool)
+            eventually(ours.is_set)
+            assert not theirs.is_set()
+
+
+class TestAStoppedTool:
+    def test_is_refused_with_the_name_of_who_stopped_it(self, workshop: Workshop) -> None:
+        stops.stop_tool(workshop.operator, "utility.calculate")
+        workshop.play(asking(call("utility.calculate", operation="add", a=1, b=2)))
+        run = workshop.work()
+        (row,) = calls(run)
+        assert (row.status, error_code(row)) == (CallStatus.REJECTED, "TOOL_DISABLED")
+        assert "was stopped by acme-operator" in row.content
+
+    def test_takes_back_what_was_approved(self, workshop: Workshop, recorder: Recorder) -> None:
+        workshop.play(asking(call("probe.effect", name="a")))
+        run = workshop.work()
+        workshop.approve(workshop.card(run))
+        stops.stop_tool(workshop.operator, "probe.effect")
+        run = workshop.drive(run)
+        (row,) = calls(run)
+        assert (row.status, error_code(row), dict(recorder.effects)) == (CallStatus.REJECTED, "TOOL_DISABLED", {})
+
+    def test_works_again_when_released_and_leaves_no_rule(self, workshop: Workshop) -> None:
+        stops.stop_tool(workshop.operator, "utility.calculate")
+        with pytest.raises(Forbidden):
+            stops.release_tool(workshop.operator, "utility.calculate")
+        stops.release_tool(workshop.admin, "utility.calculate")
+        assert not ToolRule.objects.exists()
+        workshop.play(asking(call("utility.calculate", operation="add", a=1, b=2)))
+        assert statuses(workshop.work()) == [CallStatus.SUCCEEDED]
+        with pytest.raises(Conflict):
+            stops.release_tool(workshop.admin, "utility.calculate")
+
+    def test_stays_usable_for_others(self, workshop: Workshop) -> None:
+        other = build_workshop("globex")
+        stops.stop_tool(workshop.operator, "utility.calculate")
+        other.play(asking(call("utility.calculate", operation="add", a=1, b=2)))
+        assert statuses(other.work()) == [CallStatus.SUCCEEDED]
+
+    def test_is_stopped_by_its_name_in_every_version(self, workshop: Workshop) -> None:
+        stops.stop_tool(workshop.operator, "utility.calculate@1.0")
+        assert ToolRule.objects.get().tool == "utility.calculate"
+
+    def test_that_names_runs_asks_no_model(self, workshop: Workshop, model: ModelServer) -> None:
+        run = workshop.submit("A long task.\nWith a second line.")
+        stops.stop_tool(workshop.operator, "system.titleRun")
+        assert not title_run(run.pk)
+        assert not model.requests
+
+    def test_that_is_not_there_is_not_found(self, workshop: Workshop) -> None:
+        with pytest.raises(NotFound):
+            stops.stop_tool(workshop.operator, "no.such")
+
+
+def test_a_level_raised_for_all_asks_and_stays_with_its_stop(workshop: Workshop) -> None:
+    ToolRule.objects.create(organization=workshop.organization, tool="utility.calculate", level="write")
+    workshop.play(asking(call("utility.calculate", operation="add", a=1, b=2)))
+    run = workshop.work()
+    card = workshop.card(run)
+    assert "raised from read by an admin" in card.why
+    stops.stop_tool(workshop.operator, "utility.calculate")
+    stops.release_tool(workshop.admin, "utility.calculate")
+    assert ToolRule.objects.get().level == "write"
+    workshop.approve(card)
+    assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
+
+
+def test_a_stop_pressed_while_many_start_lets_none_start_after_it(workshop: Workshop, recorder: Recorder) -> None:
+    """Ten drivers race with the stop; each call that was started has its line before the line of the stop."""
+    workshop.play(*[asking(call("utility.calculate", operation="add", a=number, b=1)) for number in range(4)])
+    begun = [workshop.submit() for _ in range(10)]
+    works: list[Callable[[], object]] = [lambda run=run: workshop.drive(run) for run in begun]  # type: ignore[misc]
+    all_at_once([*works, lambda: stops.stop_everything(workshop.operator)])
+    eventually(lambda: not Run.objects.filter(status=RunStatus.RUNNING).exists())
+    for run in begun:
+        types = event_types(run)
+        if "run_waiting" in types:
+            assert "tool_start" not in types[types.index("run_waiting") :]
+            assert "pass_started" not in types[types.index("run_waiting") :]
+        else:
+            assert again(run).status == RunStatus.SUCCEEDED

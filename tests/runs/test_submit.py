@@ -1,0 +1,127 @@
+"""Handing over a task starts one run, once for each client_request_id, and says which field is wrong."""
+
+from collections import Counter
+
+import pytest
+
+from agents.employees.models import Employee
+from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
+from agents.runs import actions
+from agents.runs.models import Message, Origin, Run, RunStatus
+from tests.workshop import Workshop, all_at_once, build_workshop, event_types, payloads
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class TestANewRun:
+    def test_is_queued_with_its_task_as_the_first_message(self, workshop: Workshop) -> None:
+        run = workshop.submit("  Find all of them.  \nAnd count.")
+        assert (run.status, run.task, run.title) == (
+            RunStatus.QUEUED,
+            "Find all of them.  \nAnd count.",
+            "Find all of them.",
+        )
+        assert (run.origin, run.created_by, run.lease_epoch) == (Origin.TASK, workshop.operator.user, 0)
+        message = Message.objects.get(run=run)
+        assert (message.number, message.text, message.author) == (1, run.task, workshop.operator.user)
+        assert event_types(run) == ["run_started"]
+        assert payloads(run, "run_started")[0]["by"] == "acme-operator"
+
+    def test_takes_mode_and_passes_from_its_employee(self, workshop: Workshop) -> None:
+        workshop.employee.mode, workshop.employee.max_passes = "research", 7
+        workshop.employee.save()
+        run = workshop.submit()
+        assert (run.mode, run.max_passes) == ("research", 7)
+        assert workshop.submit(mode="code").mode == "code"
+
+    def test_has_a_deadline_only_where_the_employee_has_one(self, workshop: Workshop) -> None:
+        assert workshop.submit().deadline_at is None
+        workshop.employee.run_minutes = 5
+        workshop.employee.save()
+        run = workshop.submit()
+        assert run.deadline_at is not None
+        assert 290 < (run.deadline_at - run.created_at).total_seconds() < 310
+
+    def test_of_20_000_characters_is_taken(self, workshop: Workshop) -> None:
+        assert len(workshop.submit("x" * 20_000).task) == 20_000
+
+    def test_has_a_title_of_one_short_line(self, workshop: Workshop) -> None:
+        assert len(workshop.submit("word " * 100).title) == 80
+
+
+class TestTheSameRequest:
+    def test_starts_nothing_new(self, workshop: Workshop) -> None:
+        submission = actions.Submission(workshop.employee.pk, "Work", client_request_id="r-1")
+        first, is_new = actions.submit(workshop.operator, submission)
+        second, is_new_too = actions.submit(workshop.operator, submission)
+        assert (first, is_new, is_new_too) == (second, True, False)
+        assert event_types(first) == ["run_started"]
+
+    def test_twenty_times_at_once_starts_one_run(self, workshop: Workshop) -> None:
+        submission = actions.Submission(workshop.employee.pk, "Work", client_request_id="r-1")
+        outcomes: Counter[tuple[int, bool]] = Counter()
+
+        def submit() -> None:
+            run, is_new = actions.submit(workshop.operator, submission)
+            outcomes[run.pk, is_new] += 1
+
+        all_at_once([submit] * 20)
+        run = Run.objects.get()
+        assert outcomes == {(run.pk, True): 1, (run.pk, False): 19}
+        assert event_types(run) == ["run_started"]
+
+    def test_of_another_organisation_is_another_run(self, workshop: Workshop) -> None:
+        other = build_workshop("other")
+        mine, _ = actions.submit(
+            workshop.operator, actions.Submission(workshop.employee.pk, "W", client_request_id="r")
+        )
+        theirs, is_new = actions.submit(
+            other.operator, actions.Submission(other.employee.pk, "W", client_request_id="r")
+        )
+        assert is_new
+        assert mine != theirs
+
+    def test_without_an_id_is_always_a_new_run(self, workshop: Workshop) -> None:
+        assert workshop.submit() != workshop.submit()
+
+
+class TestARefusedTask:
+    @pytest.mark.parametrize("task", ["", " \n\t ", "x" * 20_001, "x" * 100_000, "a\0b"])
+    def test_is_empty_too_long_or_unstorable(self, workshop: Workshop, task: str) -> None:
+        with pytest.raises(Invalid) as refused:
+            workshop.submit(task)
+        assert refused.value.extra["field"] == "task"
+        assert not Run.objects.exists()
+
+    @pytest.mark.parametrize("request_id", ["x" * 201, "a\0b"])
+    def test_has_an_id_that_cannot_be_kept(self, workshop: Workshop, request_id: str) -> None:
+        with pytest.raises(Invalid) as refused:
+            workshop.submit(client_request_id=request_id)
+        assert refused.value.extra["field"] == "client_request_id"
+
+    def test_has_an_id_that_only_a_schedule_may_have(self, workshop: Workshop) -> None:
+        with pytest.raises(Invalid, match="'schedule:7:tomorrow', but what begins with 'schedule:' is kept") as refused:
+            workshop.submit(client_request_id="schedule:7:tomorrow")
+        assert refused.value.extra["field"] == "client_request_id"
+        assert not Run.objects.exists()
+
+    def test_names_a_mode_that_there_is_not(self, workshop: Workshop) -> None:
+        with pytest.raises(Invalid) as refused:
+            workshop.submit(mode="party")
+        assert refused.value.extra["field"] == "mode"
+
+    def test_is_for_an_employee_that_is_not_there_or_another_organisations(self, workshop: Workshop) -> None:
+        foreign = build_workshop("other").employee
+        for employee_id in (999_999_999, foreign.pk):
+            with pytest.raises(NotFound):
+                actions.submit(workshop.operator, actions.Submission(employee_id, "Work"))
+        assert not Run.objects.exists()
+
+    def test_is_for_an_employee_that_does_not_work_any_more(self, workshop: Workshop) -> None:
+        Employee.objects.update(is_active=False)
+        with pytest.raises(Conflict):
+            workshop.submit()
+
+    def test_comes_from_a_viewer(self, workshop: Workshop) -> None:
+        with pytest.raises(Forbidden):
+            actions.submit(workshop.members["viewer"], actions.Submission(workshop.employee.pk, "Work"))

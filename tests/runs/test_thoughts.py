@@ -1,0 +1,57 @@
+"""Text between <think> tags is kept and shown as a thought, and is part of nothing else."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from agents.runs.models import Event, RunStatus
+from agents.web.panel.panel import lines_of
+from tests.model_server import Answer, Call, ModelServer
+from tests.workshop import Workshop, passes, payloads
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def asked(model: ModelServer, number: int) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = model.requests[number]["messages"]
+    return messages
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_a_thought_is_told_apart_and_never_sent_back(workshop: Workshop, model: ModelServer, streamed: bool) -> None:
+    sleep = Call("probe.sleep", {"ms": 0})
+    model.script(
+        Answer(text="<think>I should\nwait.</think>\n\nWaiting.", calls=(sleep,), streamed=streamed),
+        Answer(text="<think>Now I know.</think>All done.", streamed=streamed),
+    )
+    run = workshop.work()
+    assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "All done.")
+    assert [(each.text, each.thought) for each in passes(run)] == [
+        ("Waiting.", "I should\nwait."),
+        ("All done.", "Now I know."),
+    ]
+    assert "think" not in json.dumps(asked(model, 1)[1:])
+    assert [line["text"] for line in payloads(run, "assistant_message")] == ["Waiting.", "All done."]
+    assert [line["text"] for line in payloads(run, "assistant_thought")] == ["I should\nwait.", "Now I know."]
+    thought = lines_of(run.pk, Event.objects.filter(run=run, type="assistant_thought"))[0]
+    assert "<details><summary>Thought in pass 1</summary>" in thought.html
+    assert "<details open" not in thought.html
+
+
+def test_a_thought_alone_is_no_answer(workshop: Workshop, model: ModelServer) -> None:
+    model.script(Answer(text="<think>Hm, hm, hm"))
+    run = workshop.work()
+    assert "Hm" not in run.answer
+    assert "The employee gave no answer" in run.answer
+
+
+def test_a_long_thought_is_bounded(workshop: Workshop, model: ModelServer) -> None:
+    model.script(Answer(text=f"<think>{'x' * 150_000}</think>Yes.", streamed=False))
+    run = workshop.work()
+    assert run.answer == "Yes."
+    assert len(passes(run)[0].thought) == 100_000
+    (line,) = payloads(run, "assistant_thought")
+    assert (len(line["text"]), line["truncated"]) == (8_000, True)

@@ -1,0 +1,167 @@
+"""A write on our own database is one transaction with its decision and its result: it happened whole, or not at all."""
+
+import pytest
+
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.runs.engine import lease
+from agents.runs.models import CallStatus, Event, Run, RunStatus
+from tests.probes import Spoil
+from tests.recorder import Recorder
+from tests.workshop import (
+    Workshop,
+    asking,
+    call,
+    calls,
+    error_code,
+    event_types,
+    last_call,
+    lose_worker,
+    payloads,
+    statuses,
+)
+from tools.records.models import Record
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def record(workshop: Workshop) -> Record:
+    return workshop.record(name="Acme")
+
+
+def spoiled(workshop: Workshop, record: Record, how: str) -> Run:
+    """A run whose approved write went wrong like this."""
+    workshop.play(asking(call("probe.spoil", record_id=record.pk, to="New", how=how)))
+    run = workshop.work()
+    workshop.approve(workshop.card(run))
+    return workshop.drive(run)
+
+
+def name_of(record: Record) -> str:
+    record.refresh_from_db()
+    return record.name
+
+
+def card_status(run: Run) -> str:
+    return str(Approval.objects.get(run=run).status)
+
+
+class TestAWriteThatSucceeds:
+    def test_is_recorded_with_its_start_and_its_decision(self, workshop: Workshop, record: Record) -> None:
+        run = spoiled(workshop, record, "")
+        (row,) = calls(run)
+        assert (run.status, row.status, row.attempts) == (RunStatus.SUCCEEDED, CallStatus.SUCCEEDED, 1)
+        assert (row.exec_epoch, card_status(run)) == (run.lease_epoch, ApprovalStatus.CONSUMED)
+        assert row.started_at is not None
+        assert name_of(record) == "New"
+        lines = Event.objects.filter(run=run, type__in=("tool_start", "tool_result")).order_by("seq")
+        assert [line.type for line in lines] == ["tool_start", "tool_result"]
+
+    def test_is_seen_by_nobody_before_its_commit(self, workshop: Workshop, record: Record, recorder: Recorder) -> None:
+        recorder.hold("inside")
+        workshop.play(asking(call("probe.rename", record_id=record.pk, to="New", gate="inside")))
+        run = workshop.work()
+        workshop.approve(workshop.card(run))
+        with workshop.driving(run):
+            recorder.await_arrival("inside")
+            assert name_of(record) == "Acme"
+            assert statuses(run) == [CallStatus.APPROVED]
+            assert "tool_start" not in event_types(run)
+            recorder.release("inside")
+        assert name_of(record) == "New"
+
+
+class TestAWriteThatFails:
+    @pytest.mark.parametrize(("how", "code"), [("raise", "TOOL_EXECUTION_FAILED"), ("fail", "NETWORK_ERROR")])
+    def test_leaves_nothing_behind_and_its_outcome_is_known(
+        self, workshop: Workshop, record: Record, how: str, code: str
+    ) -> None:
+        run = spoiled(workshop, record, how)
+        (row,) = calls(run)
+        assert name_of(record) == "Acme"
+        assert (row.status, error_code(row), row.attempts) == (CallStatus.FAILED, code, 1)
+        assert card_status(run) == ApprovalStatus.CONSUMED
+        assert run.status == RunStatus.SUCCEEDED
+        assert "hunter2" not in row.content
+
+    @pytest.mark.parametrize("how", ["progress", "call"])
+    def test_because_it_speaks_to_others_inside_its_transaction(
+        self, workshop: Workshop, record: Record, how: str
+    ) -> None:
+        run = spoiled(workshop, record, how)
+        assert (run.status, name_of(record)) == (RunStatus.SUCCEEDED, "Acme")
+        assert error_code(last_call(run)) == "OPERATION_NOT_ALLOWED"
+        assert "tool_progress" not in event_types(run)
+
+    @pytest.mark.parametrize("how", ["swallow", "swallow sql"])
+    def test_is_never_reported_as_done_though_the_tool_says_so(
+        self, workshop: Workshop, record: Record, how: str
+    ) -> None:
+        """A database error that a tool keeps to itself has rolled its changes back, or would at the commit."""
+        run = spoiled(workshop, record, how)
+        (row,) = calls(run)
+        assert run.status == RunStatus.SUCCEEDED, run.problem
+        assert (row.status == CallStatus.SUCCEEDED) == (name_of(record) == "New")
+        assert row.is_terminal
+
+    def test_at_the_commit_leaves_nothing_behind(self, workshop: Workshop, record: Record) -> None:
+        """A change that points at a row that is not there is refused only when all is done."""
+        run = spoiled(workshop, record, "dangle")
+        (row,) = calls(run)
+        assert name_of(record) == "Acme"
+        assert (row.status, error_code(row), row.attempts) == (CallStatus.FAILED, "OPERATION_FAILED", 0)
+        assert run.status == RunStatus.SUCCEEDED
+
+    def test_lets_the_next_call_of_the_pass_run(self, workshop: Workshop, record: Record) -> None:
+        other = workshop.record(name="Other")
+        spoil = call("probe.spoil", record_id=record.pk, to="New", how="raise")
+        workshop.play(asking(spoil, call("probe.rename", record_id=other.pk, to="Renamed")))
+        run = workshop.work()
+        for card in workshop.cards(run):
+            workshop.approve(card)
+        run = workshop.drive(run)
+        assert statuses(run) == [CallStatus.FAILED, CallStatus.SUCCEEDED]
+        assert name_of(other) == "Renamed"
+
+
+class TestABusyDatabase:
+    def test_is_tried_again(self, workshop: Workshop, record: Record) -> None:
+        run = spoiled(workshop, record, "busy once")
+        (row,) = calls(run)
+        assert Spoil.tries[str(row.pk)] == 2
+        assert (row.status, row.attempts, name_of(record)) == (CallStatus.SUCCEEDED, 1, "New")
+        assert event_types(run).count("tool_start") == 1
+
+    def test_fails_the_call_after_three_tries(self, workshop: Workshop, record: Record) -> None:
+        run = spoiled(workshop, record, "busy")
+        (row,) = calls(run)
+        assert Spoil.tries[str(row.pk)] == 3
+        assert (row.status, error_code(row), row.attempts) == (CallStatus.FAILED, "OPERATION_FAILED", 0)
+        assert name_of(record) == "Acme"
+        assert card_status(run) == ApprovalStatus.CANCELLED
+        assert payloads(run, "approval_decided")[-1]["status"] == "cancelled"
+        assert run.status == RunStatus.SUCCEEDED
+
+    def test_may_be_busy_in_the_preview_too(self, workshop: Workshop, record: Record) -> None:
+        workshop.play(asking(call("probe.crowded", record_id=record.pk, to="New")))
+        run = workshop.work()
+        workshop.approve(workshop.card(run))
+        run = workshop.drive(run)
+        (row,) = calls(run)
+        assert (row.status, error_code(row)) == (CallStatus.FAILED, "OPERATION_FAILED")
+        assert run.status == RunStatus.SUCCEEDED
+
+
+def test_a_worker_lost_before_the_transaction_leaves_the_call_approved_and_the_next_one_does_it_once(
+    workshop: Workshop, record: Record
+) -> None:
+    workshop.play(asking(call("probe.rename", record_id=record.pk, to="New")))
+    run = workshop.work()
+    workshop.approve(workshop.card(run))
+    assert lease.claim(run.pk) is not None
+    run = lose_worker(run)
+    assert statuses(run) == [CallStatus.APPROVED]
+    run = workshop.drive(run)
+    assert statuses(run) == [CallStatus.SUCCEEDED]
+    record.refresh_from_db()
+    assert (record.name, record.version) == ("New", 2)

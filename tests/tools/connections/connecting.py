@@ -1,0 +1,98 @@
+"""What an admin does in the forms, by the functions behind them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from agents.accounts.models import Credential, Organization
+from agents.employees.models import Grant
+from agents.employees.sources import refresh
+from agents.employees.toolboxes import note_changed_credentials
+from tests.tools.connections.api import Api
+from tests.workshop import Workshop
+from tools.connections.changes import Choice, Described, Description, allow_private, choose, keep_description
+from tools.connections.models import Source, SourceKind, SourceTool
+from tools.contract import Level, fingerprint
+
+MISBEHAVING = Path(__file__).parent.parent / "mcp_servers" / "misbehaving.py"
+TIME_SERVER = [sys.executable, "-m", "mcp_server_time", "--local-timezone", "UTC"]
+
+
+def connect_api(workshop: Workshop, api: Api, name: str = "crm", **more: Any) -> Source:
+    """Connected and read; nothing of it is chosen yet."""
+    values = {"address": api.description_url, "base_url": api.url, **more}
+    source = Source.objects.create(organization=workshop.organization, kind=SourceKind.OPENAPI, name=name, **values)
+    allow_private(source)
+    return read(source)
+
+
+def connect_program(workshop: Workshop, command: list[str], name: str = "time", **more: Any) -> Source:
+    """An MCP server that is a program, read; all of it waits in quarantine."""
+    values = {"kind": SourceKind.MCP_STDIO, "command": command, **more}
+    return read(Source.objects.create(organization=workshop.organization, name=name, **values))
+
+
+def read(source: Source) -> Source:
+    """Read anew, as the button does."""
+    source = Source.objects.get(pk=source.pk)
+    asked = refresh(source)
+    assert not asked.problem, asked.problem
+    source.refresh_from_db()
+    return source
+
+
+def take(source: Source, *tools: str, level: Level | None = None) -> None:
+    """Choose these tools as they are described now."""
+    rows = SourceTool.objects.filter(source=source, tool__in=tools)
+    assert rows.count() == len(tools)
+    choose(source, {row.pk: Choice(is_chosen=True, level=level.value if level else "", seen=row.hash) for row in rows})
+
+
+def leave(source: Source, tool: str) -> None:
+    """Choose it no more."""
+    row = row_of(source, tool)
+    choose(source, {row.pk: Choice(is_chosen=False, level=row.level, seen=row.hash)})
+
+
+def grant(workshop: Workshop, *tools: str) -> None:
+    Grant.objects.bulk_create([Grant(employee=workshop.employee, tool=tool) for tool in tools])
+
+
+def offer(workshop: Workshop, source: Source, *tools: str, level: Level | None = None) -> None:
+    """Chosen, and granted to the employee."""
+    take(source, *tools, level=level)
+    grant(workshop, *tools)
+
+
+def row_of(source: Source, tool: str) -> SourceTool:
+    return SourceTool.objects.get(source=source, tool=tool)
+
+
+def generation(organization: Organization) -> int:
+    return Organization.objects.values_list("tools_version", flat=True).get(pk=organization.pk)
+
+
+def set_credentials(organization: Organization, service: str, **fields: str) -> None:
+    """As the form of the credentials does."""
+    Credential.objects.update_or_create(
+        organization=organization, service=service, defaults={"fields": json.dumps(fields)}
+    )
+    note_changed_credentials(organization.pk)
+
+
+def told(key: str, text: str = "", level: Level = Level.READ, tool: str = "") -> Described:
+    """What a source may say of one tool; another text is another definition."""
+    definition = {"key": key, "description": text}
+    name = f"crm.{tool or key}"
+    return Described(key, name, key, (), definition, fingerprint(definition), level)
+
+
+def keep(source: Source, *tools: Described, **more: Any) -> dict[str, list[str]]:
+    """What is found when the source describes these tools, by how: new, changed, gone, back."""
+    found = keep_description(source, Description(title="CRM", version="1", tools=tools, **more))
+    kinds: dict[str, Iterable[str]] = {"new": found.new, "changed": found.changed, "gone": found.gone}
+    return {kind: list(names) for kind, names in {**kinds, "back": found.back}.items() if names}

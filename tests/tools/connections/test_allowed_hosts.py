@@ -1,0 +1,95 @@
+"""The hosts that an admin allows: what is reached without a card, and what is reached at all."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.accounts.models import Organization
+from tests.tools.connections.api import Api
+from tests.tools.connections.connecting import connect_api, grant, offer
+from tests.workshop import Workshop, asking, call, calls, error_code, statuses
+from tools.connections.changes import allow_private, forbid_private, new_generation
+from tools.connections.models import AllowedHost
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+FETCH = "web.fetchPage"
+
+
+@pytest.fixture
+def reading(workshop: Workshop, api: Api) -> Workshop:
+    """An employee that reads a page of this machine."""
+    grant(workshop, FETCH)
+    workshop.play(asking(call(FETCH, url=f"{api.url}/about")))
+    return workshop
+
+
+def allow(workshop: Workshop, *, may_be_private: bool) -> None:
+    AllowedHost.objects.create(organization=workshop.organization, host="127.0.0.1", may_be_private=may_be_private)
+    new_generation(workshop.organization.pk)
+
+
+def test_another_host_is_asked_for(reading: Workshop, api: Api) -> None:
+    run = reading.work()
+    assert statuses(run) == ["awaiting_approval"]
+    assert "reaches 127.0.0.1, not on the list of allowed hosts" in reading.card(run).why
+    assert api.received == []
+
+
+def test_and_is_refused_all_the_same_if_it_is_private(reading: Workshop, api: Api) -> None:
+    run = reading.work()
+    reading.approve(reading.card(run))
+    run = reading.drive(run)
+    assert (statuses(run), error_code(calls(run)[0])) == (["failed"], "SECURITY_VIOLATION")
+    assert api.received == []
+
+
+def test_an_allowed_one_that_may_not_be_private_is_refused_without_a_card(reading: Workshop, api: Api) -> None:
+    allow(reading, may_be_private=False)
+    run = reading.work()
+    assert (statuses(run), error_code(calls(run)[0])) == (["failed"], "SECURITY_VIOLATION")
+    assert api.received == []
+
+
+def test_an_allowed_one_that_may_be_private_is_reached_without_a_card(reading: Workshop, api: Api) -> None:
+    allow(reading, may_be_private=True)
+    run = reading.work()
+    assert statuses(run) == ["succeeded"]
+    assert [request.path for request in api.received] == ["/about"]
+
+
+def test_what_another_organization_allows_opens_nothing(reading: Workshop, api: Api) -> None:
+    other = Organization.objects.create(name="Globex", slug="globex")
+    AllowedHost.objects.create(organization=other, host="127.0.0.1", may_be_private=True)
+    AllowedHost.objects.create(organization=reading.organization, host="example.com")
+    for organization in (other, reading.organization):
+        new_generation(organization.pk)
+    assert statuses(reading.work()) == ["awaiting_approval"]
+    assert api.received == []
+
+
+def test_a_private_host_of_a_source_still_asks_where_a_tool_chooses_its_address(reading: Workshop, api: Api) -> None:
+    source = connect_api(reading, api)
+    allow_private(source)
+    run = reading.work()
+    assert statuses(run) == ["awaiting_approval"]
+    reading.approve(reading.card(run))
+    assert statuses(reading.drive(run)) == ["succeeded"]
+
+
+def test_what_was_allowed_and_is_not_any_more_is_asked_for_again(reading: Workshop, api: Api) -> None:
+    allow(reading, may_be_private=True)
+    assert statuses(reading.work()) == ["succeeded"]
+    AllowedHost.objects.all().delete()
+    new_generation(reading.organization.pk)
+    assert statuses(reading.work()) == ["awaiting_approval"]
+
+
+def test_a_source_in_a_private_network_is_not_reached_without_permission(workshop: Workshop, api: Api) -> None:
+    source = connect_api(workshop, api)
+    offer(workshop, source, "crm.listContacts")
+    forbid_private(source)
+    workshop.play(asking(call("crm.listContacts")))
+    run = workshop.work()
+    assert (statuses(run), error_code(calls(run)[0])) == (["failed"], "SECURITY_VIOLATION")
+    assert api.received == []

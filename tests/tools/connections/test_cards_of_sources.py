@@ -1,0 +1,104 @@
+"""What cards and the panel say of a connected tool: whose it is, and whether it could still start."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client
+
+from agents.approvals.models import Approval
+from agents.web.panel.panel import lines_of
+from tests.tools.connections.api import Api, operation
+from tests.tools.connections.connecting import connect_api, leave, offer, read
+from tests.workshop import Workshop, asking, call
+from tools.connections.changes import new_generation
+from tools.connections.models import Source
+from tools.contract import Level
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ADD = "crm.addContact"
+
+
+@pytest.fixture
+def source(workshop: Workshop, api: Api) -> Source:
+    source = connect_api(workshop, api)
+    offer(workshop, source, ADD)
+    return source
+
+
+@pytest.fixture
+def card(workshop: Workshop, source: Source) -> Approval:
+    workshop.play(asking(call(ADD, name="Ada")))
+    return workshop.card(workshop.work())
+
+
+def shown(workshop: Workshop, card: Approval) -> str:
+    """The card's page as a person reads it."""
+    client = Client()
+    client.force_login(workshop.approver.user)
+    return " ".join(client.get(f"/approvals/{card.pk}/").content.decode().split())
+
+
+def obstacle(html: str) -> str:
+    """What the card says that stands in the way; empty if it says nothing of the kind."""
+    _, found, rest = html.partition('class="obstacle"')
+    return rest.partition("<span>")[2].partition("</span>")[0] if found else ""
+
+
+def titles_and_names(workshop: Workshop) -> set[tuple[str, str]]:
+    """What the panel's lines call the tools of a run that calls a built-in and a connected one."""
+    workshop.play(asking(call("utility.now"), call(ADD, name="Ada")))
+    run = workshop.work()
+    html = "".join(line.html for line in lines_of(run.pk, run.events.order_by("seq")))
+    return set(re.findall(r'class="call-title">([^<]*)</span>(?: <span class="call-tool">([^<]*)</span>)?', html))
+
+
+def test_it_names_the_tool_and_nothing_stands_in_the_way(workshop: Workshop, card: Approval) -> None:
+    html = shown(workshop, card)
+    assert f"<dt>Tool</dt><dd>{ADD}</dd>" in html
+    assert obstacle(html) == ""
+
+
+def test_its_lines_in_the_panel_name_it_and_those_of_a_built_in_tool_have_its_title(
+    workshop: Workshop, source: Source
+) -> None:
+    assert titles_and_names(workshop) == {("Add a contact", ADD), ("Current time", "")}
+
+
+def test_a_tool_whose_source_gives_it_no_title_is_named_once(workshop: Workshop, api: Api) -> None:
+    del api.paths["/contacts"]["post"]["summary"]
+    offer(workshop, connect_api(workshop, api), ADD)
+    assert titles_and_names(workshop) == {(ADD, ""), ("Current time", "")}
+
+
+def test_a_tool_that_is_described_in_another_way_says_so(
+    workshop: Workshop, api: Api, source: Source, card: Approval
+) -> None:
+    api.paths["/contacts"]["post"] = operation("addContact", "Add a contact and greet it", name={"type": "string"})
+    read(source)
+    assert obstacle(shown(workshop, card)).startswith("The tool has changed since this was asked")
+
+
+def test_a_tool_in_quarantine_says_why_it_would_not_start(
+    workshop: Workshop, api: Api, source: Source, card: Approval
+) -> None:
+    offer(workshop, source, "crm.listContacts")
+    source.tools.filter(tool=ADD).update(level=Level.READ.value)  # lowered, so that a change puts it in quarantine
+    api.paths["/contacts"]["post"] = operation("addContact", "Add a contact and greet it", name={"type": "string"})
+    read(source)
+    assert "until an admin has looked at it" in obstacle(shown(workshop, card))
+
+
+@pytest.mark.parametrize("how", ["off", "left", "deleted"])
+def test_a_tool_that_is_gone_says_so(workshop: Workshop, source: Source, card: Approval, how: str) -> None:
+    if how == "left":
+        leave(source, ADD)
+    elif how == "off":
+        Source.objects.filter(pk=source.pk).update(is_active=False)
+    else:
+        source.delete()
+    new_generation(workshop.organization.pk)
+    words = {"off": "an admin has switched crm off", "left": f"There is no tool {ADD}", "deleted": "There is no tool"}
+    assert words[how] in obstacle(shown(workshop, card))

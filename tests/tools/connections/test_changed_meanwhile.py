@@ -1,0 +1,96 @@
+"""A source that is changed in the moment between the last look at a call and its start: what was judged runs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.db import connection, connections, transaction
+
+from agents.accounts.models import Organization
+from agents.employees.toolboxes import toolbox_of
+from agents.runs.models import CallStatus, RunStatus
+from tests.tools.connections.api import Api
+from tests.tools.connections.connecting import connect_api, offer
+from tests.workshop import Workshop, asking, call, statuses
+from tools.connections.changes import new_generation
+from tools.connections.models import Source
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ADD, LIST = "crm.addContact", "crm.listContacts"
+
+
+@pytest.fixture
+def source(workshop: Workshop, api: Api) -> Source:
+    source = connect_api(workshop, api)
+    offer(workshop, source, ADD, LIST)
+    return source
+
+
+@contextmanager
+def after_the_commit_of(statement: str, change: Callable[[], None]) -> Iterator[list[str]]:
+    """Changes something, in a thread of its own, right after this connection's commit of the first such statement.
+
+    Yields what has happened.
+    """
+    happened: list[str] = []
+
+    def change_and_close() -> None:
+        change()
+        connections.close_all()
+
+    def act() -> None:
+        other = threading.Thread(target=change_and_close)
+        other.start()
+        other.join()
+        happened.append("changed")
+
+    def watch(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+        if statement in sql and not happened:
+            happened.append("seen")
+            transaction.on_commit(act)
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(watch):
+        yield happened
+
+
+def move(source: Source, **columns: Any) -> None:
+    """As an admin's save in another process, and a run of this process that has read the organisation since."""
+    Source.objects.filter(pk=source.pk).update(**columns)
+    new_generation(source.organization_id)
+    toolbox_of(Organization.objects.get(pk=source.organization_id).pk)
+
+
+CHANGES: dict[str, dict[str, Any]] = {"moved": {"base_url": "/never-shown"}, "switched off": {"is_active": False}}
+
+
+def columns_of(change: str, api: Api) -> dict[str, Any]:
+    return {name: f"{api.url}{value}" if name == "base_url" else value for name, value in CHANGES[change].items()}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_write_goes_where_its_card_said(workshop: Workshop, api: Api, source: Source, change: str) -> None:
+    workshop.play(asking(call(ADD, name="Ada")))
+    run = workshop.work()
+    workshop.approve(workshop.card(run))
+    with after_the_commit_of('"exec_epoch" = ', lambda: move(source, **columns_of(change, api))) as happened:
+        run = workshop.drive(run)
+    assert happened == ["seen", "changed"]
+    assert [(request.method, request.path) for request in api.received] == [("POST", "/contacts")]
+    assert (run.status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.SUCCEEDED])
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_read_that_was_started_ends(workshop: Workshop, api: Api, source: Source, change: str) -> None:
+    workshop.play(asking(call(LIST)))
+    columns = columns_of(change, api)
+    with after_the_commit_of("INSERT INTO runs_toolcall", lambda: move(source, **columns)) as happened:
+        run = workshop.work()
+    assert happened == ["seen", "changed"]
+    assert [(request.method, request.path) for request in api.received] == [("GET", "/contacts")]
+    assert (run.status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.SUCCEEDED])

@@ -1,0 +1,190 @@
+"""Outside requests are signed with the organisation's newest credentials, and these are nowhere else."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.conf import settings as site
+from django.test import Client
+from django.urls import reverse
+
+from agents.accounts.models import AuditEntry, Credential
+from agents.approvals.models import Approval
+from agents.employees.sources import ask, refresh
+from agents.employees.toolboxes import credentials_of, installed_toolbox, note_changed_credentials
+from agents.runs.models import Event, Message, Pass, Run, RunStatus, ToolCall
+from agents.web.panel.transcript import AsJson, AsMarkdown, read_entries
+from gadget_site.logs import logging_settings
+from tests.model_server import Answer, Call, ModelServer
+from tests.tools.connections.api import Api
+from tests.tools.connections.connecting import connect_api, offer, read, set_credentials
+from tests.tools.mcp_servers.http_server import OlderServer, older_server
+from tests.workshop import Workshop, asking, call, calls, error_code, statuses
+from tools.connections.changes import allow_private
+from tools.connections.models import Authentication, Source, SourceKind, SourceTool
+from tools.contract import Environment, Level
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ADD, LIST = "crm.addContact", "crm.listContacts"
+FIRST, SECOND = "first-token-of-ours-01", "second-token-of-ours-02"
+INSTALLATION = "token-of-the-installation"
+
+
+@pytest.fixture
+def source(workshop: Workshop, api: Api) -> Source:
+    source = connect_api(workshop, api, authentication=Authentication.BEARER, service="contacts")
+    offer(workshop, source, ADD, LIST)
+    return source
+
+
+@pytest.fixture
+def lines() -> Iterator[list[str]]:
+    """What the log of this installation would say at DEBUG."""
+    written: list[str] = []
+    handler = logging.Handler(logging.DEBUG)
+    formatter = logging_settings(site.SITE)["formatters"]["line"]
+    handler.setFormatter(formatter.pop("()")(**formatter))
+    handler.emit = lambda record: written.append(handler.format(record))  # type: ignore[method-assign]
+    root = logging.getLogger()
+    before = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
+    yield written
+    root.removeHandler(handler)
+    root.setLevel(before)
+
+
+def test_a_changed_token_is_used_by_the_next_call(workshop: Workshop, api: Api, source: Source) -> None:
+    workshop.play(asking(call(LIST)))
+    for token in (FIRST, SECOND):
+        set_credentials(workshop.organization, "contacts", token=token)
+        assert statuses(workshop.work()) == ["succeeded"]
+    sent = [request.headers["authorization"] for request in api.received]
+    assert sent == [f"Bearer {FIRST}", f"Bearer {SECOND}"]
+
+
+def test_a_token_that_is_changed_while_a_card_is_open_voids_no_card(
+    workshop: Workshop, api: Api, source: Source
+) -> None:
+    set_credentials(workshop.organization, "contacts", token=FIRST)
+    workshop.play(asking(call(ADD, name="Ada")))
+    run = workshop.work()
+    set_credentials(workshop.organization, "contacts", token=SECOND)
+    workshop.approve(workshop.card(run))
+    assert statuses(workshop.drive(run)) == ["succeeded"]
+    assert [request.headers["authorization"] for request in api.received] == [f"Bearer {SECOND}"]
+
+
+def test_without_a_token_nothing_is_sent_and_the_service_is_named(workshop: Workshop, api: Api, source: Source) -> None:
+    workshop.play(asking(call(LIST)))
+    run = workshop.work()
+    assert error_code(calls(run)[0]) == "UNAUTHORIZED"
+    assert "'contacts'" in calls(run)[0].content
+    assert api.received == []
+
+
+def test_the_token_is_in_no_row_prompt_page_transcript_or_line_of_the_log(
+    workshop: Workshop, api: Api, source: Source, model: ModelServer, lines: list[str]
+) -> None:
+    """Though the API says it back in every answer, and in its description."""
+    set_credentials(workshop.organization, "contacts", token=FIRST)
+    api.answer = {"you said": f"Bearer {FIRST}", FIRST: [FIRST]}
+    model.script(
+        Answer(calls=(Call(LIST.replace(".", "__"), {}),)),
+        Answer(calls=(Call(ADD.replace(".", "__"), {"name": "Ada"}),)),
+        Answer(text="Done."),
+    )
+    run = workshop.work()
+    assert run.status == RunStatus.WAITING
+    workshop.approve(workshop.card(run))
+    run = workshop.drive(run)
+    assert statuses(run) == ["succeeded", "succeeded"]
+    assert [request.headers["authorization"] for request in api.received] == [f"Bearer {FIRST}"] * 2
+    asked = ask(read(source))
+    kinds = (ToolCall, Event, Approval, Pass, Message, AuditEntry, Run, SourceTool, Source)
+    entries = read_entries(run.pk, 0, run.next_event_seq, set())
+    places = {
+        "rows": "".join(str(list(kind.objects.values())) for kind in kinds),
+        "prompts": json.dumps(model.requests),
+        "transcript": "".join(form.entry(entry) for form in (AsJson(), AsMarkdown()) for entry in entries),
+        "pages": "".join(pages_of(workshop, run)),
+        "log": "\n".join(lines),
+        "test": asked.told + asked.problem,
+    }
+    for place, text in places.items():
+        assert FIRST not in text, place
+        assert text, place
+    assert "[hidden]" in places["prompts"]
+    assert "you said" in places["pages"]
+
+
+class TestTheInstallationsOwn:
+    """An admin of an organisation says where its sources lead: to a server of theirs."""
+
+    @pytest.fixture
+    def installation(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(installed_toolbox(), "environment", Environment({"github": {"token": INSTALLATION}}))
+
+    def test_go_to_no_api(self, workshop: Workshop, api: Api, installation: None) -> None:
+        assert credentials_of(workshop.organization)["github"]["token"] == INSTALLATION
+        offer(workshop, connect_api(workshop, api, authentication=Authentication.BEARER, service="github"), LIST)
+        workshop.play(asking(call(LIST)))
+        assert error_code(calls(workshop.work())[0]) == "UNAUTHORIZED"
+        set_credentials(workshop.organization, "other", token=FIRST)
+        assert error_code(calls(workshop.work())[0]) == "UNAUTHORIZED"
+        assert api.received == []
+        set_credentials(workshop.organization, "github", token=FIRST)
+        assert statuses(workshop.work()) == ["succeeded"]
+        assert [request.headers["authorization"] for request in api.received] == [f"Bearer {FIRST}"]
+
+    def test_go_to_no_server(self, workshop: Workshop, installation: None) -> None:
+        with older_server() as server:
+            source = connect_server(workshop, server, service="github")
+            assert "There are no credentials for 'github': token is missing." in refresh(source).problem
+            assert server.asked == []
+            set_credentials(workshop.organization, "github", token=FIRST)
+            offer(workshop, read(source), "pets.save", level=Level.READ)
+            Credential.objects.all().delete()
+            note_changed_credentials(workshop.organization.pk)
+            asked = len(server.asked)
+            workshop.play(asking(call("pets.save")))
+            assert statuses(workshop.work()) == ["rejected"]
+            assert len(server.asked) == asked
+
+
+@pytest.mark.parametrize("behaviour", ["echoes", "refuses"])
+def test_what_a_server_says_of_its_token_is_not_kept(workshop: Workshop, behaviour: str) -> None:
+    set_credentials(workshop.organization, "pets", token=FIRST)
+    with older_server() as server:
+        source = connect_server(workshop, server, behaviour)
+        asked = refresh(source)
+    rows = str([*Source.objects.values(), *SourceTool.objects.values()])
+    assert FIRST not in rows + asked.told + asked.problem
+    assert "[hidden]" in (rows if behaviour == "echoes" else asked.problem)
+    assert {row.tool for row in SourceTool.objects.all()} == ({"pets.save"} if behaviour == "echoes" else set())
+
+
+def connect_server(workshop: Workshop, server: OlderServer, behaviour: str = "works", **more: Any) -> Source:
+    """Not read yet."""
+    values = {"address": server.url(behaviour), "authentication": Authentication.BEARER, **more}
+    kind = SourceKind.MCP_HTTP
+    source = Source.objects.create(organization=workshop.organization, kind=kind, name="pets", **values)
+    allow_private(source)
+    return source
+
+
+def pages_of(workshop: Workshop, run: Run) -> Iterator[str]:
+    client = Client()
+    client.force_login(workshop.admin.user)
+    addresses = [reverse("run", args=(run.pk,)), reverse("tools"), "/api/tools?limit=200", f"/api/runs/{run.pk}"]
+    addresses += [reverse("call", args=(run.pk, each.pk)) for each in calls(run)]
+    addresses += [reverse("approval", args=(card.pk,)) for card in Approval.objects.filter(run=run)]
+    for address in addresses:
+        answer = client.get(address)
+        assert answer.status_code == 200, address
+        yield answer.content.decode()

@@ -1,0 +1,161 @@
+"""A published MCP server, and one that changes its mind, as an organisation's source: from its listing to a run."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.db.models.functions import Now
+
+from agents.employees import sources
+from agents.employees.sources import REFRESH_AFTER, refresh_later, refresh_one
+from agents.platform.queries.sweeps import due_sources
+from agents.worker.sweeper import sweep_once
+from tests.tools.connections.connecting import (
+    MISBEHAVING,
+    TIME_SERVER,
+    connect_program,
+    generation,
+    grant,
+    offer,
+    row_of,
+    take,
+)
+from tests.workshop import Workshop, all_at_once, asking, call, calls, data_of, error_code, statuses
+from tools.connections.changes import note_problem
+from tools.connections.models import Source, SourceKind, SourceTool
+from tools.contract import Level
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+NOW = "time.get_current_time"
+
+
+class TestAPublishedServer:
+    @pytest.fixture
+    def source(self, workshop: Workshop) -> Source:
+        return connect_program(workshop, TIME_SERVER)
+
+    def test_waits_in_quarantine_until_its_tools_have_levels(self, workshop: Workshop, source: Source) -> None:
+        rows = SourceTool.objects.filter(source=source).order_by("tool")
+        assert [row.tool for row in rows] == ["time.convert_time", NOW]
+        assert all(row.is_quarantined and not row.is_chosen for row in rows)
+        assert (source.title, source.problem) == ("mcp-time", "")
+        grant(workshop, NOW)
+        workshop.play(asking(call(NOW, timezone="UTC")))
+        run = workshop.work()
+        assert (statuses(run), error_code(calls(run)[0])) == (["rejected"], "TOOL_NOT_FOUND")
+
+    def test_is_called_in_a_run_at_the_level_that_was_set(self, workshop: Workshop, source: Source) -> None:
+        offer(workshop, source, NOW, level=Level.READ)
+        workshop.play(asking(call(NOW, timezone="Asia/Tokyo")))
+        run = workshop.work()
+        assert statuses(run) == ["succeeded"]
+        assert data_of(calls(run)[0])["timezone"] == "Asia/Tokyo"
+        take(source, NOW, level=Level.WRITE)
+        run = workshop.work()
+        assert statuses(run) == ["awaiting_approval"]
+        workshop.approve(workshop.card(run))
+        assert statuses(workshop.drive(run)) == ["succeeded"]
+
+
+class TestTheHourlyRefresh:
+    @pytest.fixture
+    def definitions(self, tmp_path: Path) -> Path:
+        file = tmp_path / "definitions.json"
+        say(file, "Keeps a note.")
+        return file
+
+    @pytest.fixture
+    def source(self, workshop: Workshop, definitions: Path) -> Source:
+        source = connect_program(workshop, [sys.executable, str(MISBEHAVING), f"definitions={definitions}"], "notes")
+        offer(workshop, source, "notes.keep", level=Level.READ)
+        return source
+
+    def test_quarantines_what_has_changed_and_the_next_call_is_told_so(
+        self, workshop: Workshop, source: Source, definitions: Path
+    ) -> None:
+        workshop.play(asking(call("notes.keep")))
+        assert statuses(workshop.work()) == ["succeeded"]
+        say(definitions, "Keeps a note, and tells the world.")
+        assert statuses(workshop.work()) == ["succeeded"]  # nobody has asked yet
+        make_due(source)
+        refresh_one(source.pk)
+        run = workshop.work()
+        (row,) = calls(run)
+        assert (row.status, error_code(row)) == ("rejected", "TOOL_NOT_FOUND")
+        assert "until an admin has looked at it" in row.content
+
+    def test_is_due_an_hour_after_the_last_and_asked_for_by_one_of_many_sweepers(
+        self, workshop: Workshop, source: Source
+    ) -> None:
+        assert list(due_sources()) == []
+        make_due(source)
+        claimed: list[bool] = []
+        all_at_once([lambda: claimed.append(refresh_later(source.pk)) for _ in range(4)])
+        assert sorted(claimed) == [False, False, False, True]
+        assert list(due_sources()) == []
+        refresh_one(source.pk)
+        source.refresh_from_db()
+        late = Source.objects.filter(due_at__gt=Now() + REFRESH_AFTER - timedelta(minutes=1))
+        assert late.filter(pk=source.pk).exists()
+
+    def test_is_asked_for_again_if_the_worker_was_lost(self, workshop: Workshop, source: Source) -> None:
+        make_due(source)
+        assert refresh_later(source.pk)
+        Source.objects.filter(pk=source.pk).update(due_at=Now() - timedelta(seconds=1))
+        assert sweep_once() >= 1
+        assert list(due_sources()) == []
+
+    def test_is_not_put_off_by_somebody_who_only_tests(self, workshop: Workshop, source: Source) -> None:
+        make_due(source)
+        assert not sources.ask(source).problem
+        note_problem(source, "")
+        assert list(due_sources()) == [source]
+
+    def test_that_fails_keeps_what_was_read_and_says_why(
+        self, workshop: Workshop, source: Source, definitions: Path
+    ) -> None:
+        before = generation(workshop.organization)
+        definitions.write_text("no list")
+        make_due(source)
+        refresh_one(source.pk)
+        source.refresh_from_db()
+        assert source.problem
+        assert row_of(source, "notes.keep").state == "offered"
+        assert generation(workshop.organization) == before
+        assert list(due_sources()) == []
+
+    def test_is_only_for_active_servers(self, workshop: Workshop, source: Source) -> None:
+        make_due(source)
+        values = {"name": "crm", "address": "https://example.com/x", "refreshed_at": Now()}
+        Source.objects.create(organization=workshop.organization, kind=SourceKind.OPENAPI, **values)
+        Source.objects.filter(pk=source.pk).update(is_active=False)
+        assert list(due_sources()) == []
+        refresh_one(source.pk)
+        refresh_one(10**6)
+        assert row_of(source, "notes.keep").state == "offered"
+
+
+class TestAnApiThatWasNeverRead:
+    def test_is_read_by_itself_until_something_is_wrong_with_it(self, workshop: Workshop) -> None:
+        """The worker that was told to read it may never have heard of it."""
+        values = {"name": "crm", "address": "https://example.com/x"}
+        source = Source.objects.create(organization=workshop.organization, kind=SourceKind.OPENAPI, **values)
+        assert list(due_sources()) == [source]
+        assert refresh_later(source.pk)
+        make_due(source)
+        note_problem(source, "It answers with 404.")
+        assert list(due_sources()) == []
+
+
+def say(definitions: Path, text: str) -> None:
+    schema = {"type": "object", "properties": {"text": {"type": "string"}}}
+    definitions.write_text(json.dumps([{"name": "keep", "description": text, "inputSchema": schema}]))
+
+
+def make_due(source: Source) -> None:
+    Source.objects.filter(pk=source.pk).update(due_at=Now())

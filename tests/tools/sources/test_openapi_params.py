@@ -1,0 +1,255 @@
+"""What a model may give: params without references, credentials or names of the run, and each with its place."""
+
+import json
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.tools.sources.outside import Outside, described
+from tools.contract import ErrorCode, ToolError
+from tools.sources.openapi import Connection, OpenAPITool, Operation, read_description
+from tools.toolbox import Toolbox
+
+NODE = {
+    "type": "object",
+    "required": ["name", "gone"],
+    "properties": {"name": {"type": "string"}, "next": {"$ref": "#/components/schemas/Node"}},
+}
+
+
+def operation_of(paths: dict[str, Any], version: str = "3.1.0", **more: Any) -> Operation:
+    (operation,) = read_description(described(paths, version, **more)).operations
+    Draft202012Validator.check_schema(operation.params)
+    assert Operation.from_json(json.loads(json.dumps(operation.as_json()))) == operation
+    Toolbox().register(OpenAPITool(operation, Connection("api", "https://example.com")))
+    return operation
+
+
+def posted(schema: Any, version: str = "3.1.0", **more: Any) -> Operation:
+    """The operation that takes this schema as its required JSON body."""
+    body = {"required": True, "content": {"application/json": {"schema": schema}}}
+    return operation_of({"/a": {"post": {"requestBody": body}}}, version, **more)
+
+
+def queried(**parameters: Any) -> dict[str, Any]:
+    given = [{"name": name, "in": "query", "schema": schema} for name, schema in parameters.items()]
+    properties: dict[str, Any] = operation_of({"/a": {"get": {"parameters": given}}}).params["properties"]
+    return properties
+
+
+def test_a_body_that_holds_itself_is_cut_and_says_so() -> None:
+    operation = posted({"$ref": "#/components/schemas/Node"}, components={"schemas": {"Node": NODE}})
+    assert operation.params["properties"]["next"] == {
+        "type": "object",
+        "description": "Any object: from here on it repeats itself.",
+    }
+    assert operation.params["required"] == ["name"]
+
+
+def test_a_reference_to_itself_alone_refuses_its_operation_only() -> None:
+    loop = {"a": {"$ref": "#/components/parameters/a"}}
+    paths = {"/a": {"get": {"parameters": [{"$ref": "#/components/parameters/a"}]}}, "/b": {"get": {}}}
+    description = read_description(described(paths, components={"parameters": loop}))
+    assert [each.key for each in description.operations] == ["GET /b"]
+
+
+def test_a_body_that_doubles_with_each_step_stays_small() -> None:
+    schemas = {
+        f"S{n}": {"properties": {side: {"$ref": f"#/components/schemas/S{n + 1}"} for side in ("left", "right", "up")}}
+        for n in range(40)
+    }
+    operation = posted({"$ref": "#/components/schemas/S0"}, components={"schemas": {**schemas, "S40": {}}})
+    assert len(json.dumps(operation.params)) < 150_000
+    assert "too deep" in json.dumps(operation.params)
+
+
+def test_forms_that_multiply_stay_small() -> None:
+    schemas = {
+        f"S{n}": {
+            "anyOf": [{"$ref": f"#/components/schemas/S{n + 1}"}, {"$ref": f"#/components/schemas/S{n + 1}", "x": 1}]
+        }
+        for n in range(30)
+    }
+    operation = posted({"$ref": "#/components/schemas/S0"}, components={"schemas": {**schemas, "S30": {}}})
+    assert len(json.dumps(operation.params)) < 150_000
+
+
+def test_words_of_older_versions_are_translated() -> None:
+    found = queried(
+        a={"type": "integer", "minimum": 1, "exclusiveMinimum": True, "nullable": True},
+        b={"type": "string", "enum": ["x"], "nullable": True, "example": "x", "title": "B"},
+        c={"type": "array", "items": {"type": "string"}, "uniqueItems": True, "minItems": -1, "maxItems": "9"},
+        d={"oneOf": [{"type": "string"}, {"type": "object"}]},
+        e={"type": "string", "pattern": "(?=look)ahead", "default": {"no": "scalar"}},
+    )
+    assert found == {
+        "a": {"type": ["integer", "null"], "exclusiveMinimum": 1},
+        "b": {"type": ["string", "null"], "enum": ["x", None], "description": "B"},
+        "c": {"type": "array", "items": {"type": "string"}},
+        "d": {"anyOf": [{"type": "string"}, {"type": "object"}]},
+        "e": {"type": "string"},
+    }
+
+
+def test_swagger_2_keeps_bodies_and_forms_among_its_parameters() -> None:
+    body = {"name": "b", "in": "body", "required": True, "schema": {"$ref": "#/definitions/Pet"}}
+    form = [
+        {"name": "file", "in": "formData", "type": "file", "required": True},
+        {"name": "note", "in": "formData", "type": "string"},
+    ]
+    pet = {"type": "object", "properties": {"name": {"type": "string"}, "id": {"type": "integer", "readOnly": True}}}
+    paths = {"/pets": {"post": {"parameters": [body]}, "put": {"parameters": form}}}
+    by_json, by_form = sorted(
+        read_description(described(paths, "2.0", definitions={"Pet": pet})).operations, key=lambda each: each.method
+    )
+    assert by_json.params["properties"] == {"name": {"type": "string"}}
+    assert by_form.params["required"] == ["file"]
+    assert by_form.body is not None
+    assert by_form.body.media_type == "multipart/form-data"
+
+
+def test_a_name_in_several_places_is_told_apart_in_any_order() -> None:
+    given: list[dict[str, Any]] = [
+        {"name": "id", "in": place, "schema": {}} for place in ("cookie", "query", "path", "header")
+    ]
+    for parameters in (given, given[::-1]):
+        operation = operation_of({"/a/{id}": {"get": {"parameters": parameters}}})
+        assert {each.shown: each.place for each in operation.placements} == {
+            "id": "path", "id_query": "query", "id_header": "header", "id_cookie": "cookie",
+        }  # fmt: skip
+
+
+def test_a_body_whose_fields_collide_stays_one_param() -> None:
+    schema = {"type": "object", "required": ["id"], "properties": {"id": {"type": "string"}, "b": {}}}
+    body = {"required": True, "content": {"application/json": {"schema": schema}}}
+    operation = operation_of({"/a/{id}": {"put": {"requestBody": body}}})
+    assert list(operation.params["properties"]) == ["id", "body"]
+    assert operation.params["required"] == ["id", "body"]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [{"type": "array"}, {}, {"type": "object"}, {"type": "object", "additionalProperties": {"type": "string"}}],
+)
+def test_what_has_no_fields_stays_one_param(schema: Any) -> None:
+    assert list(posted(schema).params["properties"]) == ["body"]
+
+
+def test_illegal_names_become_legal_ones() -> None:
+    names = ["filter[name]", "$top", "x" * 80, "émoji 😀", "😀", "a b", "a/b"]
+    found = list(queried(**{name: {"type": "string"} for name in names}))
+    assert len(set(found)) == len(names)
+    assert all(1 <= len(name) <= 64 and name.isascii() and " " not in name for name in found)
+    assert found[0] == "filter_name_"
+
+
+def test_names_that_belong_to_the_run_get_a_line_and_lose_it_on_the_way_out(outside: Outside) -> None:
+    owner = {"type": "object", "properties": {"user_id": {"type": "string"}, "user_id_": {"type": "string"}}}
+    schema = {"type": "object", "properties": {"user": owner, "list": {"type": "array", "items": owner}}}
+    paths = {
+        "/{organization_id}": {
+            "post": {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+        }
+    }
+    assert set(operation_of(paths).params["properties"]) == {"organization_id_", "user_", "list"}
+    params = {
+        "organization_id_": "acme",
+        "user_": {"user_id_": "a", "user_id__": "b", "user_": "free"},
+        "list": [{"user_id_": "c"}],
+    }
+    assert outside.call(outside.tool(paths), params).success
+    assert outside.last.target == "/acme"
+    assert json.loads(outside.last.body) == {
+        "user": {"user_id": "a", "user_id_": "b", "user_": "free"},
+        "list": [{"user_id": "c"}],
+    }
+
+
+def test_credentials_are_in_no_schema() -> None:
+    named = {
+        "header": ["Authorization", "X-Api-Key", "X-Secret-Header", "X-Custom-Token", "Cookie"],
+        "query": ["api_key", "access_token", "token", "my_key", "client_secret"],
+        "cookie": ["sessionid", "csrf_token"],
+    }
+    given: list[dict[str, Any]] = [
+        {"name": name, "in": place, "required": True} for place, names in named.items() for name in names
+    ]
+    given += [{"name": name, "in": "query"} for name in ("page_token", "key", "next")]
+    schemes = {
+        "a": {"type": "apiKey", "in": "header", "name": "x-secret-header"},
+        "b": {"type": "apiKey", "in": "query", "name": "my_key"},
+    }
+    operation = operation_of({"/a": {"get": {"parameters": given}}}, components={"securitySchemes": schemes})
+    assert list(operation.params["properties"]) == ["page_token", "key", "next"]
+    assert "required" not in operation.params
+
+
+def test_a_credential_that_cannot_come_from_the_connection_leaves_the_operation_out() -> None:
+    schema = {"type": "object", "required": ["client_secret"], "properties": {"client_secret": {"type": "string"}}}
+    body = {"required": True, "content": {"application/json": {"schema": schema}}}
+    paths = {"/a": {"post": {"requestBody": body}}, "/{access_token}/b": {"get": {}}}
+    left = read_description(described(paths)).left_out
+    assert [each.reason for each in left] == [
+        "its body needs a credential: 'client_secret'",
+        "its path holds a credential: {access_token}",
+    ]
+
+
+@pytest.mark.parametrize("kind", ["application/xml", "application/octet-stream", "image/png"])
+def test_a_body_that_params_cannot_say_leaves_the_operation_out(kind: str) -> None:
+    paths = {"/a": {"post": {"requestBody": {"content": {kind: {"schema": {"type": "string"}}}}}}}
+    assert read_description(described(paths)).left_out[0].reason == f"its body is {kind}, which no params can say"
+
+
+def test_tool_names_do_not_depend_on_the_order() -> None:
+    paths = {
+        f"/{n}": {"get": {"operationId": operation_id}}
+        for n, operation_id in enumerate(
+            ["listPets", "list_pets", "LISTPETS", "", "日本", "9 lives", "x" * 90, "list.pets"]
+        )
+    }
+    names = {each.key: each.name for each in read_description(described(paths)).operations}
+    backwards = read_description(described(dict(reversed(paths.items())))).operations
+    assert {each.key: each.name for each in backwards} == names
+    assert len({name.lower() for name in names.values()}) == len(paths)
+    assert names["GET /3"] == "get3"
+    assert names["GET /5"] == "op9Lives"
+    assert max(map(len, names.values())) <= 64
+
+
+def test_a_name_that_looks_like_another_ones_hash_is_told_apart() -> None:
+    first = {f"/{n}": {"get": {"operationId": "twin"}} for n in range(2)}
+    taken = read_description(described(first)).operations[0].name
+    paths = {**first, "/2": {"get": {"operationId": taken}}}
+    assert len({each.name for each in read_description(described(paths)).operations}) == 3
+
+
+@pytest.mark.parametrize(
+    ("params", "code", "parameter"),
+    [
+        ({}, ErrorCode.MISSING_PARAM, "name"),
+        ({"name": 5}, ErrorCode.INVALID_PARAMETER, "name"),
+        ({"name": "no digits"}, ErrorCode.INVALID_PARAMETER, "name"),
+        ({"name": "1", "tag": {"colour": 1}}, ErrorCode.INVALID_PARAMETER, "tag.colour"),
+        ({"name": "1", "other": 1}, ErrorCode.INVALID_PARAMETER, "other"),
+        ({"name": "1\0"}, ErrorCode.INVALID_PARAMETER, ""),
+    ],
+)
+def test_an_error_names_the_parameter(params: dict[str, Any], code: ErrorCode, parameter: str) -> None:
+    tag = {"type": "object", "properties": {"colour": {"type": "string"}}}
+    schema = {
+        "type": "object",
+        "required": ["name"],
+        "properties": {"name": {"type": "string", "pattern": "[0-9]", "description": "A digit"}, "tag": tag},
+    }
+    tool = OpenAPITool(posted(schema), Connection("api", "https://example.com"))
+    with pytest.raises(ToolError) as caught:
+        tool.check_params(params)
+    assert (caught.value.code, caught.value.parameter, caught.value.attempted) == (code, parameter, False)
+
+
+def test_canonical_params_are_sorted_and_get_no_default() -> None:
+    schema = {"type": "object", "properties": {"b": {"type": "integer", "default": 7}, "a": {}, "c": {}}}
+    tool = OpenAPITool(posted(schema), Connection("api", "https://example.com"))
+    assert list(tool.check_params({"c": None, "a": 1})) == ["a", "c"]

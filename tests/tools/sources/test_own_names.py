@@ -1,0 +1,82 @@
+"""A param that is called `user` outside is called so for the model too, though the toolbox keeps that name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mcp_types
+import pytest
+
+from tests.tools.sources.outside import Outside
+from tools.contract import Level, ToolError
+from tools.sources.mcp import McpTool, StdioServer
+from tools.sources.mcp.definitions import definitions_of
+from tools.sources.mcp.schemas import renamed
+from tools.toolbox import Toolbox
+
+INNER = {"type": "object", "properties": {"user_id": {"type": "string"}}, "additionalProperties": False}
+SCHEMA = {
+    "type": "object",
+    "required": ["user"],
+    "properties": {
+        "user": {"type": "string"},
+        "list": {"type": "array", "items": {"$ref": "#/$defs/inner"}},
+        "free": {"type": "object"},
+    },
+    "additionalProperties": False,
+    "$defs": {"inner": INNER},
+}
+GIVEN: dict[str, Any] = {"user": "ann", "list": [{"user_id": "7"}], "free": {"user": "kept"}}
+
+
+def mcp_tool(schema: dict[str, Any]) -> McpTool:
+    (definition,), _ = definitions_of([mcp_types.Tool(name="save", input_schema=schema)])
+    return McpTool(definition, StdioServer(("server",)), "there", Level.READ)
+
+
+def told(tool: Any) -> dict[str, Any]:
+    Toolbox().register(tool)
+    parameters: dict[str, Any] = tool.definition["function"]["parameters"]
+    return parameters
+
+
+def test_of_an_mcp_server() -> None:
+    tool = mcp_tool(SCHEMA)
+    shown = told(tool)
+    assert set(shown["properties"]) == {"user", "list", "free"}
+    assert (shown["required"], set(shown["$defs"]["inner"]["properties"])) == (["user"], {"user_id"})
+    params = tool.check_params(GIVEN)
+    assert params == {"user_": "ann", "list": [{"user_id_": "7"}], "free": {"user": "kept"}}
+    assert tool.check_params(params) == params
+    assert renamed(params, {"user_": "user", "user_id_": "user_id"}) == GIVEN
+    with pytest.raises(ToolError):
+        tool.check_params({"list": []})
+
+
+def test_of_an_api(outside: Outside) -> None:
+    body = {"type": "object", "properties": {"organization": {"type": "string"}, "owner": INNER}}
+    content = {"requestBody": {"content": {"application/json": {"schema": body}}}}
+    parameter = {"name": "user", "in": "query", "schema": {"type": "string"}}
+    tool = outside.tool({"/a": {"post": {**content, "parameters": [parameter]}}})
+    assert {"user", "organization"} <= told(tool)["properties"].keys()
+    sent = {"user": "ann", "organization": "acme", "owner": {"user_id": "7"}}
+    assert outside.call(tool, sent).success
+    assert outside.last.target == "/a?user=ann"
+    assert outside.last.body == b'{"organization":"acme","owner":{"user_id":"7"}}'
+
+
+def test_two_names_that_differ_in_their_end_alone_stay_as_they_are() -> None:
+    tool = mcp_tool({"type": "object", "properties": {"user": {}, "user_": {}}})
+    assert set(told(tool)["properties"]) == {"user_", "user__"}
+
+
+def test_depth_is_no_fault() -> None:
+    deep: Any = {"user": "x"}
+    for _ in range(60):
+        deep = [deep]
+    tree = {
+        "type": "object",
+        "properties": {"user": {}, "x": {"$ref": "#/$defs/t"}},
+        "$defs": {"t": {"items": {"$ref": "#/$defs/t"}}},
+    }
+    assert mcp_tool(tree).check_params({"x": deep})["x"] == deep

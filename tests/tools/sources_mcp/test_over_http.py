@@ -1,0 +1,144 @@
+"""Servers behind an address: an older revision, and all that can go wrong on the way."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.tools.mcp_servers.http_server import OlderServer, older_server
+from tests.tools.sources_mcp.servers import called, called_too_late, failure_of
+from tools.contract import Level, Reach, ToolError
+from tools.sources.mcp import HttpServer, McpTool, list_tools
+from tools.testing import run_tool
+
+HERE = Reach(private=frozenset({"127.0.0.1"}))
+TOKEN = "t0ken-of-the-connection"
+
+
+@pytest.fixture
+def older() -> Iterator[OlderServer]:
+    with older_server() as server:
+        yield server
+
+
+def behind(older: OlderServer, behaviour: str) -> HttpServer:
+    return HttpServer(older.url(behaviour), {"Authorization": f"Bearer {TOKEN}"}, HERE)
+
+
+def tool_behind(older: OlderServer, behaviour: str, level: Level = Level.WRITE) -> McpTool:
+    definition = list_tools(behind(older, "works")).tools[0]
+    return McpTool(definition, behind(older, behaviour), "there", level)
+
+
+def test_an_older_server_is_spoken_to_in_its_revision(older: OlderServer, caplog: pytest.LogCaptureFixture) -> None:
+    server = behind(older, "works")
+    with caplog.at_level(logging.INFO):
+        listing = list_tools(server)
+        result = called(McpTool(listing.tools[0], server, "there", Level.WRITE))
+    assert (listing.name, listing.protocol) == ("older", "2025-03-26")
+    assert result.markdown == "saved for [hidden]"
+    assert all(headers["authorization"] == f"Bearer {TOKEN}" for _, headers, _ in older.asked)
+    assert TOKEN not in caplog.text
+    assert TOKEN not in repr(server)
+    discovered = [message for _, _, message in older.asked if message.get("method") == "server/discover"]
+    assert len(discovered) == 1  # it is known by then that the server cannot
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "code", "words"),
+    [
+        ("breaks", "NETWORK_ERROR", "broke off before it answered"),
+        ("fails", "NETWORK_ERROR", "failed with status 502"),
+        ("huge", "NETWORK_ERROR", "larger than 10,000,000 bytes"),
+        ("nonsense", "NETWORK_ERROR", "broke off"),
+        ("accepts", "NETWORK_ERROR", "broke off"),
+        ("fails_inside", "NETWORK_ERROR", "failed inside, in the middle of the call: Internal error."),
+        ("times_out", "NETWORK_ERROR", "failed with status 408"),
+        ("did_and_moves", "NETWORK_ERROR", "failed with status 302"),
+        ("did_and_shows", "NETWORK_ERROR", "failed with status 303"),
+    ],
+)
+def test_a_write_without_a_usable_answer_is_unknown_and_not_repeated(
+    older: OlderServer, behaviour: str, code: str, words: str
+) -> None:
+    told = failure_of(called(tool_behind(older, behaviour)))
+    assert told[:2] == (code, False)
+    assert words in told[2]
+    assert older.calls() == 1
+    assert called(tool_behind(older, "works")).success
+
+
+def test_a_write_that_is_too_late_is_not_sent(older: OlderServer) -> None:
+    assert failure_of(called_too_late(tool_behind(older, "works")))[:2] == ("WORKER_LOST", True)
+    assert older.calls() == 0
+
+
+def test_a_read_that_was_lost_on_the_way_is_asked_again_once(older: OlderServer) -> None:
+    assert failure_of(called(tool_behind(older, "breaks", Level.READ)))[0] == "NETWORK_ERROR"
+    assert older.calls() == 2
+
+
+def test_a_read_that_an_admin_raised_to_a_write_is_not_asked_again(older: OlderServer) -> None:
+    result = run_tool(tool_behind(older, "breaks", Level.READ), {}, level=Level.WRITE)
+    assert failure_of(result)[:2] == ("NETWORK_ERROR", False)
+    assert older.calls() == 1
+
+
+def test_what_the_server_refuses_besides_the_call_says_nothing_about_the_call(older: OlderServer) -> None:
+    assert failure_of(called(tool_behind(older, "asks")))[:2] == ("NETWORK_ERROR", False)
+    assert any(message.get("id") == "s1" for _, _, message in older.asked)  # it was declined, and that was refused
+
+
+def test_a_hanging_server_ends_at_the_timeout(older: OlderServer) -> None:
+    began = time.monotonic()
+    assert failure_of(called(tool_behind(older, "hangs"), timeout_s=2.0))[:2] == ("TIMEOUT", False)
+    assert time.monotonic() - began < 6
+    assert called(tool_behind(older, "works")).success
+
+
+@pytest.mark.parametrize("behaviour", ["moves", "moves_to_itself", "moves_within"])
+def test_a_write_that_belongs_elsewhere_was_not_done_and_is_said_once(older: OlderServer, behaviour: str) -> None:
+    code, definite, message = failure_of(called(tool_behind(older, behaviour)))
+    assert (code, definite) == ("OPERATION_FAILED", True)
+    assert "redirects to another address, which is not followed" in message
+    assert older.calls() == 1
+
+
+def test_a_server_that_is_elsewhere_is_not_looked_for(older: OlderServer) -> None:
+    with pytest.raises(ToolError, match="redirects to another address"):
+        list_tools(behind(older, "away"))
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (401, "UNAUTHORIZED"),
+        (403, "FORBIDDEN"),
+        (404, "NOT_FOUND"),
+        (405, "OPERATION_FAILED"),
+        (429, "RATE_LIMIT_EXCEEDED"),
+    ],
+)
+def test_a_refusal_has_its_code_and_nothing_was_done(older: OlderServer, status: int, code: str) -> None:
+    told = failure_of(called(tool_behind(older, str(status))))
+    assert told[:2] == (code, True)
+    with pytest.raises(ToolError) as failure:
+        list_tools(behind(older, str(status)))
+    assert failure.value.code == code
+    assert not failure.value.attempted
+
+
+def test_what_cannot_be_reached_was_not_asked(older: OlderServer) -> None:
+    tool = tool_behind(older, "works")
+    urls = {"http://127.0.0.1:1/mcp": "NETWORK_ERROR", "http://[::1]:9/mcp": "SECURITY_VIOLATION"}
+    urls |= {
+        "http://169.254.169.254/mcp": "SECURITY_VIOLATION",
+        "ftp://127.0.0.1/": "SECURITY_VIOLATION",
+        "http://[::": "INVALID_PARAMETER",
+    }
+    for url, code in urls.items():
+        tool._server = HttpServer(url, reach=HERE)
+        assert failure_of(called(tool))[:2] == (code, True), url

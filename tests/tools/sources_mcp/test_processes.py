@@ -1,0 +1,192 @@
+"""Processes of servers: few, tethered to ours, ended in time, and not started again and again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.tools.sources_mcp.servers import called, failure_of, misbehaving, tool_of
+from tools.contract import Level, ToolContext, ToolError
+from tools.sources.mcp import CONNECTIONS, list_tools
+from tools.sources.mcp.connections import Connections, StdioLimits
+from tools.sources.mcp.loop import LOOP
+from tools.sources.mcp.servers import StdioServer
+
+ROOT = Path(__file__).parents[3]
+PARENT = """
+import os, sys
+from django.conf import settings
+settings.configure(INSTALLED_APPS=["django.contrib.contenttypes", "tools.records", "tools.schedules"], SECRET_KEY="x")
+import django
+django.setup()
+from tools.sources.mcp import CONNECTIONS, StdioServer, list_tools
+server = StdioServer(tuple(sys.argv[2:]))
+list_tools(server)
+tether = CONNECTIONS.pid(server)
+if sys.argv[1] == "alone" or os.fork():
+    print(tether, flush=True)
+sys.stdin.readline()
+"""
+LAUNCHER = ("sh", "-c", '"$@"; true', "sh")
+"""Stays beside what it starts."""
+
+
+def group_of(leader: int) -> list[int]:
+    """All processes of its group: tether, launcher, server."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            group = stat.read_text().rpartition(")")[2].split()[2]
+            found += [int(stat.parent.name)] if int(group) == leader else []
+    return found
+
+
+def is_alive(pid: int) -> bool:
+    """Whether it runs; one that ended and was not fetched yet does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def wait_until_gone(*pids: int, seconds: float = 10.0) -> None:
+    ends_at = time.monotonic() + seconds
+    while alive := [pid for pid in pids if is_alive(pid)]:
+        assert time.monotonic() < ends_at, f"{alive} still run"
+        time.sleep(0.02)
+
+
+def parent_of(server: StdioServer, copies: str = "alone") -> tuple[subprocess.Popen[str], list[int]]:
+    """A process that speaks with the server, and the group of that."""
+    command = [sys.executable, "-c", PARENT, copies, *server.command]
+    parent = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    return parent, group_of(int(parent.stdout.readline()))
+
+
+@pytest.mark.parametrize("copies", ["alone", "forks"])
+@pytest.mark.parametrize("launcher", [(), LAUNCHER])
+def test_a_server_dies_with_a_process_that_is_killed_even_if_it_stays_otherwise(
+    launcher: tuple[str, ...], copies: str
+) -> None:
+    server = StdioServer((*launcher, *misbehaving(start="stays").command))
+    parent, group = parent_of(server, copies)
+    assert len(group) == (3 if launcher else 2)
+    parent.kill()
+    parent.wait(10)
+    wait_until_gone(*group)
+    parent.communicate()  # ends the copy
+
+
+def test_a_signal_to_all_ends_no_guard_of_a_server_that_stays() -> None:
+    parent, group = parent_of(misbehaving(start="stays"))
+    os.killpg(os.getpgid(group[0]), signal.SIGTERM)
+    parent.kill()
+    parent.communicate()
+    wait_until_gone(*group)
+
+
+@pytest.mark.parametrize("how", ["its end", "SIGTERM"])
+def test_a_server_ends_with_the_process(how: str) -> None:
+    parent, group = parent_of(misbehaving())
+    if how == "SIGTERM":
+        parent.send_signal(signal.SIGTERM)
+    _, _ = parent.communicate("end\n", timeout=20)
+    wait_until_gone(*group)
+
+
+def test_a_server_that_will_not_end_is_killed_with_all_that_it_started() -> None:
+    server = StdioServer((*LAUNCHER, *misbehaving(start="stays").command))
+    list_tools(server)
+    group = group_of(CONNECTIONS.pid(server))
+    assert len(group) == 3
+    CONNECTIONS.close_all(10)
+    wait_until_gone(*group)
+
+
+def test_a_server_that_is_asked_to_end_is_asked_once(tmp_path: Path) -> None:
+    server = misbehaving(start="obeys", calls=tmp_path / "calls")
+    list_tools(server)
+    group = group_of(CONNECTIONS.pid(server))
+    CONNECTIONS.close_all(10)
+    wait_until_gone(*group)
+    assert (tmp_path / "calls").read_text().split() == ["SIGTERM"]
+
+
+def test_a_process_without_calls_is_ended_and_the_next_call_has_another() -> None:
+    connections, server = Connections(StdioLimits(idle_s=0.2)), misbehaving(owner="idle")
+
+    async def pid() -> int:
+        async with connections.line(server, 10):
+            return connections.pid(server)
+
+    first = LOOP.submit(pid()).result(20)
+    wait_until_gone(first)
+    second = LOOP.submit(pid()).result(20)
+    assert second not in (0, first)
+    wait_until_gone(second)
+
+
+def test_owners_share_no_process() -> None:
+    pids = {called(tool_of(misbehaving(owner=owner), "pid")).markdown for owner in ("1", "2", "1")}
+    assert len(pids) == 2
+
+
+def test_a_killed_server_is_opened_again() -> None:
+    server = misbehaving(owner="killed")
+    tool = tool_of(server, "pid", Level.WRITE)
+    first = int(called(tool).markdown)
+    os.kill(first, signal.SIGKILL)
+    wait_until_gone(first)
+    deadline = time.monotonic() + 10
+    while not (answer := called(tool)).success:  # until its end is noticed here
+        assert time.monotonic() < deadline, answer
+    assert int(answer.markdown) != first
+
+
+def test_a_server_that_crashes_in_a_loop_is_not_started_again_at_once() -> None:
+    server = misbehaving(owner="loop", start="dies")
+    for _ in range(10):
+        with pytest.raises(ToolError, match="ended with code 1"):
+            list_tools(server)
+    began = time.monotonic()
+    with pytest.raises(ToolError, match=r"was started 10 times within 60 s") as failure:
+        list_tools(server)
+    assert time.monotonic() - began < 5
+    assert not failure.value.attempted
+
+
+def test_a_call_while_the_server_still_starts_is_definitely_not_done() -> None:
+    server = misbehaving(owner="starting")
+    tool = tool_of(server, "echo", Level.WRITE)
+    tool._server = misbehaving(owner="starting", start="hangs")
+    code, definite, _ = failure_of(called(tool, timeout_s=1.0))
+    assert (code, definite) == ("TIMEOUT", True)
+
+
+def test_a_cancelled_call_returns_at_once() -> None:
+    tool = tool_of(misbehaving(owner="cancelled run"), "hang")
+
+    async def cancelled() -> float:
+        work = asyncio.create_task(tool.execute({}, _context()))
+        await asyncio.sleep(0.3)
+        began = time.monotonic()
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+        return time.monotonic() - began
+
+    assert asyncio.run(cancelled()) < 0.5
+
+
+def _context() -> ToolContext:
+    return ToolContext(organization_id=1)

@@ -1,0 +1,168 @@
+"""Conditions on params: what holds, what breaks them, and what the gate makes of it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.tools.toolbox.sample_tools import Echo
+from tools.contract import ErrorCode, Level
+from tools.toolbox import Condition, Grants, Otherwise, Permission, Policy, Rule, verdict_for
+
+PARAMS = {
+    "region": "EU",
+    "score": 60,
+    "changes": {"status": "inactive", "score": None},
+    "ids": ["a", "bb"],
+    "rows": [{"n": 1}, {"n": 5}],
+    "none": [],
+    "flag": True,
+}
+HOLD = [
+    ("region", Rule.EQUALS, "EU"),
+    ("region", Rule.ONE_OF, ["US", "EU"]),
+    ("region", Rule.PATTERN, "E[UV]"),
+    ("score", Rule.MINIMUM, 60),
+    ("score", Rule.MAXIMUM, 60.0),
+    ("changes.status", Rule.EQUALS, "inactive"),
+    ("ids", Rule.MAX_LENGTH, 2),
+    ("region", Rule.MAX_LENGTH, 2),
+    ("rows.n", Rule.MAXIMUM, 5),
+    ("flag", Rule.EQUALS, True),
+    ("changes", Rule.EQUALS, {"score": None, "status": "inactive"}),
+]
+BREAK = [
+    ("region", Rule.EQUALS, "eu", 'region is "EU", not "eu"'),
+    ("region", Rule.ONE_OF, ["US"], 'region is "EU", not one of ["US"]'),
+    ("region", Rule.PATTERN, "E", 'region is "EU", not like "E"'),
+    ("score", Rule.MINIMUM, 61, "score is 60, not at least 61"),
+    ("score", Rule.MAXIMUM, 59, "score is 60, not at most 59"),
+    ("ids", Rule.MAX_LENGTH, 1, 'ids is ["a","bb"], not at most 1 long'),
+    ("rows.n", Rule.MAXIMUM, 4, "rows.n is 5, not at most 4"),
+    ("missing", Rule.EQUALS, None, "missing is not given, not null"),
+    ("changes.score", Rule.MINIMUM, 0, "changes.score is not given, not at least 0"),
+    ("changes.status.deeper", Rule.MAX_LENGTH, 9, "changes.status.deeper is not given, not at most 9 long"),
+    ("region", Rule.MINIMUM, 0, 'region is "EU", not at least 0'),
+    ("flag", Rule.EQUALS, 1, "flag is true, not 1"),
+    ("flag", Rule.MAXIMUM, 2, "flag is true, not at most 2"),
+    ("score", Rule.PATTERN, "60", 'score is 60, not like "60"'),
+    ("none.n", Rule.MAXIMUM, 5, "none.n is not given, not at most 5"),
+]
+
+
+@pytest.mark.parametrize(("param", "rule", "value"), HOLD)
+def test_it_holds(param: str, rule: Rule, value: Any) -> None:
+    assert Condition(param, rule, value).broken_by(PARAMS) == ""
+
+
+@pytest.mark.parametrize(("param", "rule", "value", "reason"), BREAK)
+def test_it_is_broken_and_says_why(param: str, rule: Rule, value: Any, reason: str) -> None:
+    assert Condition(param, rule, value).broken_by(PARAMS) == reason
+
+
+def test_a_long_value_is_shown_shortened_and_never_searched() -> None:
+    reason = Condition("text", Rule.PATTERN, ".*").broken_by({"text": "x" * 5_000})
+    assert reason.startswith('text is "xxx')
+    assert len(reason) < 200
+
+
+@pytest.mark.parametrize(
+    ("kept", "why"),
+    [
+        ({"param": "a", "rule": "like", "value": 1, "otherwise": "ask"}, "'like' is not a valid Rule"),
+        ({"param": "a", "rule": "equals", "value": 1, "otherwise": "allow"}, "'allow' is not a valid Otherwise"),
+        ({"param": "a", "rule": "equals", "otherwise": "ask"}, "needs 'value'"),
+        ({"param": " ", "rule": "equals", "value": 1, "otherwise": "ask"}, "names no param"),
+        ({"param": "a.", "rule": "equals", "value": 1, "otherwise": "ask"}, "names no param"),
+        ({"param": "a", "rule": "one_of", "value": [], "otherwise": "ask"}, "at least one value"),
+        ({"param": "a", "rule": "minimum", "value": "1", "otherwise": "ask"}, "is not a number"),
+        ({"param": "a", "rule": "max_length", "value": -1, "otherwise": "ask"}, "not a whole number"),
+        ({"param": "a", "rule": "max_length", "value": True, "otherwise": "ask"}, "not a whole number"),
+        ({"param": "a", "rule": "pattern", "value": "(", "otherwise": "ask"}, "is no regular expression"),
+        ({"param": "a", "rule": "pattern", "value": r"(a)\1", "otherwise": "ask"}, "no regular expression of RE2"),
+        ({"param": "a", "rule": "equals", "value": float("nan"), "otherwise": "ask"}, "Out of range float"),
+        ({"param": "a", "rule": "one_of", "value": ["\0"], "otherwise": "ask"}, "a text holds a NUL character"),
+    ],
+)
+def test_what_cannot_be_judged_is_refused(kept: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValueError, match=why.replace("(", r"\(")):
+        Condition.from_json(kept)
+
+
+def test_no_pattern_can_hold_a_worker_up() -> None:
+    hostile = Condition("text", Rule.PATTERN, "(.*.*.{0,99}.{0,99}.{0,99}a+)+x")
+    started = time.perf_counter()
+    assert hostile.broken_by({"text": "a" * 2_000})
+    assert time.perf_counter() - started < 5
+
+
+def test_what_was_read_can_be_kept() -> None:
+    kept = {"param": "changes.status", "rule": "one_of", "value": ["a"], "otherwise": "forbid"}
+    assert Condition.from_json(kept).as_json() == kept
+
+
+def grants(*conditions: Condition) -> Grants:
+    return Grants(frozenset({Echo.name}), conditions={Echo.name: conditions})
+
+
+AT_MOST_TWICE = Condition("times", Rule.MAXIMUM, 2)
+NEVER_LOUD = Condition("style", Rule.EQUALS, "plain", Otherwise.FORBID)
+
+
+def test_a_read_within_its_conditions_runs_by_itself() -> None:
+    assert verdict_for(Echo(), {"text": "a"}, grants(AT_MOST_TWICE, NEVER_LOUD), Policy()).permission is Permission.AUTO
+
+
+def test_a_broken_one_asks_and_the_card_says_why() -> None:
+    verdict = verdict_for(Echo(), {"text": "a", "times": 3}, grants(AT_MOST_TWICE), Policy())
+    assert verdict.permission is Permission.ASK
+    assert verdict.reason == "times is 3, not at most 2: a person decides"
+    write = verdict_for(Echo(level=Level.WRITE), {"text": "a", "times": 3}, grants(AT_MOST_TWICE), Policy())
+    assert write.reason == "write level: a person decides; times is 3, not at most 2: a person decides"
+
+
+def test_forbidding_beats_asking() -> None:
+    call = {"text": "a", "times": 3, "style": "loud"}
+    verdict = verdict_for(Echo(), call, grants(AT_MOST_TWICE, NEVER_LOUD), Policy())
+    assert verdict.permission is Permission.FORBIDDEN
+    assert verdict.error is not None
+    assert verdict.error.code is ErrorCode.NOT_PERMITTED
+    assert 'style is "loud", not "plain"' in verdict.error.message
+
+
+def test_a_stopped_tool_is_refused_and_names_who_stopped_it() -> None:
+    stopped = Grants(frozenset({Echo.name}), stopped={Echo.name: "Ann"})
+    verdict = verdict_for(Echo(), {"text": "a"}, stopped, Policy())
+    assert verdict.error is not None
+    assert verdict.error.code is ErrorCode.TOOL_DISABLED
+    assert verdict.error.message == "The tool 'sample.echo' was stopped by Ann."
+
+
+RULES = st.builds(
+    Condition,
+    st.sampled_from(["times", "style", "text", "missing", "text.deeper"]),
+    st.sampled_from([rule for rule in Rule if rule is not Rule.PATTERN]),
+    st.sampled_from([0, 1, 2.5, "plain", ["plain", "loud"], None, True]),
+    st.sampled_from(Otherwise),
+)
+
+
+@given(st.lists(RULES, max_size=4), st.integers(1, 5), st.sampled_from(["plain", "loud"]), st.sampled_from(Level))
+def test_no_condition_ever_lets_more_through(made: list[Condition], times: int, style: str, level: Level) -> None:
+    conditions = []
+    for each in made:
+        try:
+            conditions.append(Condition.from_json(each.as_json()))
+        except ValueError:
+            continue
+    call = {"text": "a", "times": times, "style": style}
+    strictness = [Permission.AUTO, Permission.ASK, Permission.FORBIDDEN]
+    free = verdict_for(Echo(level=level), call, grants(), Policy())
+    bound = verdict_for(Echo(level=level), call, grants(*conditions), Policy())
+    assert strictness.index(bound.permission) >= strictness.index(free.permission)
+    if level.has_side_effects:
+        assert bound.permission is not Permission.AUTO

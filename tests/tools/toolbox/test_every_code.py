@@ -1,0 +1,55 @@
+"""Codes, mode sets and available tools: what the documented systems promise, by name."""
+
+import pytest
+
+from tests.tools.toolbox.sample_tools import Echo
+from tools.contract import ErrorCode, Level, ToolError, format_error
+from tools.toolbox import Grants, Toolbox
+
+DOCUMENTED = [
+    "MISSING_PARAMETER", "INVALID_PARAMETER", "NOT_FOUND", "PERMISSION_DENIED", "OPERATION_FAILED",
+    "OPERATION_NOT_ALLOWED", "VALIDATION_ERROR", "RATE_LIMITED", "LIMIT_EXCEEDED", "INVALID_CRON_SPEC",
+    "INVALID_OPERATION", "TIMEOUT", "INVALID_TOOL_ARGUMENTS", "SUBAGENT_FAILED", "TOOL_EXECUTION_FAILED",
+    "UNAUTHORIZED", "FORBIDDEN", "RATE_LIMIT_EXCEEDED", "NETWORK_ERROR", "SECURITY_VIOLATION", "TOOL_NOT_FOUND",
+    "NOT_PERMITTED", "MISSING_PARAM", "TOOL_DISABLED", "APPROVAL_DENIED", "APPROVAL_EXPIRED", "OUTCOME_UNKNOWN",
+    "WORKER_LOST",
+]  # fmt: skip
+
+
+def test_there_are_no_others() -> None:
+    assert [code.value for code in ErrorCode] == DOCUMENTED
+
+
+@pytest.mark.parametrize("code", DOCUMENTED)
+def test_each_documented_code_is_told_in_the_documented_form(code: str) -> None:
+    whole = ToolError(
+        ErrorCode(code),
+        "It is so.",
+        parameter="query",
+        expected="A text.",
+        example='f(query: "a")',
+        recovery_hint="Do.",
+    )
+    head = "MISSING_PARAMETER" if code == "MISSING_PARAM" else code
+    assert format_error(whole).splitlines() == [
+        f"TOOL ERROR: {head}",
+        "It is so.",
+        "PARAMETER: query",
+        "EXPECTED: A text.",
+        'EXAMPLE: f(query: "a")',
+        "RECOVERY HINT: Do.",
+    ]
+
+
+def test_mode_sets_and_available_tools() -> None:
+    toolbox = Toolbox()
+    everywhere, coding = Echo(level=Level.READ), Echo(name="sample.code", modes=frozenset({"code"}))
+    system = Echo(name="sample.system", modes=frozenset())
+    for tool in (everywhere, coding, system):
+        toolbox.register(tool)
+    assert toolbox.get_mode_set("general") == [everywhere]
+    assert toolbox.get_mode_set("code") == [coding, everywhere]
+    granted = frozenset({everywhere.name, coding.name, system.name})
+    assert toolbox.available_tools(Grants(granted)) == [everywhere]
+    assert toolbox.available_tools(Grants(granted, mode="code")) == [coding, everywhere]
+    assert toolbox.available_tools(Grants()) == []

@@ -1,0 +1,132 @@
+"""A result that is too large for a model is told in portions that together are the whole, and says so."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.tools.toolbox.sample_tools import Does
+from tools.builtin.results import ReadResult
+from tools.contract import ErrorCode, Level, ToolError, ToolResult
+from tools.contract.portions import MOST_CHARACTERS, call_of, for_model, handle_of, portion_of
+from tools.testing import run_tool
+from tools.toolbox.outcome import LARGEST_PART
+
+ROWS = [{"id": number, "name": f"Company {number}, Ltd. »ü«"} for number in range(5_000)]
+LINES = "\n".join(f"| {number} | a row of a table |" for number in range(5_000))
+LARGE = {
+    "a list": ToolResult.ok(ROWS),
+    "short lines": ToolResult.ok(markdown="\n".join("ab" for _ in range(40_000))),
+    "an object with a list": ToolResult.ok({"records": ROWS, "total": 5_000, "first": ["a"]}),
+    "markdown": ToolResult.ok(ROWS, markdown=LINES),
+    "one long line": ToolResult.ok(markdown="x" * 100_000),
+    "one long row": ToolResult.ok([{"body": "y" * 100_000}]),
+    "a large object beside a list": ToolResult.ok({"list": [1, 2], "text": "z" * 100_000}),
+    "a text": ToolResult.ok("w" * 100_000),
+    "an error": ToolResult.failed(ToolError(ErrorCode.OPERATION_FAILED, "e" * 100_000)),
+}
+GO_ON = "read on with results.read if you have it, else ask for less"
+GLUE = {"rows": ",\n", "lines": "\n", "characters": ""}
+
+
+@pytest.mark.parametrize("result", LARGE.values(), ids=LARGE)
+def test_all_portions_together_are_the_whole(result: ToolResult) -> None:
+    texts, start = [], 0
+    portion = portion_of(result)
+    unit, total = portion.unit, portion.total
+    while start < total:
+        portion = portion_of(result, start)
+        assert (portion.unit, portion.total, portion.start) == (unit, total, start)
+        assert len(portion.text) <= MOST_CHARACTERS
+        assert portion.end > start
+        texts.append(portion.text)
+        start = portion.end
+    assert len(texts) > 1
+    whole = GLUE[unit].join(texts)
+    if unit == "rows":
+        assert json.loads(f"[{whole}]") == ROWS
+    else:
+        assert whole == result.for_model()
+
+
+@pytest.mark.parametrize("result", LARGE.values(), ids=LARGE)
+def test_the_model_is_told_what_is_left_out(result: ToolResult) -> None:
+    text, portion = for_model(result, "r-17"), portion_of(result)
+    assert len(text) < MOST_CHARACTERS + 7_000
+    assert text.endswith(f"\n[shortened: {portion.end:,} of {portion.total:,} {portion.unit}; handle r-17; {GO_ON}]")
+
+
+def test_what_stands_beside_the_rows_is_told_with_the_first_of_them() -> None:
+    first, second, *_ = for_model(LARGE["an object with a list"], "r-1").splitlines()
+    assert json.loads(first) == {"total": 5_000, "first": ["a"]}
+    assert second.startswith('records: [{"id":0,')
+
+
+def test_what_fits_is_told_whole() -> None:
+    for result in (ToolResult.ok({"a": 1}), ToolResult.ok(markdown="x" * MOST_CHARACTERS), ToolResult.ok([])):
+        assert for_model(result, "r-1") == result.for_model()
+
+
+@pytest.mark.parametrize("start", [5_000, 10**18])
+def test_beyond_the_end_there_is_nothing(start: int) -> None:
+    portion = portion_of(LARGE["a list"], start)
+    assert (portion.text, portion.start, portion.end) == ("", 5_000, 5_000)
+
+
+@pytest.mark.parametrize("handle", ["", "17", "r-", "r-0", "r--1", "r-1x", "r-1234567890123456789012", "R-1", "r-१"])
+def test_what_is_no_handle_names_no_call(handle: str) -> None:
+    assert call_of(handle) is None
+
+
+def test_a_handle_names_its_call() -> None:
+    assert call_of(f" {handle_of(17)} ") == 17
+
+
+def read_on(result: ToolResult, **params: Any) -> ToolResult:
+    return run_tool(ReadResult, {"handle": "r-17", **params}, earlier_result={"r-17": result}.get)
+
+
+def test_reading_on_says_where_it_stands_and_how_to_go_on() -> None:
+    first = read_on(LARGE["markdown"])
+    assert first.data["from"] == 0
+    assert first.markdown.endswith(f"read on with offset {first.data['to']}]")
+    last = read_on(LARGE["markdown"], offset=4_999)
+    assert last.markdown == "| 4999 | a row of a table |\n[Lines 4,999 to 5,000 of 5,000; this is the end]"
+
+
+@pytest.mark.parametrize("result", LARGE.values(), ids=LARGE)
+def test_what_is_read_on_is_never_shortened_itself(result: ToolResult) -> None:
+    start, total = 0, 1
+    while start < total:
+        part = read_on(result, offset=start)
+        assert for_model(part, "r-18") == part.markdown
+        start, total = part.data["to"], part.data["total"]
+
+
+def test_a_handle_of_nothing_is_refused() -> None:
+    error = read_on(LARGE["a list"], handle="r-18").error
+    assert error is not None
+    assert (error.code, error.is_definite) == (ErrorCode.NOT_FOUND, True)
+
+
+@pytest.mark.parametrize("huge", [["x" * 100] * (LARGEST_PART // 100), {"a": "x" * LARGEST_PART}], ids=["list", "text"])
+def test_a_read_with_more_than_can_be_kept_fails_in_words(huge: Any) -> None:
+    error = run_tool(Does(lambda _: ToolResult.ok(huge))).error
+    assert error is not None
+    assert error.code is ErrorCode.LIMIT_EXCEEDED
+    assert f"at most {LARGEST_PART:,} can be kept" in error.message
+
+
+def test_a_write_with_more_than_can_be_kept_is_not_said_to_have_failed() -> None:
+    error = run_tool(Does(lambda _: "x" * (LARGEST_PART + 1), level=Level.WRITE)).error
+    assert error is not None
+    assert not error.is_definite
+
+
+def test_nor_is_a_read_whose_level_an_admin_raised() -> None:
+    tool = Does(lambda _: "x" * (LARGEST_PART + 1))
+    error = run_tool(tool, level=Level.WRITE).error
+    assert error is not None
+    assert not error.is_definite

@@ -1,0 +1,120 @@
+"""Kept results and rate limits, as the executor asks their ports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.tools.toolbox.sample_tools import Does, Echo
+from tools.contract import ErrorCode, Level, RateLimit, ToolContext, ToolError, ToolResult
+from tools.toolbox import Guards, PreparedCall, Toolbox, run_call
+
+
+class Shelf:
+    """A cache that keeps for ever and remembers for how long it was asked to."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, tuple[dict[str, Any], float]] = {}
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        return self.kept[key][0] if key in self.kept else None
+
+    def put(self, key: str, result: dict[str, Any], seconds: float) -> None:
+        self.kept[key] = (result, seconds)
+
+
+class Turnstile:
+    """Lets each key pass as often as its limit says, and names 7.2 s after that."""
+
+    def __init__(self) -> None:
+        self.passed: list[str] = []
+
+    def seconds_to_wait(self, key: str, limit: RateLimit) -> float:
+        if self.passed.count(key) >= limit.calls:
+            return 7.2
+        self.passed.append(key)
+        return 0
+
+
+class Counting(Does):
+    """Answers with how often it has worked."""
+
+    def __init__(self, **attributes: Any) -> None:
+        self.times = 0
+        super().__init__(self._again, **attributes)
+
+    def _again(self, context: ToolContext) -> ToolResult:
+        self.times += 1
+        if self.times == 99:
+            raise ToolError(ErrorCode.OPERATION_FAILED, "Enough.")
+        return ToolResult.ok({"times": self.times}, f"{self.times} times", "*again*", source="here")
+
+
+def ran(tool: Any, guards: Guards, organization: int = 1, **params: Any) -> ToolResult:
+    return run_call(PreparedCall(0, tool, params, ToolContext(organization), 5.0, guards))
+
+
+def test_an_equal_call_gets_the_kept_result_and_says_so() -> None:
+    shelf, tool = Shelf(), Counting(cacheable_s=60.0)
+    guards = Guards(shelf)
+    first, second = ran(tool, guards), ran(tool, guards)
+    assert tool.times == 1
+    assert (second.data, second.summary, second.markdown) == (first.data, first.summary, first.markdown)
+    assert second.metadata == {**first.metadata, "cached": True, "duration_ms": 0}
+    assert [seconds for _, seconds in shelf.kept.values()] == [60.0]
+
+
+def test_other_params_another_organisation_and_another_definition_do_not() -> None:
+    guards = Guards(Shelf())
+    echo = Echo(cacheable_s=60.0)
+    assert ran(echo, guards, text="a").data != ran(echo, guards, text="b").data
+    tool = Counting(cacheable_s=60.0)
+    assert [ran(tool, guards, organization).data["times"] for organization in (1, 2, 1)] == [1, 2, 1]
+    other = Counting(cacheable_s=60.0, description="Counts otherwise.")
+    assert "cached" not in ran(other, guards).metadata
+
+
+def test_failures_and_tools_that_do_not_ask_for_it_are_not_kept() -> None:
+    shelf = Shelf()
+    failing = Counting(cacheable_s=60.0)
+    failing.times = 98
+    assert not ran(failing, Guards(shelf)).success
+    assert ran(Counting(), Guards(shelf)).success
+    assert shelf.kept == {}
+
+
+def test_a_call_too_many_is_refused_and_told_when_to_try_again() -> None:
+    tool = Counting(rate_limit=RateLimit(2, 60))
+    guards = Guards(limiter=Turnstile())
+    results = [ran(tool, guards), ran(tool, guards), ran(tool, guards), ran(tool, guards, organization=2)]
+    assert [result.success for result in results] == [True, True, False, True]
+    assert tool.times == 3
+    error = results[2].error
+    assert error is not None
+    assert (error.code, error.is_definite) == (ErrorCode.RATE_LIMITED, True)
+    assert error.text.splitlines() == [
+        "TOOL ERROR: RATE_LIMITED",
+        "sample.does may be used 2 times in 60 s, and it was.",
+        "RECOVERY HINT: Try again in 8 s.",
+    ]
+
+
+def test_a_kept_result_is_not_counted() -> None:
+    tool = Counting(rate_limit=RateLimit(1, 60), cacheable_s=60.0)
+    guards = Guards(Shelf(), Turnstile())
+    assert [ran(tool, guards).success for _ in range(3)] == [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("attributes", "why"),
+    [
+        ({"cacheable_s": 5.0, "level": Level.WRITE}, "changes something"),
+        ({"cacheable_s": 5.0, "volatile": True}, "volatile"),
+        ({"rate_limit": RateLimit(1, 1), "transactional": True}, "transactional"),
+        ({"rate_limit": RateLimit(0, 1)}, "never"),
+    ],
+)
+def test_what_would_break_another_promise_cannot_be_registered(attributes: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        Toolbox().register(Counting(**attributes))

@@ -1,0 +1,190 @@
+"""What comes of one call: whatever the tool does, a ToolResult that can be stored and shown."""
+
+import asyncio
+import json
+import logging
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from tests.tools.toolbox.sample_tools import Does, Echo
+from tools.contract import ErrorCode, ResultError, ToolContext, ToolError, ToolResult
+from tools.testing import run_tool
+from tools.toolbox import PreparedCall, run_call
+
+
+def result_of(returned: Any, **attributes: Any) -> ToolResult:
+    return run_tool(Does(lambda _: returned, **attributes))
+
+
+def error_of(result: ToolResult) -> ResultError:
+    assert not result.success
+    assert result.error is not None
+    return result.error
+
+
+def raising(error: BaseException) -> Does:
+    def work(context: ToolContext) -> ToolResult:
+        raise error
+
+    return Does(work)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [RuntimeError("key=s3cret"), SystemExit("s3cret"), KeyboardInterrupt(), MemoryError(), asyncio.CancelledError()],
+    ids=lambda error: type(error).__name__,
+)
+def test_whatever_a_tool_raises_is_logged_whole_and_told_by_its_code(
+    error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    told = error_of(run_tool(raising(error)))
+    assert told.code is ErrorCode.TOOL_EXECUTION_FAILED
+    assert not told.is_definite
+    assert "s3cret" not in told.text
+    assert str(error) in caplog.text
+    assert caplog.records[0].levelno == logging.ERROR
+    assert caplog.records[0].exc_info is not None
+
+
+def test_a_tool_error_is_told_word_for_word() -> None:
+    error = ToolError(ErrorCode.NOT_FOUND, "There is no record 7.", parameter="record_id")
+    told = error_of(run_tool(raising(error)))
+    assert told.text == "TOOL ERROR: NOT_FOUND\nThere is no record 7.\nPARAMETER: record_id"
+    assert told.is_definite
+
+
+def test_the_callers_own_exceptions_pass() -> None:
+    call = PreparedCall(0, raising(ConnectionError("deadlock")), {}, ToolContext(1), 1.0)
+    assert not run_call(call).success
+    with pytest.raises(ConnectionError):
+        run_call(call, let_through=(ConnectionError,))
+
+
+def test_the_duration_is_measured_in_success_and_failure() -> None:
+    assert run_tool(Echo(), {"text": "hi"}).metadata["duration_ms"] >= 0
+    assert run_tool(raising(ValueError())).metadata["duration_ms"] >= 0
+
+
+def test_a_text_becomes_a_result() -> None:
+    result = result_of("Found 3 records\n\n- a\n- b")
+    assert (result.success, result.summary, result.markdown) == (True, "Found 3 records", "Found 3 records\n\n- a\n- b")
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "message"),
+    [
+        ("TOOL ERROR: NOT_FOUND\nNo such page.\nPARAMETER: url", ErrorCode.NOT_FOUND, "No such page."),
+        ("TOOL ERROR: it broke", ErrorCode.OPERATION_FAILED, "it broke"),
+        ("TOOL ERROR:", ErrorCode.OPERATION_FAILED, "The tool reported a failure."),
+        ("TOOL ERROR: TIMEOUT", ErrorCode.TIMEOUT, "The tool reported a failure."),
+    ],
+)
+def test_a_text_that_starts_with_tool_error_is_a_failure(text: str, code: ErrorCode, message: str) -> None:
+    error = error_of(result_of(text))
+    assert (error.code, error.message, error.text) == (code, message, text)
+    assert error.is_definite is (code is not ErrorCode.TIMEOUT)
+
+
+def test_an_async_tool_is_awaited() -> None:
+    async def work(context: ToolContext) -> ToolResult:
+        await asyncio.sleep(0)
+        return ToolResult.ok(context.organization_id)
+
+    assert run_tool(Does(work), organization_id=7).data == 7
+
+
+def test_an_async_tool_is_cancelled_at_its_timeout() -> None:
+    ended: list[str] = []
+
+    async def work(context: ToolContext) -> ToolResult:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append("cancelled")
+        return ToolResult.ok()
+
+    error = error_of(run_tool(Does(work, timeout_s=0.02)))
+    assert (error.code, ended) == (ErrorCode.TIMEOUT, ["cancelled"])
+
+
+def test_a_timeout_of_the_tools_own_is_not_ours() -> None:
+    async def work(context: ToolContext) -> ToolResult:
+        raise TimeoutError
+
+    assert error_of(run_tool(Does(work))).code is ErrorCode.TOOL_EXECUTION_FAILED
+
+
+def holding_itself() -> list[Any]:
+    knot: list[Any] = []
+    knot.append(knot)
+    return knot
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        ({"records": [{"when": datetime(2026, 1, 1, tzinfo=UTC)}]}, "data.records.0.when is datetime"),
+        ({"ids": {1, 2}}, "data.ids is set"),
+        ([1.0, float("nan")], "data.1 is a number that JSON does not know"),
+        (holding_itself(), "nested too deeply, or holds itself"),
+        ({(1, 2): 3}, "data cannot be written as JSON"),
+    ],
+)
+def test_a_result_that_json_cannot_hold_says_where(data: Any, told: str) -> None:
+    error = error_of(result_of(ToolResult.ok(data)))
+    assert told in error.message
+    assert not error.is_definite
+
+
+@pytest.mark.parametrize(
+    ("returned", "told"),
+    [
+        (None, "NoneType, not a ToolResult"),
+        ({"success": True}, "dict, not a ToolResult"),
+        (ToolResult(success=False), "contradict"),
+        (ToolResult(success=True, summary=None), "have to be text"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_not_a_result_is_a_failure(returned: Any, told: str) -> None:
+    assert told in error_of(result_of(returned)).message
+
+
+def test_data_is_detached_from_the_tools_own_objects() -> None:
+    own = {"names": ("a", "b"), 7: [1]}
+    result = result_of(ToolResult.ok(own))
+    own["names"] = ()
+    assert result.data == {"names": ["a", "b"], "7": [1]}
+
+
+def test_what_no_database_keeps_is_replaced() -> None:
+    result = result_of(ToolResult.ok({"a\0": ["x\0y", "\ud800", "\\u0000"]}, "one\0\n two", "# \udfff"))
+    assert result.data == {"a\ufffd": ["x\ufffdy", "\ufffd", "\\u0000"]}
+    assert (result.summary, result.markdown) == ("one\ufffd two", "# \ufffd")
+    json.dumps(result.as_json(), ensure_ascii=False).encode("utf-8")
+
+
+class Found(BaseModel):
+    total: int
+    names: list[str]
+
+
+def test_a_result_that_breaks_its_output_says_where() -> None:
+    error = error_of(result_of(ToolResult.ok({"total": 1, "names": [7]}), Output=Found))
+    assert "data.names.0: Input should be a valid string" in error.message
+
+
+def test_an_output_model_is_accepted_as_data() -> None:
+    result = result_of(ToolResult.ok(Found(total=1, names=["a"])), Output=Found)
+    assert result.data == {"total": 1, "names": ["a"]}
+
+
+def test_a_failure_need_not_match_the_output() -> None:
+    failed = ToolResult.failed(ToolError(ErrorCode.NOT_FOUND, "No."))
+    assert error_of(result_of(failed, Output=Found)).code is ErrorCode.NOT_FOUND
+
+
+def test_bad_params_come_back_as_the_model_would_see_them() -> None:
+    assert error_of(run_tool(Echo, {})).text.startswith("TOOL ERROR: MISSING_PARAMETER\n")

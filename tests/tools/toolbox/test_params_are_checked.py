@@ -1,0 +1,151 @@
+"""A tool's params: defaults applied, unknown ones refused, errors in the documented words, canonical for good."""
+
+from decimal import Decimal
+from typing import Annotated, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import AfterValidator, BaseModel, Field
+
+from tests.tools.toolbox.sample_tools import Echo
+from tools.contract import ErrorCode, Level, Tool, ToolContext, ToolError, ToolResult, format_error
+
+
+class Nested(Tool):
+    name = "sample.nested"
+    description = "Takes nested params."
+    level = Level.READ
+
+    class Params(BaseModel):
+        class Filter(BaseModel):
+            title: str | None = None
+            score: int | None = Field(None, ge=0, le=100, description="0 to 100")
+
+        filter: Filter = Field(default_factory=Filter)
+        amounts: list[float] = []
+        price: Decimal | None = None
+        attributes: dict[str, Any] = {}
+
+    def execute(self, params: Any, context: ToolContext) -> ToolResult:
+        return ToolResult.ok()
+
+
+class Exclaims(Tool):
+    name = "sample.exclaims"
+    description = "Reads its own params differently each time."
+
+    class Params(BaseModel):
+        text: Annotated[str, AfterValidator(lambda text: text + "!")]
+
+    def execute(self, params: Any, context: ToolContext) -> ToolResult:
+        return ToolResult.ok()
+
+
+class Aliased(Tool):
+    name = "sample.aliased"
+    description = "Shows the model another name than Python uses."
+
+    class Params(BaseModel):
+        site_search: str = Field("", alias="siteSearch")
+
+    def execute(self, params: Any, context: ToolContext) -> ToolResult:
+        return ToolResult.ok()
+
+
+def refused(tool: Tool, raw: dict[str, Any]) -> ToolError:
+    with pytest.raises(ToolError) as caught:
+        tool.check_params(raw)
+    return caught.value
+
+
+def test_defaults_are_applied() -> None:
+    assert Echo().check_params({"text": "hi"}) == {"text": "hi", "times": 1, "style": "plain"}
+
+
+def test_a_missing_parameter_is_told_in_the_documented_form() -> None:
+    error = refused(Echo(), {})
+    assert error.code is ErrorCode.MISSING_PARAM
+    assert format_error(error) == (
+        "TOOL ERROR: MISSING_PARAMETER\n"
+        "The 'text' parameter is required.\n"
+        "PARAMETER: text\n"
+        "EXPECTED: What to say\n"
+        'EXAMPLE: sample.echo(text: "hello")\n'
+        "RECOVERY HINT: Provide 'text' and try again."
+    )
+
+
+def test_a_wrong_value_is_quoted() -> None:
+    error = refused(Echo(), {"text": "hi", "times": 9})
+    assert error.code is ErrorCode.INVALID_PARAMETER
+    assert error.parameter == "times"
+    assert "given: 9" in error.message
+
+
+def test_a_nested_fault_is_named_by_its_path() -> None:
+    assert refused(Nested(), {"filter": {"score": 101}}).parameter == "filter.score"
+
+
+def test_an_unknown_parameter_is_refused_and_the_known_ones_are_named() -> None:
+    error = refused(Echo(), {"text": "hi", "volume": 11})
+    assert (error.parameter, error.expected) == ("volume", "only: style, text, times")
+
+
+@pytest.mark.parametrize("text", ["a\0b", "\ud800"])
+def test_a_text_that_no_database_keeps_is_refused(text: str) -> None:
+    assert refused(Echo(), {"text": text}).code is ErrorCode.INVALID_PARAMETER
+
+
+@pytest.mark.parametrize("number", [float("inf"), float("nan"), "inf"])
+def test_a_number_that_json_does_not_know_is_refused(number: object) -> None:
+    assert refused(Nested(), {"attributes": {"x": float("inf")}}).code is ErrorCode.INVALID_PARAMETER
+    assert refused(Nested(), {"amounts": [number]}).code is ErrorCode.INVALID_PARAMETER
+
+
+def test_params_that_change_when_read_again_are_never_accepted() -> None:
+    with pytest.raises(ValueError, match="what a person approves would not be what is executed"):
+        Exclaims().check_params({"text": "hi"})
+
+
+def test_the_name_in_the_schema_is_the_name_everywhere() -> None:
+    tool = Aliased()
+    params = tool.check_params({"siteSearch": "example.com"})
+    assert params == {"siteSearch": "example.com"}
+    assert tool.load_params(params).site_search == "example.com"
+    assert list(tool.schema["properties"]) == ["siteSearch"]
+    assert refused(tool, {"site_search": "x"}).parameter == "site_search"
+
+
+VALUES = st.none() | st.booleans() | st.integers(-200, 200) | st.floats() | st.text(max_size=5)
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "filter": st.dictionaries(st.sampled_from(["title", "score", "other"]), VALUES, max_size=2) | VALUES,
+            "amounts": st.lists(VALUES, max_size=3),
+            "price": VALUES,
+            "attributes": st.dictionaries(st.text(max_size=3), VALUES | st.lists(VALUES, max_size=2), max_size=3),
+        },
+    )
+)
+def test_checked_params_stay_the_same_when_checked_again(raw: dict[str, Any]) -> None:
+    tool = Nested()
+    try:
+        checked = tool.check_params(raw)
+    except ToolError:
+        return
+    assert tool.check_params(checked) == checked
+
+
+def test_the_schema_has_no_titles_but_keeps_a_parameter_called_title() -> None:
+    schema = Nested().schema
+    assert "title" not in schema
+    assert schema["$defs"]["Filter"]["properties"]["title"]["anyOf"][0] == {"type": "string"}
+
+
+def test_parameters_in_the_list_form() -> None:
+    first = Echo().parameters[0]
+    assert (first.name, first.type, first.description, first.required) == ("text", "string", "What to say", True)

@@ -1,0 +1,203 @@
+"""The registry: versions side by side, unfit tools refused, every tool started and shut down."""
+
+import threading
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, Field
+
+from tests.tools.toolbox.sample_tools import Does, Echo
+from tools.contract import ErrorCode, Level, ToolContext, ToolResult
+from tools.sources import fill
+from tools.sources.builtin import BuiltinSource
+from tools.toolbox import Grants, Toolbox, menu_of
+
+GRANTED = Grants(frozenset({"sample.echo", "sample.does", "other.echo"}))
+CONTEXT = ToolContext(organization_id=1)
+
+
+def filled(*tools: Echo | Does) -> Toolbox:
+    toolbox = Toolbox()
+    for tool in tools:
+        toolbox.register(tool)
+    return toolbox
+
+
+def test_the_highest_version_answers_to_the_name() -> None:
+    old, new = Echo(version="1.9"), Echo(version="1.10")
+    toolbox = filled(new, old)
+    assert toolbox.get_tool("sample.echo") is new
+    assert toolbox.get_tool("sample.echo@1.9") is old
+    assert toolbox.get_tool("sample.echo@3.0") is None
+    assert toolbox.tools() == [old, new]
+    assert toolbox.available_tools(GRANTED) == [new]
+
+
+def test_a_disabled_version_gives_way_to_the_one_before() -> None:
+    old, new = Echo(version="1.0"), Echo(version="2.0")
+    toolbox = filled(old, new)
+    toolbox.disable("sample.echo@2.0")
+    assert toolbox.available_tools(GRANTED) == [old]
+    toolbox.enable("sample.echo@2.0")
+    assert toolbox.available_tools(GRANTED) == [new]
+    toolbox.disable("sample.echo")
+    assert toolbox.available_tools(GRANTED) == []
+    assert toolbox.get_tool("sample.echo") is not None
+
+
+def test_the_same_name_and_version_twice_names_both() -> None:
+    class Rival(Echo):
+        pass
+
+    with pytest.raises(ValueError, match=r"sample\.echo@1\.0 exists twice: .*Echo and .*Rival"):
+        filled(Echo(), Rival())
+
+
+@pytest.mark.parametrize("name", ["", "a b", "data.", ".x", "a@1", "data.search\n", "1a", "a..b"])
+def test_a_name_has_to_be_plain(name: str) -> None:
+    with pytest.raises(ValueError, match="is not like"):
+        filled(Echo(name=name))
+
+
+def test_a_tool_without_a_description_is_refused() -> None:
+    with pytest.raises(ValueError, match="no description"):
+        filled(Echo(description=" "))
+
+
+@pytest.mark.parametrize(
+    "parameter", ["organization_id", "organisation", "orgId", "tenant", "user_id", "userId", "User"]
+)
+def test_a_tool_may_not_ask_the_model_for_whom_it_works(parameter: str) -> None:
+    schema = {"properties": {"filter": {"properties": {parameter: {"type": "string"}}}}}
+    with pytest.raises(ValueError, match="comes from the run"):
+        filled(Echo(schema=schema))
+
+
+def test_a_set_has_no_stable_order() -> None:
+    class Sets(BaseModel):
+        tags: set[str] = Field(default_factory=set)
+
+    with pytest.raises(ValueError, match="use a list"):
+        filled(Echo(Params=Sets))
+
+
+def test_modes_given_at_registration_replace_the_tools_own() -> None:
+    toolbox = Toolbox()
+    toolbox.register(Echo(), modes=["code"])
+    assert toolbox.get_mode_set("general") == []
+    assert [tool.name for tool in toolbox.get_mode_set("code")] == ["sample.echo"]
+    assert toolbox.available_tools(GRANTED) == []
+
+
+def test_later_registration_only_where_settings_say_so() -> None:
+    toolbox = Toolbox(allow_dynamic_registration=False)
+    toolbox.start()
+    with pytest.raises(RuntimeError, match="allow_dynamic_registration"):
+        toolbox.register(Echo())
+
+
+class Lively(Does):
+    def __init__(self, log: list[str], **attributes: Any) -> None:
+        super().__init__(lambda _: ToolResult.ok(), **attributes)
+        self.log = log
+
+    def start(self) -> None:
+        self.log.append(f"start {self.name}")
+        if self.name == "sample.broken":
+            raise OSError
+
+    def shutdown(self) -> None:
+        self.log.append(f"stop {self.name}")
+        if self.name == "sample.broken":
+            raise SystemExit
+
+
+def test_every_tool_is_started_and_shut_down_though_one_fails() -> None:
+    log: list[str] = []
+    toolbox = filled(Lively(log, name="sample.broken"), Lively(log, name="sample.does"))
+    toolbox.start()
+    toolbox.register(Lively(log, name="sample.later"))
+    toolbox.shutdown()
+    reason = "sample.broken failed for a reason of its own, which was logged."
+    assert toolbox.not_started == {"sample.broken@1.0": reason}
+    assert log == [f"{act} sample.{name}" for act in ("start", "stop") for name in ("broken", "does", "later")]
+    assert toolbox.policy.disabled == {"sample.broken@1.0"}
+
+
+def test_an_unregistered_tool_is_gone_and_shut_down() -> None:
+    log: list[str] = []
+    toolbox = filled(Lively(log))
+    toolbox.unregister("sample.does")
+    assert toolbox.get_tool("sample.does") is None
+    assert log == ["stop sample.does"]
+    with pytest.raises(KeyError, match=r"sample\.does"):
+        toolbox.unregister("sample.does")
+
+
+def test_the_menu_groups_by_category_what_may_be_used() -> None:
+    toolbox = filled(
+        Echo(), Does(lambda _: ""), Echo(name="other.echo", description="One.\nTwo."), Echo(name="secret.x")
+    )
+    assert menu_of(toolbox.available_tools(GRANTED)) == (
+        "other\n- other.echo (read): One.\n\n"
+        "sample\n- sample.does (read): Does what the test says.\n- sample.echo (read): Says the same again."
+    )
+    assert menu_of(toolbox.available_tools(Grants())) == ""
+    names = [definition["function"]["name"] for definition in toolbox.definitions(GRANTED)]
+    assert names == ["other.echo", "sample.does", "sample.echo"]
+
+
+def test_a_call_by_name_goes_the_whole_path() -> None:
+    toolbox = filled(Echo(), Does(lambda _: ToolResult.ok(), level=Level.WRITE))
+    assert toolbox.execute_tool_by_name("sample.echo", '{"text": "hi"}', CONTEXT, GRANTED).success
+    refusals = {
+        "sample.nothing": ErrorCode.TOOL_NOT_FOUND,
+        "sample.does": ErrorCode.OPERATION_NOT_ALLOWED,
+        "sample.echo": ErrorCode.MISSING_PARAM,
+    }
+    for name, code in refusals.items():
+        error = toolbox.execute_tool_by_name(name, {}, CONTEXT, GRANTED).error
+        assert error is not None
+        assert error.code is code
+
+
+def test_a_call_by_name_ends_at_the_timeout() -> None:
+    released = threading.Event()
+    tool = Does(lambda _: ToolResult.ok(released.wait(10)), timeout_s=0.02)
+    error = filled(tool).execute_tool_by_name("sample.does", {}, CONTEXT, GRANTED).error
+    released.set()
+    assert error is not None
+    assert error.code is ErrorCode.TIMEOUT
+
+
+def test_what_ships_fits_into_a_toolbox() -> None:
+    toolbox = Toolbox()
+    source = BuiltinSource()
+    fill(toolbox, [source])
+    assert {"utility.calculate", "utility.now"} <= {tool.name for tool in toolbox.tools()}
+    assert source.tool("utility.now") is toolbox.get_tool("utility.now")
+
+
+class TestExtended:
+    def test_has_the_others_besides_its_own_and_leaves_those_alone(self) -> None:
+        own, other = Echo(), Echo(name="other.echo")
+        base = filled(own)
+        wider = base.extended([other], frozenset({"api.example.com"}))
+        assert wider.tools() == [other, own]
+        assert base.tools() == [own]
+        assert wider.policy.allowed_hosts == {"api.example.com"}
+        assert base.policy.allowed_hosts == frozenset()
+
+    @pytest.mark.parametrize(
+        "unfit", [Echo(version="9.0"), Echo(name="no name"), Echo(name="other.echo", description="")]
+    )
+    def test_leaves_out_what_is_unfit_or_has_the_name_of_one_of_its_own(self, unfit: Echo) -> None:
+        own, other = Echo(), Echo(name="third.echo")
+        assert filled(own).extended([unfit, other], frozenset()).tools() == [own, other]
+
+    def test_promises_the_same_only_with_the_same_definitions(self) -> None:
+        base = filled(Echo())
+        wider = base.extended([Echo(name="other.echo")], frozenset())
+        assert wider.promises_like(base.extended([Echo(name="other.echo")], frozenset()))
+        assert not wider.promises_like(base)
+        assert not wider.promises_like(base.extended([Echo(name="other.echo", level=Level.WRITE)], frozenset()))

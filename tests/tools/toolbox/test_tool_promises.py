@@ -1,0 +1,127 @@
+"""What a tool says of itself: level, identity, definition and its hash, error text, preview seal."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import pytest
+from pydantic import BaseModel, Field
+
+from tests.tools.toolbox.sample_tools import Echo
+from tools.contract import ErrorCode, Level, Preview, Target, Tool, ToolContext, ToolError, ToolResult, format_error
+
+
+def test_a_missing_level_means_destructive() -> None:
+    class Bare(Tool):
+        name = "sample.bare"
+        description = "Says nothing of its level."
+
+        def execute(self, params: Any, context: ToolContext) -> ToolResult:
+            return ToolResult.ok()
+
+    assert Bare().level is Level.DESTRUCTIVE
+
+
+def test_only_levels_above_draft_have_side_effects() -> None:
+    assert [level for level in Level if level.has_side_effects] == [Level.WRITE, Level.DESTRUCTIVE]
+
+
+def test_identity_comes_from_name_and_version() -> None:
+    tool = Echo(version="2.1")
+    assert (tool.id, tool.category, tool.title) == ("sample.echo@2.1", "sample", "sample.echo")
+    assert tool.definition["function"]["name"] == "sample.echo"
+
+
+def test_formatting_does_not_change_the_definition_hash_but_promises_do() -> None:
+    original = Echo().definition_hash
+    assert Echo(description="Says  the same\n again.", display_name="Echo!").definition_hash == original
+    changed = [Echo(description="Deletes all."), Echo(level=Level.WRITE), Echo(version="2.0")]
+    assert len({original, *(tool.definition_hash for tool in changed)}) == 4
+
+
+def test_lines_without_a_value_are_left_out_of_an_error() -> None:
+    assert format_error(ToolError(ErrorCode.NOT_FOUND, "No record 7.")) == "TOOL ERROR: NOT_FOUND\nNo record 7."
+
+
+@pytest.mark.parametrize(
+    ("code", "attempted", "definite"),
+    [
+        (ErrorCode.TIMEOUT, True, False),
+        (ErrorCode.NETWORK_ERROR, True, False),
+        (ErrorCode.TOOL_EXECUTION_FAILED, True, False),
+        (ErrorCode.OUTCOME_UNKNOWN, True, False),
+        (ErrorCode.NETWORK_ERROR, False, True),
+        (ErrorCode.NOT_FOUND, True, True),
+    ],
+)
+def test_only_some_failures_are_certain(code: ErrorCode, attempted: bool, definite: bool) -> None:
+    error = ToolError(code, "x", attempted=attempted)
+    assert error.is_definite is definite
+    told = ToolResult.failed(error).error
+    assert told is not None
+    assert told.is_definite is definite
+
+
+def test_a_seal_changes_with_every_value_it_covers() -> None:
+    target = Target("7", "Acme", 3, {"status": "active"}, {"status": "inactive"})
+    seal = Preview("update", (target,)).seal
+    others = [
+        Preview("delete", (target,)),
+        Preview("update", (target, target)),
+        Preview("update", (Target("7", "Acme", 4, target.before, target.after),)),
+        Preview("update", (Target("7", "Acme", 3, target.before, {"status": "gone"}),)),
+        Preview("update", (target,), reversible=False),
+        Preview.impossible("no preview"),
+    ]
+    assert len({seal, *(other.seal for other in others)}) == 7
+    assert Preview.from_json(Preview("update", (target,)).as_json()).seal == seal
+
+
+def test_the_model_reads_the_error_else_the_markdown_else_the_data() -> None:
+    assert ToolResult.failed(ToolError(ErrorCode.NOT_FOUND, "No.")).for_model() == "TOOL ERROR: NOT_FOUND\nNo."
+    assert ToolResult.ok({"n": 1}, "One", "# One").for_model() == "# One"
+    assert ToolResult.ok({"n": 1}, "One").for_model() == '{"n":1}'
+    assert ToolResult.ok(None, "One").for_model() == "One"
+
+
+class Inner(BaseModel):
+    depth: int | None = Field(None, description="How deep")
+
+
+class Nested(Echo):
+    class Params(BaseModel):
+        inner: Inner = Field(description="Holds more")
+        many: list[Inner] = []
+        maybe: Inner | None = None
+        kind: Literal["a", 1] = "a"
+        anything: Any = None
+
+
+def test_the_list_form_names_nested_types_and_follows_references() -> None:
+    by_name = {each.name: each for each in Nested().parameters}
+    types = {name: each.type for name, each in by_name.items()}
+    assert types == {
+        "inner": "object",
+        "many": "array",
+        "maybe": "object or null",
+        "kind": "string or integer",
+        "anything": "any",
+    }
+    assert by_name["inner"].description == "Holds more"
+    assert by_name["inner"].schema["properties"]["depth"]["description"] == "How deep"
+    assert by_name["many"].schema["items"]["properties"].keys() == {"depth"}
+    assert "$ref" not in str([each.schema for each in by_name.values()])
+
+
+class Tree(BaseModel):
+    below: list[Tree] = []
+
+
+def test_a_schema_that_holds_itself_is_followed_once() -> None:
+    class Planting(Echo):
+        class Params(BaseModel):
+            tree: Tree
+
+    (tree,) = Planting().parameters
+    assert tree.type == "object"
+    assert tree.schema["properties"]["below"]["items"] == {"$ref": "#/$defs/Tree"}

@@ -1,0 +1,224 @@
+"""Every page refuses who is not logged in, not of the organisation or not allowed; and nothing decides on GET."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db.models import Model
+from pytest_django import Settings
+
+from agents.accounts import invitations
+from agents.accounts.models import AuditEntry, Membership, Role
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.runs import schedules
+from agents.runs.models import Run, RunStatus
+from agents.urls import urlpatterns
+from tests.world import World, make_world, nobody
+from tools.files.changing import write_file
+from tools.records.models import Draft
+from tools.schedules.models import Schedule
+
+pytestmark = [pytest.mark.django_db, pytest.mark.once]  # who may do what is no matter of the database
+
+OF_MEMBERS = ("own-password", "employee", "tools", "users", "audit", "audit-export", "stop")
+OF_FILES = ("files", "file-download")
+OF_SCHEDULES = ("schedule-create", "schedule-pause", "schedule-resume", "schedule-cancel")
+OF_RUNS = ("call", "nested", "transcript-markdown", "transcript-json")
+OF_RECORDS = ("records", "record", "records-import", "records-export", "drafts", "draft", "draft-download")
+READ = (
+    "home",
+    "employees",
+    "runs",
+    "run",
+    "approvals",
+    "approval",
+    "card",
+    "nothing",
+    *OF_MEMBERS,
+    *OF_RECORDS,
+    *OF_RUNS,
+    *OF_FILES,
+    "schedules",
+)
+RULES = ("invite", "revoke-invitation", "change-role", "remove-member", "password-link", "audit-verify")
+DECISIONS = ("approve", "deny", "edit", "undo", "resolve")
+ACTS = (
+    "switch-organization",
+    "cancel",
+    "message",
+    "continue",
+    "answer",
+    "try-tool",
+    "files-upload",
+    "file-delete",
+    *OF_SCHEDULES,
+    *DECISIONS,
+    *RULES,
+)
+MODELS: tuple[type[Model], ...] = (Approval, AuditEntry, Membership, Run, Schedule)
+OF_ONE = ("cancel", "message", "continue", "answer", *DECISIONS)
+"""Acts on one run or one card, which has a page."""
+DAILY = ("0 9 * * *", "UTC")
+OPEN = ("login", "logout", "join-link", "join", "new-password-link", "new-password")
+LISTS_OF_THINGS = ("records", "records-import", "drafts", "files", "schedules")
+LISTS = ("home", "employees", "runs", "approvals", "tools", "users", "audit", "stop", *LISTS_OF_THINGS)
+WITHOUT_ROW = (
+    *LISTS,
+    "own-password",
+    "audit-export",
+    "records-export",
+    "audit-verify",
+    "invite",
+    "files-upload",
+    "try-tool",
+    "schedule-create",
+)
+OF_ROLES = (
+    dict.fromkeys(("cancel", "message", "continue", "answer", "try-tool", "files-upload", *OF_SCHEDULES), "operator")
+    | dict.fromkeys((*DECISIONS, "file-delete"), "approver")
+    | dict.fromkeys(RULES, "admin")
+)
+
+
+@pytest.fixture
+def world(settings: Settings, tmp_path: Path) -> World:
+    settings.GADGET_FILES_DIR = tmp_path
+    return make_world()
+
+
+def address_of(world: World, name: str) -> str:
+    card = world.card()
+    invitation, _ = invitations.invite(world.member("admin"), invitations.Offer(role="viewer"))
+    filled = {
+        "<int:run_id>": card.run_id,
+        "<int:approval_id>": card.pk,
+        "<int:call_id>": card.tool_call_id,
+        "<int:employee_id>": world.employee.pk,
+        "<int:membership_id>": world.member("viewer").pk,
+        "<int:invitation_id>": invitation.pk,
+        "<int:record_id>": world.records[0].pk,
+        "<int:draft_id>": Draft.objects.create(organization=world.acme, kind="report", title="Draft", body="Text").pk,
+        "<int:schedule_id>": schedules.create(world.member("operator"), world.employee.pk, "Acme", DAILY).pk,
+        "<path:rest>": "no/such/page",
+        "<path:path>": "notes.txt",
+        "<str:name>": "data.searchRecords",
+    }
+    write_file(world.acme.pk, ("notes.txt",), [b"Acme"], lambda _: None)
+    route = next(str(pattern.pattern) for pattern in urlpatterns if pattern.name == name)
+    for placeholder, value in filled.items():
+        route = route.replace(placeholder, str(value))
+    return f"/{route}"
+
+
+def test_every_address_is_judged_here() -> None:
+    assert {pattern.name for pattern in urlpatterns} == {*READ, *ACTS, *OPEN}
+
+
+@pytest.mark.parametrize("name", [*READ, *ACTS])
+def test_nobody_is_sent_to_the_login(world: World, name: str) -> None:
+    path = address_of(world, name)
+    ask: Callable[[str], object] = nobody().get if name in READ else nobody().post
+    answer = ask(path)
+    assert answer.status_code == 302  # type: ignore[attr-defined]
+    assert answer["Location"].startswith("/login/")  # type: ignore[index]
+
+
+@pytest.mark.parametrize("name", [name for name in (*READ, *ACTS) if name not in WITHOUT_ROW])
+def test_another_organisations_rows_are_not_there(world: World, name: str) -> None:
+    path = address_of(world, name)
+    client = world.client("outsider")
+    answer = client.get(path) if name in READ else client.post(path, {"organization": world.acme.pk, "text": "x"})
+    assert answer.status_code == 404
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_lists_hold_nothing_of_another_organisation(world: World, name: str) -> None:
+    path = address_of(world, name)
+    assert b"Acme" not in world.client("outsider").get(path).content
+
+
+@pytest.mark.parametrize(("name", "needed"), OF_ROLES.items())
+def test_a_lesser_role_may_not(world: World, name: str, needed: str) -> None:
+    path = address_of(world, name)
+    lesser = "viewer" if needed == "operator" else "operator"
+    assert (
+        world.client(lesser).post(path, {"text": "x", "digest": "x", "outcome": "succeeded", "reason": "x"}).status_code
+        == 403
+    )
+    assert Approval.objects.get().status == ApprovalStatus.PENDING
+
+
+@pytest.mark.parametrize("name", ACTS)
+def test_nothing_decides_on_get_which_leads_to_the_page_of_the_act(world: World, name: str) -> None:
+    path = address_of(world, name)
+    before = rows()
+    admin = world.client("admin")
+    for answer in (admin.get(path), admin.head(path)):
+        assert answer.status_code == 302
+        assert answer["Location"] == page_of(path, name)
+    assert admin.get(page_of(path, name)).status_code == 200
+    assert rows() == before
+
+
+def rows() -> list[dict[str, Any]]:
+    """All that an act would change."""
+    return [row for model in MODELS for row in model._default_manager.values()]
+
+
+def page_of(path: str, name: str) -> str:
+    """Where the form of this act stands."""
+    if name in OF_ONE:
+        return path.removesuffix(path.rstrip("/").rpartition("/")[2] + "/")
+    return "/" if name == "switch-organization" else f"/{path.split('/')[1]}/"
+
+
+def test_who_opens_the_address_of_the_logout_stays_logged_in(world: World) -> None:
+    client = world.client("viewer")
+    assert client.get("/logout/")["Location"] == "/"
+    assert client.get("/").status_code == 200
+
+
+def test_a_method_that_no_form_has_is_refused_in_words(world: World) -> None:
+    answer = world.client("admin").put(address_of(world, "approve"))
+    assert (answer.status_code, answer["Allow"]) == (405, "POST")
+    assert "This address does not take what was sent to it." in answer.content.decode()
+
+
+@pytest.mark.parametrize("name", ACTS)
+def test_a_form_without_its_token_is_refused(world: World, name: str) -> None:
+    path = address_of(world, name)
+    client = nobody(needs_csrf=True)
+    client.force_login(world.users["admin"])
+    assert client.post(path, {"digest": Approval.objects.get().digest}).status_code == 403
+    assert Approval.objects.get().status == ApprovalStatus.PENDING
+
+
+def test_who_is_in_no_organisation_is_told_so(world: World) -> None:
+    answer = world.client("stranger").get("/")
+    assert answer.status_code == 403
+    assert b"not a member" in answer.content
+
+
+def test_an_id_that_no_row_can_have_is_not_there(world: World) -> None:
+    assert world.client("viewer").get(f"/runs/{10**30}/").status_code == 404
+    assert world.client("viewer").get(f"/approvals/{10**30}/").status_code == 404
+
+
+def test_switching_the_organisation_shows_only_the_other_one(world: World) -> None:
+    Membership.objects.create(organization=world.acme, user=world.users["outsider"], role=Role.VIEWER)
+    run = world.run(RunStatus.SUCCEEDED)
+    client = world.client("outsider")
+    client.post("/switch-organization/", {"organization": world.globex.pk})
+    assert client.get(f"/runs/{run.pk}/").status_code == 404
+    client.post("/switch-organization/", {"organization": world.acme.pk})
+    assert client.get(f"/runs/{run.pk}/").status_code == 200
+    assert client.post("/switch-organization/", {"organization": 999}).status_code == 404
+
+
+def test_pages_are_strict_about_what_a_browser_may_run(world: World) -> None:
+    policy = world.client("viewer").get("/")["Content-Security-Policy"]
+    assert "unsafe" not in policy
+    assert "script-src 'self'" in policy

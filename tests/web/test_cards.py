@@ -1,0 +1,392 @@
+"""A card says what would happen, and can be decided with plain forms."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from agents.approvals import decisions
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.employees.models import Employee
+from agents.runs.models import CallStatus, EventType, Pass, Run, ToolCall
+from tests.web.test_runs import add_events
+from tests.world import DELETE, World, change, make_world, nobody, success
+from tools.records.models import Record
+
+pytestmark = pytest.mark.django_db
+
+TOKEN = "csrfmiddlewaretoken"
+ENDS = {"changed": 'class="facts"', "effect": 'class="why"'}
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def text_of(client: Client, path: str) -> str:
+    answer = client.get(path)
+    assert answer.status_code == 200, answer.content
+    return answer.content.decode()
+
+
+def card_page(world: World, card: Approval, username: str = "approver") -> str:
+    return text_of(world.client(username), f"/approvals/{card.pk}/")
+
+
+def section(html: str, name: str) -> str:
+    """The part of the card with this class, up to the next part."""
+    return html.split(f'<div class="{name}">')[1].split(ENDS[name], maxsplit=1)[0]
+
+
+def input_of(html: str, name: str) -> str:
+    """The input of this name with what is said below it."""
+    return html.split(f'name="{name}"')[1].split("</label>", maxsplit=1)[0]
+
+
+def post(world: World, card: Approval, action: str, username: str = "approver", **fields: Any) -> Any:
+    return world.client(username).post(f"/approvals/{card.pk}/{action}/", {"digest": card.digest, **fields})
+
+
+def test_it_shows_level_sentence_effect_and_reason(world: World) -> None:
+    card = world.card()
+    Pass.objects.create(run=card.run, number=1, response={}, text="Trust me: https://evil.example", messages_upto=1)
+    html = card_page(world, card)
+    for part in (
+        "WRITE",
+        "creates or changes things",
+        "+1 555 0100",
+        "write level",
+        "not verified",
+        "Approve: update Acme Corp",
+    ):
+        assert part in html
+    assert "evil.example" not in html
+    assert "<strong><bdi>Acme Corp</bdi></strong>" in html
+
+
+def test_it_tells_the_earlier_decisions_about_the_same_tool_and_employee(world: World) -> None:
+    def denied(card: Approval) -> Approval:
+        decision = decisions.Decision(digest=card.digest, reason="The number is <old>.")
+        return decisions.deny(world.member("approver"), card.pk, decision)
+
+    assert "Earlier decisions" not in card_page(world, world.card())
+    mine, another = denied(world.card()), denied(world.destructive_card())
+    somebody_else = Employee.objects.create(organization=world.acme, name="Eve", provider=world.employee.provider)
+    theirs = world.card()
+    Run.objects.filter(pk=theirs.run_id).update(employee=somebody_else)
+    foreign = denied(theirs)
+    html = card_page(world, world.card())
+    assert "The number is &lt;old&gt;." in html
+    links = [f"/approvals/{card.pk}/" in html for card in (mine, another, foreign)]
+    assert links == [True, False, False]
+
+
+def test_what_cannot_be_previewed_is_said_aloud(world: World) -> None:
+    card = world.card()
+    preview = {
+        "effect": "unknown",
+        "targets": [],
+        "total": 0,
+        "reversible": False,
+        "problem": "The tool has no preview.",
+    }
+    Approval.objects.filter(pk=card.pk).update(preview=preview)
+    html = card_page(world, card)
+    assert "The effect cannot be previewed." in html
+    assert "Gadget cannot tell how much it would affect" in html
+
+
+def test_hidden_characters_of_a_record_are_visible(world: World) -> None:
+    world.records[0].name = "Acme \u202eproC <b>"
+    world.records[0].save()
+    html = card_page(world, world.card())
+    assert "⟦U+202E⟧" in html
+    assert "\u202e" not in re.sub(r"<(input|textarea)[^>]*>[^<]*", "", html)
+    assert "<b>" not in html.split('class="sentence"')[1].split("</div>")[0]
+
+
+def test_a_task_of_many_lines_is_one_line_and_hides_nothing(world: World) -> None:
+    run = world.run()
+    Run.objects.filter(pk=run.pk).update(task="Look up Acme,\r\n\n\t- then\u2028write \x1bto it")
+    html = card_page(world, world.card(run))
+    assert "Look up Acme, - then⟦U+2028⟧write ⟦U+001B⟧to it</a>" in re.sub(r"</?span[^>]*>", "", html)
+
+
+def test_a_long_value_is_clamped_with_its_length(world: World) -> None:
+    html = card_page(world, world.card(params=change(world.records[0], "9" * 30) | {"changes": {"notes": "n" * 3000}}))
+    assert "3,000 characters" in html
+
+
+def test_all_affected_are_shown_the_first_five_at_once(world: World) -> None:
+    targets = [
+        {"id": str(n), "label": f"Company {n}", "version": 1, "before": {"name": f"C{n}"}, "after": {}}
+        for n in range(212)
+    ]
+    card = world.destructive_card()
+    preview = {"effect": "delete", "targets": targets, "total": 212, "reversible": False, "problem": ""}
+    Approval.objects.filter(pk=card.pk).update(preview=preview)
+    html = card_page(world, card)
+    assert "show all 212" in html
+    assert "delete 212 records" in html
+    first, _, rest = html.partition("show all 212")
+    assert "Company 4" in first
+    assert "Company 5<" not in first
+    assert "Company 211" in rest
+
+
+def test_only_the_page_has_the_token_never_the_shared_fragment(world: World) -> None:
+    card = world.card()
+    assert TOKEN in card_page(world, card).split("data-card")[1]
+    assert TOKEN not in text_of(world.client("approver"), f"/approvals/{card.pk}/card/")
+
+
+def test_approving_with_a_plain_form_gives_a_grace(world: World) -> None:
+    card = world.card()
+    answer = post(world, card, "approve")
+    assert answer.status_code == 302
+    decided = Approval.objects.get(pk=card.pk)
+    assert decided.status == ApprovalStatus.APPROVED
+    assert decided.start_after is not None
+    assert 2 < (decided.start_after - timezone.now()).total_seconds() <= 5.5
+    assert "Undo" in card_page(world, card)
+
+
+def test_denying_tells_preset_and_words(world: World) -> None:
+    card = world.card()
+    assert post(world, card, "deny", preset="Wrong target", reason="It is a customer.").status_code == 302
+    assert Approval.objects.get(pk=card.pk).reason == "Wrong target. It is a customer."
+    assert "It is a customer." in card_page(world, card, "viewer")
+
+
+def test_a_decided_card_says_who_decided_with_the_right_status(world: World) -> None:
+    card = world.card()
+    post(world, card, "deny", "admin")
+    answer = post(world, card, "approve")
+    assert answer.status_code == 409
+    assert "by <bdi" in answer.content.decode() or "by admin" in answer.content.decode()
+    assert "data-action" not in answer.content.decode()
+
+
+def test_another_digest_shows_the_card_as_it_is_now(world: World) -> None:
+    card = world.card()
+    answer = post(world, card, "approve", digest="0" * 64)
+    assert answer.status_code == 412
+    assert card.digest in answer.content.decode()
+    assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
+
+
+def test_a_destructive_card_wants_the_targets_name(world: World) -> None:
+    card = world.destructive_card()
+    assert "to confirm" in card_page(world, card)
+    assert post(world, card, "approve").status_code == 422
+    assert post(world, card, "approve", confirm="Acme").status_code == 422
+    assert post(world, card, "approve", confirm="Acme Corp").status_code == 302
+
+
+@pytest.mark.django_db(transaction=True)  # previews run in threads of their own
+def test_editing_approves_nothing_and_shows_what_changed(world: World) -> None:
+    card = world.card()
+    answer = post(world, card, "edit", **{"param.changes.phone": "+1 555 0199", "param.changes.status": "pending"})
+    assert answer.status_code == 302
+    fresh = Approval.objects.get(tool_call=card.tool_call, status=ApprovalStatus.PENDING)
+    assert fresh.pk != card.pk
+    changed = section(card_page(world, fresh), "changed")
+    assert "What changed since the earlier card" in changed
+    assert re.findall(r"<dt>(.*?)</dt>", changed) == ["changes · phone", "changes · status"]
+    assert "+1 555 0100" in changed
+    assert "+1 555 0199" in changed
+    assert ToolCall.objects.get(pk=card.tool_call_id).status == CallStatus.AWAITING_APPROVAL
+
+
+def test_an_edit_that_is_wrong_keeps_what_was_typed_and_says_why_beside_it(world: World) -> None:
+    card = world.card()
+    answer = post(world, card, "edit", **{"param.changes.phone": "+1", "param.changes.score": "lots"})
+    assert answer.status_code == 422
+    field = input_of(answer.content.decode(), "param.changes.score")
+    assert 'value="lots"' in field
+    assert 'aria-invalid="true"' in field
+    assert "&#x27;lots&#x27; is not a whole number." in field
+    assert 'value="+1"' in input_of(answer.content.decode(), "param.changes.phone")
+    assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
+
+
+@pytest.mark.django_db(transaction=True)  # previews run in threads of their own
+@pytest.mark.parametrize(
+    ("name", "typed", "words"),
+    [
+        ("changes.status", "on fire", "It has to be &#x27;active&#x27;, &#x27;inactive&#x27; or &#x27;pending&#x27;."),
+        ("changes.email", "nobody", "It is not an e-mail address."),
+        ("record_id", "123456", "record"),
+    ],
+)
+def test_what_the_tool_refuses_is_said_beside_its_input(world: World, name: str, typed: str, words: str) -> None:
+    card = world.card()
+    answer = post(world, card, "edit", **{f"param.{name}": typed})
+    assert answer.status_code == 422
+    problem = input_of(answer.content.decode(), f"param.{name}").split('class="problem"')[1]
+    assert words in problem
+    assert "parameter" not in problem
+
+
+@pytest.mark.django_db(transaction=True)  # previews run in threads of their own
+def test_an_edit_that_leaves_out_a_record_names_it(world: World) -> None:
+    card = world.card(tool=DELETE, params={"record_ids": [str(record.pk) for record in world.records]})
+    answer = post(world, card, "edit", **{"param.record_ids": f"{world.records[0].pk}\n{world.records[2].pk}"})
+    assert answer.status_code == 302
+    fresh = Approval.objects.get(tool_call=card.tool_call, status=ApprovalStatus.PENDING)
+    changed = section(card_page(world, fresh), "changed")
+    assert re.findall(r"<dt>(.*?)</dt>", changed) == ["record_ids", "no longer affected"]
+    assert "Initech" in changed
+
+
+@pytest.mark.django_db(transaction=True)  # previews run in threads of their own
+def test_a_target_that_drifted_is_named_with_its_field(world: World) -> None:
+    card = world.card()
+    post(world, card, "approve")
+    world.records[0].phone = "+1 555 7777"
+    world.records[0].version += 1
+    world.records[0].save()
+    world.client("approver").post(f"/approvals/{card.pk}/undo/")
+    fresh = Approval.objects.get(tool_call=card.tool_call, status=ApprovalStatus.PENDING)
+    changed = section(card_page(world, fresh), "changed")
+    assert re.findall(r"<dt>(.*?)</dt>", changed) == ["phone as it is now"]
+    assert "+1 555 7777" in changed
+
+
+def test_what_all_targets_share_is_said_once(world: World) -> None:
+    ids = [str(record.pk) for record in world.records]
+    card = world.card(tool="data.bulkUpdate", params={"record_ids": ids, "changes": {"status": "inactive"}})
+    html = section(card_page(world, card), "effect")
+    assert "The same for all 3" in html
+    assert html.count("<dt>status</dt>") == 1
+    assert all(record.name in html for record in world.records)
+
+
+def test_an_unknown_outcome_is_settled_by_a_person(world: World) -> None:
+    call = world.unknown_call()
+    card = Approval.objects.get(tool_call=call)
+    assert "It is not known whether this happened." in card_page(world, card)
+    assert post(world, card, "resolve", outcome="succeeded", reason="").status_code == 422
+    assert post(world, card, "resolve", outcome="succeeded", reason="I looked.").status_code == 302
+    assert ToolCall.objects.get(pk=call.pk).status == CallStatus.SUCCEEDED
+
+
+def test_a_settled_outcome_stays_with_what_was_said(world: World) -> None:
+    card = Approval.objects.get(tool_call=world.unknown_call())
+    refused = post(world, card, "resolve", outcome="succeeded", reason="")
+    assert f'id="card-{card.pk}"' in refused.content.decode(), "the card is there to try again"
+    post(world, card, "resolve", outcome="succeeded", reason="I looked.")
+    html = card_page(world, card)
+    assert "<b>Settled</b>" in html
+    assert "approver: I looked." in html
+    assert "Cancelled" not in html
+
+
+class TestFourEyes:
+    @pytest.fixture
+    def card(self, world: World) -> Approval:
+        """A card of a run that the approver has started."""
+        world.acme.four_eyes = True
+        world.acme.save()
+        card = world.card()
+        Run.objects.filter(pk=card.run_id).update(created_by=world.users["approver"])
+        return Approval.objects.get(pk=card.pk)
+
+    @pytest.mark.parametrize("path", ["/approvals/{card}/", "/approvals/{card}/card/", "/approvals/", "/runs/{run}/"])
+    def test_are_said_on_the_card_wherever_it_stands(self, world: World, card: Approval, path: str) -> None:
+        requested = {"call_id": str(card.tool_call_id), "approval_id": str(card.pk)}
+        add_events(card.run, (EventType.APPROVAL_REQUESTED, requested))
+        address = path.format(card=card.pk, run=card.run_id)
+        mine, theirs = (text_of(world.client(name), address) for name in ("approver", "admin"))
+        for html in (mine, theirs):
+            assert "<b>Two-person rule:</b> approver started this run, so someone else must approve." in html
+            assert 'data-not-by="approver"' in html
+        assert 'data-not-by="approver" data-own' in mine
+        assert "data-own" not in theirs
+
+    def test_are_not_mentioned_where_nobody_demands_them(self, world: World, card: Approval) -> None:
+        world.acme.four_eyes = False
+        world.acme.save()
+        html = card_page(world, card)
+        assert "Two-person rule" not in html
+        assert "data-not-by" not in html
+
+
+class TestTheFateOfTheCall:
+    def decided(self, world: World, status: CallStatus, **result: Any) -> str:
+        card = world.card()
+        now = timezone.now()
+        Approval.objects.filter(pk=card.pk).update(
+            status=ApprovalStatus.CONSUMED,
+            decided_by=world.users["approver"],
+            decided_at=now,
+            start_after=now,
+            consumed_at=now,
+        )
+        ends = {"finished_at": now, "result": success(None, **result), "content": "x"} if result else {}
+        executed = {"exec_epoch": 1, "deadline_at": now, "started_at": now, "attempts": 1}
+        ToolCall.objects.filter(pk=card.tool_call_id).update(status=status, **executed, **ends)
+        html = card_page(world, card)
+        assert f'href="/runs/{card.run_id}/calls/{card.tool_call_id}/"' in html
+        return html.split("data-fate>")[1].split("<a ")[0]
+
+    def test_is_told_while_it_is_carried_out(self, world: World) -> None:
+        assert "It is being carried out." in self.decided(world, CallStatus.EXECUTING)
+
+    def test_is_told_with_the_summary_when_it_succeeded(self, world: World) -> None:
+        told = self.decided(world, CallStatus.SUCCEEDED, summary="Updated <1> record")
+        assert "Succeeded: Updated &lt;1&gt; record" in told
+
+    def test_is_told_with_the_error_when_it_failed(self, world: World) -> None:
+        error = {"code": "NOT_FOUND", "message": "There is no record 7."}
+        told = self.decided(world, CallStatus.FAILED, success=False, summary="", error=error)
+        assert "Failed: There is no record 7." in told
+
+    def test_is_told_when_nobody_knows_it(self, world: World) -> None:
+        assert "It is not known whether it happened." in self.decided(world, CallStatus.OUTCOME_UNKNOWN)
+
+
+@pytest.mark.django_db(transaction=True)  # previews run in threads of their own
+def test_a_replaced_card_leads_to_the_one_that_took_its_place(world: World) -> None:
+    card = world.card()
+    post(world, card, "approve")
+    world.client("approver").post(f"/approvals/{card.pk}/undo/")
+    fresh = Approval.objects.get(tool_call=card.tool_call, status=ApprovalStatus.PENDING)
+    link = f'<a href="/approvals/{fresh.pk}/">The card that replaced it</a>: '
+    assert f"{link}it waits for a decision." in card_page(world, card)
+    post(world, fresh, "deny")
+    assert f"{link}denied." in card_page(world, card)
+
+
+@pytest.mark.django_db(transaction=True)  # previews run in threads of their own
+def test_a_card_that_is_asked_again_without_a_preview_tells_one_story(world: World) -> None:
+    card = world.card()
+    post(world, card, "approve")
+    Record.objects.filter(pk=world.records[0].pk).delete()
+    world.client("approver").post(f"/approvals/{card.pk}/undo/")
+    fresh = Approval.objects.get(tool_call=card.tool_call, status=ApprovalStatus.PENDING)
+    html = card_page(world, fresh)
+    assert re.findall(r"<dt>(.*?)</dt>", section(html, "changed")) == ["effect"]
+    assert "cannot be previewed any more" in section(html, "changed")
+    assert "There is no record" in section(html, "effect")
+    assert "whether that can be undone" in section(html, "effect")
+    facts = html.split('class="facts"')[1].split("</dl>")[0]
+    assert "Affected" not in facts
+    assert "not known" not in facts
+
+
+def test_the_forms_of_the_page_work_with_its_token_alone(world: World) -> None:
+    card = world.card()
+    client = nobody(needs_csrf=True)
+    client.force_login(world.users["approver"])
+    html = text_of(client, f"/approvals/{card.pk}/")
+    form = html.split('class="approve"')[1].split("</form>")[0]
+    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]+)">', form))
+    assert fields.keys() == {TOKEN, "digest"}
+    assert client.post(f"/approvals/{card.pk}/approve/", fields).status_code == 302
+    assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.APPROVED

@@ -1,0 +1,70 @@
+"""A read that is made to ask shows its card like every other call that a person decides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agents.approvals import decisions
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.employees.models import Grant, ModelProvider, ToolRule
+from agents.runs.actions import Submission, submit
+from agents.runs.engine.loop import advance
+from agents.runs.models import Event, EventType
+from agents.web.panel.panel import lines_of
+from tests.web.test_cards import text_of
+from tests.world import SEARCH, World, make_world
+from tools.toolbox import Condition, Rule
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+ASKS = """
+scripts:
+  - task: "Set the phone"
+    passes:
+      - calls: [{tool: data.searchRecords, params: {limit: 200}}]
+    answer: "Done."
+"""
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("limits", "for_all"),
+    [
+        ({"conditions": [Condition("limit", Rule.MAXIMUM, 100).as_json()]}, ""),
+        ({"level": "write"}, ""),
+        ({}, "write"),
+    ],
+    ids=["a broken condition", "a level raised by the grant", "a level raised by a tool rule"],
+)
+def test_a_read_that_is_made_to_ask_shows_its_card_wherever_one_looks(
+    world: World, limits: dict[str, Any], for_all: str
+) -> None:
+    ModelProvider.objects.update(script=ASKS)
+    Grant.objects.filter(employee=world.employee, tool=SEARCH).update(**limits)
+    if for_all:
+        ToolRule.objects.create(organization=world.acme, tool=SEARCH, level=for_all)
+    run, _ = submit(world.member("operator"), Submission(world.employee.pk, "Set the phone"))
+    advance(run.pk)
+    card = Approval.objects.get(run=run, status=ApprovalStatus.PENDING)
+    here = f'id="card-{card.pk}"'
+    client = world.client("approver")
+    events = list(Event.objects.filter(run=run))
+    assert here in text_of(client, f"/runs/{run.pk}/"), "on the page as it is loaded"
+    (asked,) = [event for event in events if event.type == EventType.APPROVAL_REQUESTED]
+    assert here in lines_of(run.pk, [asked])[0].html, "in a live line"
+    assert here in text_of(client, "/approvals/")
+    listed = client.get(f"/api/approvals?status=pending&run_id={run.pk}").json()["items"]
+    assert [each["id"] for each in listed] == [str(card.pk)]
+    decisions.approve(world.member("approver"), card.pk, decisions.Decision(digest=card.digest))
+    advance(run.pk)
+    html = text_of(client, f"/runs/{run.pk}/")
+    assert here in html
+    assert "Approved" in html
+    (began,) = Event.objects.filter(run=run, type=EventType.TOOL_RESULT)
+    assert "data-began" not in lines_of(run.pk, [began])[0].html, "a call that waited for a person has no bar"

@@ -1,0 +1,137 @@
+"""Costs and budgets on pages and over REST."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from agents.employees.models import Employee, ModelProvider, ProviderKind
+from agents.runs.models import Event as EventRow
+from agents.runs.models import EventType, Pass, Run, RunStatus
+from agents.web.panel.transcript import facts_of, read_entries
+from tests.world import World, make_world
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world() -> World:
+    world = make_world()
+    provider = ModelProvider.objects.create(
+        organization=world.acme, name="Real", kind=ProviderKind.OPENAI, prices={"m": {"input": "1", "output": "2"}}
+    )
+    Employee.objects.filter(pk=world.employee.pk).update(provider=provider, model="m")
+    world.employee.refresh_from_db()
+    return world
+
+
+def used(world: World, cost_micros: int = 12_340, *, is_estimated: bool = False) -> Run:
+    """A run that has ended, with one pass."""
+    figures = {"input_tokens": 1200, "output_tokens": 80, "cost_micros": cost_micros}
+    run = world.run(RunStatus.SUCCEEDED, estimated_tokens=1280 * is_estimated, **figures)
+    of_pass = {"number": 1, "duration_ms": 2100, "usage_estimated": is_estimated, **figures}
+    Pass.objects.create(run=run, response={}, messages_upto=1, **of_pass)
+    ended = {"status": "succeeded", "exit_reason": "final_answer", "answer": "Done.", "pass_number": 1}
+    cost = {"cost": cost_micros / 1e6 if cost_micros else None, "currency": "USD"}
+    events = [
+        (EventType.PASS_STARTED, {"pass_number": 1}),
+        (
+            EventType.RUN_FINISHED,
+            {**ended, "usage_estimated": is_estimated, "input_tokens": 1200, "output_tokens": 80, **cost},
+        ),
+    ]
+    for seq, (type_, payload) in enumerate(events, start=1):
+        EventRow.objects.create(run=run, seq=seq, type=type_, payload=payload)
+    Run.objects.filter(pk=run.pk).update(next_event_seq=3)
+    return run
+
+
+def text_of(client: Client, path: str) -> str:
+    answer = client.get(path)
+    assert answer.status_code == 200, answer.content
+    return answer.content.decode()
+
+
+def test_a_run_tells_the_cost_of_each_pass_and_its_own(world: World) -> None:
+    run = used(world)
+    html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    assert "1,200 + 80 tokens · 0.0123 USD · 2.1 s" in html
+    assert "1 pass · 1,200 + 80 tokens · 0.0123 USD" in html
+    assert "0.0123 USD" in text_of(world.client("viewer"), "/runs/")
+
+
+def test_an_estimate_is_marked_wherever_it_stands(world: World) -> None:
+    run = used(world, is_estimated=True)
+    html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    assert "1 pass · about 1,200 + 80 tokens · about 0.0123 USD" in html
+    assert "about 1,200 + 80 tokens · about 0.0123 USD · 2.1 s" in html
+    for path in ("/runs/", "/"):
+        assert "· about 0.0123 USD" in text_of(world.client("viewer"), path)
+
+
+def test_nothing_is_told_as_free_that_has_no_price(world: World) -> None:
+    run = used(world, cost_micros=0)
+    ModelProvider.objects.update(prices={})
+    html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    assert "1,200 + 80 tokens · no price known" in html
+    assert "no price known" in text_of(world.client("viewer"), f"/employees/{world.employee.pk}/")
+    assert "USD" not in text_of(world.client("viewer"), "/runs/")
+
+
+def test_rest_tells_the_cost_or_that_it_is_not_known(world: World) -> None:
+    client = world.client("viewer")
+    run, free = used(world), used(world, cost_micros=0)
+    assert client.get(f"/api/runs/{run.pk}").json()["usage"] == {
+        "input_tokens": 1200,
+        "output_tokens": 80,
+        "cost": 0.01234,
+    }
+    assert client.get(f"/api/runs/{free.pk}").json()["usage"]["cost"] is None
+    ModelProvider.objects.update(prices={"*": {"input": "0", "output": "0"}})
+    assert client.get(f"/api/runs/{free.pk}").json()["usage"]["cost"] == 0
+    assert [each["usage"]["cost"] for each in client.get("/api/runs").json()["items"]] == [0, 0.01234]
+
+
+def test_transcripts_tell_it_too(world: World) -> None:
+    run = Run.objects.get(pk=used(world).pk)
+    assert facts_of(run)["cost"] == "0.0123 USD"
+    begun, _ = read_entries(run.pk, 0, 9, set())
+    assert begun.figures == "1,200 + 80 tokens · 0.0123 USD · 2.1 s"
+
+
+class TestBudgets:
+    def test_an_employee_shows_what_is_left_of_the_month(self, world: World) -> None:
+        used(world)
+        client, path = world.client("viewer"), f"/employees/{world.employee.pk}/"
+        assert "Budget of" not in text_of(client, path)
+        Employee.objects.filter(pk=world.employee.pk).update(month_tokens=1_600, month_cost="1")
+        html = text_of(client, path)
+        assert "Dana: 1,280 of 1,600 tokens" in html
+        assert "80 % used" in html
+        assert "triangle-alert" in html.split("Budget of")[1].split("</section>")[0]
+        assert "Dana: 0.0123 of 1.00 USD" in html
+        assert "1 % used" in html
+
+    def test_the_start_page_shows_the_organisations(self, world: World) -> None:
+        used(world)
+        assert "Budget of" not in text_of(world.client("viewer"), "/")
+        world.acme.month_tokens = 1_000
+        world.acme.save()
+        html = text_of(world.client("viewer"), "/")
+        assert "Acme: 1,280 of 1,000 tokens" in html
+        assert "Used up" in html
+        assert "Budget of" not in text_of(world.client("outsider"), "/")
+
+    def test_a_task_is_refused_in_words_once_it_is_used_up(self, world: World) -> None:
+        used(world)
+        Employee.objects.filter(pk=world.employee.pk).update(month_tokens=1_280)
+        form = {"employee": world.employee.pk, "task": "One more"}
+        answer = world.client("operator").post("/", form)
+        assert answer.status_code == 409
+        assert "Dana has used 1,280 of its 1,280 tokens" in answer.content.decode()
+        assert "One more" in answer.content.decode()
+        sent = {"employee_id": str(world.employee.pk), "task": "One more"}
+        problem = world.client("operator").post("/api/runs", sent, content_type="application/json")
+        assert (problem.status_code, problem.json()["code"]) == (409, "budget_exhausted")
+        assert "An admin can raise this budget." in problem.json()["detail"]
+        assert Run.objects.count() == 1

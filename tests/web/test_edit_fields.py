@@ -1,0 +1,222 @@
+"""The edit form of a card shows every param by its type, and reads back what was typed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agents.web.cards.edit_form import blamed, fields_of, plainly
+from agents.web.cards.fields import Field, Typed
+from agents.web.cards.typed import Unreadable, read_typed
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["name", "count"],
+    "properties": {
+        "name": {"type": "string"},
+        "notes": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        "count": {"type": "integer", "minimum": 1},
+        "rate": {"type": "number"},
+        "urgent": {"type": "boolean"},
+        "status": {"$ref": "#/$defs/Status"},
+        "maybe": {"anyOf": [{"$ref": "#/$defs/Status"}, {"type": "null"}]},
+        "ids": {"type": "array", "items": {"type": "string"}},
+        "numbers": {"type": "array", "items": {"type": "integer"}},
+        "facts": {"type": "object"},
+        "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+        "steps": {"type": "array", "items": {"type": "object"}},
+        "changes": {"$ref": "#/$defs/Changes"},
+        "filters": {"anyOf": [{"$ref": "#/$defs/Changes"}, {"type": "null"}]},
+    },
+    "$defs": {
+        "Status": {"type": "string", "enum": ["active", "inactive"]},
+        "Changes": {
+            "type": "object",
+            "properties": {
+                "phone": {"type": "string"},
+                "score": {"type": "integer"},
+                "status": {"$ref": "#/$defs/Status"},
+                "archived": {"type": "boolean", "const": False},
+            },
+        },
+    },
+}
+PARAMS: dict[str, Any] = {
+    "name": " Acme\nCorp ",
+    "notes": None,
+    "count": 3,
+    "rate": 0.5,
+    "urgent": False,
+    "status": "active",
+    "maybe": None,
+    "ids": ["1", "2"],
+    "numbers": [1, 2],
+    "facts": {"employees": 120, "founded": "1999", "open": True, "tags": ["a", "b"], "motto": "Ever on"},
+    "labels": {"size": "120"},
+    "steps": [{"do": "it"}],
+    "changes": {"phone": "+1", "status": "active"},
+    "filters": None,
+}
+
+
+def every(fields: list[Field] | tuple[Field, ...]) -> list[Field]:
+    """The inputs, those of groups included."""
+    return [one for field in fields for one in ([field] if field.kind != "group" else every(field.fields))]
+
+
+def read(params: dict[str, Any] = PARAMS, **changed: str) -> dict[str, Any]:
+    """What the form gives back if only these inputs are touched; `changes__phone` is that of `changes.phone`."""
+    fields = fields_of(SCHEMA, params)
+    typed = {field.key: field.value for field in every(fields)}
+    return read_typed(fields, typed | {key.replace("__", "."): text for key, text in changed.items()})
+
+
+def test_each_type_has_its_input() -> None:
+    kinds = {field.name: field.kind for field in fields_of(SCHEMA, PARAMS)}
+    assert kinds == {
+        "name": "lines",
+        "notes": "text",
+        "count": "whole",
+        "rate": "number",
+        "urgent": "flag",
+        "status": "choice",
+        "maybe": "choice",
+        "ids": "list",
+        "numbers": "list",
+        "facts": "pairs",
+        "labels": "pairs",
+        "steps": "json",
+        "changes": "group",
+        "filters": "group",
+    }
+
+
+def test_a_nested_object_has_an_input_for_each_of_its_fields() -> None:
+    (changes,) = (field for field in fields_of(SCHEMA, PARAMS) if field.name == "changes")
+    assert [(one.key, one.kind) for one in changes.fields] == [
+        ("changes.phone", "text"),
+        ("changes.score", "whole"),
+        ("changes.status", "choice"),
+        ("changes.archived", "flag"),
+    ]
+    assert [one.name for one in changes.used] == ["phone", "status"]
+    assert [one.name for one in changes.unused] == ["score", "archived"]
+
+
+def test_an_untouched_form_changes_nothing() -> None:
+    assert read() == PARAMS
+    odd = {**PARAMS, "name": "a\r\nb\rc", "changes": {"phone": ""}, "filters": {}, "status": "unheard of"}
+    assert read(odd) == odd
+
+
+def test_what_was_typed_gets_its_type() -> None:
+    params = read(
+        count="7", rate="1.25", urgent="yes", status="inactive", ids="5\n\n6", numbers="9", steps="[1]", notes="n"
+    )
+    assert params["count"] == 7
+    assert params["rate"] == 1.25
+    assert params["urgent"] is True
+    assert (params["status"], params["notes"]) == ("inactive", "n")
+    assert (params["ids"], params["numbers"], params["steps"]) == (["5", "6"], [9], [1])
+
+
+def test_fields_of_a_nested_object_are_changed_added_and_left_out() -> None:
+    assert read(changes__phone="+2", changes__score="7")["changes"] == {"phone": "+2", "score": 7, "status": "active"}
+    assert read(changes__phone="")["changes"] == {"status": "active"}
+    assert read(filters__status="inactive")["filters"] == {"status": "inactive"}
+    assert read({**PARAMS, "filters": {"phone": "+1"}}, filters__phone="")["filters"] is None
+
+
+def test_a_free_object_is_one_name_and_value_per_line() -> None:
+    (facts,) = (field for field in fields_of(SCHEMA, PARAMS) if field.name == "facts")
+    assert facts.value.split("\n") == [
+        "employees: 120",
+        'founded: "1999"',
+        "open: true",
+        'tags: ["a", "b"]',
+        "motto: Ever on",
+    ]
+    assert read(facts="employees: 121\nmotto: NaN: never\n")["facts"] == {"employees": 121, "motto": "NaN: never"}
+    assert read(labels="size: 121")["labels"] == {"size": "121"}
+
+
+@pytest.mark.parametrize("facts", [{"a:b": 1}, {"": 1}, {" a": 1}, {"a\nb": 1}])
+def test_names_that_no_line_can_hold_are_edited_as_json(facts: dict[str, Any]) -> None:
+    (field,) = (field for field in fields_of(SCHEMA, {**PARAMS, "facts": facts}) if field.name == "facts")
+    assert field.kind == "json"
+
+
+@pytest.mark.parametrize("value", ["", " x ", "a\nb", "null", "1e5", '"x"', "\u2028", "[" * 5000, "NaN"])
+def test_any_value_of_a_free_object_survives_an_edit_of_another(value: str) -> None:
+    params = {**PARAMS, "facts": {"odd": value, "n": 1}}
+    (field,) = (field for field in fields_of(SCHEMA, params) if field.name == "facts")
+    assert read(params, facts=field.value.replace("n: 1", "n: 2"))["facts"] == {"odd": value, "n": 2}
+
+
+def test_an_object_with_fields_that_the_schema_does_not_know_loses_none() -> None:
+    params = {**PARAMS, "changes": {"phone": "+1", "unheard": "of"}}
+    (field,) = (field for field in fields_of(SCHEMA, params) if field.name == "changes")
+    assert field.kind == "json"
+    assert read(params) == params
+
+
+def test_an_emptied_optional_field_is_null_or_left_out() -> None:
+    params = read({**PARAMS, "notes": "old"}, notes="", rate="")
+    assert params["notes"] is None
+    assert "rate" not in params
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("count", "three"),
+        ("rate", "nan"),
+        ("urgent", "maybe"),
+        ("numbers", "1\nx"),
+        ("steps", "{"),
+        ("steps", "[" * 100_000),
+        ("facts", "no colon"),
+        ("facts", "a: 1\na: 2"),
+        ("changes.score", "many"),
+    ],
+)
+def test_what_is_not_of_its_type_names_the_field(key: str, text: str) -> None:
+    with pytest.raises(Unreadable) as caught:
+        read(**dict[str, Any]({key.replace(".", "__"): text}))
+    assert caught.value.key == key
+
+
+def test_a_complaint_stands_at_the_innermost_input_that_it_is_about() -> None:
+    fields = fields_of(SCHEMA, PARAMS)
+    assert blamed(fields, "changes.phone") == "changes.phone"
+    assert blamed(fields, "changes.unheard") == "changes"
+    assert blamed(fields, "ids.3") == "ids"
+    assert blamed(fields, "params") == ""
+
+
+@pytest.mark.parametrize(
+    ("complaint", "words"),
+    [
+        ("The 'count' parameter is required.", "This is needed."),
+        (
+            "The 'a.b' parameter is wrong: Input should be 'x' or 'y' (given: 'z').",
+            "It has to be 'x' or 'y'.",
+        ),
+        ("The 'name' parameter is wrong: Value error, it is blank (given: '').", "It is blank."),
+        (
+            "The 'code' parameter is wrong: String should match pattern '^[A-Z]{2}$' (given: 'x').",
+            "It does not have the form that is expected.",
+        ),
+        ("There is no record 99.", "There is no record 99."),
+    ],
+)
+def test_complaints_are_told_in_plain_words(complaint: str, words: str) -> None:
+    assert plainly(complaint) == words
+
+
+def test_what_was_typed_stays_with_its_problem() -> None:
+    typed = Typed({"changes.score": "many"}, {"changes.score": "That is no number."})
+    (changes,) = (field for field in fields_of(SCHEMA, PARAMS, typed) if field.name == "changes")
+    (score,) = (field for field in changes.used if field.name == "score")
+    assert (score.value, score.problem) == ("many", "That is no number.")

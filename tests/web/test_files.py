@@ -1,0 +1,324 @@
+"""Files: the list, upload with a report, download that nothing opens, deletion after a question; each by its role."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from pytest_django import Settings
+
+from agents.accounts.audit import verify
+from agents.accounts.models import AuditEntry
+from agents.web.views import files as views
+from agents.web.views.files import MOST_NAMED, MOST_SHOWN, PAGE_SIZE
+from tests.tools.builtin import test_files_stay_inside as hostile
+from tests.world import World, make_world
+from tools.files import changing
+
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
+
+GROUPS = {
+    "climbs": hostile.CLIMBS,
+    "absolute": hostile.ABSOLUTE,
+    "encoded": hostile.ENCODED,
+    "look-alikes": hostile.LOOKALIKES,
+    "hidden": hostile.HIDDEN,
+    "loose": hostile.LOOSE,
+    "windows": hostile.WINDOWS,
+    "long": [path for path in hostile.LONG if len(path) < 4_000],
+}
+NOWHERE = {404, 301}
+"""A path whose end is a slash is sent to itself without it, or the other way round."""
+
+
+@pytest.fixture
+def world(settings: Settings, tmp_path: Path) -> World:
+    settings.GADGET_FILES_DIR = tmp_path / "files"
+    return make_world()
+
+
+@pytest.fixture
+def folder(world: World, settings: Settings) -> Path:
+    """Acme's folder, with a file in a folder."""
+    place = Path(settings.GADGET_FILES_DIR) / str(world.acme.pk)
+    (place / "reports").mkdir(parents=True)
+    (place / "reports" / "a b.txt").write_text("Hello")
+    return place
+
+
+def html_of(client: Client, query: str = "") -> str:
+    answer = client.get(f"/files/{query}")
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def upload(client: Client, *files: tuple[str, bytes], folder: str = "") -> Any:
+    given = [SimpleUploadedFile(name, content) for name, content in files]
+    return client.post("/files/upload/", {"files": given, "folder": folder})
+
+
+def downloaded(answer: Any) -> bytes:
+    async def collected() -> bytes:
+        return b"".join([part async for part in answer])
+
+    return async_to_sync(collected)()
+
+
+def delete(client: Client, path: str) -> Any:
+    """Answers the question with yes."""
+    asked = client.post(f"/files/delete/{quote(path)}")
+    assert asked.status_code == 200
+    (seal,) = re.findall(r'name="confirmed" value="(\w+)"', asked.content.decode())
+    return client.post(f"/files/delete/{quote(path)}", {"confirmed": seal})
+
+
+# The list
+
+
+@pytest.mark.parametrize("username", ["viewer", "operator", "approver", "admin"])
+def test_every_role_sees_the_files_and_what_it_may_do(world: World, folder: Path, username: str) -> None:
+    html = html_of(world.client(username), "?folder=reports")
+    assert 'href="/files/download/reports/a%20b.txt" download' in html
+    assert ("Upload files" in html) is (username != "viewer")
+    assert ("/files/delete/" in html) is (username in {"approver", "admin"})
+
+
+def test_folders_lead_down_and_the_way_leads_back(world: World, folder: Path) -> None:
+    client = world.client("viewer")
+    assert 'href="/files/?folder=reports"' in html_of(client)
+    html = html_of(client, "?folder=reports")
+    assert '<a href="/files/">Files</a>' in html
+    assert '<span aria-current="page">reports</span>' in html
+    assert "5\xa0bytes" in html
+
+
+def test_an_empty_folder_says_so_in_words(world: World, folder: Path) -> None:
+    (folder / "empty").mkdir()
+    assert "There are no files yet." in html_of(world.client("outsider"))
+    assert "This folder is empty." in html_of(world.client("viewer"), "?folder=empty")
+
+
+def test_a_long_list_has_pages(world: World, folder: Path) -> None:
+    for number in range(PAGE_SIZE + 1):
+        (folder / "reports" / f"n{number:04}.txt").touch()
+    client = world.client("viewer")
+    assert "page=2" in html_of(client, "?folder=reports")
+    assert f"n{PAGE_SIZE:04}.txt" in html_of(client, "?folder=reports&page=2")
+    assert "n0000.txt" in html_of(client, "?folder=reports&page=x%00")
+
+
+def test_what_is_not_shown_is_counted_and_hidden_names_stay_hidden(world: World, folder: Path) -> None:
+    (folder / "link").symlink_to("/etc")
+    (folder / "a\u202etxt.exe").touch()
+    (folder / "<b>bold").touch()
+    html = html_of(world.client("viewer"))
+    assert "3 things in this folder are not shown" in html
+    assert "bold" not in html
+
+
+def test_a_name_is_never_markup(world: World, folder: Path) -> None:
+    upload(world.client("operator"), ("a&amp;'b;.txt", b"x"))
+    assert "a&amp;&#x27;b;.txt" in html_of(world.client("viewer"))
+
+
+# Strangers and hostile paths
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["?folder=reports", "download/reports/a%20b.txt", "?folder=../{acme}", "download/../{acme}/reports/a%20b.txt"],
+)
+def test_another_organisations_files_are_not_there(world: World, folder: Path, path: str) -> None:
+    assert world.client("outsider").get(f"/files/{path.format(acme=world.acme.pk)}").status_code == 404
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_hostile_path_is_not_there(world: World, folder: Path, group: str) -> None:
+    client = world.client("admin")
+    for given in filter(None, GROUPS[group]):
+        path = given.encode("utf-8", "replace").decode()
+        assert client.get("/files/", {"folder": path}).status_code == 404, path
+        assert client.get(f"/files/download/{quote(path)}").status_code in NOWHERE, path
+        assert client.post(f"/files/delete/{quote(path)}").status_code in NOWHERE, path
+        assert upload(client, ("new.txt", b"x"), folder=path).status_code == 422, path
+    assert [one.name for one in folder.iterdir()] == ["reports"]
+    assert not AuditEntry.objects.exists()
+
+
+# Upload
+
+
+def test_an_upload_is_reported_file_by_file_and_is_in_the_audit(world: World, folder: Path) -> None:
+    client = world.client("operator")
+    answer = upload(client, ("one.txt", b"1"), ("nul.txt", b"2"), ("a b.txt", b"3"), folder="reports")
+    assert (answer.status_code, answer["Location"]) == (302, "/files/?folder=reports")
+    html = html_of(client, "?folder=reports")
+    assert "one.txt is uploaded." in html
+    assert "nul.txt was refused:" in html
+    assert "a b.txt was refused: A file of this name is there already." in html
+    assert "is uploaded" not in html_of(client, "?folder=reports"), "it is told once"
+    assert (folder / "reports" / "one.txt").read_bytes() == b"1"
+    assert (folder / "reports" / "a b.txt").read_text() == "Hello"
+    entry = AuditEntry.objects.get()
+    assert (entry.actor, entry.action, entry.subject) == ("user:operator", "file_uploaded", "file:reports/one.txt")
+    assert (entry.payload["size"], len(entry.payload["sha256"])) == (1, 64)
+    assert verify(world.acme.pk) == []
+
+
+def test_of_many_uploads_the_first_are_named(world: World, folder: Path) -> None:
+    client = world.client("operator")
+    upload(client, *((f"{n:02}.txt", b"x") for n in range(MOST_NAMED + 3)))
+    assert f"{MOST_NAMED - 1:02}.txt and 3 more are uploaded." in html_of(client)
+
+
+def test_a_folder_that_is_not_there_is_made(world: World, folder: Path) -> None:
+    answer = upload(world.client("operator"), ("x.bin", b"\0\xff"), folder="2026/new")
+    assert answer["Location"] == "/files/?folder=2026%2Fnew"
+    assert (folder / "2026" / "new" / "x.bin").read_bytes() == b"\0\xff"
+
+
+def test_a_viewer_uploads_nothing(world: World, folder: Path) -> None:
+    assert upload(world.client("viewer"), ("x.txt", b"x")).status_code == 403
+    assert not AuditEntry.objects.exists()
+    assert [one.name for one in folder.iterdir()] == ["reports"]
+
+
+def test_without_a_file_it_says_so(world: World, folder: Path) -> None:
+    answer = world.client("operator").post("/files/upload/", {"folder": "reports", "files": "no file"})
+    assert answer.status_code == 422
+    assert "Choose at least one file." in answer.content.decode()
+
+
+@pytest.mark.parametrize("name", ["../../evil.txt", "..\\..\\evil.txt", "/etc/evil.txt", "C:\\evil.txt"])
+def test_only_the_last_part_of_a_hostile_name_counts(world: World, folder: Path, name: str) -> None:
+    assert upload(world.client("operator"), (name, b"x")).status_code in {302, 422}
+    found = {one.name for one in folder.parent.parent.rglob("*.txt")}
+    assert found <= {"a b.txt", "evil.txt"}
+    assert {one.name for one in folder.iterdir()} <= {"reports", "evil.txt"}
+
+
+def test_a_file_that_is_too_large_is_refused_and_leaves_nothing(
+    world: World, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changing, "LARGEST_FILE", 1_000_000)
+    answer = upload(world.client("operator"), ("big.bin", b"x" * 1_000_001))
+    assert answer.status_code == 422
+    assert "<b>big.bin</b> was refused: The file is larger than 1 MB." in answer.content.decode()
+    assert [one.name for one in folder.iterdir()] == ["reports"]
+    assert not AuditEntry.objects.exists()
+
+
+@pytest.mark.parametrize("way", ["reports/a b.txt", "reports/link"])
+def test_an_upload_that_cannot_be_is_not_in_the_audit(world: World, folder: Path, way: str) -> None:
+    (folder / "reports" / "link").symlink_to(folder)
+    answer = upload(world.client("operator"), ("x.txt", b"x"), folder=way)
+    assert answer.status_code == 422
+    assert "There is no folder" in answer.content.decode()
+    assert not AuditEntry.objects.exists()
+
+
+def test_no_connection_is_kept_while_others_write(world: World, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    acts: list[str] = []
+    monkeypatch.setattr(views, "release_connection", lambda: acts.append("release"))
+    for name in ("write_file", "delete"):
+        monkeypatch.setattr(views, name, lambda *_, name=name: acts.append(name))
+    upload(world.client("operator"), ("x.txt", b"x"), ("y.txt", b"y"))
+    delete(world.client("approver"), "reports")
+    assert acts == ["release", "write_file"] * 2 + ["release", "delete"]
+
+
+# Download
+
+
+@pytest.mark.parametrize("name", ["page.html", "picture.svg", "köln.pdf", "a;b=c.js", "no-ending"])
+def test_a_download_is_never_shown_by_the_browser(world: World, folder: Path, name: str) -> None:
+    (folder / name).write_text("<script>alert(1)</script>")
+    answer = world.client("viewer").get(f"/files/download/{quote(name)}")
+    assert answer.status_code == 200
+    assert answer["Content-Type"] == "application/octet-stream"
+    assert answer["Content-Disposition"].startswith("attachment; filename")
+    assert answer["X-Content-Type-Options"] == "nosniff"
+    assert answer["Cache-Control"] == "no-store"
+    assert answer["Content-Length"] == "25"
+    assert downloaded(answer) == b"<script>alert(1)</script>"
+
+
+def test_a_large_file_comes_in_parts(world: World, folder: Path) -> None:
+    content = bytes(range(256)) * 4_000
+    (folder / "large.bin").write_bytes(content)
+    assert downloaded(world.client("viewer").get("/files/download/large.bin")) == content
+
+
+def test_a_link_and_a_folder_are_not_downloaded(world: World, folder: Path) -> None:
+    (folder / "link").symlink_to("/etc/passwd")
+    client = world.client("admin")
+    for path in ("link", "reports", "reports/nope.txt"):
+        assert client.get(f"/files/download/{path}").status_code == 404
+
+
+# Deletion
+
+
+def test_a_deletion_asks_first_and_is_in_the_audit(world: World, folder: Path) -> None:
+    client = world.client("approver")
+    asked = client.post("/files/delete/reports").content.decode()
+    assert "reports/a b.txt" in asked
+    assert (folder / "reports").exists()
+    assert delete(client, "reports").status_code == 302
+    assert not (folder / "reports").exists()
+    entry = AuditEntry.objects.get()
+    assert (entry.actor, entry.action, entry.subject) == ("user:approver", "file_deleted", "file:reports")
+    assert entry.payload == {"path": "reports", "files": 1, "paths": ["reports/a b.txt"]}
+
+
+def test_a_folder_that_stays_is_not_called_deleted(world: World, folder: Path) -> None:
+    (folder / "reports" / "link").symlink_to(folder)
+    client = world.client("approver")
+    assert delete(client, "reports").status_code == 302
+    assert "The files in reports are deleted. It stays: something else is in it." in html_of(client)
+    again = client.post("/files/delete/reports")
+    assert again.status_code == 409
+    assert "it holds only things that stay" in again.content.decode()
+    assert AuditEntry.objects.count() == 1
+
+
+def test_a_yes_to_another_question_deletes_nothing(world: World, folder: Path) -> None:
+    client = world.client("admin")
+    asked = client.post("/files/delete/reports").content.decode()
+    (seal,) = re.findall(r'name="confirmed" value="(\w+)"', asked)
+    (folder / "reports" / "new.txt").write_text("new")
+    again = client.post("/files/delete/reports", {"confirmed": seal})
+    assert again.status_code == 200
+    assert "reports/new.txt" in again.content.decode()
+    assert (folder / "reports" / "new.txt").exists()
+    assert not AuditEntry.objects.exists()
+
+
+@pytest.mark.parametrize("username", ["viewer", "operator"])
+def test_who_may_not_decide_may_not_delete(world: World, folder: Path, username: str) -> None:
+    assert world.client(username).post("/files/delete/reports", {"confirmed": "x"}).status_code == 403
+    assert (folder / "reports").exists()
+
+
+def test_a_question_about_many_files_shows_the_first(world: World, folder: Path) -> None:
+    for number in range(MOST_SHOWN + 10):
+        (folder / "reports" / f"{number}.txt").touch()
+    asked = world.client("admin").post("/files/delete/reports").content.decode()
+    assert f"These {MOST_SHOWN + 11} files would be lost" in asked
+    assert asked.count("<li>reports/") == MOST_SHOWN
+
+
+def test_too_many_files_at_once_are_refused_in_words(
+    world: World, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changing, "MOST_DELETED", 1)
+    (folder / "reports" / "b.txt").touch()
+    answer = world.client("admin").post("/files/delete/reports")
+    assert answer.status_code == 409
+    assert "holds 2 files" in answer.content.decode()

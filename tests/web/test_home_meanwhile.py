@@ -1,0 +1,75 @@
+"""The start page, of what changes while it is read, or after a figure was counted."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.runs.engine.timing import timing
+from agents.runs.models import Run, RunStatus
+from agents.web.charts import figures
+from agents.web.charts.figures import last_days
+from tests.world import World, make_world
+
+pytestmark = pytest.mark.django_db
+
+NOBODYS: dict[str, Any] = {"lease_owner": "", "lease_expires_at": None}
+COLUMNS: dict[str, dict[str, Any]] = {
+    RunStatus.RUNNING: {"lease_owner": "w", "lease_expires_at": "2030-01-01T00:00:00Z"},
+    RunStatus.SUCCEEDED: {"finished_at": "2026-01-01T00:00:00Z", "exit_reason": "final_answer"},
+}
+"""What the database demands of a run with this status."""
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (RunStatus.WAITING, RunStatus.QUEUED),
+        (RunStatus.QUEUED, RunStatus.RUNNING),
+        (RunStatus.RUNNING, RunStatus.SUCCEEDED),
+    ],
+)
+@pytest.mark.parametrize("at", range(7))
+def test_a_run_that_moves_on_while_the_lists_are_read_stands_in_one_of_them(
+    world: World, before: RunStatus, after: RunStatus, at: int
+) -> None:
+    """Whichever of the selects it overtakes."""
+    run = world.run(before, **COLUMNS.get(before, {}))
+    client, selects = world.client("viewer"), 0
+
+    def move_before_one(execute: Any, sql: str, *others: Any) -> Any:
+        nonlocal selects
+        if sql.startswith("SELECT") and 'FROM "runs_run"' in sql and "status" in sql:
+            if selects == at:
+                Run.objects.filter(pk=run.pk).update(status=after, **{**NOBODYS, **COLUMNS.get(after, {})})
+            selects += 1
+        return execute(sql, *others)
+
+    with connection.execute_wrapper(move_before_one):
+        html = client.get("/?live=1").content.decode()
+    links = re.findall(rf'href="/runs/{run.pk}/"', html)
+    assert selects > at, "no such select"
+    assert len(links) == 1, links
+
+
+def test_an_approval_counts_for_good_only_once_its_call_can_not_be_asked_anew(world: World) -> None:
+    card, now = world.card(), timezone.now()
+    approved = Approval.objects.filter(pk=card.pk)
+    approved.update(status=ApprovalStatus.APPROVED, decided_at=now, start_after=now, decided_by=world.users["admin"])
+    late = now + timing().start_within / timing().scale
+    figures.forget()
+    assert sum(day.figures.approved for day in last_days(world.acme.pk, late)) == 1
+    approved.update(status=ApprovalStatus.SUPERSEDED)
+    assert sum(day.figures.approved for day in last_days(world.acme.pk, late + timedelta(minutes=1))) == 0
+    figures.forget()

@@ -1,0 +1,81 @@
+"""No text that others wrote costs the page more than a moment, or leads where its reader would not guess."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from django.template.loader import render_to_string
+from django.template.utils import EngineHandler
+from django.test import override_settings
+
+from agents.runs.models import CallStatus
+from agents.web.panel.panel import LINE_TEMPLATES, MARKS
+from agents.web.text import safe_text
+from agents.web.text.markdown import render_markdown
+
+LONG = 100_000
+SECONDS = 1.0
+"""A quadratic pattern needs a minute and more; what is linear needs some hundredths even on a busy machine."""
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "a", "a.", "\u0430", "\u0430b.", "-.", "xn--aaaaaa9a.", "\u202e", "\x01", "\u0430c.me ", "ü<", "www.", "** ",
+        "\ufe0f", "a\ufe0f",
+    ],
+)  # fmt: skip
+def test_a_long_text_of_any_kind_is_shown_at_once(piece: str) -> None:
+    text = piece * (LONG // len(piece)) + "!"
+    for show in (safe_text.visible, safe_text.visible_text, safe_text.sentence, safe_text.own_words):
+        began = time.process_time()
+        show(text)
+        assert time.process_time() - began < SECONDS, show.__name__
+
+
+def test_a_mixed_host_is_flagged_wherever_it_stands() -> None:
+    for host in ("g\u043e\u043egle.com.", "...\u0430cme.com", "a." * 20 + "\u0430cme.com", "x\u3164y.com"):
+        assert "mixed-host" in safe_text.visible(f"<{host}>"), host
+
+
+@pytest.mark.parametrize(
+    "target", ["/admin/", "//evil.example/x", "approve", "?next=1", "#card-1", "http:/logout/", "ftp://a.example/"]
+)
+def test_a_link_in_markdown_is_whole_or_none(target: str) -> None:
+    assert "href" not in render_markdown(f"[click]({target})")
+
+
+@pytest.mark.parametrize("target", ["http://a.example/", "https://a.example/b?c=d"])
+def test_a_whole_link_stays(target: str) -> None:
+    assert f'href="{target}"' in render_markdown(f"[click]({target})")
+
+
+def resolved(outcome: str) -> str:
+    call = {"pk": 1, "status": CallStatus.FAILED, "params": {}, "duration_ms": None}
+    payload = {"outcome": outcome, "by": "gadget", "reason": "It reported after all: succeeded."}
+    about = {
+        "line": {"seq": 1, "slot": "call-1"},
+        "call": call,
+        "payload": payload,
+        "title": "Pay",
+        "mark": MARKS["succeeded"],
+    }
+    return render_to_string("call_resolved.html", about, using=LINE_TEMPLATES)
+
+
+def test_a_late_report_says_what_it_reported_and_nothing_else() -> None:
+    html = resolved("late_report")
+    assert "It reported after all: succeeded." in html
+    assert "It did not happen" not in html
+    assert "It did not happen" in resolved("not_done")
+
+
+def test_the_templates_of_lines_escape_and_show_nothing_for_what_is_missing() -> None:
+    line = {"seq": 1, "slot": "", "created_at": None}
+    html = render_to_string("history_shortened.html", {"line": line, "told": '"><script>'}, using=LINE_TEMPLATES)
+    assert "<script" not in html
+    assert 'data-seq="1"' in html
+    with override_settings(DEBUG=True):
+        resumed = EngineHandler()[LINE_TEMPLATES].get_template("run_resumed.html")
+        assert "Goes on" in resumed.render({"line": line, "payload": {}})

@@ -1,0 +1,47 @@
+"""An edit on a page that comes too late says who decided the card meanwhile, and keeps what was typed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agents.approvals import decisions
+from agents.approvals.models import Approval
+from tests.world import World, change, make_world
+
+pytestmark = pytest.mark.django_db(transaction=True)  # previews run in threads of their own
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def post(world: World, card: Approval, **fields: Any) -> Any:
+    return world.client("approver").post(f"/approvals/{card.pk}/edit/", {"digest": card.digest, **fields})
+
+
+@pytest.mark.parametrize("typed", ["+1 555 0199", "", "unreadable"])
+def test_an_edit_of_a_card_that_was_decided_says_by_whom_and_keeps_what_was_typed(world: World, typed: str) -> None:
+    card = world.card()
+    decisions.deny(world.member("admin"), card.pk, decisions.Decision(card.digest))
+    field = "param.changes.score" if typed == "unreadable" else "param.changes.phone"
+    answer = post(world, card, **{field: typed, "param.changes.name": "Acme Ltd"})
+    html = answer.content.decode()
+    assert answer.status_code == 409
+    assert "The card was denied by admin meanwhile; the edit was not applied." in html
+    kept = html.split("Your edit was not applied")[1].split("</section>")[0]
+    assert "Acme Ltd" in kept
+    assert (typed or "changes · phone") in kept
+    assert "record_id" not in kept, "only what was changed"
+
+
+def test_an_edit_of_a_card_that_somebody_else_edited_shows_theirs_and_keeps_what_was_typed(world: World) -> None:
+    card = world.card()
+    theirs = change(world.records[0], "+1 555 0111")
+    decisions.edit(world.member("admin"), card.pk, decisions.Decision(card.digest), theirs)
+    html = post(world, card, **{"param.changes.phone": "+1 555 0199"}).content.decode()
+    assert "The card was replaced by admin meanwhile; the edit was not applied." in html
+    assert "+1 555 0199" in html.split("Your edit was not applied")[1]
+    assert "+1 555 0111" in html.split('<div class="changed">')[1]

@@ -1,0 +1,184 @@
+"""Words that mix alphabets are marked letter by letter, and so are names that can be taken for another record."""
+
+# ruff: noqa: RUF001 - the tests are about such letters
+from __future__ import annotations
+
+import pytest
+
+from agents.web.cards import similar_names
+from agents.web.text.safe_text import FLAG, flagged_text, sentence, visible
+from tests.world import World, make_world
+from tools.contract.look_alikes import joined_skeleton, odd_words, skeleton
+from tools.records.changes import Author, create_record, update_records, update_target
+from tools.records.models import Record
+
+
+def find_marks(text: str) -> list[tuple[str, str]]:
+    """The odd words, with their odd letters."""
+    return [(text[word.start : word.end], "".join(sorted(word.letters))) for word in odd_words(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "odd"),
+    [
+        ("Аcme Corp", [("Аcme", "А")]),
+        ("pay to Gооgle", [("Gооgle", "о")]),
+        ("Асе Corp", [("Асе", "Аес")]),
+        ("Vitamin С", [("С", "С")]),
+        ("ΑΒΕ Holding", [("ΑΒΕ", "ΑΒΕ")]),
+        ("Micrοsoft", [("Micrοsoft", "ο")]),
+        ("Ｐaypal", [("Ｐaypal", "Ｐ")]),
+        ("𝐀cme", [("𝐀cme", "𝐀")]),
+        ("Ελλάδa", [("Ελλάδa", "a")]),
+        ("Ꭺcme", [("Ꭺcme", "Ꭺ")]),
+        ("а\u0301cme", [("а\u0301cme", "а")]),
+    ],
+)
+def test_a_word_of_two_alphabets_is_marked(text: str, odd: list[tuple[str, str]]) -> None:
+    assert find_marks(text) == odd
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "Acme Corp",
+            "Москва Office",
+            "Она сказала ok",
+            "IT-отдел",
+            "USB-кабель",
+            "東京Tower",
+            "株式会社ABC",
+            "ＡＢＣ株式会社",
+        ),
+        *(
+            "한국Bank",
+            "Δx = 3",
+            "α=0.05",
+            "5 μm",
+            "αβ",
+            "x² + yⁿ",
+            "Nº 5, 1ª",
+            "größe, naïve, Łódź, İstanbul",
+            "α-helix",
+        ),
+        *("Роса", "Привет мир", "مرحبا Acme", "שלום Acme", "नमस्ते Acme", "e\u0301t\u0301", "😀 Acme ™", "10 Ω, 300 K"),
+    ],
+)
+def test_text_of_several_languages_stays_quiet(text: str) -> None:
+    assert find_marks(text) == []
+    assert "mixed" not in visible(text)
+    assert flagged_text(text) == text
+
+
+def test_the_mark_names_letters_and_alphabet_and_hosts_are_marked_once() -> None:
+    html = visible("<Аcme> at раураl.com")
+    assert '<span class="odd-letter" title="cyrillic capital letter a">А</span>cme' in html
+    assert 'title="А is Cyrillic">⚠ mixed alphabets' in html
+    assert html.count("⚠") == 2
+    assert "<Аcme>" not in html
+    assert flagged_text("Аcme Corp") == f"Аcme{FLAG} Corp"
+
+
+def test_names_in_a_sentence_are_judged_by_themselves() -> None:
+    assert "mixed" not in sentence("Update record **Роса**: status active")
+    assert "mixed" in sentence("Update record **Асе Corp**: status active")
+    assert sentence("a **<b>** c") == "a <strong><bdi>&lt;b&gt;</bdi></strong> c"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        *(("Acme Corp", "Аcme Corp"), ("Acme Corp", "Acrne Corp"), ("Alpha", "AIpha"), ("Acme 10", "Acme lO")),
+        *(("Acme Corp", "ACME\u00a0Corp"), ("Acme", "Ac\u200bme"), ("Acme", "Ａｃｍｅ"), ("Wave", "VVave")),
+    ],
+)
+def test_names_that_look_the_same_have_the_same_skeleton(one: str, other: str) -> None:
+    assert skeleton(one) == skeleton(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("Acme", "Acne"), ("Müller", "Muller"), ("Unit 2", "Unit 3"), ("Москва", "Mockva")]
+)
+def test_other_names_have_not(one: str, other: str) -> None:
+    assert skeleton(one) != skeleton(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        *(
+            ("Acme Corp", "Acme Corp."),
+            ("Acme Corp", "AcmeCorp"),
+            ("Acme Corp", "Acme-Corp"),
+            ("Acme Ltd", "Аcme-Ltd."),
+        ),
+        *(("Acme Corp", "Acrne, Corp"), ("Acme Corp", "Acme\u2009Corp…"), ("Acme 10", "AcmelO"), ("A-1", "А-1")),
+    ],
+)
+def test_blanks_and_punctuation_do_not_tell_names_apart(one: str, other: str) -> None:
+    assert joined_skeleton(one) == joined_skeleton(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        *(("A & B", "AB"), ("Al Co", "Alco"), ("Unit 1-12", "Unit 11-2"), ("Version 1.5", "Version 15")),
+        *(("Bar Nord", "Bamord"), ("Müller AG", "Muller AG"), ("...", "---"), ("Unit 2", "Unit-3")),
+    ],
+)
+def test_names_that_differ_in_more_stay_apart(one: str, other: str) -> None:
+    assert joined_skeleton(one) != joined_skeleton(other)
+
+
+@pytest.mark.django_db
+@pytest.mark.once
+class TestACard:
+    @pytest.fixture
+    def world(self) -> World:
+        """Its first record is Acme Corp."""
+        return make_world()
+
+    def page(self, world: World, record: Record, **changes: str) -> str:
+        params = {"record_id": str(record.pk), "changes": changes}
+        card = world.card(params=params)
+        return world.client("approver").get(f"/approvals/{card.pk}/").content.decode()
+
+    def twin(self, world: World, name: str) -> Record:
+        return create_record(world.acme.pk, {"name": name}, Author("test"))
+
+    @pytest.mark.parametrize("name", ["Аcme Corp", "Acrne Corp", "Acme Corp.", "AcmeCorp", "Acme-Corp"])
+    def test_about_a_twin_names_the_record_that_it_looks_like(self, world: World, name: str) -> None:
+        html = self.page(world, self.twin(world, name), phone="+1")
+        similar = html.split('class="obstacle similar"')[1].split("</p>")[0]
+        assert "looks like the record" in similar
+        assert '<bdi class="value">Acme Corp</bdi>' in similar
+
+    def test_about_the_real_one_names_the_twin(self, world: World) -> None:
+        self.twin(world, "Acrne Corp")
+        assert '<bdi class="value">Acrne Corp</bdi>' in self.page(world, world.records[0], phone="+1")
+
+    def test_marks_a_value_that_looks_like_another_record(self, world: World) -> None:
+        other = self.twin(world, "Globe Trade")
+        assert "looks like the record" in self.page(world, other, name="Acrne Corp")
+        assert "looks like the record" not in self.page(world, other, name="acme corp")
+
+    def test_finds_the_twin_behind_many_records_of_the_same_name(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(similar_names, "MOST_NAMES", 2)
+        for name in ("Acme Corp", "Acme Corp", "Acrne Corp"):
+            self.twin(world, name)
+        assert '<bdi class="value">Acrne Corp</bdi>' in self.page(world, world.records[0], phone="+1")
+
+    def test_says_nothing_about_another_organizations_records(self, world: World) -> None:
+        create_record(world.globex.pk, {"name": "Acrne Corp"}, Author("test"))
+        assert "looks like the record" not in self.page(world, world.records[0], phone="+1")
+
+    def test_a_renamed_record_gets_its_new_look(self, world: World) -> None:
+        record = self.twin(world, "Somebody Else")
+        target = update_target(record, {"name": "Acrne Corp"})
+        assert target is not None
+        update_records(world.acme.pk, [target], Author("test"))
+        record.refresh_from_db()
+        assert record.look == world.records[0].look == joined_skeleton("Acme Corp")

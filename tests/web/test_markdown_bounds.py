@@ -1,0 +1,86 @@
+"""Markdown renders quickly and into little HTML; a text that is too complex is shown as written."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from html import unescape
+
+import pytest
+from django.core.exceptions import SynchronousOnlyOperation
+from django.utils.safestring import SafeString
+
+from agents.web.text.kept_html import KeptHtml
+from agents.web.text.markdown import CUT_NOTE, NOTE, render_markdown, render_unkept
+from tests.hostile.markdown import SHAPES, hostile_texts
+
+MOST_BYTES = 200_000
+
+
+def test_hostile_texts_stay_small_and_quick() -> None:
+    """A sample; `make soak` renders 1,000 of them and asserts 100 ms for each."""
+    texts = list(hostile_texts(len(SHAPES) + 60))
+    began = time.thread_time()
+    sizes = [len(render_unkept(text).encode()) for text in texts]
+    assert max(sizes) <= MOST_BYTES
+    assert time.thread_time() - began < len(texts) * 0.1
+
+
+def test_a_long_text_has_bounds_too() -> None:
+    wide = "|" + "a|" * 1_000 + "\n|" + "-|" * 1_000 + "\n" + "|\n" * 100_000
+    for text in ("\x01" * 1_000_000, wide, "[a]: /" + "x" * 50_000 + "\n\n" + "[a]" * 50_000):
+        assert len(render_unkept(text).encode()) <= 3 * MOST_BYTES
+
+
+@pytest.mark.parametrize("text", [">" * 50 + " deep", "- " * 60 + "deep", "|a|\n|-|\n" + "|deep|\n" * 3_900])
+def test_what_is_too_intricate_is_shown_as_it_was_written(text: str) -> None:
+    html = render_unkept(text)
+    assert NOTE in html
+    assert text in unescape(html)
+
+
+def test_what_is_too_long_even_so_says_that_it_is_cut() -> None:
+    html = render_unkept("[" * 1_000 + "\x01" * 19_000)
+    assert CUT_NOTE in html
+    assert "[[[" in html
+
+
+@pytest.mark.parametrize(
+    ("text", "tag"),
+    [
+        ("| a | b | c | d |\n|---|---|---|---|\n" + "| 1 | 2 | 3 | 4 |\n" * 400, "<td>4</td>"),
+        ("- item **bold**\n  - nested\n" * 300, "<strong>bold</strong>"),
+        ("".join("  " * depth + f"- level {depth}\n" for depth in range(8)), "level 7"),
+        ("Hello **world**, this is [a link](https://a.example) with `code`.\n\n" * 1_500, "<strong>world</strong>"),
+    ],
+    ids=["table", "list", "nested", "long"],
+)
+def test_what_people_write_stays_formatted(text: str, tag: str) -> None:
+    html = render_unkept(text)
+    assert tag in html
+    assert NOTE not in html
+
+
+def test_a_text_is_rendered_once_for_each_place() -> None:
+    assert render_markdown("# once", under=1) is render_markdown("# once", under=1)
+    assert render_markdown("# once", under=1) != render_markdown("# once", under=2)
+
+
+def test_what_is_kept_is_bounded_and_the_longest_unused_goes_first() -> None:
+    kept, rendered = KeptHtml(most_characters=10), list[str]()
+
+    def render(text: str) -> SafeString:
+        rendered.append(text)
+        return SafeString(text)
+
+    for text in ("aaaa", "bbbb", "aaaa", "cccc", "aaaa", "bbbb", "x" * 11, "aaaa"):
+        assert kept.get(text, render) == text
+    assert rendered == ["aaaa", "bbbb", "cccc", "bbbb", "x" * 11, "aaaa"]
+
+
+def test_the_event_loop_renders_nothing() -> None:
+    async def render() -> str:
+        return render_markdown("# in the loop")
+
+    with pytest.raises(SynchronousOnlyOperation):
+        asyncio.run(render())

@@ -1,0 +1,79 @@
+"""Every page says when Redis, the workers or the sweeper are missing."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+from django.conf import settings
+from django.test import Client
+
+from agents.platform.liveness import SWEEPER, WORKER, Pulse
+from agents.web.views import pages
+from tests.world import World, make_world
+
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+@pytest.fixture(autouse=True)
+def nobody_has_looked_yet() -> None:
+    pages.PRESENCE.forget()
+
+
+@pytest.fixture
+def pulses(redis_url: str) -> Iterator[dict[str, Pulse]]:
+    running = {part: Pulse(part, f"{part}-of-this-test") for part in (WORKER, SWEEPER)}
+    for pulse in running.values():
+        pulse.start()
+    yield running
+    for pulse in running.values():
+        pulse.stop()
+
+
+def told(world: World) -> list[str]:
+    page = world.client("viewer").get("/runs/").content.decode()
+    sentences = ("Redis is unavailable", "No worker is running", "The sweeper is not running", "workers are running")
+    return [each for each in sentences if each in page]
+
+
+def test_nothing_is_said_while_all_are_there(world: World, pulses: dict[str, Pulse]) -> None:
+    assert told(world) == []
+
+
+@pytest.mark.parametrize(
+    ("part", "sentence"), [(WORKER, "No worker is running"), (SWEEPER, "The sweeper is not running")]
+)
+def test_a_part_that_is_missing_is_named(world: World, pulses: dict[str, Pulse], part: str, sentence: str) -> None:
+    pulses[part].stop()
+    assert told(world) == [sentence]
+
+
+def test_redis_that_is_away_is_named(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "REDIS_URL", "redis://127.0.0.1:1/0")
+    assert told(world) == ["Redis is unavailable"]
+
+
+def test_no_page_waits_for_a_redis_that_is_silent(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setattr(settings, "REDIS_URL", f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
+        began = time.monotonic()
+        pages.PRESENCE.look()
+        assert time.monotonic() - began < 1
+        assert told(world) == ["Redis is unavailable"]
+
+
+def test_nobody_looks_again_within_seconds(world: World, pulses: dict[str, Pulse]) -> None:
+    assert told(world) == []
+    pulses[WORKER].stop()
+    assert told(world) == []
+
+
+def test_the_login_page_says_nothing(redis_url: str) -> None:
+    assert "No worker is running" not in Client().get("/login/").content.decode()

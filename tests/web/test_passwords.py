@@ -1,0 +1,143 @@
+"""Passwords: a new one by an admin's link, which also ends API tokens, and the own one, which everybody changes."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.db.models.functions import Now
+from django.test import Client
+
+from agents.accounts import members
+from agents.accounts.membership import hash_of, issue_token, member_with_token
+from agents.accounts.models import AuditEntry, Membership, PasswordReset, Role
+from agents.platform.refusals import Forbidden, NotFound
+from tests.web.test_users import PASSWORD, opened, reset_link, text_of
+from tests.world import World, make_world, nobody
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+class TestByLink:
+    def test_a_member_chooses_a_new_password_and_old_sessions_end(self, world: World) -> None:
+        elsewhere = world.client("viewer")
+        client = opened(reset_link(world, "viewer"))
+        weak = client.post("/new-password/", {"password": "short", "again": "short"})
+        assert weak.status_code == 422
+        answer = client.post("/new-password/", {"password": PASSWORD, "again": PASSWORD})
+        assert (answer.status_code, answer["Location"]) == (302, "/login/")
+        assert User.objects.get(username="viewer").check_password(PASSWORD)
+        assert elsewhere.get("/").status_code == 302
+        assert client.get("/new-password/").status_code == 404
+
+    def test_its_api_tokens_here_are_revoked_and_it_is_said_before_and_after(self, world: World) -> None:
+        member = world.member("viewer")
+        (_, secret), (_, elsewhere) = issue_token(member, "Key"), issue_token(world.member("operator"), "Other")
+        client = opened(reset_link(world, "viewer"))
+        assert "its API tokens in Acme will be revoked" in client.get("/new-password/").content.decode()
+        assert member_with_token(secret) == member
+        answer = client.post("/new-password/", {"password": PASSWORD, "again": PASSWORD}, follow=True)
+        assert "Your API tokens in Acme are revoked." in answer.content.decode()
+        assert member_with_token(secret) is None
+        assert member_with_token(elsewhere) is not None
+        assert AuditEntry.objects.get(action="password_reset").payload["api_tokens_revoked"] == ["Key"]
+
+    def test_a_newer_link_ends_the_one_before_and_each_works_once(self, world: World) -> None:
+        first, second = (reset_link(world, "viewer") for _ in range(2))
+        assert nobody().get(first).status_code == 404
+        client, other = opened(second), opened(second)
+        sent = {"password": PASSWORD, "again": PASSWORD}
+        assert [browser.post("/new-password/", sent).status_code for browser in (client, other)] == [302, 404]
+
+    @pytest.mark.parametrize("end", ["expired", "removed", "joined elsewhere", "maker demoted"])
+    def test_it_ends(self, world: World, end: str) -> None:
+        link = reset_link(world, "viewer")
+        client = opened(link)
+        if end == "expired":
+            PasswordReset.objects.update(expires_at=Now() - timedelta(seconds=1))
+        elif end == "removed":
+            world.member("viewer").delete()
+        elif end == "joined elsewhere":
+            Membership.objects.create(organization=world.globex, user=world.users["viewer"])
+        else:
+            Membership.objects.filter(user=world.users["admin"]).update(role=Role.APPROVER)
+        assert nobody().get(link).status_code == 404
+        assert client.post("/new-password/", {"password": PASSWORD, "again": PASSWORD}).status_code == 404
+        assert not User.objects.get(username="viewer").check_password(PASSWORD)
+
+    def test_nobody_takes_over_what_an_account_may_do_elsewhere(self, world: World) -> None:
+        Membership.objects.create(organization=world.acme, user=world.users["outsider"])
+        root = User.objects.create_superuser("root")
+        theirs, roots = (
+            Membership.objects.get(organization=world.acme, user=world.users["outsider"]),
+            Membership.objects.create(organization=world.acme, user=root),
+        )
+        for member in (theirs, roots, world.member("admin")):
+            with pytest.raises(Forbidden):
+                members.make_reset(world.member("admin"), member.pk)
+        Membership.objects.filter(pk=roots.pk).update(role=Role.ADMIN)
+        world.users["root"] = root
+        _, secret = members.make_reset(world.member("root"), theirs.pk)
+        assert members.open_reset(hash_of(secret)).membership == theirs
+
+    def test_what_is_no_link_is_not_there(self) -> None:
+        for path in ("/join/x/", "/new-password/x/", "/new-password/", f"/join/{'y' * 5000}/"):
+            assert nobody().get(path).status_code == 404
+        with pytest.raises(NotFound):
+            members.open_reset("")
+
+
+class TestTheOwnPassword:
+    PATH = "/account/password/"
+
+    def known(self, world: World) -> Client:
+        """A viewer's browser, who knows the password."""
+        world.users["viewer"].set_password(PASSWORD)
+        world.users["viewer"].save()
+        return world.client("viewer")
+
+    def test_everybody_changes_it_stays_logged_in_and_other_sessions_end(self, world: World) -> None:
+        client = self.known(world)
+        elsewhere = world.client("viewer")
+        assert f'href="{self.PATH}"' in text_of(client, "/")
+        text_of(client, self.PATH)
+        sent = {"old_password": PASSWORD, "new_password1": PASSWORD + "!", "new_password2": PASSWORD + "!"}
+        assert client.post(self.PATH, sent)["Location"] == "/"
+        assert "Your password is changed." in text_of(client, "/")
+        assert elsewhere.get("/").status_code == 302
+        assert User.objects.get(username="viewer").check_password(PASSWORD + "!")
+        entry = AuditEntry.objects.get()
+        assert (entry.actor, entry.action) == ("user:viewer", "password_changed")
+        assert PASSWORD not in str(entry.payload)
+        assert "changed the own password" in text_of(world.client("admin"), "/audit/")
+
+    @pytest.mark.parametrize(
+        ("old", "new", "again"),
+        [("wrong", PASSWORD + "!", PASSWORD + "!"), (PASSWORD, "short", "short"), (PASSWORD, PASSWORD + "!", PASSWORD)],
+    )
+    def test_what_is_wrong_is_said_and_nothing_changes(self, world: World, old: str, new: str, again: str) -> None:
+        client = self.known(world)
+        answer = client.post(self.PATH, {"old_password": old, "new_password1": new, "new_password2": again})
+        assert answer.status_code == 422
+        assert 'role="alert"' in answer.content.decode()
+        assert User.objects.get(username="viewer").check_password(PASSWORD)
+        assert client.get("/").status_code == 200
+        assert not AuditEntry.objects.exists()
+
+    def test_the_old_password_cannot_be_guessed(self, world: World) -> None:
+        client = self.known(world)
+        sent = {"new_password1": PASSWORD + "!", "new_password2": PASSWORD + "!"}
+        answers = [client.post(self.PATH, {"old_password": "wrong", **sent}).status_code for _ in range(9)]
+        assert answers == [422] * 8 + [429]
+        assert client.post(self.PATH, {"old_password": PASSWORD, **sent}).status_code == 429
+
+    def test_a_weak_new_password_counts_as_no_guess(self, world: World) -> None:
+        client = self.known(world)
+        sent = {"old_password": PASSWORD, "new_password1": "short", "new_password2": "short"}
+        assert {client.post(self.PATH, sent).status_code for _ in range(10)} == {422}

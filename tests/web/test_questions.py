@@ -1,0 +1,252 @@
+"""A question on the pages and over REST: quoted as it was asked, answered by an operator, told to everybody."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+from django.db.models.functions import Now
+
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.runs.engine.suspension import MOST_MS, collect
+from agents.runs.models import CallStatus, ToolCall
+from tests.web.asking import end_child, handed_over, question, suspended
+from tests.web.test_transcript import download
+from tests.world import World, make_world, post, problem
+from tools.contract import Question
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+class TestTheCardOfAQuestion:
+    def test_quotes_it_and_offers_its_choices(self, world: World) -> None:
+        card = question(world, "North <b>or</b>\nSouth?", "North", "South <i>")
+        for path in ("/approvals/", f"/approvals/{card.pk}/", f"/runs/{card.run_id}/"):
+            html = world.client("operator").get(path).content.decode()
+            assert "North &lt;b&gt;or&lt;/b&gt;\nSouth?" in html, path
+            assert 'name="choice" value="South &lt;i&gt;"' in html
+            assert "<b>not verified</b>" in html
+            assert f'action="/approvals/{card.pk}/answer/"' in html
+            assert f"/approvals/{card.pk}/approve/" not in html
+
+    def test_stands_on_the_start_page_as_a_question(self, world: World) -> None:
+        question(world, "North or South?")
+        html = world.client("operator").get("/").content.decode()
+        assert "Dana asks: “North or South?”" in html
+        assert "question</span>" in html
+
+    def test_shows_the_answer_afterwards_in_its_place_and_in_the_history(self, world: World) -> None:
+        card = question(world, "North or South?")
+        post(world.client("operator"), f"/api/approvals/{card.pk}/answer", {"text": "South <b>St</b>"})
+        for path in (f"/approvals/{card.pk}/", f"/runs/{card.run_id}/", "/approvals/?history=1&outcome=answered"):
+            html = world.client("viewer").get(path).content.decode()
+            assert "South &lt;b&gt;St&lt;/b&gt;" in html, path
+            assert "Answered" in html
+            assert "operator" in html
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_transcript_has_the_question_and_the_answer(world: World) -> None:
+    card = question(world, "North or South?")
+    post(world.client("operator"), f"/api/approvals/{card.pk}/answer", {"text": "South <b>St</b>"})
+    transcript = download(world.client("viewer"), card.run, "md")
+    assert "North or South?" in transcript
+    assert "South <b>St</b>" in transcript
+
+
+class TestAFormThatAnswers:
+    def test_takes_a_choice(self, world: World) -> None:
+        card = question(world, "Which?", "North", "South")
+        answer = world.client("operator").post(f"/approvals/{card.pk}/answer/", {"choice": "South", "text": ""})
+        assert answer["Location"].endswith(f"#card-{card.pk}")
+        card.refresh_from_db()
+        assert (card.status, card.reason) == (ApprovalStatus.ANSWERED, "South")
+
+    def test_takes_ones_own_words(self, world: World) -> None:
+        card = question(world)
+        world.client("approver").post(f"/approvals/{card.pk}/answer/", {"text": "None\r\nof these"})
+        card.refresh_from_db()
+        assert card.reason == "None\nof these"
+
+    def test_says_what_is_wrong_and_keeps_what_was_typed(self, world: World) -> None:
+        card = question(world)
+        answer = world.client("operator").post(f"/approvals/{card.pk}/answer/", {"text": "x" * 20_001})
+        assert answer.status_code == 422
+        assert "x" * 20_001 in answer.content.decode()
+        assert "The answer has 20,001 characters; at most 20,000 are allowed." in answer.content.decode()
+        assert world.client("operator").post(f"/approvals/{card.pk}/answer/", {"text": " "}).status_code == 422
+
+    def test_says_who_was_first(self, world: World) -> None:
+        card = question(world)
+        world.client("approver").post(f"/approvals/{card.pk}/answer/", {"text": "First"})
+        answer = world.client("operator").post(f"/approvals/{card.pk}/answer/", {"text": "Second"})
+        assert answer.status_code == 409
+        assert "already answered by approver" in answer.content.decode().lower()
+
+
+class TestOverRest:
+    def test_an_operator_answers(self, world: World) -> None:
+        card = question(world, "Which?", "North")
+        (listed,) = world.client("viewer").get("/api/approvals?status=pending&kind=question").json()["items"]
+        assert (listed["id"], listed["preview"]["question"]) == (str(card.pk), "Which?")
+        body = post(world.client("operator"), f"/api/approvals/{card.pk}/answer", {"text": "North"}).json()
+        assert (body["status"], body["decided_by"], body["reason"]) == ("answered", "operator", "North")
+        call = ToolCall.objects.get(pk=card.tool_call_id)
+        assert (call.status, call.result["data"]["answer"]) == (CallStatus.SUCCEEDED, "North")  # type: ignore[index]
+
+    def test_others_may_not(self, world: World) -> None:
+        card = question(world)
+        path = f"/api/approvals/{card.pk}/answer"
+        problem(post(world.client("viewer"), path, {"text": "x"}), 403)
+        problem(post(world.client("outsider"), path, {"text": "x"}), 404)
+        problem(post(world.client("operator"), path, {"text": ""}), 422)
+        problem(post(world.client("operator"), path, {"text": "x", "digest": "y"}), 422)
+        problem(post(world.client("operator"), f"/api/approvals/{world.card().pk}/answer", {"text": "x"}), 409)
+        assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
+
+    def test_nobody_approves_or_denies_a_question(self, world: World) -> None:
+        card = question(world)
+        for act in ("approve", "deny"):
+            problem(post(world.client("admin"), f"/api/approvals/{card.pk}/{act}", {"digest": card.digest}), 409)
+
+
+class TestATaskThatWasHandedOver:
+    def test_stands_inside_the_panel_of_who_asked(self, world: World) -> None:
+        child = handed_over(world, "Kim", "Count <b>all</b>")
+        html = world.client("viewer").get(f"/runs/{child.parent_id}/").content.decode()
+        assert f'data-child="{child.pk}"' in html
+        assert "data-child-open" in html
+        assert "Count &lt;b&gt;all&lt;/b&gt;" in html
+        assert "Waiting for a colleague" in html
+
+    def test_shows_its_calls_its_cards_and_its_answer(self, world: World) -> None:
+        child = handed_over(world)
+        world.call(child, "data.searchRecords")
+        world.card(child)
+        fragment = world.client("viewer").get(f"/runs/{child.pk}/nested/").content.decode()
+        assert "Found" in fragment
+        assert "1 card waits there" in fragment
+        end_child(child, "It is **3**.")
+        fragment = world.client("viewer").get(f"/runs/{child.pk}/nested/").content.decode()
+        assert "<strong>3</strong>" in fragment
+        assert "data-child-open" not in fragment
+
+    def test_says_on_its_own_page_whose_it_is(self, world: World) -> None:
+        child = handed_over(world)
+        html = world.client("viewer").get(f"/runs/{child.pk}/").content.decode()
+        assert "Dana asked Kim to do this for" in html
+        assert f'href="/runs/{child.parent_id}/#call-{child.parent_call_id}"' in html
+        assert "handed over" in world.client("viewer").get("/runs/").content.decode()
+
+    def test_says_on_its_cards_who_asked(self, world: World) -> None:
+        child = handed_over(world)
+        card = world.card(child)
+        asked = question(world, run=child)
+        for path in ("/approvals/", f"/approvals/{card.pk}/", f"/approvals/{asked.pk}/"):
+            assert "Dana asked Kim" in world.client("approver").get(path).content.decode()
+
+    @pytest.mark.django_db(transaction=True)
+    def test_stands_in_both_transcripts(self, world: World) -> None:
+        child = handed_over(world)
+        end_child(child, "The answer is 3.")
+        collect(child.parent_id or 0)
+        assert child.parent is not None
+        parent = download(world.client("viewer"), child.parent, "md")
+        assert "Kim works on it." in parent
+        assert "The answer is 3." in parent
+        own = json.loads(download(world.client("viewer"), child, "json"))
+        assert own["run"]["handed_over_by"] == f"Dana, run {child.parent_id}"
+
+    def test_is_named_over_rest(self, world: World) -> None:
+        child = handed_over(world)
+        assert world.client("viewer").get(f"/api/runs/{child.pk}").json()["parent_run_id"] == str(child.parent_id)
+
+    def test_of_another_organisation_is_not_there(self, world: World) -> None:
+        child = handed_over(world)
+        assert world.client("outsider").get(f"/runs/{child.pk}/nested/").status_code == 404
+        assert world.client("viewer").get(f"/runs/{child.parent_id}/nested/").status_code == 404
+
+
+def test_a_long_question_is_refused_instead_of_shown(world: World) -> None:
+    call = suspended(world, "employee.askHuman", Question("x" * 4_001))
+    assert call.status == CallStatus.FAILED
+    assert not Approval.objects.filter(tool_call=call).exists()
+
+
+HOURS = timedelta(hours=1, minutes=30, seconds=20)
+
+
+def began_long_ago(call_id: int) -> None:
+    ToolCall.objects.filter(pk=call_id).update(started_at=Now() - HOURS)
+
+
+def shows_how_long_it_took(world: World, call_id: int) -> None:
+    call = ToolCall.objects.get(pk=call_id)
+    assert call.duration_ms is not None
+    assert 0 <= call.duration_ms - HOURS / timedelta(milliseconds=1) < 60_000
+    client = world.client("viewer")
+    panel = client.get(f"/runs/{call.run_id}/").content.decode()
+    line = panel.split(f'id="call-{call_id}"')[1].split("</summary>")[0]
+    assert '<span class="call-time">1 h 30 min</span>' in line
+    assert f"Result of call {call_id} after 1 h 30 min: " in download(client, call.run, "md")
+    events = json.loads(download(client, call.run, "json"))["events"]
+    assert [one["duration_ms"] for one in events if one["type"] == "tool_result"] == [call.duration_ms]
+    assert client.get(f"/api/tool_calls/{call_id}").json()["duration_ms"] == call.duration_ms
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous iterators")
+class TestACallThatWaited:
+    def test_for_an_answer_took_from_the_question_to_the_answer(self, world: World) -> None:
+        card = question(world, "North or South?")
+        assert ToolCall.objects.get(pk=card.tool_call_id).duration_ms is None, "it waits, and has taken no time yet"
+        began_long_ago(card.tool_call_id)
+        post(world.client("operator"), f"/api/approvals/{card.pk}/answer", {"text": "South"})
+        shows_how_long_it_took(world, card.tool_call_id)
+
+    def test_for_a_colleague_took_until_the_colleague_was_done(self, world: World) -> None:
+        child = handed_over(world)
+        assert child.parent_call_id is not None
+        began_long_ago(child.parent_call_id)
+        end_child(child)
+        collect(child.parent_id or 0)
+        shows_how_long_it_took(world, child.parent_call_id)
+
+    def test_longer_than_a_number_can_hold_is_not_lost_for_it(self, world: World) -> None:
+        card = question(world)
+        ToolCall.objects.filter(pk=card.tool_call_id).update(started_at=Now() - timedelta(days=40))
+        assert post(world.client("operator"), f"/api/approvals/{card.pk}/answer", {"text": "South"}).status_code == 200
+        assert ToolCall.objects.get(pk=card.tool_call_id).duration_ms == MOST_MS
+
+    def test_has_no_duration_when_nobody_answered(self, world: World) -> None:
+        card = question(world)
+        began_long_ago(card.tool_call_id)
+        post(world.client("operator"), f"/api/runs/{card.run_id}/cancel")
+        call = ToolCall.objects.get(pk=card.tool_call_id)
+        assert (call.status, call.duration_ms) == (CallStatus.CANCELLED, None)
+
+
+@pytest.mark.parametrize(("length", "is_cut"), [(250, False), (301, True)])
+def test_a_long_answer_is_cut_with_a_mark_in_the_summary_and_whole_in_the_result(
+    world: World, length: int, is_cut: bool
+) -> None:
+    said = "x" * length
+    child = handed_over(world)
+    end_child(child, said)
+    collect(child.parent_id or 0)
+    card = question(world)
+    post(world.client("operator"), f"/api/approvals/{card.pk}/answer", {"text": said})
+    for call, who in ((child.parent_call, "Kim"), (card.tool_call, "operator")):
+        assert call is not None
+        call.refresh_from_db()
+        result = call.result
+        assert result is not None
+        told = result["summary"].removeprefix(f"{who} answered: ")
+        assert told == (f"{'x' * 299}…" if is_cut else said)
+        assert result["data"]["answer"] == said

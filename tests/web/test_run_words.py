@@ -1,0 +1,297 @@
+"""What a run's page says when something went another way than planned: who, why, and what comes next."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from agents.approvals import decisions, resolutions
+from agents.employees.models import ModelProvider, ProviderKind
+from agents.providers.scripted import UNKNOWN_TASK
+from agents.runs import stops
+from agents.runs.actions import Submission, submit
+from agents.runs.engine.ending import park
+from agents.runs.engine.loop import advance
+from agents.runs.engine.transaction import run_transaction
+from agents.runs.events import RunResumed
+from agents.runs.models import CallStatus, Event, EventType, Run, RunStatus
+from agents.web.panel.panel import lines_of
+from agents.web.panel.slots import folded
+from tests.web.asking import handed_over, question
+from tests.web.test_runs import add_events, text_of
+from tests.workshop import beside
+from tests.world import World, make_world
+
+pytestmark = pytest.mark.django_db
+
+TIDY = json.dumps({"scripts": [{"task": "(?i)tidy", "title": "Tidy up", "passes": [], "answer": "Tidied."}]})
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def test_a_task_that_no_script_knows_is_no_answer_and_offers_what_is_known(world: World) -> None:
+    ended = {"status": "succeeded", "exit_reason": "final_answer", "pass_number": 1}
+    run = world.run(RunStatus.SUCCEEDED)
+    (event,) = add_events(run, (EventType.RUN_FINISHED, {**ended, "answer": f"{UNKNOWN_TASK}\n\n- Tidy"}))
+    known = f'href="/?employee={world.employee.pk}&amp;example=0#new-task"'
+    page = text_of(world.client("viewer"), f"/runs/{run.pk}/").split('id="end"')[1].split("</section>")[0]
+    live = lines_of(run.pk, [event])[0].html
+    for html in (page, live):
+        assert "No script fits this task" in html
+        assert known in html
+        assert " Answer</h2>" not in html
+    ModelProvider.objects.update(kind=ProviderKind.OPENAI)
+    assert "No script fits" not in lines_of(run.pk, [event])[0].html
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_task_that_no_script_knows_is_answered_with_nothing_was_done_on_top(world: World) -> None:
+    ModelProvider.objects.update(script=TIDY)
+    run, _ = submit(world.member("operator"), Submission(world.employee.pk, "Book a flight"))
+    advance(run.pk)
+    answered = world.client("viewer").get(f"/api/runs/{run.pk}").json()
+    assert answered["status"] == "succeeded"
+    first, *others = answered["answer"].splitlines()
+    assert first == "**Nothing was done:** I follow a script, and it does not know this task."
+    assert "- Tidy up" in others
+    top = text_of(world.client("viewer"), f"/runs/{run.pk}/").split('id="end"')[1].split("</section>")[0]
+    assert "<b>Nothing was done:</b> Dana follows a script" in top
+    assert top.index("Nothing was done") < top.index("Tidy up.")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_run_that_ends_while_its_page_is_read_is_shown_as_it_was_before(world: World) -> None:
+    """What has happened since comes by the socket; an end above a run that goes on would stay there."""
+    ModelProvider.objects.update(script=TIDY)
+    run, _ = submit(world.member("operator"), Submission(world.employee.pk, "Tidy"))
+    path, client = f"/runs/{run.pk}/", world.client("viewer")
+    text_of(client, path)
+    ended: list[bool] = []
+
+    def end_before_its_events_are_read(execute: Callable[..., Any], sql: str, *others: Any) -> Any:
+        if sql.startswith("SELECT") and 'FROM "runs_event"' in sql and not ended:
+            ended.append(True)
+            with beside(lambda: advance(run.pk)):
+                pass
+        return execute(sql, *others)
+
+    with connection.execute_wrapper(end_before_its_events_are_read):
+        page = text_of(client, path)
+    assert ended
+    assert f'data-run-status="{RunStatus.QUEUED}"' in page
+    assert f'data-after="{run.next_event_seq - 1}"' in page
+    assert re.search(r'id="end"[^>]* hidden', page)
+    assert f'data-run-status="{RunStatus.SUCCEEDED}"' in text_of(client, path)
+
+
+def test_a_replaced_card_leaves_a_line_that_says_who_and_why(world: World) -> None:
+    card = world.card()
+    requested = (EventType.APPROVAL_REQUESTED, {"call_id": str(card.tool_call_id), "approval_id": str(card.pk)})
+    decided = {"call_id": str(card.tool_call_id), "approval_id": "5", "decided_by": "approver"}
+    undone = {**decided, "status": "superseded", "reason": "approver took the approval back.", "next_approval_id": "6"}
+    events = add_events(
+        card.run,
+        requested,
+        (EventType.APPROVAL_DECIDED, {**decided, "status": "approved", "reason": "", "next_approval_id": None}),
+        (EventType.APPROVAL_DECIDED, undone),
+        requested,
+    )
+    assert [event.seq for event in folded(events)] == [4, 3]
+    html = text_of(world.client("viewer"), f"/runs/{card.run_id}/")
+    assert html.count("approver took the approval back.") == 2, "in the line, and for a screen reader"
+    assert '<a href="/approvals/5/">Card 5</a> became <a href="/approvals/6/">card 6</a>' in html
+
+
+def test_a_lost_worker_is_told(world: World) -> None:
+    run = world.run()
+    add_events(run, (EventType.RUN_RESUMED, {"by": "gadget", "reason": "The worker was lost; another one goes on."}))
+    html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    assert '>The worker was lost; another one goes on. <span class="small">' in html
+
+
+def test_a_provider_that_asked_for_patience_is_waited_for_by_name_and_time(world: World) -> None:
+    retry_at = timezone.now() + timedelta(seconds=90)
+    run = world.run(RunStatus.QUEUED, patience_tries=2, next_wake_at=retry_at)
+    delayed = {"code": "rate_limited", "reason": "Later.", "tries": 2, "retry_at": retry_at.isoformat()}
+    add_events(run, (EventType.PROVIDER_DELAYED, delayed))
+    html = text_of(world.client("operator"), f"/runs/{run.pk}/")
+    assert "data-badge>Waiting for the model</span>" in html
+    head = html.split('class="delayed small"')[1].split("</p>")[0]
+    assert "hidden" not in head.split(">")[0]
+    assert re.search(r"next try <time [^>]+>in (89|90) s</time>", head)
+    assert html.count("Later.") == 1
+    assert "hidden" in html.split('class="continue"')[1].split(">")[0]
+    Run.objects.filter(pk=run.pk).update(patience_tries=0, next_wake_at=None)
+    assert "data-badge>Queued</span>" in text_of(world.client("operator"), f"/runs/{run.pk}/")
+
+
+def test_the_error_of_a_failed_run_is_told_once(world: World) -> None:
+    problem = "The model's server refused the key."
+    run = world.run(RunStatus.FAILED, exit_reason="provider_error", problem=problem, answer=f"No answer. {problem}")
+    ended = {"status": "failed", "exit_reason": "provider_error", "answer": run.answer, "pass_number": 1}
+    add_events(run, (EventType.RUN_FINISHED, ended))
+    assert text_of(world.client("viewer"), f"/runs/{run.pk}/").count("refused the key") == 1
+
+
+def test_a_rejected_call_is_told_in_plain_words(world: World) -> None:
+    call = world.call(world.run(), status=CallStatus.REJECTED)
+    reason = "The 'changes.code' parameter is wrong: String should match pattern '^[A-Z]{2}$' (given: 'x')."
+    payload = {"call_id": str(call.pk), "tool": call.tool, "code": "INVALID_PARAMETER", "reason": reason}
+    (event,) = add_events(call.run, (EventType.TOOL_REJECTED, payload))
+    html = lines_of(call.run_id, [event])[0].html
+    assert "changes.code: It does not have the form that is expected." in html
+    assert "^[A-Z]" not in html
+
+
+def test_every_time_on_a_page_is_written_the_same_way(world: World) -> None:
+    run = world.card().run
+    for path in (f"/runs/{run.pk}/", "/approvals/", f"/approvals/{run.approvals.get().pk}/", "/runs/"):
+        html = text_of(world.client("approver"), path)
+        titles = re.findall(r'<time datetime="[^"]+" title="([^"]+)"', html)
+        assert titles
+        for title in titles:
+            assert re.fullmatch(r"\d{1,2} [A-Z][a-z]{2} \d{4}, \d\d:\d\d:\d\d UTC", title)
+
+
+def headline(world: World, run: Run) -> str:
+    return text_of(world.client("viewer"), f"/runs/{run.pk}/").split("data-badge>")[1].split("<")[0]
+
+
+def shown_in_lists(world: World, run: Run) -> set[str]:
+    """What the list of runs, the start page and the employee's page call its state."""
+    row = re.compile(rf'href="/runs/{run.pk}/">.*?<span class="badge[^>]*>(?:<svg.*?</svg>)?([^<]*)<', re.DOTALL)
+    pages = [text_of(world.client("viewer"), path) for path in ("/runs/", "/", f"/employees/{world.employee.pk}/")]
+    return {found.strip() for page in pages for found in row.findall(page)}
+
+
+def parked(run: Run) -> str:
+    """The line with which the engine parks the run."""
+    Run.objects.filter(pk=run.pk).update(status=RunStatus.RUNNING, lease_owner="w", lease_expires_at=timezone.now())
+    with run_transaction(run.pk) as tx:
+        park(tx, needs_attention=False)
+    return lines_of(run.pk, [Event.objects.filter(run=run, type=EventType.RUN_WAITING).latest("seq")])[0].html
+
+
+def test_a_waiting_run_says_for_what_in_its_line_and_wherever_it_is_listed(world: World) -> None:
+    decision, answer = world.card().run, question(world).run
+    child = handed_over(world, "Kim <b>")
+    assert child.parent is not None
+    for run, state, line in (
+        (decision, "Waiting for a decision", "Waits for a decision <"),
+        (answer, "Waiting for an answer", "Waits for an answer <"),
+        (child.parent, "Waiting for a colleague", "Waits for Kim &lt;b&gt; <"),
+        (world.run(), "Waiting", "Waits a moment: what was approved can still be taken back <"),
+    ):
+        assert line in parked(run)
+        assert headline(world, run) == state
+        assert shown_in_lists(world, run) == {state}
+    question(world, run=decision)
+    world.card(decision)
+    assert "Waits for 2 decisions and an answer <" in parked(decision)
+
+
+def test_a_pass_has_one_line_of_waiting_however_often_somebody_decides(world: World) -> None:
+    run = world.run()
+    cards = [world.card(run) for _ in range(3)]
+    parked(run)
+    for card in cards[:2]:
+        decisions.deny(world.member("approver"), card.pk, decisions.Decision(digest=card.digest))
+        with run_transaction(run.pk) as tx:
+            tx.publish(RunResumed("approver", pass_number=1))
+        parked(run)
+    html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    assert html.count('data-slot="wait-1"') == 1
+    assert "Waits for a decision <" in html
+    assert "Goes on" not in html
+    with run_transaction(run.pk) as tx:
+        tx.publish(RunResumed("approver", pass_number=1))
+    html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    assert html.count('data-slot="wait-1"') == 1
+    assert "Goes on, asked by approver <" in html
+    assert "Waits for" not in html
+
+
+def test_a_stop_and_its_end_are_lines_of_their_own(world: World) -> None:
+    run = world.run(RunStatus.QUEUED)
+    stops.stop_everything(world.member("operator"))
+    stops.release_everything(world.member("admin"))
+    html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    assert "operator stopped everything. Nothing more starts <" in html
+    assert "It may continue." in html
+    assert "wait-" not in html
+
+
+def last_line(world: World, run: Run) -> str:
+    """The text of the newest line of the run's panel that tells where the run stands."""
+    *_, line = text_of(world.client("viewer"), f"/runs/{run.pk}/").split('class="line state')
+    return " ".join(re.sub(r"<[^>]+>", " ", line.split("</li>")[0].partition(">")[2]).split())
+
+
+def test_where_a_run_stands_is_told_below_a_stop_and_its_end(world: World) -> None:
+    run = world.card().run
+    parked(run)
+    stops.stop_everything(world.member("operator"))
+    assert last_line(world, run).startswith("operator stopped everything. Nothing more starts")
+    stops.release_everything(world.member("admin"))
+    assert last_line(world, run).startswith("Waits for a decision")
+    html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    assert html.index("Nothing more starts <") < html.index("It may continue. <")
+    with run_transaction(run.pk) as tx:
+        tx.publish(RunResumed("approver", pass_number=1))
+    assert last_line(world, run).startswith("Goes on, asked by approver")
+
+
+@pytest.mark.parametrize("has_more", [False, True])
+def test_a_settled_outcome_needs_no_attention_any_more(world: World, has_more: bool) -> None:
+    call = world.unknown_call()
+    run = call.run
+    if has_more:
+        world.card(run)
+    with run_transaction(run.pk) as tx:
+        park(tx, needs_attention=True)
+    assert last_line(world, run).startswith("Needs attention")
+    resolutions.resolve(world.member("approver"), call.pk, "succeeded", "I looked.")
+    assert last_line(world, run).startswith("Waits for a decision" if has_more else "Goes on, asked by approver")
+    assert "Please look" not in text_of(world.client("viewer"), f"/runs/{run.pk}/")
+
+
+@pytest.mark.parametrize(
+    ("payload", "told"),
+    [
+        ({"title": "Tidy up"}, "Named: Tidy up"),
+        ({"title": "Tidy up", "input_tokens": 1200, "output_tokens": 9}, "Named: Tidy up 1,200 + 9 tokens"),
+        ({"input_tokens": 1200, "output_tokens": 9}, "Asking for a name used 1,200 + 9 tokens"),
+    ],
+)
+def test_only_what_got_a_name_was_named(world: World, payload: dict[str, Any], told: str) -> None:
+    run = world.run()
+    add_events(run, (EventType.RUN_TITLED, payload))
+    assert last_line(world, run) == told
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [("max_passes", "Out of passes"), ("answer_cut", "Answer cut off"), ("answer_filtered", "Answer withheld")],
+)
+def test_a_run_without_a_whole_answer_says_so_and_can_be_continued(world: World, reason: str, words: str) -> None:
+    run = world.run(RunStatus.FAILED, exit_reason=reason, estimated_tokens=7)
+    ending = {"status": "failed", "exit_reason": reason, "answer": "Half of", "pass_number": 1}
+    add_events(run, (EventType.RUN_FINISHED, ending))
+    client = world.client("operator")
+    page = client.get(f"/runs/{run.pk}/").content.decode()
+    assert f'<p class="reason">{words}' in page
+    form = page[page.index('class="continue"') :]
+    assert " hidden" not in form[: form.index(">")]
+    assert f"· {words}" in client.get("/runs/").content.decode()
+    shown = client.get(f"/api/runs/{run.pk}").json()
+    assert (shown["status"], shown["exit_reason"], shown["usage_estimated"]) == ("failed", reason, True)

@@ -1,0 +1,400 @@
+"""The list of runs, and the page of one: every event as a line, each call once, as it is now."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.template.loader import get_template
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from agents.runs.models import CallStatus, Event, EventType, Pass, Run, RunStatus, ToolCall
+from agents.runs.models.event import brief_result
+from agents.web.panel.panel import LINE_TEMPLATES, lines_of
+from agents.web.panel.slots import folded
+from agents.web.panel.strip import strip_of
+from agents.web.panel.tree import table_of, tree_html
+from tests.world import World, make_world, success
+from tools.records.models import Draft
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def text_of(client: Client, path: str) -> str:
+    answer = client.get(path)
+    assert answer.status_code == 200, answer.content
+    return answer.content.decode()
+
+
+def add_events(run: Run, *events: tuple[EventType, dict[str, Any]]) -> list[Event]:
+    first = run.next_event_seq
+    rows = [
+        Event(run=run, seq=first + place, type=type_, payload=payload) for place, (type_, payload) in enumerate(events)
+    ]
+    Event.objects.bulk_create(rows)
+    run.next_event_seq = first + len(rows)
+    run.save()
+    return list(run.events.order_by("seq"))
+
+
+def started(call: Any) -> tuple[EventType, dict[str, Any]]:
+    payload = {"call_id": str(call.pk), "tool": call.tool, "display_name": "Search", "level": "read", "params": {}}
+    return EventType.TOOL_START, {**payload, "summary": "Searching…", "pass_number": 1}
+
+
+def ended(call: Any, **result: Any) -> tuple[EventType, dict[str, Any]]:
+    whole = success(None, summary="Found 47 records", **result)
+    return EventType.TOOL_RESULT, {"call_id": str(call.pk), "tool": call.tool, "result": whole, "duration_ms": 12}
+
+
+@pytest.mark.parametrize("type_", EventType.values)
+def test_every_kind_of_event_has_its_fragment(type_: str) -> None:
+    assert get_template(f"{type_}.html", using=LINE_TEMPLATES)
+
+
+def test_every_kind_of_event_renders_as_one_line(world: World) -> None:
+    card = world.card()
+    call = str(card.tool_call_id)
+    payloads: dict[EventType, dict[str, Any]] = {
+        EventType.RUN_STARTED: {"by": "operator"},
+        EventType.RUN_TITLED: {"title": "T"},
+        EventType.PASS_STARTED: {"pass_number": 1},
+        EventType.ASSISTANT_MESSAGE: {"text": "Hello **you**", "pass_number": 1},
+        EventType.TOOL_START: started(card.tool_call)[1],
+        EventType.TOOL_PROGRESS: {"call_id": call, "fraction": 0.5, "text": "half"},
+        EventType.TOOL_RESULT: ended(card.tool_call)[1],
+        EventType.TOOL_SKIPPED: {"call_id": call, "tool": "x", "duplicate_of": call},
+        EventType.TOOL_REJECTED: {"call_id": call, "tool": "x", "code": "NOT_PERMITTED", "reason": "no"},
+        EventType.APPROVAL_REQUESTED: {"call_id": call, "approval_id": str(card.pk)},
+        EventType.APPROVAL_DECIDED: {
+            "call_id": call,
+            "approval_id": str(card.pk),
+            "status": "denied",
+            "decided_by": "a",
+        },
+        EventType.QUESTION_ASKED: {"call_id": call, "approval_id": "1", "text": "Which?"},
+        EventType.QUESTION_ANSWERED: {"call_id": call, "approval_id": "1", "text": "That.", "by": "a"},
+        EventType.MESSAGE_ADDED: {"text": "More", "by": "a"},
+        EventType.RUN_WAITING: {"approval_ids": ["1"]},
+        EventType.RUN_RESUMED: {},
+        EventType.RUN_NEEDS_ATTENTION: {"approval_ids": ["1"]},
+        EventType.CALL_RESOLVED: {"call_id": call, "outcome": "succeeded", "by": "a", "reason": "seen"},
+        EventType.LATE_EFFECT: {"call_id": call, "approval_id": "1", "summary": "Paid", "reason": "Look."},
+        EventType.CANCEL_REQUESTED: {"by": "a"},
+        EventType.PROVIDER_DELAYED: {
+            "code": "RATE_LIMITED",
+            "reason": "Later.",
+            "tries": 1,
+            "retry_at": "2030-01-01T00:00:00Z",
+        },
+        EventType.HISTORY_SHORTENED: {"results": 1, "texts": 0, "tokens_before": 9, "tokens_after": 5},
+        EventType.ASSISTANT_THOUGHT: {"pass_number": 1, "text": "Hm <b>"},
+        EventType.ANSWER_CUT: {"pass_number": 1, "cut_off": "length"},
+        EventType.USAGE_REPORTED: {"pass_number": 1, "input_tokens": 1_200, "output_tokens": 80, "cost": None},
+        EventType.RUN_FINISHED: {"status": "succeeded", "exit_reason": "final_answer", "answer": "Done"},
+    }
+    assert payloads.keys() == set(EventType)
+    for line in lines_of(card.run_id, add_events(card.run, *payloads.items())):
+        assert line.html.startswith("<li "), line
+        assert line.html.count("<li ") == 1, line
+        assert line.html.endswith("</li>"), line
+
+
+def test_a_call_is_one_line_that_moves_on(world: World) -> None:
+    run = world.run(RunStatus.RUNNING, lease_owner="w", lease_expires_at="2030-01-01T00:00:00Z")
+    first, second = (
+        world.call(run),
+        world.call(
+            run,
+            status=CallStatus.EXECUTING,
+            finished_at=None,
+            exec_epoch=1,
+            content="",
+            deadline_at="2030-01-01T00:00:00Z",
+        ),
+    )
+    events = add_events(run, started(first), started(second), ended(first))
+    assert [event.type for event in folded(events)] == ["tool_result", "tool_start"]
+    html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    assert html.count(f'id="call-{first.pk}"') == html.count(f'id="call-{second.pk}"') == 1
+    assert html.count('class="spinner"') == 1
+    assert "Found 47 records" in html
+    assert 'data-after="3"' in html
+
+
+def test_the_page_shows_what_the_socket_sends(world: World) -> None:
+    run = world.run()
+    events = add_events(
+        run, started(world.call(run)), (EventType.MESSAGE_ADDED, {"text": "<b>hi</b>", "by": "operator"})
+    )
+    page = text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    for line in lines_of(run.pk, events):
+        assert line.html in page
+    assert "<b>hi</b>" not in page
+
+
+def test_the_answer_stands_there_once(world: World) -> None:
+    run = world.run(RunStatus.SUCCEEDED)
+    says = (EventType.ASSISTANT_MESSAGE, {"text": "All done.", "pass_number": 1})
+    ends = (EventType.RUN_FINISHED, {"status": "succeeded", "exit_reason": "final_answer", "answer": "All done."})
+    lines = lines_of(run.pk, add_events(run, says, ends))
+    assert " hidden>" in lines[0].html
+    assert "All done." in lines[1].html
+    page = text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    assert page.count('class="markdown answer"') == 1
+    assert page.index('class="markdown answer"') < page.index('id="panel"')
+    assert 'href="#end"' in page
+
+
+def test_an_earlier_answer_keeps_its_place_and_its_figures_when_the_run_goes_on(world: World) -> None:
+    run = world.run(RunStatus.SUCCEEDED)
+    ends = [
+        (
+            EventType.RUN_FINISHED,
+            {**ended_run(f"Answer {number}."), "pass_number": number, "input_tokens": 1000 + number},
+        )
+        for number in (1, 2)
+    ]
+    add_events(run, ends[0], (EventType.RUN_RESUMED, {"by": "operator"}), ends[1])
+    page = text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    top, panel = page.split('id="panel"')
+    assert "Answer 2." in top
+    assert "1,002 + 5 tokens" in top
+    assert "Answer 1." in panel
+    assert "1,001 + 5 tokens" in panel
+    assert "Answer 2." not in panel
+    Run.objects.filter(pk=run.pk).update(status=RunStatus.QUEUED, finished_at=None, exit_reason="")
+    assert "The run goes on" in text_of(world.client("viewer"), f"/runs/{run.pk}/").split('id="panel"')[0]
+
+
+def ended_run(answer: str) -> dict[str, Any]:
+    return {"status": "succeeded", "exit_reason": "final_answer", "answer": answer, "output_tokens": 5}
+
+
+def test_a_pass_tells_what_it_has_cost_and_its_first_line_brings_the_figures_to_an_open_page(world: World) -> None:
+    run = world.run()
+    Pass.objects.create(
+        run=run, number=1, response={}, messages_upto=1, input_tokens=1200, output_tokens=80, duration_ms=2100
+    )
+    first, second = world.call(run), world.call(run)
+    events = add_events(run, (EventType.PASS_STARTED, {"pass_number": 1}), started(first), started(second))
+    heads = [line.html for line in lines_of(run.pk, events)]
+    assert "1,200 + 80 tokens · 2.1 s" in heads[0]
+    assert 'data-figures="1,200 + 80 tokens · 2.1 s"' in heads[1]
+    assert "data-figures" not in heads[2]
+
+
+def test_parallel_calls_stand_side_by_side_and_those_that_waited_for_a_person_are_left_out(world: World) -> None:
+    run, began = world.run(), datetime(2030, 1, 1, tzinfo=UTC)
+    reads = [
+        world.call(run, started_at=began + timedelta(milliseconds=50 * number), duration_ms=100) for number in range(3)
+    ]
+    waited = world.card(run).tool_call
+    ToolCall.objects.filter(pk=waited.pk).update(started_at=began + timedelta(hours=3), attempts=1)
+    strip = strip_of(reads)
+    assert strip is not None
+    assert strip.took_ms == 200
+    assert [(bar.x, bar.width) for bar in strip.bars] == [(0, 500), (250, 500), (500, 500)]
+    assert strip_of(reads[:1]) is None
+    events = add_events(run, (EventType.PASS_STARTED, {"pass_number": 1}), *map(started, [*reads, waited]))
+    lines = lines_of(run.pk, events)
+    assert lines[0].html.count("<rect ") == 3
+    assert ["data-began" in line.html for line in lines[1:]] == [True, True, True, False]
+
+
+def test_a_draft_is_read_in_the_panel(world: World) -> None:
+    run = world.run()
+    draft = Draft.objects.create(organization=world.acme, title="R", body="# Who\n\n" + "long " * 5000, run_id=run.pk)
+    other = Draft.objects.create(organization=world.globex, title="X", body="Secret of Globex", run_id="0")
+    mine, theirs = (world.call(run, "content.buildReport", level="draft") for _ in range(2))
+    html = "".join(
+        line.html
+        for line in lines_of(
+            run.pk,
+            add_events(
+                run,
+                ended_with(mine, {"draft_id": str(draft.pk)}),
+                ended_with(theirs, {"draft_id": str(other.pk)}),
+            ),
+        )
+    )
+    assert "<h3>Who</h3>" in html
+    assert f'href="/drafts/{draft.pk}/">Read the whole text' in html
+    assert "Secret of Globex" not in html
+
+
+def test_a_drafted_text_too_long_for_its_event_is_read_from_the_call(world: World) -> None:
+    run = world.run()
+    whole = success(None, markdown="# Preview\n\n" + "word " * 2000)
+    call = world.call(run, "report.buildPreview", level="draft", result=whole)
+    told = brief_result(whole)
+    assert told["truncated"]
+    cut = {"call_id": str(call.pk), "tool": call.tool, "duration_ms": 1, "result": told}
+    (line,) = lines_of(run.pk, add_events(run, (EventType.TOOL_RESULT, cut)))
+    assert "<h3>Preview</h3>" in line.html
+    assert line.html.count("word") == 2000
+
+
+def ended_with(call: Any, data: Any) -> tuple[EventType, dict[str, Any]]:
+    result = success(data, summary="Drafted")
+    return EventType.TOOL_RESULT, {"call_id": str(call.pk), "tool": call.tool, "result": result, "duration_ms": 1}
+
+
+def test_a_call_has_a_page_with_its_whole_result(world: World) -> None:
+    run = world.run()
+    rows = [{"name": f"Company {number}", "nested": {"a": {"b": ["<b>", number]}}} for number in range(300)]
+    call = world.call(run, result=success({"records": rows}))
+    html = text_of(world.client("viewer"), f"/runs/{run.pk}/calls/{call.pk}/")
+    assert "Company 299" in html
+    assert "<b>" not in html.split('id="main"')[1].replace("<b>follows", "")
+    assert world.client("outsider").get(f"/runs/{run.pk}/calls/{call.pk}/").status_code == 404
+    assert world.client("viewer").get(f"/runs/{world.run().pk}/calls/{call.pk}/").status_code == 404
+
+
+def test_the_page_of_a_run_costs_the_same_number_of_queries_however_many_lines_it_has(world: World) -> None:
+    counts = []
+    client = world.client("viewer")
+    for number in (3, 60):
+        run = world.run()
+        calls = [world.call(run) for _ in range(number)]
+        add_events(run, *[event for call in calls for event in (started(call), ended(call))])
+        text_of(client, f"/runs/{run.pk}/")
+        with CaptureQueriesContext(connection) as seen:
+            text_of(client, f"/runs/{run.pk}/")
+        counts.append(len(seen))
+    assert counts[0] == counts[1]
+
+
+def test_the_page_says_when_a_message_will_be_read(world: World) -> None:
+    html = text_of(world.client("operator"), f"/runs/{world.run().pk}/")
+    assert '<span data-when="waiting">It is read once every open card of this run is decided' in html
+    assert '<span data-when="running" hidden>' in html
+
+
+def test_a_long_run_shows_its_newest_lines_quickly(world: World) -> None:
+    run = world.run()
+    add_events(run, *[(EventType.RUN_TITLED, {"title": f"Title {number}."}) for number in range(5000)])
+    client = world.client("viewer")
+    text_of(client, "/runs/")
+    begin = time.monotonic()
+    html = text_of(client, f"/runs/{run.pk}/")
+    assert time.monotonic() - begin < 3
+    assert "Title 4999." in html
+    assert "Title 4699." not in html
+    earlier = text_of(client, f"/runs/{run.pk}/?before=4701")
+    assert "Title 4699." in earlier
+    assert "data-socket" not in earlier
+
+
+def test_runs_are_filtered_by_status_employee_and_text(world: World) -> None:
+    waiting, done = world.run(task="Alpha task"), world.run(RunStatus.SUCCEEDED, task="Beta task")
+    client = world.client("viewer")
+    for query, shown, hidden in (
+        ("status=waiting", waiting, done),
+        ("q=beta", done, waiting),
+        (f"employee={world.employee.pk}&q=alpha", waiting, done),
+    ):
+        html = text_of(client, f"/runs/?{query}")
+        assert f"/runs/{shown.pk}/" in html
+        assert f"/runs/{hidden.pk}/" not in html
+    assert "No run fits" in text_of(client, "/runs/?employee=999")
+    assert text_of(client, "/runs/?status=nonsense&employee=x&before=y")
+
+
+def test_the_list_of_runs_goes_on_behind_its_cursor(world: World) -> None:
+    ids = [world.run().pk for _ in range(35)]
+    client = world.client("viewer")
+    first = text_of(client, "/runs/")
+    assert f"/runs/{ids[-1]}/" in first
+    assert f"before={ids[5]}" in first
+    second = text_of(client, f"/runs/?before={ids[5]}")
+    assert f"/runs/{ids[4]}/" in second
+    assert f"/runs/{ids[5]}/" not in second
+
+
+def test_a_task_is_handed_over_and_refused_in_words(world: World) -> None:
+    client = world.client("operator")
+    answer = client.post("/", {"employee": world.employee.pk, "task": "Tidy up."})
+    run = Run.objects.get()
+    assert answer["Location"] == f"/runs/{run.pk}/"
+    empty = client.post("/", {"employee": world.employee.pk, "task": "  "})
+    assert (empty.status_code, b"Say what is to be done." in empty.content) == (422, True)
+    long = client.post("/", {"employee": world.employee.pk, "task": "x" * 100_000})
+    assert long.status_code == 422
+    assert client.post("/", {"employee": world.others_employee.pk, "task": "x"}).status_code == 404
+    assert client.post("/", {"employee": "", "task": "x"}).status_code == 422
+    assert world.client("viewer").post("/", {"employee": world.employee.pk, "task": "x"}).status_code == 403
+    assert Run.objects.count() == 1
+
+
+def test_a_run_is_cancelled_told_more_and_continued_by_forms(world: World) -> None:
+    client = world.client("operator")
+    done, waiting = world.run(RunStatus.SUCCEEDED), world.run()
+    assert client.post(f"/runs/{done.pk}/continue/", {"max_passes": "x"}).status_code == 422
+    assert client.post(f"/runs/{done.pk}/continue/", {"max_passes": "3"}).status_code == 302
+    assert Run.objects.get(pk=done.pk).status == RunStatus.QUEUED
+    assert client.post(f"/runs/{waiting.pk}/message/", {"text": "Hurry."}).status_code == 302
+    assert client.post(f"/runs/{waiting.pk}/cancel/").status_code == 302
+    assert Run.objects.get(pk=waiting.pk).status == RunStatus.CANCELLED
+    assert client.post(f"/runs/{waiting.pk}/message/", {"text": "Still there?"}).status_code == 409
+
+
+@pytest.mark.parametrize(
+    ("act", "fields", "why", "kept"),
+    [
+        ("message", {"text": " \n "}, "A message needs some words.", "<textarea"),
+        ("message", {"text": "y" * 20_001}, "Text has 20,001 characters; at most 20,000 are allowed.", "y" * 20_001),
+        ("continue", {"max_passes": "1000"}, "1 to 100 more passes; &#x27;1000&#x27; is none", 'value="1000"'),
+        ("continue", {"max_passes": "٣"}, "is none of these", 'value="٣"'),
+    ],
+)
+def test_what_is_refused_is_said_on_the_runs_own_page_with_what_was_typed(
+    world: World, act: str, fields: dict[str, str], why: str, kept: str
+) -> None:
+    run = world.run(RunStatus.FAILED, exit_reason="deadline")
+    answer = world.client("operator").post(f"/runs/{run.pk}/{act}/", fields)
+    html = answer.content.decode()
+    assert answer.status_code == 422
+    assert why in html.split('role="alert">')[1].split("</p>")[0]
+    assert kept in html
+    assert f'data-run="{run.pk}"' in html
+    assert f'data-address="/runs/{run.pk}/"' in html
+    assert Run.objects.get(pk=run.pk).status == RunStatus.FAILED
+
+
+def test_a_scripted_employee_is_said_to_follow_a_script(world: World) -> None:
+    run = world.run()
+    for path in ("/", "/employees/", f"/runs/{run.pk}/"):
+        assert "follows a script" in text_of(world.client("operator"), path).lower()
+
+
+def test_rows_in_a_result_become_a_table() -> None:
+    table = table_of({"total": 30, "records": [{"id": number, "name": "x"} for number in range(30)]})
+    assert table is not None
+    assert (table.columns, len(table.rows), table.left_out) == (["id", "name"], 20, 10)
+    assert table.rest == {"total": 30}
+    assert table_of({"a": 1}) is None
+    assert table_of(None) is None
+    assert table_of([1, 2]) is None
+
+
+def test_nested_data_becomes_a_tree_that_folds_and_ends() -> None:
+    html = tree_html({"plain": 1, "<key>": {"deep": [{"name": "<b>\u202e"}]}})
+    assert html.count("<details") == 3
+    assert "&lt;key&gt;" in html
+    assert "<b>" not in html
+    assert "U+202E" in html
+    assert "and 9,700 more" in tree_html({str(number): number for number in range(10_000)})
+    deep: Any = "end"
+    for _ in range(500):
+        deep = {"in": deep}
+    assert len(tree_html(deep)) < 100_000

@@ -1,0 +1,120 @@
+"""Text that others wrote is shown so that nobody is fooled by it."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+
+from agents.web.text import safe_text
+from agents.web.text.markdown import render_markdown
+
+
+@pytest.mark.parametrize(
+    ("hidden", "token"),
+    [
+        ("\u200b", "U+200B"),
+        ("\u202e", "U+202E"),
+        ("\u2066", "U+2066"),
+        ("\x1b", "U+001B"),
+        ("\x7f", "U+007F"),
+        ("\ufeff", "U+FEFF"),
+        ("\u00ad", "U+00AD"),
+        ("\u3164", "U+3164"),
+        ("\u2800", "U+2800"),
+        ("\U000e0041", "U+E0041"),
+        ("\U000e0100", "U+E0100"),
+        ("\u2028", "U+2028"),
+        ("\ud800", "U+D800"),
+    ],
+)
+def test_hidden_characters_become_visible_tokens(hidden: str, token: str) -> None:
+    assert f"⟦{token}⟧" in safe_text.visible(f"a{hidden}b")
+    assert safe_text.visible_text(f"a{hidden}b") == f"a⟦{token}⟧b"
+
+
+def test_everything_is_escaped_also_around_tokens() -> None:
+    assert safe_text.visible("<img src=x>\u202e<b>").count("<") == 2
+    assert "&lt;img" in safe_text.visible("<img src=x>\u202e<b>")
+
+
+@pytest.mark.parametrize("text", ['<img src=x> & "it\'s"', "a.b <xn--80ak6aa92e.com>", "Plain words.", ""])
+def test_an_ordinary_text_is_escaped_like_any_other(text: str) -> None:
+    with_token = safe_text.visible(f"{text}\u202e")
+    assert with_token.startswith(safe_text.visible(text))
+    assert html.unescape(re.sub(r"<span[^>]*>[^<]*</span>", "", safe_text.visible(text))) == text
+
+
+def test_plain_text_emoji_and_other_scripts_stay_as_they_are() -> None:
+    text = "Grüße ❤️ שלום 東京 naïve"
+    assert safe_text.visible(text) == text
+
+
+def test_a_sentence_gets_bold_parts_and_nothing_else() -> None:
+    html = safe_text.sentence("Update **<script>alert(1)</script>** now\nand more")
+    assert "<strong><bdi>&lt;script&gt;alert(1)&lt;/script&gt;</bdi></strong>" in html
+    assert "<script>" not in html
+    assert "⟦U+000A⟧" in html
+
+
+def test_a_long_value_is_clamped_and_says_its_length() -> None:
+    html = safe_text.shown("x" * 5000)
+    assert '<details class="clamp">' in html
+    assert "5,000 characters" in html
+    assert "<details" not in safe_text.shown("x" * safe_text.CLAMP_AT)
+
+
+@pytest.mark.parametrize("host", ["\u0430cme.com", "g\u043e\u043egle.com", "xn--cme-7cd.com"])
+def test_a_host_of_mixed_alphabets_is_flagged(host: str) -> None:
+    assert "mixed-host" in safe_text.visible(f"see https://{host}/login")
+
+
+@pytest.mark.parametrize(
+    "text", ["acme.com", "a.b@example.org", "version 1.2.3", "xn--bcher-kva.example", "bücher.example"]
+)
+def test_an_honest_host_is_not_flagged(text: str) -> None:
+    assert "mixed-host" not in safe_text.visible(text)
+
+
+def test_own_words_are_short_plain_and_without_links() -> None:
+    words = safe_text.own_words("Please open https://evil.example/x and www.evil.example now. " + "y" * 500)
+    assert len(words) == safe_text.WORDS_AT_MOST
+    assert "evil" not in words
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<script>alert(1)</script>",
+        "![x](https://evil.example/pixel.png)",
+        "[x](javascript:alert(1))",
+        '<img src="https://evil.example/x">',
+        "<iframe src=//evil.example></iframe>",
+        '[x](https://a.example "onmouseover=alert(1)")',
+    ],
+)
+def test_markdown_loads_nothing_and_runs_nothing(text: str) -> None:
+    html = render_markdown(text)
+    assert not any(forbidden in html for forbidden in ("<script", "<img", "<iframe", 'href="javascript', "title="))
+
+
+def test_links_in_markdown_are_tame() -> None:
+    html = render_markdown("[site](https://a.example/) and | a |\n\n| a | b |\n|---|---|\n| 1 | 2 |")
+    assert 'rel="nofollow noopener noreferrer"' in html
+    assert "<table>" in html
+
+
+def test_markdown_shows_hidden_characters_too() -> None:
+    assert "⟦U+202E⟧" in render_markdown("pay \u202ebob")
+
+
+@pytest.mark.parametrize("entity", ["&#8238;", "&#x200b;", "&ZeroWidthSpace;", "&shy;", "&#xFEFF;"])
+def test_an_entity_of_markdown_hides_nothing(entity: str) -> None:
+    html = render_markdown(f"pay {entity}bob, [a{entity}b](https://a.example/)")
+    assert html.count("⟦U+") >= 2
+
+
+def test_a_host_of_mixed_alphabets_is_flagged_in_markdown() -> None:
+    assert "p\u0430ypal.com ⚠ mixed alphabets" in render_markdown("[https://p\u0430ypal.com](https://p\u0430ypal.com)")
+    assert "⚠" not in render_markdown("[https://paypal.com](https://paypal.com) in größe.de")

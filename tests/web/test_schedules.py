@@ -1,0 +1,320 @@
+"""The schedules' page: everybody sees what starts by itself; operators make, pause, resume and cancel."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.db.models.functions import Now
+from pytest_django import DjangoAssertNumQueries
+
+from agents.accounts.models import AuditEntry
+from agents.employees.models import Employee
+from agents.platform.queries.runs import with_waits
+from agents.runs import schedules
+from agents.runs.models import Run
+from agents.web.template_filters import state as state_of
+from agents.worker.sweeper import sweep_once
+from tests.hostile import packed
+from tests.hostile.pages import Reading, strange, tells
+from tests.web.asking import question
+from tests.world import World, make_world
+from tools.schedules.changes import MOST_SCHEDULES
+from tools.schedules.models import Schedule
+
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
+
+DAILY = ("0 9 * * *", "Europe/Berlin")
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def made(world: World, task: str = "Look around") -> Schedule:
+    return schedules.create(world.member("operator"), world.employee.pk, task, DAILY)
+
+
+def form(world: World, **more: str) -> dict[str, str]:
+    filled = {"employee": str(world.employee.pk), "task": "Look\r\naround", "cron": "0 9 * * MON", "time_zone": "UTC"}
+    return {**filled, **more}
+
+
+def page_of(world: World, username: str = "viewer", query: str = "") -> str:
+    answer = world.client(username).get(f"/schedules/{query}")
+    assert answer.status_code == 200
+    return str(answer.content.decode())
+
+
+def now(schedule: Schedule) -> Schedule:
+    return Schedule.objects.get(pk=schedule.pk)
+
+
+# What is to be seen
+
+
+def test_a_viewer_sees_who_does_what_and_when_and_no_button(world: World) -> None:
+    made(world)
+    body = page_of(world)
+    for told in ("Look around", "every day at 09:00 (Europe/Berlin)", "0 9 * * *", "Dana", "operator", "active"):
+        assert told in body
+    assert "/pause/" not in body
+    assert "New schedule" not in body
+
+
+def test_the_last_run_is_linked(world: World) -> None:
+    schedule = made(world)
+    Schedule.objects.update(next_at=Now())
+    sweep_once()
+    run = Run.objects.get(origin="schedule")
+    assert f'href="/runs/{run.pk}/"' in page_of(world)
+    assert now(schedule).fired == 1
+    assert f"by itself: schedule {schedule.pk}" in world.client("viewer").get(f"/runs/{run.pk}/").content.decode()
+
+
+def test_the_last_run_says_for_what_it_waits(world: World) -> None:
+    made(world)
+    run = question(world).run
+    Schedule.objects.update(last_run=run, last_at=Now(), fired=1)
+    assert state_of(with_waits(Run.objects.all()).get()) == "Waiting for an answer"
+    assert '<span class="badge status-waiting">Waiting for an answer</span>' in page_of(world)
+    with pytest.raises(AttributeError, match="waits_for"):
+        state_of(Run.objects.get(pk=run.pk))
+
+
+def test_why_one_was_switched_off_is_told(world: World) -> None:
+    made(world)
+    Employee.objects.filter(pk=world.employee.pk).update(is_active=False)
+    Schedule.objects.update(next_at=Now())
+    sweep_once()
+    body = page_of(world)
+    assert "switched off" in body
+    assert "Dana is not active any more." in body
+
+
+def test_that_one_waits_for_a_stopped_employee_is_told(world: World) -> None:
+    made(world)
+    Employee.objects.filter(pk=world.employee.pk).update(stopped_at=Now(), stopped_by="approver")
+    assert "approver stopped Dana: it waits" in re.sub(r"<[^>]+>", "", page_of(world))
+
+
+def test_cancelled_ones_stand_on_a_page_of_their_own(world: World) -> None:
+    made(world, "Stays")
+    schedules.cancel(world.member("approver"), made(world, "Goes").pk)
+    body, cancelled = page_of(world), page_of(world, query="?cancelled=1")
+    assert "Stays" in body
+    assert "Goes" not in body
+    assert "Goes" in cancelled
+    assert "by approver" in cancelled
+    assert "Stays" not in cancelled
+
+
+def test_many_stand_on_several_pages(world: World) -> None:
+    for number in range(60):
+        made(world, f"Task no. {number:02}.")
+    first = page_of(world)
+    (query,) = re.findall(r'href="(\?before=\d+)" rel="next"', first)
+    second = page_of(world, query=query)
+    told = re.findall(r"Task no\. \d\d\.", first + second)
+    assert told == [f"Task no. {number:02}." for number in reversed(range(60))]
+    assert 'rel="next"' not in second
+
+
+@pytest.mark.parametrize("query", ["?before=x", f"?before={10**30}", "?before=-1", "?cancelled=%00"])
+def test_a_strange_address_shows_a_page_all_the_same(world: World, query: str) -> None:
+    page_of(world, query=query)
+
+
+# Making one
+
+
+def test_the_form_makes_one_that_works_for_whoever_sent_it(world: World) -> None:
+    answer = world.client("approver").post("/schedules/new/", form(world), follow=True)
+    assert "every Monday at 09:00 (UTC)" in answer.content.decode()
+    schedule = Schedule.objects.get()
+    assert (schedule.employee, schedule.created_by) == (world.employee, world.users["approver"])
+    assert (schedule.task, schedule.cron, schedule.time_zone) == ("Look\naround", "0 9 * * MON", "UTC")
+    entry = AuditEntry.objects.get(action="schedule_created")
+    assert (entry.actor, entry.subject) == ("user:approver", f"schedule:{schedule.pk}")
+
+
+def test_a_look_at_the_next_times_makes_nothing_and_keeps_what_was_typed(world: World) -> None:
+    answer = world.client("operator").post("/schedules/new/", form(world, look="1", task="Half a tas"))
+    body = answer.content.decode()
+    assert answer.status_code == 200
+    assert len(re.findall(r"<li><time[^>]*>Mon \d+ \w{3} 20\d\d, 09:00</time>", body)) == 5
+    assert "Half a tas" in body
+    assert 'value="0 9 * * MON"' in body
+    assert not Schedule.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told", "status"),
+    [
+        ({"cron": "0 0 31 2 *"}, "month 2 has no day 31", 422),
+        ({"cron": "0 9 32 * *"}, "the day of the month is &#x27;32&#x27;. Allowed are 1 to 31", 422),
+        ({"cron": ""}, "five fields", 422),
+        ({"cron": "* * * * *"}, "at least 5", 422),
+        ({"cron": "<b>9</b>"}, "five fields", 422),
+        ({"time_zone": "Mars/Olympus"}, "There is no time zone", 422),
+        ({"time_zone": "\0"}, "There is no time zone", 422),
+        ({"task": " "}, "Task is empty", 422),
+        ({"task": "a\0b"}, "NUL", 422),
+        ({"task": "x" * 20_001}, "20,001 characters", 422),
+        ({"employee": "999999"}, "There is no employee", 404),
+        ({"employee": "x"}, "There is no employee", 404),
+    ],
+)
+@pytest.mark.parametrize("look", [False, True])
+def test_what_is_wrong_is_said_beside_what_was_typed(
+    world: World, wrong: dict[str, str], told: str, status: int, look: bool
+) -> None:
+    more = {"look": "1"} if look else {}
+    answer = world.client("operator").post("/schedules/new/", form(world, **wrong, **more))
+    is_about_times = not wrong.keys() & {"task", "employee"}
+    assert answer.status_code == (status if is_about_times or not look else 200)
+    if is_about_times or not look:
+        assert told in answer.content.decode()
+    assert not Schedule.objects.exists()
+
+
+def test_a_task_that_is_too_long_is_refused_as_elsewhere_and_is_kept(world: World) -> None:
+    task = "x" * 20_001
+    client = world.client("operator")
+    there = client.post("/schedules/new/", form(world, task=task))
+    at_home = client.post("/", {"employee": world.employee.pk, "task": task})
+    for answer in (there, at_home):
+        assert answer.status_code == 422
+        assert "ask has 20,001 characters; at most 20,000 are allowed" in answer.content.decode()
+        assert task in answer.content.decode()
+    assert 'data-most="20000"' in there.content.decode()
+    assert not re.search(r'<textarea[^>]* name="task"[^>]* maxlength', there.content.decode()), "a browser would cut it"
+
+
+def test_an_employee_of_another_organisation_is_not_there(world: World) -> None:
+    answer = world.client("operator").post("/schedules/new/", form(world, employee=str(world.others_employee.pk)))
+    assert answer.status_code == 404
+    assert not Schedule.objects.exists()
+
+
+def test_one_that_is_not_active_gets_none(world: World) -> None:
+    resting = Employee.objects.create(
+        organization=world.acme, name="Rested", provider=world.employee.provider, is_active=False
+    )
+    body = page_of(world, "operator")
+    assert "Rested" not in body
+    assert world.client("operator").post("/schedules/new/", form(world, employee=str(resting.pk))).status_code == 409
+
+
+def test_the_same_one_twice_and_one_too_many_are_refused(world: World) -> None:
+    client = world.client("operator")
+    assert client.post("/schedules/new/", form(world)).status_code == 302
+    assert client.post("/schedules/new/", form(world)).status_code == 409
+    first = Schedule.objects.get()
+    Schedule.objects.bulk_create(
+        Schedule(organization=world.acme, task=str(n), cron="0 9 * * *", time_zone="UTC", next_at=first.next_at)
+        for n in range(MOST_SCHEDULES - 1)
+    )
+    answer = client.post("/schedules/new/", form(world, task="One more"))
+    assert answer.status_code == 409
+    assert "There are 100 schedules already" in answer.content.decode()
+
+
+# Pausing, resuming, cancelling
+
+
+def test_pausing_and_resuming(world: World) -> None:
+    schedule = made(world)
+    client = world.client("approver")
+    client.post(f"/schedules/{schedule.pk}/pause/")
+    assert now(schedule).state == "paused"
+    assert client.post(f"/schedules/{schedule.pk}/pause/").status_code == 409
+    client.post(f"/schedules/{schedule.pk}/resume/")
+    assert (now(schedule).state, now(schedule).created_by) == ("active", world.users["approver"])
+    assert client.post(f"/schedules/{schedule.pk}/resume/").status_code == 409
+
+
+def test_cancelling_asks_first_and_cannot_be_taken_back(world: World) -> None:
+    schedule = made(world)
+    client = world.client("operator")
+    asked = client.post(f"/schedules/{schedule.pk}/cancel/").content.decode()
+    assert "Cancel this schedule?" in asked
+    assert now(schedule).state == "active"
+    client.post(f"/schedules/{schedule.pk}/cancel/", {"confirmed": "1"})
+    assert now(schedule).state == "cancelled"
+    for act in ("resume", "pause"):
+        assert client.post(f"/schedules/{schedule.pk}/{act}/").status_code == 409
+    assert client.post(f"/schedules/{schedule.pk}/cancel/", {"confirmed": "1"}).status_code == 409
+
+
+# Others' text
+
+
+def fill(world: World, texts: list[str]) -> None:
+    """Two schedules with each text in every place that holds one: an active one, and one that was switched off."""
+    for number, text in enumerate(texts):
+        employee = Employee.objects.create(
+            organization=world.acme, name=text[:80], job_title=text[:120], provider=world.employee.provider
+        )
+        states: tuple[dict[str, Any], ...] = ({"next_at": Now()}, {"is_active": False})
+        for state in states:
+            Schedule.objects.create(
+                organization=world.acme,
+                employee=employee,
+                task=f"{text} {number}",
+                cron="0 9 * * *",
+                time_zone="UTC",
+                problem=text[:300],
+                made_in_run=text[:64],
+                created_by=world.users["admin"],
+                **state,
+            )
+
+
+def readings(world: World) -> list[Reading]:
+    found, query = [], ""
+    while True:
+        found.append(Reading(page_of(world, "operator", query)))
+        if not found[-1].following:
+            return found
+        query = found[-1].following
+
+
+def test_hostile_text_stays_text(world: World) -> None:
+    fill(world, ["harmless, but longer than a heading holds: " + "x " * 60])
+    (harmless,) = readings(world)
+    assert not harmless.faults
+    Schedule.objects.all().delete()
+    texts = list(packed(2_000, longest=2_000))
+    fill(world, texts)
+    found = readings(world)
+    for reading in found:
+        assert not reading.faults
+        assert not strange(reading, harmless.shapes | {("a", frozenset({"href"})), ("a", frozenset({"href", "rel"}))})
+    told = "".join(reading.text for reading in found)
+    assert [text[:80] for text in texts if not tells(told, text)] == []
+
+
+def test_what_was_typed_stays_text(world: World) -> None:
+    for text in packed(2_000, longest=2_000):
+        typed = form(world, task=text, cron=text[:90], time_zone=text[:60])
+        answer = world.client("operator").post("/schedules/new/", typed)
+        assert answer.status_code == 422
+        assert not Reading(answer.content.decode()).faults
+
+
+def test_the_page_costs_the_same_for_many(world: World, django_assert_max_num_queries: DjangoAssertNumQueries) -> None:
+    for number in range(30):
+        made(world, f"Task {number}")
+    Schedule.objects.update(last_run=world.card().run, last_at=Now(), fired=1)
+    client = world.client("operator")
+    with django_assert_max_num_queries(9):
+        client.get("/schedules/")
+
+
+def test_another_organisations_page_offers_only_its_own_employees(world: World) -> None:
+    body = page_of(world, "outsider")
+    assert "Hank" in body
+    assert "Dana" not in body

@@ -1,0 +1,157 @@
+"""The stop page: who may press what, what everybody sees of it, and nothing of another organisation."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.contrib.admin import site
+from django.db.models.functions import Now
+from django.test import Client, RequestFactory
+
+from agents.accounts.models import AuditEntry
+from agents.admin.employees import EmployeeAdmin, EmployeeForm
+from agents.employees.models import Employee, ToolRule
+from agents.employees.toolboxes import installed_toolbox
+from agents.runs import stops
+from agents.runs.models import RunStatus
+from tests.admin.rows import make_admin_world
+from tests.world import World, make_world
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def text_of(client: Client, path: str) -> str:
+    answer = client.get(path)
+    assert answer.status_code == 200, answer.content
+    return answer.content.decode()
+
+
+def press(client: Client, act: str, what: str, which: object = "") -> int:
+    return client.post("/stop/", {"act": act, "what": what, "which": which}).status_code
+
+
+def test_everything_is_stopped_by_an_operator_and_every_page_says_so(world: World) -> None:
+    run = world.run(RunStatus.QUEUED)
+    assert press(world.client("operator"), "stop", "everything") == 302
+    for path in ("/", "/runs/", "/employees/"):
+        assert "operator stopped everything" in text_of(world.client("viewer"), path)
+    assert "operator stopped everything" in text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    assert "operator stopped everything" not in text_of(world.client("outsider"), "/")
+    entry = AuditEntry.objects.get(action="stopped")
+    assert (entry.actor, entry.subject) == ("user:operator", f"organization:{world.acme.pk}")
+
+
+def test_only_an_admin_lets_it_go_on(world: World) -> None:
+    stops.stop_everything(world.member("operator"))
+    page = text_of(world.client("approver"), "/stop/")
+    assert "Only an admin can resume" in page
+    assert 'value="release"' not in page
+    assert press(world.client("approver"), "release", "everything") == 403
+    assert press(world.client("admin"), "release", "everything") == 302
+    world.acme.refresh_from_db()
+    assert world.acme.stopped_at is None
+
+
+def test_a_viewer_sees_no_button_and_may_press_none(world: World) -> None:
+    assert 'value="stop"' not in text_of(world.client("viewer"), "/stop/")
+    for what, which in (("everything", ""), ("employee", world.employee.pk), ("tool", "data.getStats")):
+        assert press(world.client("viewer"), "stop", what, which) == 403
+    world.acme.refresh_from_db()
+    assert (world.acme.stopped_at, ToolRule.objects.count()) == (None, 0)
+
+
+def test_one_employee_is_stopped_and_released(world: World) -> None:
+    assert press(world.client("operator"), "stop", "employee", world.employee.pk) == 302
+    assert "stopped by operator" in text_of(world.client("viewer"), f"/employees/{world.employee.pk}/")
+    run = world.run(RunStatus.QUEUED)
+    stops.apply(run.pk)
+    assert "Nothing of this run starts" in text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    assert press(world.client("admin"), "release", "employee", world.employee.pk) == 302
+    assert "stopped by operator" not in text_of(world.client("viewer"), f"/employees/{world.employee.pk}/")
+
+
+def test_one_tool_is_stopped_in_the_catalog_and_over_rest(world: World) -> None:
+    assert press(world.client("operator"), "stop", "tool", "data.getStats") == 302
+    assert "stopped by operator" in text_of(world.client("viewer"), "/tools/?q=data.getStats")
+    by_name = {one["name"]: one for one in world.client("viewer").get("/api/tools").json()["items"]}
+    assert not by_name["data.getStats"]["is_enabled"]
+    assert by_name["data.searchRecords"]["is_enabled"]
+    theirs = {one["name"]: one for one in world.client("outsider").get("/api/tools").json()["items"]}
+    assert theirs["data.getStats"]["is_enabled"]
+
+
+def test_tools_are_named_with_their_ids_and_levels(world: World) -> None:
+    ToolRule.objects.create(organization=world.acme, tool="data.getStats", level="write")
+    press(world.client("operator"), "stop", "tool", "data.searchRecords")
+    ToolRule.objects.create(organization=world.acme, tool="old.gone", stopped_at=Now(), stopped_by="operator")
+    page = text_of(world.client("admin"), "/stop/")
+    counting = installed_toolbox().get_tool("data.getStats")
+    assert counting is not None
+    assert f'<option value="data.getStats">{counting.title} · data.getStats · write</option>' in page
+    stopped = page.partition('id="tools-head"')[2].partition('class="stop-tool"')[0]
+    lines = [re.sub(r"<[^>]+>|\s+", " ", line) for line in stopped.split("<li>")[1:]]
+    assert [" ".join(line.split())[:50] for line in lines] == [
+        "old.gone not installed any more stopped by operato",
+        "read Search records data.searchRecords stopped by ",
+    ]
+    assert 'value="data.searchRecords">Search' not in page
+    assert press(world.client("admin"), "release", "tool", "old.gone") == 302
+    assert not ToolRule.objects.filter(tool="old.gone").exists()
+
+
+def test_a_level_raised_for_all_is_shown_in_the_catalog_and_over_rest(world: World) -> None:
+    ToolRule.objects.create(organization=world.acme, tool="data.getStats", level="write")
+    by_name = {one["name"]: one for one in world.client("viewer").get("/api/tools").json()["items"]}
+    assert by_name["data.getStats"]["level"] == "write"
+    assert "data.getStats" in text_of(world.client("viewer"), "/tools/?level=write&q=getStats")
+
+
+def test_what_is_another_organisations_is_not_there(world: World) -> None:
+    assert press(world.client("operator"), "stop", "employee", world.others_employee.pk) == 404
+    assert Employee.objects.get(pk=world.others_employee.pk).stopped_at is None
+
+
+@pytest.mark.parametrize(
+    ("act", "what", "which"),
+    [("stop", "", ""), ("", "everything", ""), ("stop", "employee", "x"), ("release", "employee", "9" * 30)],
+)
+def test_what_nobody_can_mean_is_refused_in_words(world: World, act: str, what: str, which: str) -> None:
+    assert press(world.client("admin"), act, what, which) == 422
+
+
+def test_pressing_twice_changes_nothing_more(world: World) -> None:
+    for _ in range(2):
+        assert press(world.client("operator"), "stop", "everything") == 302
+    assert AuditEntry.objects.filter(action="stopped").count() == 1
+
+
+def test_an_admin_raises_a_level_in_the_admin() -> None:
+    world = make_admin_world()
+    client = world.client("admin")
+    sent = {"organization": world.acme.pk, "tool": "data.getStats", "level": "write"}
+    assert client.post("/admin/employees/toolrule/add/", sent).status_code == 302
+    rule = ToolRule.objects.get()
+    assert (rule.tool, rule.level) == ("data.getStats", "write")
+    assert AuditEntry.objects.filter(action="tool_rule_added").exists()
+    lower = client.post("/admin/employees/toolrule/add/", {**sent, "tool": "data.bulkDelete"})
+    assert "choose a higher level" in lower.content.decode()
+    asked = client.post(f"/admin/employees/toolrule/{rule.pk}/change/", {"level": ""})
+    assert "was raised to write for all" in asked.content.decode()
+    rule.refresh_from_db()
+    assert rule.level == "write"
+
+
+def test_a_form_of_the_admin_that_was_read_before_takes_no_stop_back(world: World, rf: RequestFactory) -> None:
+    read_before = Employee.objects.get(pk=world.employee.pk)
+    stops.stop_employee(world.member("operator"), world.employee.pk)
+    read_before.job_title = "Clerk"
+    form = EmployeeForm(instance=read_before)
+    EmployeeAdmin(Employee, site).save_model(rf.post("/"), read_before, form, change=True)
+    world.employee.refresh_from_db()
+    assert (world.employee.job_title, world.employee.stopped_by) == ("Clerk", "operator")

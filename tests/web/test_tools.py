@@ -1,0 +1,167 @@
+"""The catalog: every tool with its level, params, users and figures, found by category, level and text."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from agents.employees.toolboxes import installed_toolbox
+from agents.web.cards.schema_table import params_of
+from agents.web.views import tools
+from tests.web.counted import count_calls, last_error, sweep_at
+from tests.world import DELETE, SEARCH, UPDATE, World, make_world
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def text_of(client: Client, query: str = "") -> str:
+    answer = client.get(f"/tools/{query}")
+    assert answer.status_code == 200, answer.content
+    return answer.content.decode()
+
+
+def entry(html: str, tool: str) -> str:
+    return html.partition(f'<code class="small">{tool}</code>')[2].partition("</details></li>")[0]
+
+
+def test_every_tool_is_there_with_its_level(world: World) -> None:
+    html = text_of(world.client("viewer"))
+    for tool in installed_toolbox().tools():
+        assert f'<code class="small">{tool.name}</code>' in html
+    assert 'class="level destructive"' in html
+
+
+def test_it_says_what_a_tool_takes_and_who_may_use_it(world: World) -> None:
+    update = entry(text_of(world.client("viewer")), UPDATE)
+    for part in ("changes.status", "one of active, inactive, pending", "required", "JSON schema", "every mode"):
+        assert part in update
+    assert f'<a href="/employees/{world.employee.pk}/">Dana</a>' in update
+    assert "No employee." in entry(text_of(world.client("outsider")), UPDATE)
+
+
+def test_it_names_id_author_side_effects_and_output(world: World) -> None:
+    html = text_of(world.client("viewer"))
+    for part in (f"{UPDATE}@1.0", "by Gadget", "changes things, so a person decides"):
+        assert part in entry(html, UPDATE)
+    search = entry(html, SEARCH)
+    assert "changes nothing" in search
+    assert "<summary>Output</summary>" in search
+    assert "filters_applied" in search
+
+
+@pytest.mark.parametrize(
+    ("query", "there", "not_there"),
+    [
+        ("?level=destructive", DELETE, SEARCH),
+        ("?category=data", SEARCH, "utility.now"),
+        ("?q=delete+RECORDS", DELETE, SEARCH),
+        ("?level=read&category=data&q=search", SEARCH, UPDATE),
+        ("?after=data.searchRecords@1.0", UPDATE, SEARCH),
+    ],
+)
+def test_it_is_filtered_by_category_level_and_text(world: World, query: str, there: str, not_there: str) -> None:
+    html = text_of(world.client("viewer"), query)
+    assert f'<code class="small">{there}</code>' in html
+    assert f'<code class="small">{not_there}</code>' not in html
+
+
+def test_what_nothing_fits_is_said(world: World) -> None:
+    for query in ("?q=zzz", "?level=nonsense", "?category=%00", "?after=zzz"):
+        assert "No tool fits" in text_of(world.client("viewer"), query)
+
+
+def test_a_large_catalog_goes_on_behind_its_cursor(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tools, "PAGE_SIZE", 2)
+    ids = sorted(installed_toolbox().tools(), key=lambda tool: (tool.category, tool.id))
+    html = text_of(world.client("viewer"))
+    assert html.count('class="tool surface"') == 2
+    assert f"after={ids[1].id.replace('@', '%40')}" in html
+    assert f'<code class="small">{ids[2].name}</code>' in text_of(world.client("viewer"), f"?after={ids[1].id}")
+
+
+class TestFigures:
+    def test_they_tell_what_was_counted_lately(self, world: World) -> None:
+        count_calls(world.employee, SEARCH, succeeded=9, within_20=7, within_500=2, slowest_ms=300)
+        count_calls(world.employee, SEARCH, days_ago=29, **last_error())
+        count_calls(world.employee, SEARCH, days_ago=30, succeeded=1000)
+        html = entry(text_of(world.client("viewer")), SEARCH)
+        for part in ("10 calls", "1 failed", "90 %", "half within about 16 ms", "95 % within about 277 ms"):
+            assert part in html
+        assert re.search(
+            r"<dt>Last error</dt><dd><time[^>]*>[^<]*</time>: <code[^>]*>NOT_FOUND</code> There is no", html
+        )
+        assert "not called" in entry(text_of(world.client("outsider")), SEARCH)
+
+    def test_cards_and_cost_are_told_where_there_were_any(self, world: World) -> None:
+        count_calls(world.employee, UPDATE, asked=1500, approved=3, denied=2, succeeded=3, cost_micros=2_500_000)
+        count_calls(world.employee, SEARCH, succeeded=1)
+        html = text_of(world.client("viewer"))
+        assert "1,500 shown, 3 approved, 2 denied" in entry(html, UPDATE)
+        assert "2.50 USD" in entry(html, UPDATE)
+        assert "<dt>Cards</dt>" not in entry(html, SEARCH)
+        assert "<dt>Cost</dt>" not in entry(html, SEARCH)
+
+    def test_the_chart_marks_failures_and_says_the_same_in_words(self, world: World) -> None:
+        count_calls(world.employee, SEARCH, days_ago=1, succeeded=3, failed=1)
+        count_calls(world.employee, SEARCH, succeeded=2)
+        html = entry(text_of(world.client("viewer")), SEARCH)
+        chart = html.split("<svg")[1].split("</svg>")[0]
+        assert "Calls that ended on each of the last 30 days" in chart
+        assert "6 altogether, 2 today. Most on " in chart
+        assert "Altogether 5 succeeded, 1 failed." in chart
+        assert chart.count("<path") == 2
+        assert re.search(r'<path class="bar failed" d="M281.25 0h7.5v12h-7.5z"/>', chart)
+
+    def test_what_an_error_says_is_only_text(self, world: World) -> None:
+        count_calls(world.employee, SEARCH, **last_error(message="<script>alert(1)</script>\u202e"))
+        html = entry(text_of(world.client("viewer")), SEARCH)
+        assert "<script>" not in html
+        assert "⟦U+202E⟧" in html
+
+    def test_it_says_when_it_was_counted(self, world: World) -> None:
+        assert "nothing was counted yet" in text_of(world.client("viewer"))
+        sweep_at()
+        assert "nothing was counted yet" not in text_of(world.client("viewer"))
+
+    def test_the_page_asks_few_questions(self, world: World, django_assert_max_num_queries: Any) -> None:
+        for days_ago in range(20):
+            count_calls(world.employee, SEARCH, days_ago=days_ago, succeeded=3, **last_error())
+        client = world.client("viewer")
+        text_of(client)
+        with django_assert_max_num_queries(9):
+            text_of(client)
+
+
+class TestParams:
+    def test_kinds_limits_and_defaults_are_words(self) -> None:
+        schema = {
+            "properties": {
+                "n": {"type": "integer", "minimum": 1, "maximum": 9, "default": 3},
+                "tags": {"type": "array", "items": {"type": "string"}, "maxItems": 5},
+                "maybe": {"anyOf": [{"type": "number"}, {"type": "null"}], "default": None},
+                "either": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
+                "free": {},
+            },
+            "required": ["n"],
+        }
+        rows = {row.name: row for row in params_of(schema)}
+        assert (rows["n"].kind, rows["n"].is_required) == ("whole number", True)
+        assert rows["n"].limits == "at least 1, at most 9, otherwise 3"
+        assert (rows["tags"].kind, rows["tags"].limits) == ("list of text", "at most 5 values")
+        assert (rows["maybe"].kind, rows["maybe"].limits) == ("number", "")
+        assert rows["either"].kind == "whole number or text"
+        assert rows["free"].kind == "any value"
+
+    def test_a_schema_that_holds_itself_ends(self) -> None:
+        node = {"properties": {"child": {"$ref": "#/$defs/Node"}, "all": {"items": {"$ref": "#/$defs/Node"}}}}
+        rows = params_of({**node, "$defs": {"Node": {"type": "object", **node}, "Loop": {"$ref": "#/$defs/Loop"}}})
+        assert rows[1].name == "child.child"
+        assert len(rows) < 200

@@ -1,0 +1,35 @@
+"""An approval taken back on a page: a fresh card waits, and the person is led to it."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.approvals.models import Approval, ApprovalStatus
+from tests.world import World, make_world
+
+pytestmark = pytest.mark.django_db(transaction=True)  # previews run in threads of their own
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+@pytest.mark.parametrize(
+    ("came_from", "goes_to"),
+    [
+        ("/approvals/{old}/", "/approvals/{new}/"),
+        ("/approvals/?tool=x", "/approvals/?tool=x"),
+        ("/runs/{run}/", "/runs/{run}/"),
+        ("/login/", "/runs/{run}/"),
+    ],
+)
+def test_undo_leads_to_the_card_that_waits_instead(world: World, came_from: str, goes_to: str) -> None:
+    card = world.card()
+    client, places = world.client("approver"), {"old": card.pk, "run": card.run_id}
+    client.post(f"/approvals/{card.pk}/approve/", {"digest": card.digest, "grace_s": "60"})
+    referer = f"http://testserver{came_from.format(**places)}"
+    answer = client.post(f"/approvals/{card.pk}/undo/", headers={"referer": referer})
+    (fresh,) = Approval.objects.filter(tool_call=card.tool_call, status=ApprovalStatus.PENDING)
+    assert fresh.pk != card.pk
+    assert answer["Location"] == f"{goes_to.format(**places, new=fresh.pk)}#card-{fresh.pk}"

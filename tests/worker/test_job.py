@@ -1,0 +1,93 @@
+"""The job: whatever goes wrong stays inside it, and a worker full of hanging tools leaves."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from agents.employees.models import Grant
+from agents.runs.engine import lease
+from agents.runs.engine.timing import CRASHES
+from agents.runs.models import CallStatus, ExitReason, RunStatus
+from agents.worker.jobs import MOST_ABANDONED, advance_run
+from tests.workshop import Workshop, again, asking, call, calls, error_code, eventually, make_due, statuses
+from tools.contract import Level, Tool, ToolContext, ToolResult
+from tools.toolbox.threads import abandoned_threads
+from tools.toolbox.toolbox import Toolbox
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Stubborn(Tool):
+    """A read that outlives its timeout until it is let go."""
+
+    name = "probe.stubborn"
+    description = "Does not listen."
+    level = Level.READ
+    timeout_s = 0.05
+    volatile = True
+    released = threading.Event()
+
+    def execute(self, params: Any, context: ToolContext) -> ToolResult:
+        self.released.wait(60)
+        return ToolResult.ok()
+
+
+@pytest.fixture
+def leaving(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """The signals by which this process is told to leave; it stays."""
+    told: list[int] = []
+    monkeypatch.setattr(lease, "_going_down", False)
+    before = signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
+    yield told
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_a_job_drives_its_run(workshop: Workshop) -> None:
+    workshop.play(asking(call("probe.sleep", ms=0)))
+    run = workshop.submit()
+    advance_run(run.pk)
+    assert again(run).status == RunStatus.SUCCEEDED
+
+
+def test_a_job_for_a_run_that_is_not_there_does_nothing(workshop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
+    run = workshop.submit()
+    advance_run(run.pk + 1)
+    assert (again(run).status, again(run).lease_epoch) == (RunStatus.QUEUED, 0)
+    assert not caplog.records
+
+
+def test_a_failure_of_the_engine_stays_inside_and_ends_the_run_when_it_comes_again_and_again(
+    workshop: Workshop,
+) -> None:
+    """A limit of the employee's is kept in a form that nobody knows, so nothing of it can be judged."""
+    run = workshop.submit()
+    Grant.objects.update(conditions=[{"of": "another version"}])
+    for crashes in range(1, CRASHES + 1):
+        advance_run(run.pk)
+        assert (again(run).status, again(run).crash_count) == (RunStatus.QUEUED, crashes)
+        make_due(run)
+    advance_run(run.pk)
+    run = again(run)
+    assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.INTERNAL_ERROR)
+    assert run.problem
+    assert run.answer
+
+
+def test_a_worker_with_eight_hanging_tools_leaves(workshop: Workshop, toolbox: Toolbox, leaving: list[int]) -> None:
+    toolbox.register(Stubborn())
+    workshop.employee.grants.create(tool=Stubborn.name)
+    workshop.play(asking(*[call(Stubborn.name)] * MOST_ABANDONED))
+    run = workshop.submit()
+    try:
+        advance_run(run.pk)
+        assert {error_code(row) for row in calls(run)} == {"TIMEOUT"}
+        assert statuses(run) == [CallStatus.FAILED] * MOST_ABANDONED
+        eventually(lambda: leaving == [signal.SIGTERM])
+        assert lease.is_going_down()
+    finally:
+        Stubborn.released.set()
+        eventually(lambda: abandoned_threads() == 0)
+    assert again(run).status == RunStatus.SUCCEEDED, "what it had begun is told before it leaves"

@@ -1,0 +1,93 @@
+"""The database's clock may be set back by an hour: a lost lease is noticed by the sweeper's own clock all the same."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db.models.functions import Now
+
+from agents.runs.engine import lease
+from agents.runs.engine.timing import timing
+from agents.runs.models import Run, RunStatus
+from agents.worker.lease_watch import LeaseWatch, ObservedLease, read_held_leases
+from agents.worker.sweeper import Sweeper, _recover_unrenewed, sweep_once
+from tests.workshop import Workshop, again, event_types, eventually, lose_worker
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+LASTS_S = timing().lease.total_seconds()
+AN_HOUR = timedelta(hours=1)
+
+
+def abandon(workshop: Workshop) -> Run:
+    """A run whose worker is gone, with a lease of a clock that was set back."""
+    run = workshop.submit()
+    assert lease.claim(run.pk)
+    Run.objects.filter(pk=run.pk).update(lease_expires_at=Now() + AN_HOUR)
+    return run
+
+
+def make_older(sweeper: Sweeper) -> None:
+    """Move the first sighting of each lease so far back that none can still hold."""
+    sweeper._watch._since = {seen: since - LASTS_S - 1 for seen, since in sweeper._watch._since.items()}
+
+
+class TestTheWatch:
+    def test_tells_a_lease_that_stays_the_same_for_longer_than_it_lasts(self) -> None:
+        watch, one = LeaseWatch(), ObservedLease(1, "w", 1, datetime(2030, 1, 1, tzinfo=UTC))
+        assert watch.see([one], 100.0) == []
+        assert watch.see([one], 100.0 + LASTS_S) == []
+        assert watch.see([one], 100.1 + LASTS_S) == [one]
+
+    @pytest.mark.parametrize("change", [{"owner": "v"}, {"epoch": 2}, {"expires_at": datetime(2030, 1, 2, tzinfo=UTC)}])
+    def test_begins_anew_whenever_the_lease_changes(self, change: dict[str, object]) -> None:
+        watch, one = LeaseWatch(), ObservedLease(1, "w", 1, datetime(2030, 1, 1, tzinfo=UTC))
+        renewed = one._replace(**change)  # type: ignore[arg-type]
+        assert watch.see([one], 0.0) == watch.see([renewed], LASTS_S) == []
+        assert watch.see([renewed], LASTS_S * 1.5) == []
+
+    def test_keeps_nothing_of_leases_that_are_gone(self) -> None:
+        watch = LeaseWatch()
+        watch.see([ObservedLease(number, "w", 1, datetime(2030, 1, 1, tzinfo=UTC)) for number in range(100)], 0.0)
+        watch.see([ObservedLease(1, "w", 1, datetime(2030, 1, 1, tzinfo=UTC))], 1.0)
+        assert len(watch._since) == 1
+
+
+class TestTheSweeper:
+    def test_takes_a_run_whose_lease_it_saw_unrenewed(self, workshop: Workshop) -> None:
+        run, sweeper = abandon(workshop), Sweeper()
+        sweeper.sweep()
+        assert again(run).status == RunStatus.RUNNING
+        make_older(sweeper)
+        sweeper.sweep()
+        run = again(run)
+        assert (run.status, run.crash_count, run.lease_owner) == (RunStatus.QUEUED, 1, "")
+        assert event_types(run)[-1] == "run_resumed"
+
+    def test_never_takes_one_whose_worker_lives(self, workshop: Workshop) -> None:
+        run, sweeper = workshop.submit(), Sweeper()
+        held = lease.claim(run.pk)
+        assert held is not None
+        with lease.keep_renewing(held):
+            sweeper.sweep()
+            before = again(run).lease_expires_at
+            eventually(lambda: again(run).lease_expires_at != before)
+            make_older(sweeper)
+            sweeper.sweep()
+            assert again(run).status == RunStatus.RUNNING
+        lose_worker(run)
+
+    def test_looks_again_under_the_lock(self, workshop: Workshop) -> None:
+        run = abandon(workshop)
+        (seen,) = read_held_leases()
+        Run.objects.filter(pk=run.pk).update(lease_expires_at=Now() + timing().lease)
+        assert not _recover_unrenewed(seen)
+        assert again(run).status == RunStatus.RUNNING
+        lose_worker(run)
+
+    @pytest.mark.usefixtures("redis_url")
+    def test_hints_again_though_the_last_hint_lies_in_the_future(self, workshop: Workshop) -> None:
+        run = workshop.submit()
+        Run.objects.filter(pk=run.pk).update(hinted_at=Now() + AN_HOUR)
+        assert sweep_once() == 1
+        assert again(run).hinted_at is not None
+        assert sweep_once() == 0

@@ -1,0 +1,227 @@
+"""The sweeper does what a lost hint or a lost worker left undone; twice at once it does it once."""
+
+import json
+import time
+from base64 import b64decode
+from contextlib import ExitStack
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import redis
+from django.conf import settings
+from django.db import transaction
+from django.db.models.functions import Now
+
+from agents.runs.engine import lease
+from agents.runs.engine.timing import timing
+from agents.runs.models import CallStatus, ExitReason, Run, RunStatus
+from agents.worker.sweeper import _end_overdue, _recover, sweep_once
+from tests.recorder import Recorder
+from tests.workshop import (
+    Workshop,
+    again,
+    all_at_once,
+    asking,
+    beside,
+    call,
+    die_while_executing,
+    event_types,
+    eventually,
+    make_due,
+    statuses,
+)
+from tests.workshop.conditions import locked_database
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def bodies_in(client: redis.Redis) -> list[list[Any]]:
+    """Arguments, keywords and options of every message in the workers' queue."""
+    messages = [json.loads(raw) for raw in client.lrange(settings.GADGET_QUEUE, 0, -1)]
+    return [json.loads(b64decode(message["body"])) for message in messages]
+
+
+def move(run: Run, **times: object) -> None:
+    Run.objects.filter(pk=run.pk).update(**times)
+
+
+@pytest.mark.usefixtures("redis_url")
+class TestAQueuedRun:
+    def test_is_hinted_once_in_ten_seconds(self, workshop: Workshop) -> None:
+        run = workshop.submit()
+        assert [sweep_once(), sweep_once()] == [1, 0]
+        move(run, hinted_at=Now() - timing().hint_again - timedelta(seconds=1))
+        assert sweep_once() == 1
+
+    def test_is_not_hinted_before_its_time(self, workshop: Workshop) -> None:
+        run = workshop.submit()
+        move(run, next_wake_at=Now() + timedelta(hours=1))
+        assert sweep_once() == 0
+        make_due(run)
+        assert sweep_once() == 1
+
+    def test_is_hinted_anew_whenever_it_is_queued_anew(self, workshop: Workshop) -> None:
+        workshop.play()
+        run = workshop.submit()
+        sweep_once()
+        workshop.drive(run)
+        workshop.say(run)
+        assert again(run).hinted_at is None
+        assert sweep_once() == 1
+
+    def test_reaches_the_workers_queue_as_its_id_and_nothing_else(self, workshop: Workshop, redis_url: str) -> None:
+        run = workshop.submit()
+        with redis.Redis.from_url(redis_url) as client:
+
+            def is_hinted() -> bool:
+                move(run, hinted_at=None)
+                sweep_once()
+                return any(arguments == [run.pk] for arguments, _, _ in bodies_in(client))
+
+            eventually(is_hinted)
+            assert all(keywords == {} for _, keywords, _ in bodies_in(client))
+            client.delete(settings.GADGET_QUEUE)
+
+
+class TestARunningRun:
+    def test_that_lost_its_worker_again_and_again_is_started_at_a_moment_of_its_own(self, workshop: Workshop) -> None:
+        """Otherwise the run that kills its workers would take the same other runs down each time."""
+        runs = [workshop.submit() for _ in range(3)]
+        for run in runs:
+            assert lease.claim(run.pk) is not None
+            move(run, lease_expires_at=Now() - timedelta(seconds=1), crash_count=1)
+        assert sweep_once() == 3
+        moments = {again(run).next_wake_at for run in runs}
+        assert None not in moments
+        assert len(moments) == 3
+
+    def test_with_a_live_lease_is_left_alone(self, workshop: Workshop) -> None:
+        run = workshop.submit()
+        assert lease.claim(run.pk) is not None
+        assert sweep_once() == 0
+        assert again(run).status == RunStatus.RUNNING
+
+    def test_whose_lease_expired_is_recovered_once_by_many_sweepers(self, workshop: Workshop) -> None:
+        run = workshop.submit()
+        assert lease.claim(run.pk) is not None
+        move(run, lease_expires_at=Now() - timedelta(seconds=1))
+        all_at_once([sweep_once] * 8)
+        run = again(run)
+        assert (run.status, run.crash_count, run.lease_epoch) == (RunStatus.QUEUED, 1, 1)
+
+    def test_is_looked_at_again_once_it_is_locked(self, workshop: Workshop) -> None:
+        """Its worker may have renewed the lease since the sweeper has read of it."""
+        run = workshop.submit()
+        assert lease.claim(run.pk) is not None
+        assert not _recover(run.pk)
+        assert again(run).status == RunStatus.RUNNING
+
+    def test_is_left_to_its_worker_by_a_sweep_that_was_held_up(self, workshop: Workshop) -> None:
+        """Nobody could renew a lease meanwhile, so the workers come first; the next sweep takes what is still due."""
+        run = workshop.submit()
+        assert lease.claim(run.pk) is not None
+        move(run, lease_expires_at=Now() - timedelta(seconds=1))
+        with ExitStack() as held:
+            held.enter_context(locked_database())
+            with beside(sweep_once):
+                until = time.monotonic() + 2 * timing().heartbeat_s
+                eventually(lambda: time.monotonic() > until)
+                held.close()
+        assert again(run).status == RunStatus.RUNNING
+        sweep_once()
+        assert again(run).status == RunStatus.QUEUED
+
+    def test_whose_row_is_locked_is_alive(self, workshop: Workshop) -> None:
+        """Where rows can be locked, the sweeper passes by; where the whole database is, it waits and looks again."""
+        run = workshop.submit()
+        assert lease.claim(run.pk) is not None
+        move(run, lease_expires_at=Now() - timedelta(seconds=1))
+        with transaction.atomic():
+            Run.objects.select_for_update(no_key=True).get(pk=run.pk)
+            move(run, lease_expires_at=Now() + timedelta(seconds=60))
+        assert sweep_once() == 0
+        assert again(run).status == RunStatus.RUNNING
+
+
+class TestARunBeyondItsDeadline:
+    def test_fails_while_queued(self, workshop: Workshop) -> None:
+        run = workshop.submit()
+        move(run, deadline_at=Now() - timedelta(seconds=1))
+        sweep_once()
+        run = again(run)
+        assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.DEADLINE)
+        assert "gave no answer: took too long" in run.answer
+
+    def test_fails_while_waiting_and_cancels_its_cards(self, workshop: Workshop) -> None:
+        workshop.play(asking(call("probe.effect", name="a")))
+        run = workshop.work()
+        move(run, deadline_at=Now() - timedelta(seconds=1))
+        sweep_once()
+        assert again(run).exit_reason == ExitReason.DEADLINE
+        assert statuses(run) == [CallStatus.CANCELLED]
+        assert not workshop.cards(run)
+
+    def test_fails_while_running_as_soon_as_its_calls_have_ended(self, workshop: Workshop) -> None:
+        workshop.play(asking(call("probe.sleep", ms=0)))
+        run = workshop.submit()
+        move(run, deadline_at=Now() + timedelta(hours=1))
+        die_while_executing(run)
+        move(run, lease_expires_at=Now() - timedelta(seconds=1), deadline_at=Now() - timedelta(seconds=1))
+        with transaction.atomic():
+            sweep_once()
+        run = workshop.drive(run)
+        assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.DEADLINE)
+
+    def test_waits_for_the_person_who_has_to_settle_an_unknown_outcome_first(self, workshop: Workshop) -> None:
+        workshop.play(asking(call("probe.failingEffect", code="NETWORK_ERROR")))
+        run = workshop.work()
+        workshop.approve(workshop.card(run))
+        run = workshop.drive(run)
+        move(run, deadline_at=Now() - timedelta(seconds=1))
+        assert sweep_once() == 0
+        assert again(run).status == RunStatus.NEEDS_ATTENTION
+        workshop.resolve(run.tool_calls.get())
+        run = workshop.drive(run)
+        assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.DEADLINE)
+
+    def test_is_looked_at_again_once_it_is_locked(self, workshop: Workshop) -> None:
+        """A person may have given it more time since the sweeper has read of it."""
+        run = workshop.submit()
+        move(run, deadline_at=Now() + timedelta(hours=1))
+        assert not _end_overdue(run.pk)
+        assert again(run).status == RunStatus.QUEUED
+
+    def test_gets_a_new_deadline_with_a_message(self, workshop: Workshop) -> None:
+        workshop.employee.run_minutes = 10
+        workshop.employee.save()
+        workshop.play()
+        run = workshop.submit()
+        move(run, deadline_at=Now() - timedelta(seconds=1))
+        sweep_once()
+        assert again(run).status == RunStatus.FAILED
+        workshop.say(run)
+        assert sweep_once() == 1, "a hint"
+        assert workshop.drive(run).status == RunStatus.SUCCEEDED
+
+
+class TestGraceThatIsOver:
+    def test_wakes_the_run_once(self, workshop: Workshop, recorder: Recorder) -> None:
+        workshop.play(asking(call("probe.effect", name="a")))
+        run = workshop.work()
+        workshop.approve(workshop.card(run), grace_s=60)
+        make_due(run)
+        all_at_once([sweep_once] * 6)
+        assert again(run).status == RunStatus.QUEUED
+        assert event_types(run).count("run_resumed") == 1
+        assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
+
+
+def test_nothing_to_do_is_nothing_done(workshop: Workshop) -> None:
+    workshop.play(asking(call("probe.effect", name="a")))
+    waiting, ended = workshop.work(), workshop.submit()
+    workshop.cancel(ended)
+    before = list(Run.objects.order_by("pk").values())
+    assert sweep_once() == 0
+    assert list(Run.objects.order_by("pk").values()) == before
+    assert again(waiting).status == RunStatus.WAITING

@@ -1,0 +1,96 @@
+"""Real conditions of the real database: locked, full, read-only; and what PostgreSQL says of others."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+
+from django.db import connection, connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.postgresql.base import DatabaseWrapper as PostgreSQL
+from django.db.backends.signals import connection_created
+
+_IMPATIENT = {"sqlite": "PRAGMA busy_timeout = 50", "postgresql": "SET lock_timeout = '50ms'"}
+_READ_ONLY = {"sqlite": "PRAGMA query_only = ON", "postgresql": "SET default_transaction_read_only = on"}
+_LARGER_THAN_THE_FILE = (
+    "INSERT INTO filling SELECT zeroblob((page_count + 1) * page_size) FROM pragma_page_count, pragma_page_size"
+)
+_WRITE = "UPDATE runs_run SET problem = problem || 'x'"
+
+Provoke = Callable[[], None]
+
+
+def execute(*statements: str) -> None:
+    with transaction.atomic(), connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
+def be_read_only() -> None:
+    if connection.vendor == "postgresql":
+        execute("SET TRANSACTION READ ONLY", _WRITE)
+    execute("PRAGMA query_only = ON", _WRITE)
+
+
+def be_full() -> None:
+    """Keep SQLite from growing; have PostgreSQL, whose disk the tests must not fill, report a full one."""
+    if connection.vendor == "postgresql":
+        say("53100")
+    execute("CREATE TABLE filling (text)", "PRAGMA max_page_count = 1", _LARGER_THAN_THE_FILE)
+
+
+def be_locked() -> None:
+    with impatience(), locked_database():
+        connection.close()
+        execute(_WRITE)
+
+
+def say(state: str) -> None:
+    """Have PostgreSQL raise an error with this state."""
+    execute(f"DO $$ BEGIN RAISE EXCEPTION 'as asked' USING ERRCODE = '{state}'; END $$")
+
+
+def impatience() -> AbstractContextManager[None]:
+    """New connections wait 50 ms for a lock."""
+    return _connections_with(_IMPATIENT)
+
+
+def read_only_connections() -> AbstractContextManager[None]:
+    """New connections may only read."""
+    return _connections_with(_READ_ONLY)
+
+
+@contextmanager
+def _connections_with(statements: dict[str, str]) -> Iterator[None]:
+    def prepare(connection: BaseDatabaseWrapper, **_: object) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(statements[connection.vendor])
+
+    connection_created.connect(prepare)
+    connection.close()
+    try:
+        yield
+    finally:
+        connection_created.disconnect(prepare)
+        connection.close()
+        default = connections["default"]
+        if isinstance(default, PostgreSQL):
+            default.close_pool()  # its connections keep what was set
+
+
+@contextmanager
+def locked_database(table: str = "runs_run") -> Iterator[None]:
+    """A stranger holds a table, as a migration does; on SQLite, the one lock for writing."""
+    if connection.vendor == "sqlite":
+        with closing(sqlite3.connect(connection.settings_dict["NAME"], timeout=20, isolation_level=None)) as stranger:
+            stranger.execute("BEGIN IMMEDIATE")
+            yield
+            stranger.execute("ROLLBACK")
+        return
+    with closing(connection.copy()) as other:
+        other.set_autocommit(False)
+        with other.cursor() as cursor:
+            cursor.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+            yield
+        other.rollback()

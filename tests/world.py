@@ -1,0 +1,223 @@
+"""Two organisations with people of every role, an employee at work and a card that waits; and clients that ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from django.contrib.auth.models import User
+from django.db.models.functions import Now
+from django.test import Client
+from django.test.client import ClientHandler
+
+from agents.accounts.models import Membership, Organization, Role
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.employees.models import Employee, Grant, ModelProvider, ProviderKind
+from agents.employees.toolboxes import installed_toolbox
+from agents.runs.engine.cards import effect_here, new_card, seal
+from agents.runs.engine.context import load_context
+from agents.runs.engine.recovery import note_late_effect
+from agents.runs.engine.transaction import run_transaction
+from agents.runs.models import ENDED, CallStatus, ExitReason, Message, Run, RunStatus, ToolCall
+from tools.contract import ToolResult
+from tools.records.models import Record
+
+UPDATE = "data.updateRecord"
+DELETE = "data.bulkDelete"
+SEARCH = "data.searchRecords"
+
+LENIENT = ClientHandler(enforce_csrf_checks=False)
+STRICT = ClientHandler(enforce_csrf_checks=True)
+"""Shared by all clients: loading the middleware is the slowest part of a test."""
+
+
+@dataclass
+class World:
+    """Acme, where everything happens, and Globex, whose `outsider` must see nothing of it."""
+
+    acme: Organization
+    globex: Organization
+    users: dict[str, User]
+    employee: Employee
+    others_employee: Employee
+    records: list[Record] = field(default_factory=list)
+
+    def client(self, username: str, needs_csrf: bool = False) -> Client:
+        """A browser in which this person is logged in."""
+        client = nobody(needs_csrf)
+        client.force_login(self.users[username])
+        return client
+
+    def member(self, username: str) -> Membership:
+        return self.users[username].memberships.get()
+
+    def run(self, status: RunStatus = RunStatus.WAITING, **more: Any) -> Run:
+        """A run of Acme's employee that waits, or has ended, or is queued."""
+        if status in ENDED:
+            more = {"finished_at": Now(), "exit_reason": ExitReason.FINAL_ANSWER, "answer": "Done.", **more}
+        task = more.pop("task", "Set the phone of Acme Corp.")
+        run = Run.objects.create(
+            organization=self.acme,
+            employee=self.employee,
+            created_by=self.users["operator"],
+            task=task,
+            status=status,
+            pass_number=1,
+            **more,
+        )
+        Message.objects.create(run=run, number=1, author=self.users["operator"], text=task)
+        return run
+
+    def call(self, run: Run, tool: str = SEARCH, **more: Any) -> ToolCall:
+        """A call of the run's first pass, successful unless said otherwise."""
+        index = run.tool_calls.count()
+        values = {
+            "status": CallStatus.SUCCEEDED,
+            "level": "read",
+            "result": success({"records": []}),
+            "content": "Found 0 records",
+            "finished_at": Now(),
+            "duration_ms": 12,
+            "signature": f"{index:064}",
+            **more,
+        }
+        return ToolCall.objects.create(
+            organization=run.organization,
+            run=run,
+            pass_number=1,
+            index=index,
+            provider_call_id=f"call_{index}",
+            tool=tool,
+            params_hash="0" * 64,
+            **values,
+        )
+
+    def card(self, run: Run | None = None, tool: str = UPDATE, params: dict[str, Any] | None = None) -> Approval:
+        """A card that waits, made by the engine's own means; by default it sets the first record's phone."""
+        run = run or self.run()
+        found = installed_toolbox().get_tool(tool)
+        assert found is not None
+        given = params or change(self.records[0], "+1 555 0100")
+        canonical = found.check_params(given)
+        index = run.tool_calls.count()
+        call = ToolCall(organization=run.organization, run=run, pass_number=1, index=index, level=found.level.value)
+        call.provider_call_id, call.status = f"call_{index}", CallStatus.AWAITING_APPROVAL
+        seal(call, found, canonical)
+        effect = effect_here(found, canonical, load_context(run.pk).tool_context(call))
+        call.save()
+        card = new_card(call, effect, "write level", days=7)
+        card.save()
+        return Approval.objects.get(pk=card.pk)
+
+    def destructive_card(self, run: Run | None = None) -> Approval:
+        """A card that would delete the first record."""
+        return self.card(run, DELETE, {"record_ids": [str(self.records[0].pk)]})
+
+    def unknown_call(self) -> ToolCall:
+        """A write of which nobody knows whether it happened, with the card that asks."""
+        card = self.card(self.run(RunStatus.NEEDS_ATTENTION))
+        Approval.objects.filter(pk=card.pk).update(kind="unknown")
+        ToolCall.objects.filter(pk=card.tool_call_id).update(
+            status=CallStatus.OUTCOME_UNKNOWN, attempts=1, exec_epoch=1, deadline_at=Now() + timedelta(seconds=30)
+        )
+        return ToolCall.objects.get(pk=card.tool_call_id)
+
+    def late_call(self, says: str = "Updated Acme Corp", *, is_repeated: bool = False) -> ToolCall:
+        """A write of a finished run that was declared not done and reported a success later, with its card.
+
+        With `is_repeated`, the run's next call did the same again.
+        """
+        card = self.card(self.run(RunStatus.SUCCEEDED))
+        Approval.objects.filter(pk=card.pk).update(
+            status=ApprovalStatus.CONSUMED, decided_by=self.users["approver"], decided_at=Now(), consumed_at=Now()
+        )
+        ToolCall.objects.filter(pk=card.tool_call_id).update(
+            status=CallStatus.FAILED, attempts=1, exec_epoch=1, finished_at=Now(), content="It was not done."
+        )
+        call = ToolCall.objects.get(pk=card.tool_call_id)
+        if is_repeated:
+            self.call(call.run, call.tool, signature=call.signature, attempts=1)
+        with run_transaction(card.run_id) as tx:
+            assert note_late_effect(tx, call, 1, ToolResult.ok({"id": says}, says))
+        return ToolCall.objects.get(pk=call.pk)
+
+
+def make_world() -> World:
+    """Fresh rows: viewer, operator, approver, admin in Acme; outsider in Globex; stranger nowhere."""
+    acme = Organization.objects.create(name="Acme", slug="acme")
+    globex = Organization.objects.create(name="Globex", slug="globex")
+    users = {name: User.objects.create_user(name) for name in (*Role.values, "outsider", "stranger")}
+    for role in Role.values:
+        Membership.objects.create(organization=acme, user=users[role], role=role)
+    Membership.objects.create(organization=globex, user=users["outsider"], role=Role.ADMIN)
+    employee, others = make_employee(acme, "Dana"), make_employee(globex, "Hank")
+    for tool in (UPDATE, DELETE, SEARCH):
+        Grant.objects.create(employee=employee, tool=tool)
+    names = ("Acme Corp", "Initech", "Umbrella")
+    records = [Record.objects.create(organization=acme, name=name, region="EU") for name in names]
+    return World(acme, globex, users, employee, others, records)
+
+
+def nobody(needs_csrf: bool = False) -> Client:
+    """A client in which nobody is logged in."""
+    client = Client(enforce_csrf_checks=needs_csrf)
+    client.handler = STRICT if needs_csrf else LENIENT
+    return client
+
+
+def make_employee(organization: Organization, name: str) -> Employee:
+    provider = ModelProvider.objects.create(organization=organization, name="Script", kind=ProviderKind.SCRIPTED)
+    return Employee.objects.create(
+        organization=organization, name=name, job_title="Data steward", provider=provider, example_tasks=["Tidy up."]
+    )
+
+
+def change(record: Record, phone: str) -> dict[str, Any]:
+    """Params of data.updateRecord."""
+    return {"record_id": str(record.pk), "changes": {"phone": phone}}
+
+
+def success(data: Any, **more: Any) -> dict[str, Any]:
+    """A stored result."""
+    plain = {"success": True, "summary": "Found", "data": data, "markdown": "", "error": None, "metadata": {}}
+    return {**plain, **more}
+
+
+def post(client: Client, path: str, body: Any = None, **headers: Any) -> Any:
+    """Sends JSON, or nothing at all."""
+    if body is None:
+        return client.generic("POST", path, headers=headers)
+    return client.post(path, body, content_type="application/json", headers=headers)
+
+
+def pages(client: Client, path: str, limit: int, query: str = "") -> Iterator[list[dict[str, Any]]]:
+    """The items of each page of a list, asked for only when wanted."""
+    cursor: str | None = ""
+    while cursor is not None:
+        answer = client.get(f"{path}?limit={limit}&cursor={cursor}&{query}").json()
+        assert len(answer["items"]) <= limit
+        yield answer["items"]
+        cursor = answer["next_cursor"]
+
+
+def streamed(response: Any) -> str:
+    """The whole text of an answer that is sent while it is read."""
+
+    async def parts() -> list[bytes]:
+        return [part async for part in response]
+
+    return b"".join(async_to_sync(parts)()).decode()
+
+
+def problem(response: Any, status: int) -> dict[str, Any]:
+    """The problem document of an answer with this status, once its form is known to be right."""
+    assert response.status_code == status, response.content
+    assert response["Content-Type"] == "application/problem+json"
+    body: dict[str, Any] = response.json()
+    assert {"type", "title", "status", "detail", "code"} <= body.keys()
+    assert body["status"] == status
+    assert body["detail"]
+    return body
