@@ -23,6 +23,8 @@ lint: $(DEV_STAMP)  ## Static checks
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet . || { echo "Not formatted; 'make format' mends it:"; $(BIN)/ruff format --check .; }
 	@$(BIN)/mypy .
+	@$(BIN)/djlint templates --quiet --profile jinja --extend-exclude templates/django
+	@$(BIN)/djlint templates/django --quiet --profile django
 
 format: $(DEV_STAMP)  ## Formats all files
 	@$(BIN)/ruff check --fix --quiet . || true

@@ -10,6 +10,6 @@ class AgentsConfig(AppConfig):
     verbose_name = "Employees at work"
 
     def ready(self) -> None:
-        """What is loaded stays: no later collection looks through it, and so far none did (gadget_site/memory.py)."""
+        """Exclude the loaded modules from garbage collection, which was off until now (gadget_site/memory.py)."""
         gc.freeze()
         gc.enable()

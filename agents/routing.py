@@ -1,11 +1,16 @@
 """Addresses of WebSockets."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from django.urls import path
 
-from agents.web.sockets.consumers import inbox_socket, run_socket
+from agents.web.sockets.consumers import InboxConsumer, RunConsumer
 
-# `path` is typed for views only; Channels' router takes any ASGI application.
-sockets: dict[str, Any] = {"ws/runs/<int:run_id>/": run_socket, "ws/inbox/": inbox_socket}
-websocket_urlpatterns = [path(address, socket) for address, socket in sockets.items()]
+# Django types the views of `path`; Channels' router takes ASGI applications instead.
+consumers: dict[str, Any] = {
+    "ws/runs/<int:run_id>/": RunConsumer.as_asgi(),
+    "ws/inbox/": InboxConsumer.as_asgi(),
+}
+websocket_urlpatterns = [path(address, consumer) for address, consumer in consumers.items()]

@@ -1,4 +1,4 @@
-"""Addresses of pages."""
+"""The addresses of the pages."""
 
 from django.urls import path
 

@@ -13,7 +13,7 @@ from celery.app.amqp import AMQP
 from kombu.connection import Connection
 from kombu.transport.redis import Channel, Transport
 
-from agents.platform.boundaries import surviving
+from agents.platform.error_boundary import log_and_continue
 
 LONGEST_PAUSE_S = 2.0
 log = structlog.get_logger(__name__)
@@ -37,7 +37,7 @@ class SturdyChannel(Channel):
     def basic_consume(self, queue: str, no_ack: bool, callback: Callable[[Any], None], **options: Any) -> Any:
         def take(message: Any) -> None:
             is_taken = False
-            with surviving("taking a message from the queue"):
+            with log_and_continue("taking a message from the queue"):
                 callback(message)
                 is_taken = True
             if not is_taken and not message.acknowledged:
@@ -69,7 +69,7 @@ class SturdyTransport(Transport):
     Channel = SturdyChannel
 
     def _deliver(self, message: Any, queue: str) -> None:
-        with surviving("reading a message from the queue"):
+        with log_and_continue("reading a message from the queue"):
             super()._deliver(message, queue)
 
 

@@ -13,8 +13,8 @@ from celery.exceptions import CPendingDeprecationWarning, SecurityWarning
 from celery.signals import setup_logging, worker_init, worker_ready, worker_shutting_down
 from django.conf import settings
 
-from agents.platform.liveness import WORKER, Pulse, beat_for_supervisor
-from agents.providers.choice import load_providers
+from agents.platform.liveness import WORKER, SignOfLife, start_heartbeat
+from agents.providers.registry import preload_providers
 from gadget_site.broker import PatientQueue
 from gadget_site.memory import settle_memory
 from gadget_site.open_files import allow_open_files
@@ -22,7 +22,7 @@ from gadget_site.open_files import allow_open_files
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gadget_site.settings")
 warnings.filterwarnings("ignore", category=SecurityWarning)  # root is no danger to a queue of plain JSON
 log = structlog.get_logger(__name__)
-pulses: list[Pulse] = []
+pulses: list[SignOfLife] = []
 
 
 class GadgetQueue(Celery):  # type: ignore[misc]
@@ -45,14 +45,14 @@ def prepare_the_worker(**_: Any) -> None:
     """A worker asks models. It shows no error pages: with DEBUG, Django would remember every query of every thread."""
     settings.DEBUG = False
     allow_open_files()
-    beat_for_supervisor()
+    start_heartbeat()
     app.log.redirect_stdouts("WARNING")  # what a tool prints is cleaned of secrets like any line of the log
-    load_providers()
+    preload_providers()
 
 
 def tell_that_the_worker_is_ready(sender: Any, **_: Any) -> None:
     """Leaves signs of life from now on, and says so in the log."""
-    pulse = Pulse(WORKER, sender.hostname)
+    pulse = SignOfLife(WORKER, sender.hostname)
     pulse.start()
     settle_memory()
     warnings.filterwarnings("ignore", category=CPendingDeprecationWarning)  # of late acknowledgement, which is off

@@ -38,4 +38,4 @@ class DiscreetReporter(ExceptionReporter):
     def get_traceback_data(self) -> dict[str, Any]:
         data: dict[str, Any] = super().get_traceback_data()
         told = ("exception_value", "exception_notes", "unicode_hint")
-        return data | {name: KNOWN_SECRETS.hidden(data[name], HIDDEN) for name in told if name in data}
+        return data | {name: KNOWN_SECRETS.redact(data[name], HIDDEN) for name in told if name in data}

@@ -22,7 +22,7 @@ SECRET_SHAPES = (
 
 
 class Redaction:
-    """Takes out of a finished line the installation's own secrets, those that this process has read for organisations,
+    """Takes out of a finished line the installation's own secrets, those that this process has read for organizations,
     and what looks like one.
     """
 
@@ -31,7 +31,7 @@ class Redaction:
         self._own.learn(secret for secret in secrets if len(secret) >= SHORTEST_SECRET)
 
     def __call__(self, _logger: Any, _method: str, line: str) -> str:
-        line = KNOWN_SECRETS.hidden(self._own.hidden(line, HIDDEN), HIDDEN)
+        line = KNOWN_SECRETS.redact(self._own.redact(line, HIDDEN), HIDDEN)
         for shape in SECRET_SHAPES:
             line = shape.sub(rf"\g<1>{HIDDEN}", line)
         return line

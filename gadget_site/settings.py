@@ -108,15 +108,12 @@ ASGI_APPLICATION = "gadget_site.asgi.application"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 TEMPLATES: list[dict[str, Any]] = [
-    {
+    {  # the admin's pages
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [folders.ASSETS_DIR / "templates"],
+        "DIRS": [folders.ASSETS_DIR / "templates" / "django"],
         "APP_DIRS": True,
         "OPTIONS": {
-            "libraries": {
-                "desk": "agents.web.template_filters",
-                "admin_text": "agents.admin.template_filters",
-            },
+            "libraries": {"admin_text": "agents.admin.template_filters"},
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
@@ -124,11 +121,13 @@ TEMPLATES: list[dict[str, Any]] = [
             ],
         },
     },
-    {
-        "NAME": "lines",
+    {  # all other pages, and the lines of the activity panel
         "BACKEND": "django.template.backends.jinja2.Jinja2",
-        "DIRS": [folders.ASSETS_DIR / "templates" / "activity"],
-        "OPTIONS": {"environment": "agents.web.line_templates.environment"},
+        "DIRS": [folders.ASSETS_DIR / "templates"],
+        "OPTIONS": {
+            "environment": "agents.web.jinja_environment.create_environment",
+            "context_processors": ["django.contrib.messages.context_processors.messages"],
+        },
     },
 ]
 
@@ -154,7 +153,7 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 PASSWORD_HASHERS = ["agents.accounts.logins.hashing.BoundedPasswordHasher"]
 AXES_HANDLER = "agents.accounts.logins.limits.LoginLimits"
-AXES_LOCKOUT_CALLABLE = "agents.accounts.logins.middleware.locked_page"
+AXES_LOCKOUT_CALLABLE = "agents.accounts.logins.middleware.render_locked_page"
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_VERBOSE = False
 SESSION_COOKIE_HTTPONLY = True

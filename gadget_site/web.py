@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import connection
 from django.urls import get_resolver
 
-from agents.platform.liveness import beat_for_supervisor
+from agents.platform.liveness import start_heartbeat
 from gadget_site.asgi import application
 from gadget_site.edge.connections import BoundedFactory
 from gadget_site.memory import settle_memory
@@ -40,7 +40,7 @@ def serve() -> None:
     confirm_at_start()
     _refuse_demo_accounts()
     allow_open_files()
-    beat_for_supervisor()
+    start_heartbeat()
     get_resolver().check()
     settle_memory()
     daphne.server.HTTPFactory = BoundedFactory  # Daphne has no setting for it

@@ -10,7 +10,7 @@ from django.conf import settings
 from pytest_django import DjangoDbBlocker
 from xdist.scheduler import LoadScopeScheduling
 
-from agents.accounts.models import versions
+from agents.accounts.models import organization_versions
 from agents.employees import toolboxes
 from agents.platform.writability import DATABASE, FILES
 from gadget_site.memory import settle_memory
@@ -84,10 +84,10 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
 
 @pytest.fixture(autouse=True)
 def nothing_is_remembered_of_organizations() -> None:
-    """The next test's organisations may have the ids of the last one's."""
-    versions.forget()
-    toolboxes.forget_toolboxes()
-    toolboxes.forget_credentials()
+    """The next test's organizations may have the ids of the last one's."""
+    organization_versions.clear_versions()
+    toolboxes.clear_toolbox_cache()
+    toolboxes.clear_credentials_cache()
     DATABASE.forget()
     FILES.forget()
 

@@ -9,10 +9,10 @@ from typing_extensions import override
 
 from agents.runs.models import CallStatus, ToolCall
 from tests.probes import RECORDER_VARIABLE, Effect, Named, reach
-from tools.contract import Level, Reach, ToolContext, ToolResult
+from tools.contract import Level, NetworkAccess, ToolContext, ToolResult
 from tools.network import request
 
-LOCAL = Reach(private=frozenset({"127.0.0.1"}))
+LOCAL = NetworkAccess(private=frozenset({"127.0.0.1"}))
 
 
 class Dawdle(Effect):

@@ -20,7 +20,7 @@ from django.core.management import call_command  # noqa: E402
 from django.test import Client  # noqa: E402
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright  # noqa: E402
 
-from agents.accounts.members import let_into_admin  # noqa: E402
+from agents.accounts.members import update_admin_access  # noqa: E402
 from agents.accounts.models import Membership, Organization, Role  # noqa: E402
 from agents.approvals import decisions  # noqa: E402
 from agents.approvals.models import Approval, ApprovalStatus  # noqa: E402
@@ -131,12 +131,12 @@ def _start(employee: str, task: str) -> Run:
 
 
 def _session(username: str) -> str:
-    """The session cookie of this person; the newcomer is the admin of an organisation in which nothing is there yet."""
+    """The session cookie of this person; the newcomer is the admin of an organization in which nothing is there yet."""
     user, is_new = User.objects.get_or_create(username=username)
     if is_new:
         fresh = Organization.objects.create(name="Borealis", slug="borealis")
         Membership.objects.create(organization=fresh, user=user, role=Role.ADMIN)
-        let_into_admin(user)
+        update_admin_access(user)
     client = Client()
     client.force_login(user)
     return str(client.cookies[settings.SESSION_COOKIE_NAME].value)
@@ -181,7 +181,7 @@ class Visit:
 
 
 def _connect(api: Api) -> Source:
-    """What the demo's organisation would connect: an API of which one operation is chosen, and an MCP server."""
+    """What the demo's organization would connect: an API of which one operation is chosen, and an MCP server."""
     admin = _member("admin")
     robin = Employee.objects.get(organization=admin.organization, name="Robin")
     there = Workshop(admin.organization, robin, {"admin": admin})

@@ -2,16 +2,21 @@
 
 import ast
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cache, cached_property
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-PRODUCT = ("gadget_site", "agents", "tools")
-"""Highest first: each may import those after it."""
+from tests.source_tree import (
+    PRODUCT,
+    ROOT,
+    Function,
+    assert_none,
+    is_within,
+    length_of,
+    modules,
+    names_of_ours,
+    offences_by_function,
+    product,
+)
 
 LAYERS = {
     "agents": (
@@ -21,7 +26,7 @@ LAYERS = {
         ("insight",),
         ("approvals", "runs", "employees"),
         ("runs.engine",),
-        ("employees.budgets", "employees.toolboxes", "employees.limits"),
+        ("employees.budgets", "employees.toolboxes", "employees.shared_limits", "employees.context_windows"),
         ("providers",),
         ("runs.events",),
         ("accounts",),
@@ -30,7 +35,7 @@ LAYERS = {
         ("runs.models",),
         ("employees.models",),
         ("accounts.models",),
-        ("platform.encrypted", "platform.known_secrets", "runs.engine.timing"),
+        ("platform.encrypted_fields", "platform.known_secrets", "runs.engine.timing"),
     ),
     "tools": (
         ("testing", "connections"),
@@ -53,110 +58,23 @@ MOST_LINES_OF_A_FUNCTION = 60
 MOST_LINES_OF_NEARLY_EVERY_FUNCTION = 40
 NEARLY_EVERY = 0.95
 MOST_ARGUMENTS = 4
+MOST_CHARACTERS_OF_A_TEMPLATE_LINE = 120
 
 MANY_ARGUMENTS = {  # besides what overrides a library's method
     "tools/contract/errors.py ToolError.__init__": "one for each line of the error's text",
-    "tools/network/door.py request": "what every HTTP client takes, named at each call",
-    "tools/network/door.py Door.request": "what every HTTP client takes, and whether it may be done twice",
-    "tools/toolbox/permissions.py verdict_for": "the last one only quotes the name of a tool that does not exist",
+    "tools/network/http_client.py request": "what every HTTP client takes, named at each call",
+    "tools/network/http_client.py GuardedClient.request": "what every HTTP client takes, and whether it may be done twice",
+    "tools/toolbox/permissions.py judge_call": "the last one only quotes the name of a tool that does not exist",
 }
 
 BROAD_HANDLERS = {
-    "tools/toolbox/isolation.py isolated": "a tool may fail in any way",
+    "tools/toolbox/isolation.py run_isolated": "a tool may fail in any way",
     "agents/worker/jobs.py advance_run": "nothing that happens in a job may end the worker",
-    "agents/platform/boundaries.py surviving": "a background thread or a sweep goes on after one failure",
-    "tools/sources/plugins.py plugin_sources": "a package of somebody else may raise anything when it is imported",
+    "agents/platform/error_boundary.py log_and_continue": "a background thread or a sweep goes on after one failure",
+    "tools/sources/plugins.py start_plugins": "a package of somebody else may raise anything when it is imported",
 }
 
 OUTSIDE = ("/home/", "/root/", "/Users/", "/tmp/", "/etc/", "/opt/", "/usr/", "/mnt/", "../", "~/")
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-@dataclass(frozen=True)
-class Module:
-    """One source file, parsed."""
-
-    path: Path
-    name: str
-    text: str
-    tree: ast.Module
-
-    @property
-    def place(self) -> str:
-        return self.path.relative_to(ROOT).as_posix()
-
-    @property
-    def package(self) -> str:
-        return self.name if self.path.name == "__init__.py" else self.name.rpartition(".")[0]
-
-    @cached_property
-    def functions(self) -> list[tuple[str, Function]]:
-        """Every function with its qualified name, nested ones included."""
-        return list(functions_in(self.tree, ""))
-
-    @cached_property
-    def imports(self) -> list[tuple[str, int]]:
-        """(module, line) of every import, wherever it stands; `from package import module` names the module."""
-        found: list[tuple[str, int]] = []
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Import):
-                found += [(alias.name, node.lineno) for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                base = self.absolute(node)
-                names = [f"{base}.{alias.name}" for alias in node.names]
-                found += [(name if name in names_of_ours() else base, node.lineno) for name in names]
-        return found
-
-    def absolute(self, node: ast.ImportFrom) -> str:
-        if not node.level:
-            return node.module or ""
-        above = self.package.split(".")
-        kept = above[: len(above) - node.level + 1]
-        return ".".join([*kept, node.module] if node.module else kept)
-
-
-def functions_in(node: ast.AST, prefix: str) -> Iterator[tuple[str, Function]]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, Function):
-            yield f"{prefix}{child.name}", child
-            yield from functions_in(child, f"{prefix}{child.name}.")
-        elif isinstance(child, ast.ClassDef):
-            yield from functions_in(child, f"{prefix}{child.name}.")
-        else:
-            yield from functions_in(child, prefix)
-
-
-@cache
-def paths() -> tuple[Path, ...]:
-    folders = [ROOT / name for name in (*PRODUCT, "tests")]
-    found = [path for folder in folders for path in sorted(folder.rglob("*.py")) if "migrations" not in path.parts]
-    return (*found, ROOT / "manage.py")
-
-
-def name_of(path: Path) -> str:
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-@cache
-def names_of_ours() -> frozenset[str]:
-    return frozenset(name_of(path) for path in paths())
-
-
-@cache
-def modules() -> tuple[Module, ...]:
-    read = [(path, path.read_text(encoding="utf-8")) for path in paths()]
-    return tuple(Module(path, name_of(path), text, ast.parse(text, str(path))) for path, text in read)
-
-
-@cache
-def product() -> tuple[Module, ...]:
-    return tuple(module for module in modules() if not module.name.startswith("tests"))
-
-
-def is_within(name: str, package: str) -> bool:
-    return name == package or name.startswith(f"{package}.")
 
 
 def layer_of(name: str) -> int | None:
@@ -164,24 +82,6 @@ def layer_of(name: str) -> int | None:
     top, _, rest = name.partition(".")
     lines = {part: line for line, parts in enumerate(LAYERS.get(top, ())) for part in parts}
     return max(((part, line) for part, line in lines.items() if is_within(rest, part)), default=("", None))[1]
-
-
-def assert_none(offences: list[str], rule: str) -> None:
-    assert not offences, f"{rule}\n  " + "\n  ".join(offences)
-
-
-def offences_by_function(judge: Callable[[str, Function], str], among: tuple[Module, ...]) -> list[str]:
-    """`file:line name: fault` for each function of which the judge says a fault; it gets "file name" as the first."""
-    judged = (
-        (module, name, function, judge(f"{module.place} {name}", function))
-        for module in among
-        for name, function in module.functions
-    )
-    return [f"{module.place}:{function.lineno} {name}: {fault}" for module, name, function, fault in judged if fault]
-
-
-def length_of(function: Function) -> int:
-    return (function.end_lineno or function.lineno) - function.lineno + 1
 
 
 # Imports
@@ -266,6 +166,16 @@ def test_files_are_short() -> None:
     lengths = [(module.place, len(module.text.splitlines())) for module in modules()]
     offences = [f"{place}: {length} lines" for place, length in lengths if length > MOST_LINES_OF_A_FILE]
     assert_none(offences, f"a file has at most {MOST_LINES_OF_A_FILE} lines")
+
+
+def test_template_lines_are_short() -> None:
+    offences = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in sorted((ROOT / "templates").rglob("*.html"))
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if len(line) > MOST_CHARACTERS_OF_A_TEMPLATE_LINE
+    ]
+    assert_none(offences, f"a template's line has at most {MOST_CHARACTERS_OF_A_TEMPLATE_LINE} characters")
 
 
 def test_functions_are_short() -> None:

@@ -1,4 +1,4 @@
-"""Two organisations with people of every role, an employee at work and a card that waits; and clients that ask."""
+"""Two organizations with people of every role, an employee at work and a card that waits; and clients that ask."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from django.test.client import ClientHandler
 from agents.accounts.models import Membership, Organization, Role
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee, Grant, ModelProvider, ProviderKind
-from agents.employees.toolboxes import installed_toolbox
-from agents.runs.engine.cards import effect_here, new_card, seal
+from agents.employees.toolboxes import get_installed_toolbox
+from agents.runs.engine.cards import build_card, compute_effect_here, seal
 from agents.runs.engine.context import load_context
-from agents.runs.engine.recovery import note_late_effect
+from agents.runs.engine.recovery import record_late_effect
 from agents.runs.engine.transaction import run_transaction
 from agents.runs.models import ENDED, CallStatus, ExitReason, Message, Run, RunStatus, ToolCall
 from tools.contract import ToolResult
@@ -98,7 +98,7 @@ class World:
     def card(self, run: Run | None = None, tool: str = UPDATE, params: dict[str, Any] | None = None) -> Approval:
         """A card that waits, made by the engine's own means; by default it sets the first record's phone."""
         run = run or self.run()
-        found = installed_toolbox().get_tool(tool)
+        found = get_installed_toolbox().get_tool(tool)
         assert found is not None
         given = params or change(self.records[0], "+1 555 0100")
         canonical = found.check_params(given)
@@ -106,9 +106,9 @@ class World:
         call = ToolCall(organization=run.organization, run=run, pass_number=1, index=index, level=found.level.value)
         call.provider_call_id, call.status = f"call_{index}", CallStatus.AWAITING_APPROVAL
         seal(call, found, canonical)
-        effect = effect_here(found, canonical, load_context(run.pk).tool_context(call))
+        effect = compute_effect_here(found, canonical, load_context(run.pk).build_tool_context(call))
         call.save()
-        card = new_card(call, effect, "write level", days=7)
+        card = build_card(call, effect, "write level", days=7)
         card.save()
         return Approval.objects.get(pk=card.pk)
 
@@ -141,7 +141,7 @@ class World:
         if is_repeated:
             self.call(call.run, call.tool, signature=call.signature, attempts=1)
         with run_transaction(card.run_id) as tx:
-            assert note_late_effect(tx, call, 1, ToolResult.ok({"id": says}, says))
+            assert record_late_effect(tx, call, 1, ToolResult.ok({"id": says}, says))
         return ToolCall.objects.get(pk=call.pk)
 
 

@@ -1,6 +1,6 @@
-"""Reads `gadget.yaml`: how the tools of this installation behave, and the credentials that they get.
+"""The configuration file `gadget.yaml`: settings and credentials for the tools of this installation.
 
-Keys may be written `like_this` or `likeThis`. `${NAME}` is filled from the process' environment.
+Keys may be written `like_this` or `likeThis`. `${NAME}` is replaced by an environment variable.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ _Path = tuple[str, ...]
 
 
 class ConfigError(ValueError):
-    """Something in the file is wrong; the text names the line, the key, and what would be right."""
+    """An error in the file; the text names the line, the key and the fix."""
 
 
 class ToolSettings(BaseModel):
-    """The part `tools:` of the file.
+    """The section `tools:` of the file.
 
     Attributes:
-        orchestrator_id: names this installation in logs and metrics.
-        default_timeout: seconds that a call may take if its tool names none.
-        max_concurrent_calls: of one pass.
-        log_calls: one line in the log for each call, without its params.
+        orchestrator_id: the name of this installation in logs and metrics.
+        default_timeout: seconds for a call of a tool without a timeout of its own.
+        max_concurrent_calls: calls of one pass that run at the same time.
+        log_calls: log one line for each call, without its params.
         disabled: names or ids (`name@1.0`) of tools that nobody may use.
-        allow_dynamic_registration: whether tools may be registered while Gadget runs.
+        allow_dynamic_registration: allow registering tools while Gadget runs.
         strict_capabilities: an employee needs all of a tool's capabilities; if false, any one of them.
-        features_by_tool: by a tool's name or id, features that the organisation's plan must have.
-        plugins: names of entry points of the group `gadget.tools`, whose tools are taken in.
+        features_by_tool: by a tool's name or id, the features that the organization's plan must have.
+        plugins: names of entry points in the group `gadget.tools` whose tools are loaded.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel, validate_by_name=True)
@@ -60,7 +60,7 @@ class Config(BaseModel):
     """The whole file; `services` is flat: {"google.cse": {"api_key": …}}.
 
     Attributes:
-        unset: services that are left out, by name, with their missing environment variables.
+        unset: services that are left out because an environment variable is missing, with the names of the variables.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -80,13 +80,13 @@ class Config(BaseModel):
 
 
 def read_config(text: str, variables: Mapping[str, str]) -> Config:
-    """Read the settings in the text of a `gadget.yaml`. An unset variable leaves out only its own service.
+    """Parse the text of a `gadget.yaml`. An unset variable leaves out only the service that uses it.
 
     Args:
         variables: the values of `${NAME}`.
 
     Raises:
-        ConfigError
+        ConfigError: the text is not valid.
     """
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
@@ -100,23 +100,23 @@ def read_config(text: str, variables: Mapping[str, str]) -> Config:
     if not isinstance(root, yaml.MappingNode):
         raise ConfigError("line 1: expected the keys 'tools:' and 'services:'")
     lines: dict[_Path, int] = {}
-    reading = _Reading(variables, lines)
-    values = reading.value(root, ())
-    flat = _all_services(values, lines)
+    reader = _YamlReader(variables, lines)
+    values = reader.value(root, ())
+    flat = _collect_services(values, lines)
     given = {
         "tools": values.pop("tools", None) or {},
-        _SERVICES: {name: flat[name] for name in flat.keys() - reading.unset},
+        _SERVICES: {name: flat[name] for name in flat.keys() - reader.unset},
     }
     try:
         config = Config.model_validate({**values, **given})
     except ValidationError as error:
-        raise _explained(error, lines) from None
-    config._unset.update({name: tuple(lacking) for name, lacking in reading.unset.items()})
+        raise _explain_error(error, lines) from None
+    config._unset.update({name: tuple(lacking) for name, lacking in reader.unset.items()})
     return config
 
 
-class _Reading:
-    """Turns YAML's nodes into values, notes the line of each key, and fills `${NAME}`."""
+class _YamlReader:
+    """A reader of YAML nodes that records the line of each key and fills in `${NAME}`."""
 
     def __init__(self, variables: Mapping[str, str], lines: dict[_Path, int]) -> None:
         self._variables = variables
@@ -128,7 +128,7 @@ class _Reading:
     def value(self, node: yaml.Node, path: _Path) -> Any:
         line = self._lines.setdefault(path, node.start_mark.line + 1)
         if node in self._seen:
-            raise ConfigError(f"line {line}: {'.'.join(path)}: write it out; anchors (&name, *name) are not read")
+            raise ConfigError(f"line {line}: {'.'.join(path)}: write it out; anchors (&name, *name) are not supported")
         self._seen.add(node)
         if isinstance(node, yaml.MappingNode):
             return {self._key(key, path): self.value(child, (*path, str(key.value))) for key, child in node.value}
@@ -137,7 +137,7 @@ class _Reading:
         if "${" in node.value:
             return _VARIABLE.sub(lambda found: self._variable(found[1], path), node.value)
         if path[0] in (_SERVICES, *_AT_THE_TOP) and node.tag != "tag:yaml.org,2002:null":
-            return node.value  # a token like 00123 is no number
+            return node.value  # a token like 00123 must not become a number
         try:
             return self._plain.construct_object(node)
         except (yaml.YAMLError, ValueError) as error:
@@ -146,15 +146,15 @@ class _Reading:
     def _key(self, key: yaml.Node, parent: _Path) -> str:
         path, line = (*parent, str(key.value)), key.start_mark.line + 1
         if not isinstance(key, yaml.ScalarNode):
-            raise ConfigError(f"line {line}: a key has to be a word")
+            raise ConfigError(f"line {line}: a key must be a word")
         if path in self._lines:
-            raise ConfigError(f"line {line}: {'.'.join(path)} stands here twice, first in line {self._lines[path]}")
+            raise ConfigError(f"line {line}: {'.'.join(path)} is repeated; it is also in line {self._lines[path]}")
         self._lines[path] = line
         return str(key.value)
 
     def _variable(self, name: str, path: _Path) -> str:
         if name not in self._variables and path[0] in (_SERVICES, *_AT_THE_TOP):
-            self.unset.setdefault(_service_at(path[:-1]), []).append(name)
+            self.unset.setdefault(_name_service(path[:-1]), []).append(name)
             return ""
         if name not in self._variables:
             raise ConfigError(
@@ -163,56 +163,56 @@ class _Reading:
         return self._variables[name]
 
 
-def _all_services(values: dict[str, Any], lines: Mapping[_Path, int]) -> dict[str, dict[str, str]]:
-    """Collect the services under `services:` and at the top level, and remove them from the values.
+def _collect_services(values: dict[str, Any], lines: Mapping[_Path, int]) -> dict[str, dict[str, str]]:
+    """Collect the services under `services:` and at the top level, and remove both from the values.
 
     Raises:
         ConfigError: a service is in both places.
     """
-    found = dict(_services(values.pop(_SERVICES, None) or {}, (_SERVICES,), lines))
+    found = dict(_read_services(values.pop(_SERVICES, None) or {}, (_SERVICES,), lines))
     for key in _AT_THE_TOP:
-        for name, fields in _services(values.pop(key, None) or {}, (key,), lines):
+        for name, fields in _read_services(values.pop(key, None) or {}, (key,), lines):
             if name in found:
                 raise ConfigError(f"line {lines[(key,)]}: {name} is given here and under 'services:'; keep only one")
             found[name] = fields
     return found
 
 
-def _service_at(path: _Path) -> str:
+def _name_service(path: _Path) -> str:
     """Return the name of the service at this path; Google's own fields belong to its search."""
     name = ".".join(path[1:] if path[0] == _SERVICES else path)
     return _SEARCH if path == ("google",) else name
 
 
-def _services(node: Any, here: _Path, lines: Mapping[_Path, int]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Each mapping that holds values is a service, named by the way to it."""
+def _read_services(node: Any, here: _Path, lines: Mapping[_Path, int]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield every mapping that holds values as a service, named by its path."""
     if not isinstance(node, dict):
         raise ConfigError(f"line {lines[here]}: {'.'.join(here)} needs keys with values, like 'token: …'")
     fields = {to_snake(key): value for key, value in node.items() if not isinstance(value, dict)}
     for key, value in node.items():
         if isinstance(value, dict):
-            yield from _services(value, (*here, key), lines)
+            yield from _read_services(value, (*here, key), lines)
         elif isinstance(value, list) or here == (_SERVICES,):
             raise ConfigError(f"line {lines[(*here, key)]}: {'.'.join((*here, key))} needs a key with a value in it")
     if fields:
-        yield _service_at(here), {key: value or "" for key, value in fields.items()}
+        yield _name_service(here), {key: value or "" for key, value in fields.items()}
 
 
-def _explained(error: ValidationError, lines: Mapping[_Path, int]) -> ConfigError:
-    """The first fault. Values are not quoted below `services`, where they are secrets."""
+def _explain_error(error: ValidationError, lines: Mapping[_Path, int]) -> ConfigError:
+    """Explain the first fault. Only values below `tools` are quoted: those of services are secret."""
     first = error.errors(include_url=False, include_context=False)[0]
     path = tuple(str(part) for part in first["loc"])
-    line = next((lines[known] for known in _spellings(path) if known in lines), 1)
+    line = next((lines[known] for known in _list_spellings(path) if known in lines), 1)
     if first["type"] == "extra_forbidden":
         known = ToolSettings.model_fields if path[0] == "tools" else Config.model_fields
-        return ConfigError(f"line {line}: there is no key {'.'.join(path)!r}; there are: {', '.join(known)}")
+        return ConfigError(f"line {line}: unknown key {'.'.join(path)!r}; known keys: {', '.join(known)}")
     fault = "expected a list, like [a, b]" if first["type"] in _NO_LIST else first["msg"][:1].lower() + first["msg"][1:]
     given = f" (given: {first['input']!r})" if path[0] == "tools" else ""
     return ConfigError(f"line {line}: {'.'.join(path)}: {fault}{given}")
 
 
-def _spellings(path: _Path) -> Iterator[_Path]:
-    """The ways in which the file may have named it, the most exact first."""
+def _list_spellings(path: _Path) -> Iterator[_Path]:
+    """Yield the paths by which the file may hold this key, most specific first."""
     for end in range(len(path), 0, -1):
         yield path[:end]
         yield tuple(to_snake(part) for part in path[:end])

@@ -1,7 +1,7 @@
-"""The only door to the audit chain: each entry is signed, and its signature covers the one before it.
+"""The only module that writes to the audit chain: each entry is signed, and its signature covers the one before it.
 
-Write access to the database without an audit key allows nobody to change or add an entry unnoticed. They can still
-remove the newest entries: only a head that was printed elsewhere shows that. See docs/audit.md.
+Nobody with write access to the database but without an audit key can change or add an entry unnoticed. They can still
+remove the newest entries, which only a head that was printed elsewhere reveals. See docs/audit.md.
 """
 
 import logging
@@ -19,15 +19,15 @@ from agents.accounts.models import AuditEntry, AuditHead, Organization
 from agents.platform import signatures
 from tools.contract import canonical_json
 
-PART = 1000
+BATCH = 1000
 _HEAD = re.compile(r"([-\w]+):(\d{1,18}):([0-9a-f]{64})")
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Entry:
-    """What is to be recorded: who did what to which thing."""
+class NewEntry:
+    """An entry to append: who did what to which subject."""
 
     actor: str
     action: str
@@ -35,11 +35,11 @@ class Entry:
     payload: dict[str, Any] = field(default_factory=dict)
 
 
-def append(organization_id: int, entries: Sequence[Entry]) -> None:
+def append(organization_id: int, entries: Sequence[NewEntry]) -> None:
     """Append entries in order.
 
     Raises:
-        RuntimeError: outside a transaction, where the chain could part from the fact.
+        RuntimeError: outside a transaction, because the chain could differ from the facts.
     """
     if not connection.in_atomic_block:
         raise RuntimeError("audit entries are written in the transaction of their fact")
@@ -70,8 +70,8 @@ def append(organization_id: int, entries: Sequence[Entry]) -> None:
 
 
 @dataclass(frozen=True)
-class Checked:
-    """What became of looking at the entries from `first` to `last`: one sentence for each fault."""
+class PartCheck:
+    """The result of verifying the entries from `first` to `last`: a sentence for each fault."""
 
     faults: list[str]
     first: int
@@ -79,8 +79,8 @@ class Checked:
 
 
 @dataclass
-class Signed:
-    """The entries that one key signed: their number, and the first and last of them."""
+class KeyUse:
+    """The use of one audit key: the number of entries that it signed, and the first and last of them."""
 
     first: int
     last: int = 0
@@ -88,19 +88,19 @@ class Signed:
 
 
 @dataclass
-class Chain:
-    """A whole chain, as read.
+class AuditChain:
+    """A whole chain, as read and verified.
 
     Attributes:
-        faults: one sentence for each.
-        keys: the entries of each key, by its id.
+        faults: a sentence for each fault.
+        keys: the use of each key, by its id.
     """
 
     slug: str
     seq: int
     hash: str
     faults: list[str] = field(default_factory=list)
-    keys: dict[str, Signed] = field(default_factory=dict)
+    keys: dict[str, KeyUse] = field(default_factory=dict)
 
     @property
     def head(self) -> str:
@@ -118,10 +118,10 @@ class PrintedHead:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read a head as `verify_audit` and the sweeper print it.
+        """Parse a head as `verify_audit` and the sweeper print it.
 
         Raises:
-            ValueError: it has another form.
+            ValueError: the text has another form.
         """
         found = _HEAD.fullmatch(text.strip())
         if found is None:
@@ -138,68 +138,68 @@ class PrintedHead:
         return "" if found == self.hash else f"entry {self.seq} of {self.slug} differs from the printed head"
 
 
-def read_chain(organization: Organization) -> Chain:
+def read_chain(organization: Organization) -> AuditChain:
     """Read and verify the whole chain of an organization."""
-    end = _head(organization.pk)
-    chain = Chain(organization.slug, end.seq, end.hash or "")
-    chain.faults += _faults(organization.pk, 1, end, chain)
+    end = _load_end(organization.pk)
+    chain = AuditChain(organization.slug, end.seq, end.hash or "")
+    chain.faults += _find_faults(organization.pk, 1, end, chain)
     return chain
 
 
 def verify(organization_id: int) -> list[str]:
-    """Read the whole chain; returns one sentence for each fault, an empty list if it holds."""
-    return list(_faults(organization_id, 1, _head(organization_id)))
+    """Verify the whole chain; return a sentence for each fault."""
+    return list(_find_faults(organization_id, 1, _load_end(organization_id)))
 
 
 def log_heads() -> None:
-    """Log the head of every chain: the log is outside the database that somebody may change."""
+    """Log the head of every chain: the log is outside the database, which somebody may change."""
     heads = AuditHead.objects.exclude(seq=0).order_by("organization_id")
     for slug, seq, hash_ in heads.values_list("organization__slug", "seq", "hash"):
         logger.info("audit head %s:%s:%s", slug, seq, hash_)
 
 
-def verify_part(organization_id: int, most: int, before: int | None = None) -> Checked:
-    """Read the newest `most` entries, or those before the one given."""
-    end = _head(organization_id) if before is None else _End(before - 1)
+def verify_part(organization_id: int, most: int, before: int | None = None) -> PartCheck:
+    """Verify the newest `most` entries, or the newest before the given one."""
+    end = _load_end(organization_id) if before is None else _ChainEnd(before - 1)
     first = max(1, end.seq - most + 1)
-    return Checked(list(_faults(organization_id, first, end)), first, end.seq)
+    return PartCheck(list(_find_faults(organization_id, first, end)), first, end.seq)
 
 
 def verify_all() -> dict[str, list[str]]:
-    """Faults of every organisation's chain, by slug."""
+    """Return the faults of every organization's chain, by slug."""
     return {slug: verify(pk) for pk, slug in Organization.objects.values_list("pk", "slug")}
 
 
 @dataclass(frozen=True)
-class _End:
-    """Where a part ends; `hash` is None in the midst of the chain, where the next part has checked it."""
+class _ChainEnd:
+    """The end of a part of the chain; `hash` is None inside the chain, where verifying the next part checks it."""
 
     seq: int
     hash: str | None = None
 
 
-def _head(organization_id: int) -> _End:
+def _load_end(organization_id: int) -> _ChainEnd:
     head = AuditHead.objects.filter(organization_id=organization_id).first()
     if head is not None:
-        return _End(head.seq, head.hash)
+        return _ChainEnd(head.seq, head.hash)
     last = AuditEntry.objects.filter(organization_id=organization_id).order_by("-seq").first()
-    return _End(last.seq if last else 0, "")
+    return _ChainEnd(last.seq if last else 0, "")
 
 
-def _faults(organization_id: int, first: int, end: _End, chain: Chain | None = None) -> Iterator[str]:
-    """Yield a sentence for each fault; with `chain`, also note there which keys signed which entries."""
+def _find_faults(organization_id: int, first: int, end: _ChainEnd, chain: AuditChain | None = None) -> Iterator[str]:
+    """Yield a sentence for each fault; with `chain`, also count there the entries of each key."""
     entries = AuditEntry.objects.filter(organization_id=organization_id)
-    expected, previous = first, _hash_before(entries, first)
-    known = entries.filter(seq__gte=first, seq__lte=end.seq)  # what was appended since is not judged
-    for row in _in_order(known):
+    expected, previous = first, _load_hash_before(entries, first)
+    known = entries.filter(seq__gte=first, seq__lte=end.seq)  # entries that were appended since are not judged
+    for row in _read_in_order(known):
         if row.seq != expected:
             yield f"entry {expected} is missing"
         if previous is not None and row.previous_hash != previous:
             yield f"entry {row.seq} does not follow the one before it"
-        if fault := _signature_fault(row):
+        if fault := _find_signature_fault(row):
             yield fault
         elif chain is not None:
-            _note(chain, row)
+            _count_key(chain, row)
         expected, previous = row.seq + 1, row.hash
     if end.hash is None and expected <= end.seq:
         yield f"entry {expected} is missing"
@@ -207,20 +207,20 @@ def _faults(organization_id: int, first: int, end: _End, chain: Chain | None = N
         yield f"the chain ends at entry {expected - 1}, but its head says {end.seq if end.hash else 0}"
 
 
-def _hash_before(entries: QuerySet[AuditEntry], first: int) -> str | None:
-    """The hash that entry `first` names; None if the entry before it is gone, which its own part finds."""
+def _load_hash_before(entries: QuerySet[AuditEntry], first: int) -> str | None:
+    """Return the hash that entry `first` must name; None if the entry before it is missing, a fault of its own part."""
     return "" if first == 1 else entries.filter(seq=first - 1).values_list("hash", flat=True).first()
 
 
-def _in_order(entries: QuerySet[AuditEntry]) -> Iterator[AuditEntry]:
-    """All of them, a part at a time, so that no transaction stays open while a long chain is read."""
+def _read_in_order(entries: QuerySet[AuditEntry]) -> Iterator[AuditEntry]:
+    """Yield all entries, read in batches, so that no transaction stays open while a long chain is read."""
     read = -1
-    while part := list(entries.filter(seq__gt=read).order_by("seq")[:PART]):
+    while part := list(entries.filter(seq__gt=read).order_by("seq")[:BATCH]):
         yield from part
         read = part[-1].seq
 
 
-def _signature_fault(row: AuditEntry) -> str:
+def _find_signature_fault(row: AuditEntry) -> str:
     if not row.key_id:
         return f"entry {row.seq} is not signed"
     signature = sign_entry(row)
@@ -229,8 +229,8 @@ def _signature_fault(row: AuditEntry) -> str:
     return "" if signature == row.hash else f"entry {row.seq} was changed"
 
 
-def _note(chain: Chain, row: AuditEntry) -> None:
-    signed = chain.keys.setdefault(row.key_id, Signed(row.seq))
+def _count_key(chain: AuditChain, row: AuditEntry) -> None:
+    signed = chain.keys.setdefault(row.key_id, KeyUse(row.seq))
     signed.last, signed.count = row.seq, signed.count + 1
 
 

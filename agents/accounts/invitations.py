@@ -1,7 +1,7 @@
-"""Invitations: links that make whoever opens one a member, once. The person accepts; nobody is pulled in.
+"""Invitations: links that make one person a member, once that person accepts.
 
-An invitation names no account, so that an admin learns nothing about who has one. It works while it is unused, in
-time, and made by somebody who still is admin.
+An invitation names no account, so that it does not reveal to an admin who has one. It works while it is unused and
+unexpired, and its creator is still an admin.
 """
 
 from dataclasses import dataclass
@@ -17,8 +17,15 @@ from django.db.models import F, QuerySet, Sum
 from django.db.models.functions import Now
 
 from agents.accounts import audit
-from agents.accounts.members import GONE, admins_of, check_password, check_role, let_into_admin, ruling
-from agents.accounts.membership import hash_of
+from agents.accounts.members import (
+    LINK_EXPIRED,
+    acting_as_admin,
+    check_password,
+    check_role,
+    is_made_by_admin,
+    update_admin_access,
+)
+from agents.accounts.membership import hash_secret
 from agents.accounts.models import Invitation, Membership
 from agents.platform.refusals import Conflict, Invalid, NotFound
 
@@ -27,9 +34,9 @@ LONGEST_NOTE = 120
 LONGEST_USERNAME = 150
 MOST_OPEN = 100
 MOST_TRIES_TOGETHER = 50
-"""For all of an organization's invitations together: its admin can create and use any number of them."""
+"""The limit for all invitations of an organization: its admin can create and use any number of them."""
 MOST_TRIES = 10
-"""So often a name may be asked for that is taken: a link must not be a way to learn who has an account."""
+"""Taken usernames that may be entered with one link: a link must not reveal who has an account."""
 
 
 class NameTaken(Invalid):
@@ -38,11 +45,11 @@ class NameTaken(Invalid):
 
 @dataclass(frozen=True)
 class Offer:
-    """What an admin invites somebody to.
+    """The terms of a new invitation.
 
     Attributes:
-        note: whom it is for, in the admin's own words.
-        days: how long the link works.
+        note: whom it is for, in the admin's words.
+        days: the time for which the link works.
     """
 
     role: str
@@ -50,10 +57,10 @@ class Offer:
     days: int = 7
 
 
-def open_invitations(organization_id: int | None = None) -> QuerySet[Invitation]:
-    """Invitations that work now, newest first; of one organisation or of all."""
+def list_open_invitations(organization_id: int | None = None) -> QuerySet[Invitation]:
+    """Return the invitations that work now, newest first, of one organization or of all."""
     rows = Invitation.objects.filter(
-        admins_of("organization"),
+        is_made_by_admin("organization"),
         accepted_at=None,
         revoked_at=None,
         expires_at__gt=Now(),
@@ -65,79 +72,86 @@ def open_invitations(organization_id: int | None = None) -> QuerySet[Invitation]
 
 
 def invite(member: Membership, offer: Offer) -> tuple[Invitation, str]:
-    """A new invitation, and the secret of its link, which is kept nowhere.
+    """Create an invitation; return it with the secret of its link, which is not stored.
 
     Raises:
-        Forbidden, Invalid, Conflict: too many are open.
+        Forbidden, Invalid
+        Conflict: too many are open.
     """
-    with ruling(member) as now:
+    with acting_as_admin(member) as now:
         _check_offer(offer)
-        if open_invitations(member.organization_id).count() >= MOST_OPEN:
+        if list_open_invitations(member.organization_id).count() >= MOST_OPEN:
             raise Conflict(f"{MOST_OPEN} invitations are open. Revoke some of them first.")
         secret = token_urlsafe(32)
-        made = Invitation.objects.create(
+        created = Invitation.objects.create(
             organization_id=member.organization_id,
             role=offer.role,
             note=offer.note,
-            hash=hash_of(secret),
+            hash=hash_secret(secret),
             made_by=member.user,
             expires_at=now + timedelta(days=offer.days),
         )
-        expires = made.expires_at.isoformat(timespec="seconds")
-        _record(made, member.user, "invitation_made", role=offer.role, note=offer.note, expires_at=expires)
-    return made, secret
+        expires = created.expires_at.isoformat(timespec="seconds")
+        _record(created, member.user, "invitation_made", role=offer.role, note=offer.note, expires_at=expires)
+    return created, secret
 
 
 def revoke(member: Membership, invitation_id: int) -> None:
-    """The link opens nothing from now on.
+    """Revoke an invitation, so that its link no longer works.
 
     Raises:
-        Forbidden, NotFound, Conflict: it was used, has expired or was revoked.
+        Forbidden, NotFound
+        Conflict: it was used, has expired or was revoked.
     """
-    with ruling(member):
+    with acting_as_admin(member):
         found = Invitation.objects.filter(organization_id=member.organization_id, pk=invitation_id).first()
         if found is None:
             raise NotFound(f"There is no invitation {invitation_id}.")
-        still = Invitation.objects.filter(pk=found.pk, accepted_at=None, revoked_at=None, expires_at__gt=Now())
-        if not still.update(revoked_at=Now()):
-            raise Conflict("This invitation is not open any more.")
+        open_invitation = Invitation.objects.filter(
+            pk=found.pk, accepted_at=None, revoked_at=None, expires_at__gt=Now()
+        )
+        if not open_invitation.update(revoked_at=Now()):
+            raise Conflict("This invitation is no longer open.")
         _record(found, member.user, "invitation_revoked", role=found.role, note=found.note)
 
 
-def open_invitation(hash_: str) -> Invitation:
-    """The invitation whose link has this hash, while it works.
+def find_open_invitation(hash_: str) -> Invitation:
+    """Return the invitation whose link has this hash, if it works.
 
     Raises:
         NotFound
     """
-    found = open_invitations().filter(hash=hash_).first()
+    found = list_open_invitations().filter(hash=hash_).first()
     if found is None:
-        raise NotFound(GONE)
+        raise NotFound(LINK_EXPIRED)
     return found
 
 
-def join(hash_: str, user: User) -> Membership:
-    """The person accepts with the account that they are logged in with.
+def accept(hash_: str, user: User) -> Membership:
+    """Accept an invitation with an existing account.
 
     Raises:
-        NotFound, Conflict: they are a member already; the link stays as it is.
+        NotFound
+        Conflict: the account is a member already; the link still works.
     """
     with transaction.atomic():
-        return _let_in(_locked(hash_), user, account="existing")
+        return _add_member(_lock_invitation(hash_), user, account="existing")
 
 
-def join_anew(hash_: str, username: str, password: str) -> Membership:
-    """The person accepts and gets an account with it.
+def accept_with_new_account(hash_: str, username: str, password: str) -> Membership:
+    """Accept an invitation with a new account.
 
     Raises:
-        NotFound, Invalid: the name or the password is not allowed, and why, Conflict: too many names were taken.
+        NotFound
+        Invalid: the name or the password is not allowed; the text says why.
+        Conflict: too many taken names were entered.
     """
-    account = _new_account(username, password)  # hashed before others have to wait for the transaction
+    account = _build_account(username, password)  # hashing is slow, so nobody should wait for it in the transaction
     try:
         with transaction.atomic():
-            invitation = _locked(hash_)
+            invitation = _lock_invitation(hash_)
             _check_tries(invitation.organization_id)
-            return _let_in(invitation, _save_account(account), account="new")
+            return _add_member(invitation, _save_account(account), account="new")
     except NameTaken:
         Invitation.objects.filter(hash=hash_).update(tries=F("tries") + 1)
         raise
@@ -148,34 +162,34 @@ def _check_offer(offer: Offer) -> None:
     if offer.days not in DAYS:
         raise Invalid("days", f"An invitation lasts {', '.join(map(str, DAYS[:-1]))} or {DAYS[-1]} days.")
     if len(offer.note) > LONGEST_NOTE or "\0" in offer.note:
-        raise Invalid("note", f"The note may have at most {LONGEST_NOTE} characters.")
+        raise Invalid("note", f"Use at most {LONGEST_NOTE} characters.")
 
 
-def _locked(hash_: str) -> Invitation:
-    """The invitation, with its row locked, so that it is used once."""
+def _lock_invitation(hash_: str) -> Invitation:
+    """Return the invitation and lock its row, so that it is used once."""
     list(Invitation.objects.select_for_update().filter(hash=hash_))
-    return open_invitation(hash_)
+    return find_open_invitation(hash_)
 
 
-def _let_in(invitation: Invitation, user: User, account: str) -> Membership:
+def _add_member(invitation: Invitation, user: User, account: str) -> Membership:
     if Membership.objects.filter(organization=invitation.organization, user=user).exists():
-        raise Conflict(f"{user.get_username()} is a member of {invitation.organization.name} already.")
+        raise Conflict(f"{user.get_username()} is already a member of {invitation.organization.name}.")
     member = Membership.objects.create(organization=invitation.organization, user=user, role=invitation.role)
     Invitation.objects.filter(pk=invitation.pk).update(accepted_by=user, accepted_at=Now())
-    let_into_admin(user)
-    told = {"membership": str(member.pk), "role": invitation.role, "account": account}
-    _record(invitation, user, "invitation_accepted", **told, invited_by=invitation.made_by.get_username())
+    update_admin_access(user)
+    payload = {"membership": str(member.pk), "role": invitation.role, "account": account}
+    _record(invitation, user, "invitation_accepted", **payload, invited_by=invitation.made_by.get_username())
     return member
 
 
-def _new_account(username: str, password: str) -> User:
+def _build_account(username: str, password: str) -> User:
     name = User.normalize_username(username)
     if not name or len(name) > LONGEST_USERNAME:
         raise Invalid("username", f"Choose a name of 1 to {LONGEST_USERNAME} characters.")
     try:
         UnicodeUsernameValidator()(name)
     except ValidationError as error:
-        raise Invalid("username", "A name has letters, digits and @ . + - _ only.") from error
+        raise Invalid("username", "Use only letters, digits and @ . + - _ in the name.") from error
     check_password(password, User(username=name))
     return User(username=name, password=make_password(password))
 
@@ -193,7 +207,7 @@ def _save_account(account: User) -> User:
 
 
 def _check_tries(organization_id: int) -> None:
-    """Refuse new names, free or taken, once too many taken ones were tried with the organization's invitations."""
+    """Refuse every new name once too many taken ones were tried with the organization's invitations."""
     recent = Invitation.objects.filter(
         organization_id=organization_id, created_at__gt=Now() - timedelta(days=max(DAYS) + 1)
     )
@@ -202,5 +216,5 @@ def _check_tries(organization_id: int) -> None:
 
 
 def _record(invitation: Invitation, by: User, action: str, **payload: str) -> None:
-    entry = audit.Entry(f"user:{by.get_username()}", action, f"invitation:{invitation.pk}", payload)
+    entry = audit.NewEntry(f"user:{by.get_username()}", action, f"invitation:{invitation.pk}", payload)
     audit.append(invitation.organization_id, [entry])

@@ -1,4 +1,4 @@
-"""Who is asking: the current membership behind a browser's session or an API token."""
+"""Finds the membership behind a browser's session or an API token."""
 
 import hashlib
 import secrets
@@ -15,28 +15,28 @@ from agents.accounts.models import ApiToken, Membership
 from agents.platform.queries.accounts import TOKEN_OWNER
 
 ACTIVE_ORGANIZATION = "active_organization"
-"""Key of the session's active organisation, an id."""
+"""The session key that holds the id of the active organization."""
 
 TOKEN_PREFIX = "gadget_"  # noqa: S105
-USE_NOTED_EVERY = timedelta(minutes=1)
+USE_RECORDED_EVERY = timedelta(minutes=1)
 
 Session = MutableMapping[str, Any]
 
 
-def memberships_of(user: AbstractBaseUser | AnonymousUser) -> QuerySet[Membership]:
-    """All memberships of an active user, by the organisation's name; none for anybody else."""
+def list_memberships(user: AbstractBaseUser | AnonymousUser) -> QuerySet[Membership]:
+    """Return all memberships of an active user by the organization's name; none for anybody else."""
     if not user.is_authenticated:
         return Membership.objects.none()
     rows = Membership.objects.filter(user_id=user.pk, user__is_active=True)
     return rows.select_related("organization", "user").order_by("organization__name", "id")
 
 
-def member_in_session(user: AbstractBaseUser | AnonymousUser, session: Session) -> Membership | None:
-    """The user's membership in the session's active organisation, else in the first; None without any.
+def load_session_member(user: AbstractBaseUser | AnonymousUser, session: Session) -> Membership | None:
+    """Return the user's membership in the session's active organization, else the first; None without any.
 
-    Read afresh each time: a role that was taken away, or a user who was switched off, counts at once.
+    It is read each time, so that a revoked role or a deactivated user counts at once.
     """
-    mine = list(memberships_of(user))
+    mine = list(list_memberships(user))
     active = session.get(ACTIVE_ORGANIZATION)
     chosen = [member for member in mine if member.organization_id == active] or mine
     return chosen[0] if chosen else None
@@ -45,30 +45,30 @@ def member_in_session(user: AbstractBaseUser | AnonymousUser, session: Session) 
 def switch_organization(
     user: AbstractBaseUser | AnonymousUser, session: Session, organization_id: int
 ) -> Membership | None:
-    """Makes an organisation the session's active one; None, and no change, if the user is no member of it."""
-    member = memberships_of(user).filter(organization_id=organization_id).first()
+    """Make an organization the session's active one; return None and change nothing if the user is not a member."""
+    member = list_memberships(user).filter(organization_id=organization_id).first()
     if member is not None:
         session[ACTIVE_ORGANIZATION] = member.organization_id
     return member
 
 
-def member_with_token(secret: str) -> Membership | None:
-    """The membership that a token belongs to; None if it is unknown, revoked or its user is switched off."""
-    owner = TOKEN_OWNER.row(hash_of(secret))
+def authenticate_token(secret: str) -> Membership | None:
+    """Return the membership that a token belongs to; None if it is unknown, revoked, or its user is not active."""
+    owner = TOKEN_OWNER.fetch_one(hash_secret(secret))
     if owner is None:
         return None
-    if owner.last_used_at is None or owner.last_used_at < timezone.now() - USE_NOTED_EVERY:
+    if owner.last_used_at is None or owner.last_used_at < timezone.now() - USE_RECORDED_EVERY:
         ApiToken.objects.filter(pk=owner.token_id).update(last_used_at=Now())
     owner.member.organization, owner.member.user = owner.organization, owner.user
     return owner.member
 
 
 def issue_token(member: Membership, name: str) -> tuple[ApiToken, str]:
-    """A new token of this membership, and its secret, which is kept nowhere."""
+    """Create a token for this membership; return it with its secret, which is not stored."""
     secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
-    return ApiToken.objects.create(membership=member, name=name, hash=hash_of(secret)), secret
+    return ApiToken.objects.create(membership=member, name=name, hash=hash_secret(secret)), secret
 
 
-def hash_of(secret: str) -> str:
-    """What is kept of a token; its 256 random bits need no slow hash."""
+def hash_secret(secret: str) -> str:
+    """Return the hash that is stored for a secret; 256 random bits need no slow hash."""
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,6 +1,18 @@
-"""The admin site: configuration, and what happened, for the organisations in which a person is admin."""
+"""The admin site: configuration and history of the organizations in which a person is an admin."""
 
-from . import credentials, employees, history, hosts, organizations, people, providers, records, rules, sources, tokens
+from agents.admin import (
+    credentials,
+    employees,
+    history,
+    hosts,
+    organizations,
+    people,
+    providers,
+    records,
+    rules,
+    sources,
+    tokens,
+)
 
 __all__ = [
     "credentials",

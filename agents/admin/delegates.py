@@ -1,4 +1,4 @@
-"""To whom an employee may hand tasks: names of other employees in its form, their ids in its grant."""
+"""Employees to whom an employee can delegate tasks: names in its form, ids in its grant."""
 
 from __future__ import annotations
 
@@ -7,42 +7,45 @@ from collections.abc import Sequence
 from django import forms
 
 from agents.accounts.models import Organization
+from agents.admin.fields import LinesField
 from agents.employees.models import Employee, Grant
-from agents.runs.engine.context import DELEGATE, colleagues_of
-
-from .fields import LinesField
+from agents.runs.engine.context import DELEGATE, list_colleagues
 
 HELP = (
-    "Names of other employees of the organisation, one per line; nobody by default. Their work runs with their own "
-    f"tools and limits. It takes {DELEGATE}, ticked above."
+    "Names of other employees of the organization, one per line. Each works with its own tools and limits. "
+    f"Requires {DELEGATE}, ticked above."
 )
 
 
-def delegates_field() -> LinesField:
-    """The field for these names."""
-    return LinesField(label="May hand tasks to", help_text=HELP, longest=80)
+def build_delegates_field() -> LinesField:
+    """Return the form field for the names."""
+    return LinesField(label="Can delegate to", help_text=HELP, longest=80)
 
 
-def names_of(employee: Employee) -> list[str]:
-    """The names that are kept, as the field takes them; an employee that is not saved yet has none."""
-    kept = employee.grants.filter(tool=DELEGATE).values_list("delegates", flat=True) if employee.pk else ()
-    return [each.name for each in colleagues_of(employee, [pk for ids in kept for pk in ids])]
+def list_delegate_names(employee: Employee) -> list[str]:
+    """Return the stored names as the field shows them; an unsaved employee has none."""
+    stored = employee.grants.filter(tool=DELEGATE).values_list("delegates", flat=True) if employee.pk else ()
+    return [each.name for each in list_colleagues(employee, [pk for ids in stored for pk in ids])]
 
 
 def check_delegates(
     names: Sequence[str], allowed: Sequence[str], employee: Employee, organization: Organization
 ) -> None:
-    """Raises ValidationError if one of the names is nobody's, the employee's own, or the tool is not allowed."""
+    """Check that each name belongs to another employee and that the tool for delegating is allowed.
+
+    Raises:
+        ValidationError: a name is unknown or the employee's own, or the tool is not ticked.
+    """
     if names and DELEGATE not in allowed:
-        raise forms.ValidationError(f"Tick {DELEGATE} above, or name nobody here.")
+        raise forms.ValidationError(f"Tick {DELEGATE} above, or leave this empty.")
     others = Employee.objects.filter(organization=organization, name__in=names).exclude(pk=employee.pk)
     unknown = sorted(set(names) - set(others.values_list("name", flat=True)))
     if unknown:
-        raise forms.ValidationError(f"{unknown[0]!r} is no other employee of {organization.name}.")
+        raise forms.ValidationError(f"{organization.name} has no other employee named {unknown[0]!r}.")
 
 
 def set_delegates(employee: Employee, names: Sequence[str]) -> None:
-    """Keeps exactly these in the employee's grant; to be called in a transaction, once the grants stand."""
+    """Store exactly these delegates in the employee's grant; call it in a transaction, after the grants are saved."""
     same = Employee.objects.filter(organization_id=employee.organization_id, name__in=names).exclude(pk=employee.pk)
     ids = sorted(same.values_list("pk", flat=True))
     Grant.objects.filter(employee=employee, tool=DELEGATE).update(delegates=ids)

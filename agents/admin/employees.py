@@ -1,4 +1,4 @@
-"""Employees: who they are, on which model they run, and the tools that they may use."""
+"""Employees: their instructions, model, budgets and allowed tools."""
 
 from __future__ import annotations
 
@@ -12,52 +12,51 @@ from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminSelectWidget
 
 from agents.accounts.models import Organization
+from agents.admin.available_tools import list_available_tools, list_missing_tools
+from agents.admin.configuration import ConfigurationAdmin
+from agents.admin.confirmation import ConfirmationForm
+from agents.admin.delegates import build_delegates_field, check_delegates, list_delegate_names, set_delegates
+from agents.admin.fields import AllowedToolsField, LinesField, ObjectField
+from agents.admin.prices import list_unpriced
+from agents.admin.scope import ScopedRelatedFilter
+from agents.admin.tool_limits import LimitsField, ToolLimits, apply_limits, format_limits
 from agents.employees.models import Employee, Grant, ModelProvider, ProviderKind
-from tools.connections.unusable import why_unusable
+from tools.connections.unavailable_tools import explain_unavailable
 from tools.contract import Level
 from tools.toolbox.toolbox import MODES
 
-from .catalog import not_of, offered_in
-from .configuration import ConfigurationAdmin
-from .confirming import ConfirmingForm
-from .delegates import check_delegates, delegates_field, names_of, set_delegates
-from .fields import AllowedToolsField, LinesField, ObjectField
-from .limits import Limits, LimitsField, lines_of, with_limits
-from .prices import without_price
-from .scope import ScopedRelatedFilter
-
 EXAMPLE_MODELS = {ProviderKind.OPENAI: "gpt-5-mini", ProviderKind.OLLAMA: "qwen3"}
 MOST_TOOLS = 128
-"""Of one request, by the protocol of Chat Completions."""
+"""Most tools that one request can name, by the Chat Completions protocol."""
 
 BUDGETS = ("run_tokens", "run_cost", "month_tokens", "month_cost", "month_minutes")
 
 MODE_CHOICES = tuple((mode, mode.capitalize()) for mode in MODES)
 
 
-class EmployeeForm(ConfirmingForm):
-    """One employee with the exact names of the tools that it may use."""
+class EmployeeForm(ConfirmationForm):
+    """One employee with the exact names of its allowed tools."""
 
     mode = forms.ChoiceField(
         choices=MODE_CHOICES,
         initial="general",
-        help_text="Of the tools ticked below, the employee gets those that are made for this mode. "
-        "Most tools are made for every mode, so choose General unless a tool's description names another.",
+        help_text="The employee gets those of the tools ticked below that belong to this mode. "
+        "Most tools belong to every mode: choose General unless a tool's description names another.",
         widget=UnfoldAdminSelectWidget,
     )
     allowed_tools = AllowedToolsField(
-        help_text="Nothing is allowed unless it is ticked. Read and draft tools run by themselves; "
-        "every call of a write or destructive tool waits for a person."
+        help_text="Only ticked tools are allowed. Read and draft tools run without approval. "
+        "Each call of a write or destructive tool needs approval."
     )
     extra_body = ObjectField(
-        label="Extra fields of every request",
-        help_text='For experts: a JSON object, e.g. {"top_p": 0.9}, or for Ollama {"think": false, '
-        '"keep_alive": "30m"}. It cannot replace the conversation, the tools or the model.',
+        label="Extra request fields",
+        help_text='Advanced: a JSON object that is added to every model request, e.g. {"top_p": 0.9}. For Ollama: '
+        '{"think": false, "keep_alive": "30m"}. It cannot replace the conversation, the tools or the model.',
     )
     limits = LimitsField()
-    delegates = delegates_field()
-    capabilities = LinesField(help_text="Capabilities that tools may ask for, one per line.", longest=60)
-    example_tasks = LinesField(help_text="Tasks that the start page offers, one per line.", longest=1_000)
+    delegates = build_delegates_field()
+    capabilities = LinesField(help_text="Capabilities that tools can require, one per line.", longest=60)
+    example_tasks = LinesField(help_text="Tasks suggested on the start page, one per line.", longest=1_000)
 
     class Meta:
         model = Employee
@@ -81,37 +80,26 @@ class EmployeeForm(ConfirmingForm):
             "example_tasks",
             "is_active",
         )
-        labels = {
-            "max_tokens": "Longest answer in tokens",
-            "num_ctx": "Context in tokens, for Ollama",
-            "context_tokens": "Context in tokens",
-            "run_tokens": "Tokens a run",
-            "run_cost": "Cost of a run",
-            "month_tokens": "Tokens a month",
-            "month_cost": "Cost a month",
-            "month_minutes": "Minutes a month",
-        }
-        help_texts = {"month_minutes": "Minutes that its model may take to answer in a month; empty: any number."}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         granted = list(self.instance.grants.values_list("tool", flat=True)) if self.instance.pk else []
         self.initial["allowed_tools"] = granted
-        self.catalog = catalog = offered_in(self)
+        self.catalog = catalog = list_available_tools(self)
         field = self.fields.get("allowed_tools")
         if isinstance(field, AllowedToolsField):
             absent = set(granted) - {tool.name for tool in catalog}
-            field.offer(catalog, granted, why_unusable(self.instance.organization_id, absent) if absent else {})
-        kept = lines_of(self.instance.grants.all()) if self.instance.pk else []
+            field.offer(catalog, granted, explain_unavailable(self.instance.organization_id, absent) if absent else {})
+        kept = format_limits(self.instance.grants.all()) if self.instance.pk else []
         limits = self.fields.get("limits")
         if isinstance(limits, LimitsField):
             limits.catalog = {tool.name: tool for tool in catalog}
             limits.known = frozenset(kept)
         self.initial["limits"] = kept
-        self.initial["delegates"] = names_of(self.instance)
+        self.initial["delegates"] = list_delegate_names(self.instance)
 
     def clean(self) -> dict[str, Any]:
-        """The provider must be the organisation's own, and a real model needs its name."""
+        """Check that the tools and the provider belong to the organization, and that a real model has a name."""
         cleaned = super().clean() or {}
         self._check_tools(cleaned.get("allowed_tools", ()), cleaned.get("limits", {}))
         self._check_delegates(cleaned)
@@ -121,27 +109,29 @@ class EmployeeForm(ConfirmingForm):
             self._check_owner(organization, cleaned.get("allowed_tools", ()))
         if isinstance(provider, ModelProvider) and organization is not None:
             if provider.organization_id != organization.pk:
-                self.add_error("provider", f"The provider {provider.name!r} belongs to another organisation.")
+                self.add_error(
+                    "provider", f"The provider {provider.name!r} belongs to another organization. Choose one of yours."
+                )
             elif provider.kind != ProviderKind.SCRIPTED and not cleaned.get("model"):
                 example = EXAMPLE_MODELS[ProviderKind(provider.kind)]
-                self.add_error("model", f"Say which model of {provider.name!r} the employee runs on, e.g. {example}.")
+                self.add_error("model", f"Enter the name of a model of {provider.name!r}, e.g. {example}.")
             else:
                 self._check_price(provider, cleaned)
         return cleaned
 
     def _check_owner(self, organization: Organization, allowed: Sequence[str]) -> None:
-        """What is granted anew is the organisation's own; what is gone meanwhile may stay until it is unticked."""
-        if strangers := not_of(organization, set(allowed) - set(self.initial["allowed_tools"])):
-            self.add_error("allowed_tools", f"{organization} has no tool {', '.join(strangers)}.")
+        """Refuse new grants of other organizations' tools; a grant of a tool that is gone may stay."""
+        if strangers := list_missing_tools(organization, set(allowed) - set(self.initial["allowed_tools"])):
+            self.add_error("allowed_tools", f"{organization} does not have {', '.join(strangers)}. Untick it.")
 
     def _check_price(self, provider: ModelProvider, cleaned: dict[str, Any]) -> None:
-        """A budget of money needs a price, or it would never be used up."""
+        """Require a price for a cost limit: without one the limit would never be reached."""
         model = cleaned.get("model", "")
-        if not without_price(provider, [Employee(model=model)]):
+        if not list_unpriced(provider, [Employee(model=model)]):
             return
         for name in ("run_cost", "month_cost"):
             if cleaned.get(name) is not None:
-                self.add_error(name, f"The provider {provider.name!r} has no price for {model!r}: give it one first.")
+                self.add_error(name, f"The provider {provider.name!r} has no price for {model!r}. Add one first.")
 
     def _check_delegates(self, cleaned: dict[str, Any]) -> None:
         organization = cleaned.get("organization") or getattr(self.instance, "organization", None)
@@ -152,53 +142,53 @@ class EmployeeForm(ConfirmingForm):
         except forms.ValidationError as error:
             self.add_error("delegates", error)
 
-    def _check_tools(self, allowed: Sequence[str], limits: Mapping[str, Limits]) -> None:
-        """No more than a request to a model may name, and no limit for what is not allowed."""
+    def _check_tools(self, allowed: Sequence[str], limits: Mapping[str, ToolLimits]) -> None:
+        """Refuse more tools than a model request can name, and limits on tools that are not allowed."""
         if len(allowed) > MOST_TOOLS:
             self.add_error(
                 "allowed_tools",
-                f"{len(allowed)} tools are ticked; a model can be offered at most {MOST_TOOLS}. Untick some.",
+                f"{len(allowed)} tools are ticked, but a model can be offered at most {MOST_TOOLS}. Untick some.",
             )
         for name in sorted(set(limits) - set(allowed)):
-            self.add_error("limits", f"{name} has a limit, but is not ticked above.")
+            self.add_error("limits", f"{name} has a limit, but is not ticked above. Tick it or remove the limit.")
 
-    def consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """Tools that destroy, and another server that reads all that the employee works on."""
+    def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
+        """List removed limits, added destructive tools, and a new provider that receives the employee's data."""
         name = cleaned["name"]
-        yield from self._loosened(name, cleaned["limits"])
+        yield from self._list_removed_limits(name, cleaned["limits"])
         added = set(cleaned["allowed_tools"]) - set(self.initial["allowed_tools"])
         chosen = [tool for tool in self.catalog if tool.name in added]
         tools = [tool.title for tool in chosen if tool.level == Level.DESTRUCTIVE]
         if tools:
-            yield f"{name} may ask to do what cannot be taken back: {', '.join(sorted(tools))}."
+            yield f"{name} may request destructive actions: {', '.join(sorted(tools))}."
         provider = cleaned["provider"]
         if self.instance.pk and "provider" in self.changed_data and provider.kind != ProviderKind.SCRIPTED:
-            yield f"All that {name} reads, and its instructions, go to {provider.name} from now on."
+            yield f"From now on, {provider.name} receives the instructions of {name} and everything it reads."
 
-    def _loosened(self, name: str, limits: Mapping[str, Limits]) -> Iterator[str]:
-        """Each limit that goes while its tool stays."""
-        kept = set(lines_of(with_limits(Grant(tool=tool), limits) for tool in limits))
+    def _list_removed_limits(self, name: str, limits: Mapping[str, ToolLimits]) -> Iterator[str]:
+        """List each limit that is removed while its tool stays allowed."""
+        kept = set(format_limits(apply_limits(Grant(tool=tool), limits) for tool in limits))
         staying = set(self.cleaned_data["allowed_tools"])
         for line in self.initial["limits"]:
             if line not in kept and line.split(None, 1)[0] in staying:
-                yield f"{name} is no longer held to: {line}"
+                yield f"{name} is no longer limited by: {line}"
 
 
 def set_grants(employee: Employee, names: list[str]) -> None:
-    """Makes the employee's grants exactly these names; to be called in a transaction."""
+    """Grant the employee exactly these tools; call it in a transaction."""
     wanted = set(names)
     granted = set(employee.grants.values_list("tool", flat=True))
     employee.grants.filter(tool__in=granted - wanted).delete()
     new = [Grant(employee=employee, tool=name) for name in sorted(wanted - granted)]
-    Grant.objects.bulk_create(new, ignore_conflicts=True)  # somebody else may be granting the same
+    Grant.objects.bulk_create(new, ignore_conflicts=True)  # a concurrent request may grant the same tool
 
 
 @admin.register(Employee)
 class EmployeeAdmin(ConfigurationAdmin):
-    """Employees of the organisations in which the person is admin."""
+    """Employees of the organizations in which the person is an admin."""
 
     form = EmployeeForm
-    list_display = ("name", "job_title", "organization", "provider", "model", "tools_allowed", "is_active")
+    list_display = ("name", "job_title", "organization", "provider", "model", "allowed_tool_count", "is_active")
     list_filter = ("is_active", ("organization", ScopedRelatedFilter))
     list_select_related = ("organization", "provider")
     search_fields = ("name", "job_title")
@@ -206,7 +196,7 @@ class EmployeeAdmin(ConfigurationAdmin):
     fieldsets = (
         (None, {"fields": ("organization", "name", "job_title", "is_active", "instructions", "example_tasks")}),
         ("Model", {"fields": ("provider", "model", "max_passes", "run_minutes")}),
-        ("How the model answers", {"fields": ("temperature", "max_tokens", "num_ctx", "context_tokens", "extra_body")}),
+        ("Model settings", {"fields": ("temperature", "max_tokens", "num_ctx", "context_tokens", "extra_body")}),
         ("Budgets", {"fields": BUDGETS}),
         ("Allowed tools", {"fields": ("mode", "allowed_tools", "limits", "delegates", "capabilities")}),
     )
@@ -216,13 +206,13 @@ class EmployeeAdmin(ConfigurationAdmin):
         return counted
 
     @admin.display(description="Allowed tools", ordering="grant_count")
-    def tools_allowed(self, employee: Employee) -> int:
+    def allowed_tool_count(self, employee: Employee) -> int:
         return int(employee.grant_count)  # type: ignore[attr-defined]
 
     def save_related(self, request: HttpRequest, form: forms.ModelForm[Any], formsets: Any, change: bool) -> None:
-        """The ticked names become grants before the act is recorded."""
+        """Turn the ticked names into grants before the change is recorded."""
         set_grants(form.instance, form.cleaned_data["allowed_tools"])
-        grants = [with_limits(grant, form.cleaned_data["limits"]) for grant in form.instance.grants.all()]
+        grants = [apply_limits(grant, form.cleaned_data["limits"]) for grant in form.instance.grants.all()]
         Grant.objects.bulk_update(grants, ["level", "conditions"])
         set_delegates(form.instance, form.cleaned_data["delegates"])
         super().save_related(request, form, formsets, change)

@@ -1,4 +1,4 @@
-"""Form fields of the admin: a list of lines, a JSON object, and the choice of tools from the catalog."""
+"""Form fields of the admin: a list of lines, a JSON object, and a choice of tools."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tools.contract import Tool
 
 SHORT = 60
 FIELD_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
-"""Of a field of credentials."""
-NOT_USABLE = "Granted, but not usable now"
+"""Name of a field of credentials."""
+NOT_USABLE = "Allowed, but currently unavailable"
 NOT_INSTALLED = "it is not installed"
 
 
 class LinesField(forms.CharField):
-    """A list of texts, one per line; blank lines and doubles are left out.
+    """A list of texts, one per line, without blank lines and duplicates.
 
     Args:
-        longest: characters that one line may have.
+        longest: most characters of a line.
     """
 
     def __init__(self, *, longest: int = 200, **options: Any) -> None:
@@ -44,27 +44,27 @@ class LinesField(forms.CharField):
         for line in value:
             if len(line) > self.longest:
                 raise forms.ValidationError(
-                    f"The line {line[:40]!r}… has {len(line)} characters; at most {self.longest} are allowed."
+                    f"The line {line[:40]!r}… has {len(line)} characters. Use at most {self.longest}."
                 )
 
     def run_validators(self, value: Any) -> None:
-        """The validators of a text do not fit a list; `validate` has looked at each line."""
+        """Skip the validators of a text, which do not fit a list; `validate` has checked each line."""
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         return bool(self.to_python(self.prepare_value(initial)) != self.to_python(data))
 
 
 class ObjectField(forms.JSONField):
-    """A JSON object, written down as text; an empty one is an empty text."""
+    """A JSON object as text; an empty text is an empty object."""
 
     def __init__(self, **options: Any) -> None:
         options.setdefault("required", False)
         options.setdefault("widget", UnfoldAdminTextareaWidget(attrs={"rows": 4, "spellcheck": "false"}))
-        options.setdefault("error_messages", {"invalid": 'This is not JSON; write an object such as {"name": 1}.'})
+        options.setdefault("error_messages", {"invalid": 'This is not JSON. Enter an object such as {"name": 1}.'})
         super().__init__(**options)
 
     def bound_data(self, data: Any, initial: Any) -> Any:
-        """What was typed stays as it was typed."""
+        """Return the typed text unchanged, so that an error keeps the user's formatting."""
         return initial if self.disabled else data
 
     def prepare_value(self, value: Any) -> Any:
@@ -77,7 +77,7 @@ class ObjectField(forms.JSONField):
 
 
 class AllowedToolsField(forms.MultipleChoiceField):
-    """Tools picked from the catalog, grouped by category, each with its level; the value is a list of exact names."""
+    """A choice of tools, grouped by category, each with its level; the value is a list of exact names."""
 
     def __init__(self, **options: Any) -> None:
         options.setdefault("required", False)
@@ -85,25 +85,25 @@ class AllowedToolsField(forms.MultipleChoiceField):
         super().__init__(**options)
 
     def offer(self, catalog: Iterable[Tool], granted: Iterable[str], reasons: Mapping[str, str]) -> None:
-        """Offers every tool of the catalog, and what is granted already though it is not there now.
+        """Offer every tool of the catalog, and granted tools that the catalog no longer has.
 
         Args:
-            reasons: why not, by name, where more is known than that it is not installed.
+            reasons: by name, why a tool is missing; the default is that it is not installed.
         """
         latest = {tool.name: tool for tool in catalog if not tool.is_system}
         ordered = sorted(latest.values(), key=lambda tool: (tool.category, tool.level.rank, tool.name))
         groups: list[tuple[str, list[tuple[str, str]]]] = [
-            (category, [(tool.name, _label(tool)) for tool in tools])
+            (category, [(tool.name, _format_label(tool)) for tool in tools])
             for category, tools in groupby(ordered, key=lambda tool: tool.category)
         ]
         if absent := sorted(set(granted) - set(latest)):
-            told = [(name, f"{name} · {reasons.get(name, NOT_INSTALLED)}") for name in absent]
-            groups.append((NOT_USABLE, told))
+            missing = [(name, f"{name} · {reasons.get(name, NOT_INSTALLED)}") for name in absent]
+            groups.append((NOT_USABLE, missing))
         self.choices = groups
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         return set(initial or ()) != set(data or ())
 
 
-def _label(tool: Tool) -> str:
+def _format_label(tool: Tool) -> str:
     return f"{tool.name} · {tool.level.value.upper()} · {tool.title[:SHORT]}"

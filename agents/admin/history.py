@@ -1,46 +1,45 @@
-"""What happened: runs, messages, passes, calls, approvals, events and the audit, to be looked at and never changed."""
+"""Read-only pages of the history: runs, messages, passes, calls, approvals, events and the audit."""
 
 from __future__ import annotations
 
 from django.contrib import admin
 
 from agents.accounts.models import AuditEntry
+from agents.admin.scope import ReadOnlyAdmin, ScopedRelatedFilter
 from agents.approvals.models import Approval
 from agents.runs.models import Event, Message, Pass, Run, ToolCall
-
-from .scope import ReadOnlyAdmin, ScopedRelatedFilter
 
 
 @admin.register(Run)
 class RunAdmin(ReadOnlyAdmin):
-    """Runs, newest first; `?employee__id__exact=` narrows the list to one employee."""
+    """Runs, newest first; `?employee__id__exact=` filters by employee."""
 
     list_display = ("id", "__str__", "employee", "organization", "status", "exit_reason", "created_at")
     list_display_links = ("id", "__str__")
     list_filter = ("status", "exit_reason", ("employee", ScopedRelatedFilter), ("organization", ScopedRelatedFilter))
     list_select_related = ("employee", "organization")
     search_fields = ("=id",)
-    search_help_text = "The number of a run"
+    search_help_text = "Search by run number"
 
 
 @admin.register(Message)
 class MessageAdmin(ReadOnlyAdmin):
-    """What people said to runs."""
+    """Messages from people to runs."""
 
     list_display = ("id", "run", "number", "author", "created_at")
     list_select_related = ("run", "author")
     search_fields = ("=run__id",)
-    search_help_text = "The number of a run"
+    search_help_text = "Search by run number"
 
 
 @admin.register(Pass)
 class PassAdmin(ReadOnlyAdmin):
-    """What the model answered."""
+    """Passes: each model call with its usage."""
 
     list_display = ("id", "run", "number", "closing", "input_tokens", "output_tokens", "duration_ms", "created_at")
     list_select_related = ("run",)
     search_fields = ("=run__id",)
-    search_help_text = "The number of a run"
+    search_help_text = "Search by run number"
 
 
 @admin.register(ToolCall)
@@ -51,38 +50,38 @@ class ToolCallAdmin(ReadOnlyAdmin):
     list_filter = ("status", "level", ("organization", ScopedRelatedFilter))
     list_select_related = ("run",)
     search_fields = ("=run__id", "=tool")
-    search_help_text = "The number of a run, or the exact name of a tool"
+    search_help_text = "Search by run number or exact tool name"
 
 
 @admin.register(Approval)
 class ApprovalAdmin(ReadOnlyAdmin):
-    """Cards and how they were decided; they are decided in the inbox, never here."""
+    """Cards and their decisions; people decide in the inbox, never here."""
 
     list_display = ("id", "sentence", "run", "kind", "status", "decided_by", "requested_at", "decided_at")
     list_display_links = ("id", "sentence")
     list_filter = ("status", "kind", ("organization", ScopedRelatedFilter))
     list_select_related = ("run", "decided_by")
     search_fields = ("=run__id",)
-    search_help_text = "The number of a run"
+    search_help_text = "Search by run number"
 
 
 @admin.register(Event)
 class EventAdmin(ReadOnlyAdmin):
-    """The lines of the activity panels."""
+    """Events: the lines of the activity panels."""
 
     list_display = ("id", "run", "seq", "type", "created_at")
     list_filter = ("type",)
     list_select_related = ("run",)
     search_fields = ("=run__id",)
-    search_help_text = "The number of a run"
+    search_help_text = "Search by run number"
 
 
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnlyAdmin):
-    """The audit chain; `manage.py verify_audit` checks its signatures."""
+    """Entries of the audit chain; `manage.py verify_audit` checks their signatures."""
 
     list_display = ("id", "organization", "seq", "actor", "action", "subject", "at")
     list_filter = (("organization", ScopedRelatedFilter),)
     list_select_related = ("organization",)
     search_fields = ("=actor", "=action")
-    search_help_text = "The exact name of a person or of an action"
+    search_help_text = "Search by the exact name of a person or an action"

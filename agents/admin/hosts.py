@@ -1,4 +1,4 @@
-"""The hosts that tools may reach without a card, and those of a network that is not public."""
+"""Allowed hosts: those that tools reach without approval, and those in a private network."""
 
 from __future__ import annotations
 
@@ -12,51 +12,52 @@ from django.db.models import Model
 from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminTextInputWidget
 
-from tools.connections.changes import new_generation
+from agents.admin.configuration import ConfigurationAdmin
+from agents.admin.confirmation import ConfirmationForm
+from agents.admin.scope import ScopedRelatedFilter, get_user
+from tools.connections.changes import bump_tools_version
 from tools.connections.models import AllowedHost
-from tools.contract import HostPort, Reach, ToolError
-from tools.network import host_in, host_of, read_url
-from tools.network.addresses import fault_of
-from tools.network.urls import literal
-
-from .configuration import ConfigurationAdmin
-from .confirming import ConfirmingForm
-from .scope import ScopedRelatedFilter, person
+from tools.contract import HostPort, NetworkAccess, ToolError
+from tools.network import get_host, parse_host, read_url
+from tools.network.addresses import explain_refusal
+from tools.network.urls import parse_ip
 
 LONGEST_ADDRESS = 2_000
-ONLY_SUPERUSERS = "Only a superuser of this installation may allow private addresses."
+ONLY_SUPERUSERS = "Only a superuser of this installation can allow private addresses."
 BY_SETTING = "with the setting ALLOWED_PRIVATE_HOSTS"
 
 
-def private_network(host: str) -> str:
-    """What it means to let tools into a network that is not public."""
-    return f"Tools may reach {host} even where it lies in a private network, or on this machine itself."
+def describe_private_access(host: str) -> str:
+    """Describe the consequence of allowing a host in a private network."""
+    return f"Tools will be able to reach {host}, even in a private network or on this machine."
 
 
 def refuse_unreachable(host: str) -> None:
-    """Refuse an address that tools never reach, whatever an admin allows; what a name leads to is seen later.
+    """Refuse an address that no setting allows; the addresses behind a name are checked at each connection.
 
     Raises:
-        ValidationError: it is one.
+        ValidationError: the host is such an address.
     """
-    address = literal(host)
-    if address is not None and (fault := fault_of(address, HostPort(host, 0), Reach(private=frozenset({host})))):
-        raise forms.ValidationError(f"{host} is {fault}: no tool ever reaches it, whatever is allowed.")
+    address = parse_ip(host)
+    if address is not None and (
+        fault := explain_refusal(address, HostPort(host, 0), NetworkAccess(private=frozenset({host})))
+    ):
+        raise forms.ValidationError(f"{host} is {fault}. Tools can never reach it.")
 
 
-class PrivateNetworkForm(ConfirmingForm):
-    """A form with the tick `may_be_private`, for superusers, and for admins within what the installation allows.
+class PrivateNetworkForm(ConfirmationForm):
+    """A form with the tick `may_be_private`: superusers may always set it, admins as ALLOWED_PRIVATE_HOSTS permits.
 
     Attributes:
-        by_superuser: set by the page.
+        by_superuser: True if a superuser edits the form; set by the page.
     """
 
     by_superuser = False
 
     def refuse_private(self, hosts: Iterable[str], opened: Iterable[str]) -> None:
-        """Refuse the tick for hosts that this person may not open; hosts that a superuser `opened` stay open."""
+        """Refuse the tick for hosts that this person may not open, except hosts that a superuser has `opened`."""
         for host in [] if self.by_superuser else sorted(set(hosts) - set(opened)):
-            if not settings.ALLOWED_PRIVATE_HOSTS.may_cover(host, literal(host)):
+            if not settings.ALLOWED_PRIVATE_HOSTS.may_cover(host, parse_ip(host)):
                 self.add_error(
                     "may_be_private", f"{ONLY_SUPERUSERS} The installation can also allow {host} {BY_SETTING}."
                 )
@@ -64,13 +65,13 @@ class PrivateNetworkForm(ConfirmingForm):
 
 
 class HostForm(PrivateNetworkForm):
-    """One host; letting tools into a network that is not public is confirmed."""
+    """One host; opening a private network must be confirmed."""
 
     host = forms.CharField(
         max_length=LONGEST_ADDRESS,
         widget=UnfoldAdminTextInputWidget,
-        help_text="A name or an IP address, such as api.example.com. Of a URL, only its host is kept. "
-        "This covers all ports of the host, but none of its subdomains.",
+        help_text="A name or an IP address, e.g. api.example.com. Only the host of a URL is kept. "
+        "Covers all ports of the host, but not its subdomains.",
     )
 
     class Meta:
@@ -80,7 +81,7 @@ class HostForm(PrivateNetworkForm):
     def clean_host(self) -> str:
         typed: str = self.cleaned_data["host"]
         try:
-            host = host_of(read_url(typed)) if "://" in typed else host_in(typed)
+            host = get_host(read_url(typed)) if "://" in typed else parse_host(typed)
         except ToolError as error:
             raise forms.ValidationError(error.message) from error
         refuse_unreachable(host)
@@ -93,13 +94,13 @@ class HostForm(PrivateNetworkForm):
             self.refuse_private([host], [host] if self.is_opened else [])
         return cleaned
 
-    def consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
+    def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
         if cleaned["may_be_private"] and not (self.is_opened or (self._was_ticked and not self.by_superuser)):
-            yield private_network(cleaned.get("host", self.instance.host))
+            yield describe_private_access(cleaned.get("host", self.instance.host))
 
     @property
     def is_opened(self) -> bool:
-        """Return True if a superuser ticked it before."""
+        """Return True if a superuser has ticked it before."""
         return self._was_ticked and self.instance.opened_by_superuser
 
     @property
@@ -109,11 +110,11 @@ class HostForm(PrivateNetworkForm):
 
 @admin.register(AllowedHost)
 class AllowedHostAdmin(ConfigurationAdmin):
-    """Where tools may go without a card, and which hosts may be in a private network."""
+    """Hosts that tools may reach without approval, and hosts that may be in a private network."""
 
     form = HostForm
-    fixed = ("organization", "host")
-    list_display = ("host", "without_card", "private_network", "organization", "created_at")
+    immutable_fields = ("organization", "host")
+    list_display = ("host", "without_card", "private_access", "organization", "created_at")
     list_filter = ("without_card", "may_be_private", ("organization", ScopedRelatedFilter))
     list_select_related = ("organization",)
     search_fields = ("host",)
@@ -121,23 +122,23 @@ class AllowedHostAdmin(ConfigurationAdmin):
 
     def get_form(self, request: HttpRequest, obj: Model | None = None, change: bool = False, **kwargs: Any) -> Any:
         form = super().get_form(request, obj, change, **kwargs)
-        form.by_superuser = bool(person(request).is_superuser)
+        form.by_superuser = bool(get_user(request).is_superuser)
         return form
 
     @admin.display(description="Private network")
-    def private_network(self, host: AllowedHost) -> str:
+    def private_access(self, host: AllowedHost) -> str:
         """Mark the ticks by admins that hold only as far as the installation allows."""
         if not host.may_be_private:
             return "no"
-        return "yes" if host.opened_by_superuser else "as far as ALLOWED_PRIVATE_HOSTS allows"
+        return "yes" if host.opened_by_superuser else "if ALLOWED_PRIVATE_HOSTS covers it"
 
     def save_model(self, request: HttpRequest, obj: AllowedHost, form: forms.ModelForm[Any], change: bool) -> None:
         assert isinstance(form, HostForm)
         obj.opened_by_superuser = obj.may_be_private and (form.by_superuser or form.is_opened)
         super().save_model(request, obj, form, change)
-        new_generation(obj.organization_id)
+        bump_tools_version(obj.organization_id)
 
     def delete_model(self, request: HttpRequest, obj: Model) -> None:
         assert isinstance(obj, AllowedHost)
-        new_generation(obj.organization_id)
+        bump_tools_version(obj.organization_id)
         super().delete_model(request, obj)

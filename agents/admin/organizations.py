@@ -1,4 +1,4 @@
-"""Organisations and their members; who may come into the admin follows from the roles."""
+"""Organizations and their members, whose roles decide who may use the admin."""
 
 from __future__ import annotations
 
@@ -19,71 +19,68 @@ from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
 from agents.accounts import members
 from agents.accounts.models import Membership, Organization, Role
+from agents.admin.configuration import ConfigurationAdmin
+from agents.admin.confirmation import ConfirmationForm
+from agents.admin.fields import LinesField
+from agents.admin.prices import list_unpriced
+from agents.admin.scope import ScopedRelatedFilter, get_user, may_configure
 from agents.employees.models import Employee
 from agents.platform.refusals import Refusal
 
-from .configuration import ConfigurationAdmin
-from .confirming import ConfirmingForm
-from .fields import LinesField
-from .prices import without_price
-from .scope import ScopedRelatedFilter, may_configure, person
 
-
-class OrganizationForm(ConfirmingForm):
-    """An organisation; its plan is the installation's business."""
+class OrganizationForm(ConfirmationForm):
+    """An organization; only superusers change its plan."""
 
     plan_features = LinesField(help_text="Features of the plan, one per line.", longest=60)
 
     class Meta:
         model = Organization
         fields = ("name", "slug", "four_eyes", "card_days", "plan_features", "currency", "month_tokens", "month_cost")
-        labels = {"month_tokens": "Tokens a month", "month_cost": "Cost a month"}
-        help_texts = {"four_eyes": "Two-person rule: people who asked for a call cannot decide its card."}
 
     def clean_currency(self) -> str:
-        """A code of three letters, in capitals."""
+        """Return the code in capitals; it has three letters."""
         code = str(self.cleaned_data["currency"]).strip().upper()
         if not (len(code) == 3 and code.isascii() and code.isalpha()):
-            raise ValidationError(f"{code!r} is not a currency; write its code of three letters, such as USD or EUR.")
+            raise ValidationError(f"{code!r} is not a currency. Enter a code of three letters, such as USD or EUR.")
         return code
 
-    def consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """One person alone may do what took two before."""
+    def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
+        """List a loosened two-person rule, a new currency, and employees that a new cost limit does not cover."""
         if self.instance.pk and "four_eyes" in self.changed_data and not cleaned["four_eyes"]:
-            yield "From now on, people may approve calls they asked for themselves."
+            yield "From now on, people can approve calls that they asked for themselves."
         if self.instance.pk and "currency" in self.changed_data:
-            yield f"All prices and budgets count as {cleaned['currency']} from now on; no number is converted."
+            yield f"From now on, all prices and budgets are in {cleaned['currency']}. No amount is converted."
         if self.instance.pk and "month_cost" in self.changed_data and cleaned["month_cost"] is not None:
-            yield from self._uncounted()
+            yield from self._list_uncounted_employees()
 
-    def _uncounted(self) -> Iterator[str]:
-        """Whose model has no price, so that its cost is not in the budget."""
+    def _list_uncounted_employees(self) -> Iterator[str]:
+        """List the employees whose model has no price, so that the budget does not count its cost."""
         rows = Employee.objects.filter(organization=self.instance, is_active=True).select_related("provider")
         for employee in rows.order_by("name"):
-            if without_price(employee.provider, [employee]):
-                yield f"{employee.name} is not counted: the provider {employee.provider} has no price for its model."
+            if list_unpriced(employee.provider, [employee]):
+                yield f"The cost of {employee.name} is not counted: {employee.provider} has no price for its model."
 
 
 @admin.register(Organization)
 class OrganizationAdmin(ConfigurationAdmin):
-    """An admin changes how the own organisation decides; only a superuser founds one or changes its plan."""
+    """Organizations: admins configure their own; only superusers create one or change its plan."""
 
     may_delete = False
     form = OrganizationForm
-    fixed = ()
+    immutable_fields = ()
     list_display = ("name", "slug", "four_eyes", "card_days")
     search_fields = ("name", "slug")
     ordering = ("name", "id")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
-        return () if person(request).is_superuser else ("slug", "plan_features")
+        return () if get_user(request).is_superuser else ("slug", "plan_features")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return bool(person(request).is_superuser)
+        return bool(get_user(request).is_superuser)
 
 
-class MembershipForm(ConfirmingForm):
-    """A member with a new account, or with one that exists: a superuser's form."""
+class MembershipForm(ConfirmationForm):
+    """A new member, with a new or an existing account; for superusers only."""
 
     username = forms.CharField(
         max_length=150,
@@ -95,9 +92,9 @@ class MembershipForm(ConfirmingForm):
         required=False,
         strip=False,
         widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}),
-        help_text="The first password of a new account.",
+        help_text="The initial password of a new account.",
     )
-    never_shown = ("password",)
+    write_only_fields = ("password",)
 
     class Meta:
         model = Membership
@@ -109,10 +106,10 @@ class MembershipForm(ConfirmingForm):
             self._check_person(cleaned)
         return cleaned
 
-    def consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """A new admin."""
+    def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
+        """List a new admin."""
         if cleaned["role"] == Role.ADMIN:
-            yield members.of_an_admin(cleaned["username"])
+            yield members.describe_admin_rights(cleaned["username"])
 
     def _check_person(self, cleaned: dict[str, Any]) -> None:
         username = User.normalize_username(cleaned["username"])
@@ -120,46 +117,46 @@ class MembershipForm(ConfirmingForm):
         if found is None:
             self._check_password(username, cleaned.get("password", ""))
         elif cleaned.get("password"):
-            self.add_error("password", f"{username!r} has an account already: leave the password empty.")
+            self.add_error("password", f"{username!r} already has an account. Leave the password empty.")
         elif Membership.objects.filter(organization=cleaned.get("organization"), user=found).exists():
-            self.add_error("username", f"{username!r} is a member of this organisation already.")
+            self.add_error("username", f"{username!r} is already a member of this organization.")
 
     def _check_password(self, username: str, password: str) -> None:
         if not password:
-            self.add_error("password", f"{username!r} has no account yet: give a first password.")
+            self.add_error("password", f"{username!r} has no account yet. Enter an initial password.")
             return
         try:
             validate_password(password, User(username=username))
         except ValidationError as error:
             self.add_error("password", error)
 
-    def account(self) -> User:
-        """The account that becomes a member; a new one is not saved yet."""
+    def get_account(self) -> User:
+        """Return the account that becomes a member; a new one is not saved yet."""
         username = User.normalize_username(self.cleaned_data["username"])
         known = User.objects.filter(username=username).first()
         return known or User(username=username, password=make_password(self.cleaned_data["password"]))
 
 
-class ChangedMembershipForm(ConfirmingForm):
-    """Only the role of a member changes."""
+class ChangedMembershipForm(ConfirmationForm):
+    """A member's role, the only part that can change."""
 
-    by: members.Ruler | None = None
+    by: members.Administrator | None = None
 
     class Meta:
         model = Membership
         fields = ("role",)
 
-    def consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """Somebody becomes admin, or is none any more."""
+    def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
+        """List the consequence of making somebody an admin, or of removing that role."""
         if self.by is None:
             return
-        if sentence := members.consequence(self.by, self.instance.pk, cleaned["role"]):
+        if sentence := members.describe_role_change(self.by, self.instance.pk, cleaned["role"]):
             yield sentence
 
 
-def _ruler(request: HttpRequest, organization_id: int) -> members.Ruler | None:
-    """As whom this person acts on the organisation; None if they rule nothing there."""
-    user = person(request)
+def _get_authority(request: HttpRequest, organization_id: int) -> members.Administrator | None:
+    """Return the authority that this person has in the organization; None if it has none."""
+    user = get_user(request)
     if user.is_superuser:
         return members.Superuser(user, organization_id)
     mine = Membership.objects.filter(organization_id=organization_id, user=user, role=Role.ADMIN)
@@ -168,11 +165,11 @@ def _ruler(request: HttpRequest, organization_id: int) -> members.Ruler | None:
 
 @admin.register(Membership)
 class MembershipAdmin(ConfigurationAdmin):
-    """Members of the organisations in which the person is admin; nobody changes or removes the own membership."""
+    """Members of the organizations in which the person is an admin; nobody edits their own membership."""
 
     form = MembershipForm
-    secrets = ("password",)
-    fixed = ("organization", "user")
+    secret_fields = ("password",)
+    immutable_fields = ("organization", "user")
     list_display = ("user", "organization", "role", "created_at")
     list_filter = ("role", ("organization", ScopedRelatedFilter))
     list_select_related = ("organization", "user")
@@ -188,7 +185,7 @@ class MembershipAdmin(ConfigurationAdmin):
         kwargs["form"] = MembershipForm if obj is None else ChangedMembershipForm
         form: type[forms.ModelForm[Any]] = super().get_form(request, obj, change, **kwargs)
         if isinstance(obj, Membership) and issubclass(form, ChangedMembershipForm):
-            form.by = _ruler(request, obj.organization_id)
+            form.by = _get_authority(request, obj.organization_id)
         return form
 
     def get_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
@@ -201,44 +198,44 @@ class MembershipAdmin(ConfigurationAdmin):
         return super().has_delete_permission(request, obj) and not self._is_own(request, obj)
 
     def save_model(self, request: HttpRequest, obj: Membership, form: forms.ModelForm[Any], change: bool) -> None:
-        """As on the page of users: the last admin stays, and the audit tells it."""
-        by = _ruler(request, obj.organization_id)
+        """Use the actions of the users page, which keep the last admin and write the audit."""
+        by = _get_authority(request, obj.organization_id)
         if by is None:
             raise PermissionDenied
         if change:
             members.change_role(by, obj.pk, form.cleaned_data["role"])
         elif isinstance(form, MembershipForm) and isinstance(by, members.Superuser):
-            obj.user = form.account()
-            obj.pk = members.add(by, obj.user, obj.role).pk
+            obj.user = form.get_account()
+            obj.pk = members.add_member(by, obj.user, obj.role).pk
 
     def save_related(self, request: HttpRequest, form: forms.ModelForm[Any], formsets: Any, change: bool) -> None:
-        """Nothing hangs on a membership, and `members` has recorded the act."""
+        """Do nothing: a membership has no related rows, and `members` has recorded the change."""
 
     def delete_model(self, request: HttpRequest, obj: Model) -> None:
         assert isinstance(obj, Membership)
-        by = _ruler(request, obj.organization_id)
+        by = _get_authority(request, obj.organization_id)
         if by is None:
             raise PermissionDenied
-        members.remove(by, obj.pk)
+        members.remove_member(by, obj.pk)
 
     def add_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Lead admins to the invitations, whatever they send: no answer tells them who has an account."""
-        if may_configure(request) and not person(request).is_superuser:
-            messages.info(request, "Invite people with a link. They join with a new account or the one they have.")
+        """Redirect admins to the invitations, so that no answer reveals who has an account."""
+        if may_configure(request) and not get_user(request).is_superuser:
+            messages.info(request, "Invite people with a link. They can join with a new or an existing account.")
             return redirect("users")
         answer: HttpResponseBase = super().add_view(request, *args, **kwargs)
         return answer
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        return self._answered(request, super().changeform_view, *args, **kwargs)
+        return self._show_refusals(request, super().changeform_view, *args, **kwargs)
 
     def delete_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        return self._answered(request, super().delete_view, *args, **kwargs)
+        return self._show_refusals(request, super().delete_view, *args, **kwargs)
 
-    def _answered(
+    def _show_refusals(
         self, request: HttpRequest, view: Callable[..., HttpResponseBase], *args: Any, **kwargs: Any
     ) -> HttpResponseBase:
-        """What cannot be done is said, once its transaction is taken back."""
+        """Call the view and show a refusal as a message, after its transaction is rolled back."""
         try:
             return view(request, *args, **kwargs)
         except Refusal as refusal:
@@ -246,5 +243,5 @@ class MembershipAdmin(ConfigurationAdmin):
             return redirect(request.path)
 
     def _is_own(self, request: HttpRequest, obj: Model | None) -> bool:
-        mine = isinstance(obj, Membership) and obj.user_id == person(request).pk
-        return mine and not person(request).is_superuser
+        mine = isinstance(obj, Membership) and obj.user_id == get_user(request).pk
+        return mine and not get_user(request).is_superuser

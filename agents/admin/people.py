@@ -1,4 +1,4 @@
-"""Accounts: only superusers see them; an admin of an organisation works with its memberships."""
+"""Accounts, which only superusers see; an organization's admins work with memberships instead."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from .scope import person
+from agents.admin.scope import get_user
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
@@ -18,7 +18,7 @@ admin.site.unregister(Group)
 
 @admin.register(User)
 class AccountAdmin(UserAdmin, ModelAdmin):  # type: ignore[misc, type-arg]
-    """Accounts of the whole installation; rights come from memberships, so there are no groups and permissions."""
+    """All accounts of the installation; rights come from memberships, so groups and permissions are left out."""
 
     form = UserChangeForm
     add_form = UserCreationForm
@@ -51,4 +51,4 @@ class AccountAdmin(UserAdmin, ModelAdmin):  # type: ignore[misc, type-arg]
         return self._is_superuser(request)
 
     def _is_superuser(self, request: HttpRequest) -> bool:
-        return bool(person(request).is_active and person(request).is_superuser)
+        return bool(get_user(request).is_active and get_user(request).is_superuser)

@@ -1,4 +1,4 @@
-"""Model providers: addresses and keys of models, and scripts that are played instead."""
+"""Model providers: the address and key of a model server, or a script that replaces it."""
 
 from __future__ import annotations
 
@@ -15,92 +15,89 @@ from django.urls import URLPattern, path
 from django.views.decorators.http import require_POST
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextareaWidget, UnfoldAdminURLInputWidget
 
+from agents.admin.configuration import ConfigurationAdmin
+from agents.admin.confirmation import ConfirmationForm
+from agents.admin.prices import PricesField, list_unpriced
+from agents.admin.scope import ScopedRelatedFilter
 from agents.employees.models import Employee, ModelProvider, ProviderKind
 from agents.providers.base import ProviderError
-from agents.providers.scripts import validate_script
-from agents.runs.engine.context import address_refusal, check_provider
+from agents.providers.script_format import validate_script
+from agents.runs.engine.context import check_provider, explain_refused_address
 
-from .configuration import ConfigurationAdmin
-from .confirming import ConfirmingForm
-from .prices import PricesField, without_price
-from .scope import ScopedRelatedFilter
-
-PATIENCE_S = 10.0
-LOOKUP_S = 2.0
+TEST_TIMEOUT_S = 10.0
+LOOKUP_TIMEOUT_S = 2.0
 
 
-class ProviderForm(ConfirmingForm):
-    """A provider; its key can be given and forgotten, and is never shown."""
+class ProviderForm(ConfirmationForm):
+    """A provider; its key can be set and removed, but is never shown."""
 
-    never_shown = ("new_key",)
+    write_only_fields = ("new_key",)
 
     base_url = forms.URLField(
         label="Address",
         required=False,
         assume_scheme="https",
         widget=UnfoldAdminURLInputWidget,
-        help_text="Where the model is, e.g. https://models.example.com/v1. A private address, such as "
-        "http://localhost:11434 for Ollama, must be allowed by the setting ALLOWED_PRIVATE_HOSTS. "
-        "Empty: the provider's own address.",
+        help_text="Address of the model server, e.g. https://models.example.com/v1. Leave empty for the default. "
+        "Private addresses, such as http://localhost:11434 for Ollama, need the setting ALLOWED_PRIVATE_HOSTS.",
     )
     new_key = forms.CharField(
         label="API key",
         required=False,
         max_length=1_000,
         widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}),
-        help_text="Kept encrypted and never shown again. Empty keeps the key that is there.",
+        help_text="Stored encrypted and never shown again. Leave empty to keep the stored key.",
     )
-    forget_key = forms.BooleanField(label="Forget the key", required=False)
+    forget_key = forms.BooleanField(label="Remove stored key", required=False)
     prices = PricesField()
 
     class Meta:
         model = ModelProvider
         fields = ("organization", "name", "kind", "base_url", "prices", "script", "timeout_s", "is_active")
-        labels = {"timeout_s": "Timeout in seconds"}
         widgets = {"script": UnfoldAdminTextareaWidget(attrs={"rows": 24, "spellcheck": "false"})}
 
     address_fault = ""
-    """The reason why the typed address is not allowed; set by the page, which looks it up before the transaction."""
+    """The reason why the address is not allowed; set by the page, which looks it up before the transaction."""
 
     def clean(self) -> dict[str, Any]:
-        """A script must be one, and a key is never sent to an address that it was not given for."""
+        """Check the script, and ask for the key again if the address changes, so that no other server receives it."""
         cleaned = super().clean() or {}
         moved = "base_url" in self.changed_data or "kind" in self.changed_data
         if self.address_fault and (moved or cleaned.get("is_active")):
             self.add_error("base_url", self.address_fault)
         if cleaned.get("kind") == ProviderKind.SCRIPTED:
             self._check_script(cleaned.get("script", ""))
-        given, forgotten = cleaned.get("new_key"), cleaned.get("forget_key")
-        if moved and self.instance.api_key and not (given or forgotten):
-            self.add_error("new_key", "The address has changed: give the key for it, or tick “Forget the key”.")
-        if given and forgotten:
-            self.add_error("forget_key", "Either give a key or forget it.")
+        new_key, removed = cleaned.get("new_key"), cleaned.get("forget_key")
+        if moved and self.instance.api_key and not (new_key or removed):
+            self.add_error("new_key", "The address has changed. Enter the key for it, or tick “Remove stored key”.")
+        if new_key and removed:
+            self.add_error("forget_key", "Enter a new key or remove the stored one, not both.")
         return cleaned
 
-    def consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """Who works with the provider follows it to another address, and stops with it."""
-        employees = self._employees()
+    def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
+        """List the employees whose data goes to another server, whose runs end, and whose budgets break."""
+        employees = self._list_employees()
         names = ", ".join(employee.name for employee in employees)
         if not names:
             return
         moved = "base_url" in self.changed_data or "kind" in self.changed_data
         if moved and cleaned["kind"] != ProviderKind.SCRIPTED:
-            place = cleaned["base_url"] or "the provider's own address"
-            key = "with the key that you give now" if cleaned["new_key"] else "without a key"
-            yield f"All that {names} read, and their instructions, go to {place} from now on, {key}."
+            address = cleaned["base_url"] or "the provider's default address"
+            key = "with the new key" if cleaned["new_key"] else "without a key"
+            yield f"From now on, the instructions of {names} and everything they read go to {address}, {key}."
         if "is_active" in self.changed_data and not cleaned["is_active"]:
             yield f"Every run of {names} ends with an error at its next step."
-        yield from self._unpriced(employees, ModelProvider(kind=cleaned["kind"], prices=cleaned["prices"]))
+        yield from self._list_broken_budgets(employees, ModelProvider(kind=cleaned["kind"], prices=cleaned["prices"]))
 
-    def _unpriced(self, employees: list[Employee], changed: ModelProvider) -> Iterator[str]:
-        """Who loses the price without which no budget of money holds."""
+    def _list_broken_budgets(self, employees: list[Employee], changed: ModelProvider) -> Iterator[str]:
+        """List the employees whose cost budget this change breaks."""
         kept = ModelProvider(kind=self.initial["kind"], prices=self.initial["prices"])
-        before = {employee.pk for employee in without_price(kept, employees)}
-        for employee in without_price(changed, employees):
-            if employee.pk not in before and _costs_are_limited(employee):
-                yield f"What {employee.name} costs is not counted any more, so that no budget of money ends its runs."
+        before = {employee.pk for employee in list_unpriced(kept, employees)}
+        for employee in list_unpriced(changed, employees):
+            if employee.pk not in before and _has_cost_limit(employee):
+                yield f"The cost of {employee.name} is no longer counted, so its cost limit no longer ends runs."
 
-    def _employees(self) -> list[Employee]:
+    def _list_employees(self) -> list[Employee]:
         rows = Employee.objects.filter(provider=self.instance.pk) if self.instance.pk else Employee.objects.none()
         return list(rows.select_related("organization").order_by("name"))
 
@@ -119,27 +116,27 @@ class ProviderForm(ConfirmingForm):
         return saved
 
 
-def _address_fault(request: HttpRequest) -> str:
-    """Say why the address in this form is not allowed; empty if it is, or if the form refuses it anyway."""
+def _find_address_fault(request: HttpRequest) -> str:
+    """Return the reason why the submitted address is not allowed; empty if it is allowed or malformed."""
     kind, typed = request.POST.get("kind", ""), request.POST.get("base_url", "")
     try:
         address = forms.URLField(required=False, assume_scheme="https").clean(typed)
-        return address_refusal(kind, address, LOOKUP_S)
+        return explain_refused_address(kind, address, LOOKUP_TIMEOUT_S)
     except (forms.ValidationError, ProviderError):
         return ""
 
 
-def _costs_are_limited(employee: Employee) -> bool:
+def _has_cost_limit(employee: Employee) -> bool:
     limits = (employee.run_cost, employee.month_cost, employee.organization.month_cost)
     return any(limit is not None for limit in limits)
 
 
 @admin.register(ModelProvider)
 class ProviderAdmin(ConfigurationAdmin):
-    """Providers of the organisations in which the person is admin."""
+    """Providers of the organizations in which the person is an admin."""
 
     form = ProviderForm
-    secrets = ("new_key",)
+    secret_fields = ("new_key",)
     list_display = ("name", "kind", "organization", "base_url", "has_key", "is_active")
     list_filter = ("kind", "is_active", ("organization", ScopedRelatedFilter))
     list_select_related = ("organization",)
@@ -156,7 +153,7 @@ class ProviderAdmin(ConfigurationAdmin):
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if request.method == "POST":
-            request.address_fault = _address_fault(request)  # type: ignore[attr-defined]
+            request.address_fault = _find_address_fault(request)  # type: ignore[attr-defined]
         return super().changeform_view(request, *args, **kwargs)
 
     def get_form(self, request: HttpRequest, obj: Model | None = None, change: bool = False, **kwargs: Any) -> Any:
@@ -170,18 +167,18 @@ class ProviderAdmin(ConfigurationAdmin):
         return [address, *super().get_urls()]
 
     def test_connection(self, request: HttpRequest, provider_id: int) -> HttpResponse:
-        """Asks the saved provider for something that costs nothing, and says what is wrong."""
+        """Send the saved provider a free request, and report the result."""
         provider = self.get_object(request, str(provider_id))
         if provider is None or not self.has_change_permission(request, provider):
             raise Http404
         try:
-            check_provider(provider, PATIENCE_S)
+            check_provider(provider, TEST_TIMEOUT_S)
         except ProviderError as error:
-            messages.error(request, f"{provider.name} does not work: {error.message}")
+            messages.error(request, f"Connection to {provider.name} failed: {error.message}")
         else:
-            messages.success(request, f"{provider.name} answers.")
+            messages.success(request, f"Connection to {provider.name} works.")
         return redirect("admin:employees_modelprovider_change", provider.pk)
 
-    @admin.display(description="Key", boolean=True)
+    @admin.display(description="Key stored", boolean=True)
     def has_key(self, provider: ModelProvider) -> bool:
         return bool(provider.api_key)

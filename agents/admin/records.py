@@ -1,4 +1,4 @@
-"""The business records with their lists and drafts, which the tools of employees work on."""
+"""Business records with their lists and drafts, the data that employees work on."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from django.db.models import Model
 from django.http import HttpRequest
 from pydantic import ValidationError as FieldsInvalid
 
+from agents.admin.configuration import ConfigurationAdmin
+from agents.admin.scope import ScopedRelatedFilter, get_user
 from tools.contract import Target
-from tools.records.changes import Author, create_record, update_records
+from tools.records.changes import ChangeAuthor, create_record, update_records
 from tools.records.fields import RecordFields
 from tools.records.models import Draft, ListEntry, Record, RecordList
-
-from .configuration import ConfigurationAdmin
-from .scope import ScopedRelatedFilter, person
 
 EDITABLE = ("name", "region", "category", "status", "score", "email", "domain", "phone", "notes")
 
 
 class RecordForm(forms.ModelForm):  # type: ignore[type-arg]
-    """One record; the version travels with the form, so that a change made meanwhile is never overwritten."""
+    """One record; the form carries its version, so that it never overwrites a concurrent edit."""
 
     seen_version = forms.IntegerField(widget=forms.HiddenInput, required=False)
 
@@ -52,12 +51,12 @@ class RecordForm(forms.ModelForm):  # type: ignore[type-arg]
     def _check_version(self, seen: int | None) -> None:
         held = Record.objects.select_for_update(no_key=True).filter(pk=self.instance.pk)
         if seen != held.values_list("version", flat=True).first():
-            raise ValidationError("The record has changed meanwhile: open it again and repeat your change.")
+            raise ValidationError("The record has changed since you opened it. Open it again and repeat your change.")
 
 
 @admin.register(Record)
 class RecordAdmin(ConfigurationAdmin):
-    """Records; a change grows the version and enters the history like any other."""
+    """Records; a change here raises the version and is part of the history, as everywhere."""
 
     form = RecordForm
     list_display = ("name", "region", "category", "status", "score", "organization", "updated_at")
@@ -68,11 +67,11 @@ class RecordAdmin(ConfigurationAdmin):
     readonly_fields = ("attributes", "qualification", "qualification_reason", "version", "created_at", "updated_at")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
-        """Leave them out of the form for a new record, which has none of them yet."""
+        """Return no read-only fields for a new record, which has no values for them yet."""
         return super().get_readonly_fields(request, obj) if obj is not None else ()
 
     def save_model(self, request: HttpRequest, obj: Record, form: forms.ModelForm[Record], change: bool) -> None:
-        author = Author(actor=person(request).get_username())
+        author = ChangeAuthor(actor=get_user(request).get_username())
         names = [name for name in EDITABLE if not change or name in form.changed_data]
         after = {name: form.cleaned_data[name] for name in names}
         if not change:
@@ -98,10 +97,10 @@ class RecordListAdmin(ConfigurationAdmin):
 
 @admin.register(ListEntry)
 class ListEntryAdmin(ConfigurationAdmin):
-    """Which record stands on which list; an entry can be taken off."""
+    """Entries of record lists; an entry can be removed."""
 
     may_add = may_change = False
-    fixed = ()
+    immutable_fields = ()
     list_display = ("id", "record", "list", "added_at")
     list_filter = (("list", ScopedRelatedFilter),)
     list_select_related = ("record", "list")
@@ -109,7 +108,7 @@ class ListEntryAdmin(ConfigurationAdmin):
 
 @admin.register(Draft)
 class DraftAdmin(ConfigurationAdmin):
-    """What employees drafted; it can be read and deleted."""
+    """Drafts by employees, which can be read and deleted."""
 
     may_add = may_change = False
     list_display = ("title", "kind", "employee", "organization", "created_at")

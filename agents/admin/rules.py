@@ -1,4 +1,4 @@
-"""Rules of tools: a level that is raised for all employees of an organisation."""
+"""Tool rules: a level raised for all employees of an organization."""
 
 from __future__ import annotations
 
@@ -11,25 +11,27 @@ from django.db.models import Model
 from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminSelectWidget
 
+from agents.admin.available_tools import list_available_tools
+from agents.admin.configuration import ConfigurationAdmin
+from agents.admin.confirmation import ConfirmationForm
+from agents.admin.scope import ScopedRelatedFilter
 from agents.employees.models import ToolRule
-from agents.employees.toolboxes import toolbox_of
+from agents.employees.toolboxes import load_toolbox
 from tools.contract import Level
 
-from .catalog import offered_in
-from .configuration import ConfigurationAdmin
-from .confirming import ConfirmingForm
-from .scope import ScopedRelatedFilter
 
-
-class RuleForm(ConfirmingForm):
-    """One tool and its level for all; a tool's own level is never lowered."""
+class RuleForm(ConfirmationForm):
+    """One tool and its level for all employees, never lower than the tool's own."""
 
     tool = forms.ChoiceField(widget=UnfoldAdminSelectWidget)
     level = forms.ChoiceField(
-        choices=[("", "its own"), *((level.value, level.value) for level in Level if level is not Level.READ)],
+        choices=[
+            ("", "the tool's own level"),
+            *((level.value, level.value) for level in Level if level is not Level.READ),
+        ],
         required=False,
         widget=UnfoldAdminSelectWidget,
-        help_text="From write on a person approves each call, whichever employee asks for it.",
+        help_text="At write level or above, each call needs approval, whichever employee asks for it.",
     )
 
     class Meta:
@@ -38,39 +40,39 @@ class RuleForm(ConfirmingForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        offered = {tool.name: f"{tool.name} ({tool.level.value})" for tool in offered_in(self)}
+        offered = {tool.name: f"{tool.name} ({tool.level.value})" for tool in list_available_tools(self)}
         field = self.fields.get("tool")
         if isinstance(field, forms.ChoiceField):
             field.choices = sorted(offered.items())
 
     def clean(self) -> dict[str, Any]:
-        """The level is higher than the tool's own."""
+        """Check that the organization has the tool, and that the level is higher than its own."""
         cleaned = super().clean() or {}
         organization = cleaned.get("organization") or getattr(self.instance, "organization", None)
         if organization is None:
             return cleaned
-        tool = toolbox_of(organization.pk).get_tool(cleaned.get("tool") or self.instance.tool)
+        tool = load_toolbox(organization.pk).get_tool(cleaned.get("tool") or self.instance.tool)
         if tool is None and "tool" in cleaned:
-            self.add_error("tool", f"{organization} has no such tool.")
+            self.add_error("tool", f"{organization} has no such tool. Choose another one.")
         level = cleaned.get("level", "")
         if tool is not None and level and Level(level).rank <= tool.level.rank:
-            self.add_error("level", f"{tool.name} is {tool.level.value} by itself; choose a higher level.")
+            self.add_error("level", f"{tool.name} already has the level {tool.level.value}. Choose a higher one.")
         return cleaned
 
-    def consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """Less is asked than before."""
+    def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
+        """List a lowered level, after which fewer calls need approval."""
         before = self.initial.get("level", "")
         if self.instance.pk and before and (not cleaned["level"] or Level(cleaned["level"]).rank < Level(before).rank):
-            now = cleaned["level"] or "its own level"
-            yield f"{self.instance.tool} was raised to {before} for all; from now on it is {now}."
+            now = cleaned["level"] or "back at its own level"
+            yield f"{self.instance.tool} was raised to {before} for all employees. From now on it is {now}."
 
 
 @admin.register(ToolRule)
 class ToolRuleAdmin(ConfigurationAdmin):
-    """Levels raised for all; what is stopped is seen here, and stopped or released on the page of stops."""
+    """Levels raised for all employees; shows stopped tools, which are stopped and resumed on the page of stops."""
 
     form = RuleForm
-    fixed = ("organization", "tool")
+    immutable_fields = ("organization", "tool")
     list_display = ("tool", "level", "organization", "stopped_by", "stopped_at")
     list_filter = (("organization", ScopedRelatedFilter),)
     list_select_related = ("organization",)
@@ -86,6 +88,6 @@ class ToolRuleAdmin(ConfigurationAdmin):
         return (*fixed, "stopped_by", "stopped_at")
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Not while it holds a stop: that is released on its own page."""
+        """Return False for a stopped tool: deleting its rule would lift the stop."""
         is_stopped = isinstance(obj, ToolRule) and obj.stopped_at is not None
         return super().has_delete_permission(request, obj) and not is_stopped

@@ -1,4 +1,4 @@
-"""Who sees which rows in the admin: the organisations in which a person is admin, and nothing beyond."""
+"""Access to rows in the admin: only those of organizations in which the person is an admin."""
 
 from __future__ import annotations
 
@@ -45,56 +45,56 @@ PATH_TO_ORGANIZATION: dict[type[Model], str] = {
     AllowedHost: "organization",
     User: "memberships__organization",
 }
-"""The lookup that leads from a row to its organisation; a model that is missing here cannot be shown."""
+"""Lookup from each model to its organization; a model missing here cannot be shown."""
 
 
-def person(request: HttpRequest) -> User:
-    """The user who is logged in to the admin."""
+def get_user(request: HttpRequest) -> User:
+    """Return the user who is logged in to the admin."""
     return cast("User", request.user)
 
 
-def administered(request: HttpRequest) -> frozenset[int]:
-    """Ids of the organisations in which this person is admin; asked of the database once for each request."""
+def get_administered_ids(request: HttpRequest) -> frozenset[int]:
+    """Return the ids of the organizations in which this person is an admin; cached on the request."""
     known: frozenset[int] | None = getattr(request, "administered_organizations", None)
     if known is None:
-        mine = Membership.objects.filter(user_id=person(request).pk, role=Role.ADMIN)
-        known = frozenset(mine.values_list("organization_id", flat=True))
+        memberships = Membership.objects.filter(user_id=get_user(request).pk, role=Role.ADMIN)
+        known = frozenset(memberships.values_list("organization_id", flat=True))
         request.administered_organizations = known  # type: ignore[attr-defined]
     return known
 
 
 def may_configure(request: HttpRequest) -> bool:
-    """True for a superuser and for the admin of at least one organisation."""
-    user = person(request)
-    return user.is_active and (user.is_superuser or bool(administered(request)))
+    """Return True for a superuser and for an admin of at least one organization."""
+    user = get_user(request)
+    return user.is_active and (user.is_superuser or bool(get_administered_ids(request)))
 
 
-def visible(rows: QuerySet[Any], request: HttpRequest) -> QuerySet[Any]:
-    """The rows of this person's organisations; all of them for a superuser.
+def limit_to_user(rows: QuerySet[Any], request: HttpRequest) -> QuerySet[Any]:
+    """Return the rows of the organizations that this person administers; all rows for a superuser.
 
     Raises:
-        KeyError: the model has no path to an organisation.
+        KeyError: the model is not in PATH_TO_ORGANIZATION.
     """
     path = PATH_TO_ORGANIZATION[rows.model]
-    if person(request).is_superuser:
+    if get_user(request).is_superuser:
         return rows
-    scoped = rows.filter(**{f"{path}__in": administered(request)})
+    scoped = rows.filter(**{f"{path}__in": get_administered_ids(request)})
     return scoped.distinct() if rows.model is User else scoped
 
 
 class ScopedRelatedFilter(RelatedFieldListFilter):
-    """A list filter over a foreign key that offers only rows of this person's organisations."""
+    """A list filter over a foreign key that offers only rows this person may see."""
 
     def field_choices(
         self, field: Field[Any, Any], request: HttpRequest, model_admin: DjangoModelAdmin[Any]
     ) -> list[tuple[str, Any]]:
         related = cast("type[Model]", field.related_model)
-        rows = visible(related._default_manager.all(), request)
+        rows = limit_to_user(related._default_manager.all(), request)
         return [(str(row.pk), str(row)) for row in rows]
 
 
-def _choose_the_only_one(field: forms.ModelChoiceField[Any]) -> None:
-    """Where there is nothing to choose, it is chosen already."""
+def _preselect_only_choice(field: forms.ModelChoiceField[Any]) -> None:
+    """Select the only choice of a field, and drop its empty one."""
     assert field.queryset is not None
     offered = field.queryset.order_by("pk")[:2]
     if len(offered) == 1:
@@ -102,12 +102,12 @@ def _choose_the_only_one(field: forms.ModelChoiceField[Any]) -> None:
 
 
 class ScopedAdmin(ModelAdmin):  # type: ignore[misc]
-    """Base of all admin pages: rows and choices by organisation, rights by the role in it, lists without counting.
+    """Base of all admin pages: limits rows and choices by organization, and rights by role.
 
-    There are no actions on many rows at once: every change of the configuration is one recorded act.
+    Lists do not count their rows, and there are no bulk actions: each change is recorded by itself.
 
     Attributes:
-        may_add, may_change, may_delete: what this page offers at all, whoever the person is.
+        may_add, may_change, may_delete: the actions of this page, for anybody who has access.
     """
 
     may_add = may_change = may_delete = True
@@ -121,53 +121,53 @@ class ScopedAdmin(ModelAdmin):  # type: ignore[misc]
         css = {"all": ("css/admin.css",)}
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return visible(super().get_queryset(request), request)
+        return limit_to_user(super().get_queryset(request), request)
 
     def formfield_for_foreignkey(
         self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any
     ) -> forms.ModelChoiceField[Any] | None:
-        kwargs["queryset"] = self.choices_for(db_field, request)
+        kwargs["queryset"] = self.get_choices(db_field, request)
         field: forms.ModelChoiceField[Any] | None = super().formfield_for_foreignkey(db_field, request, **kwargs)
         if field is not None and field.required and db_field.related_model in (Organization, Membership):
-            _choose_the_only_one(field)
+            _preselect_only_choice(field)
         return field
 
     def formfield_for_manytomany(
         self, db_field: ManyToManyField[Any, Any], request: HttpRequest, **kwargs: Any
     ) -> forms.ModelMultipleChoiceField[Any] | None:
-        kwargs["queryset"] = self.choices_for(db_field, request)
+        kwargs["queryset"] = self.get_choices(db_field, request)
         field: forms.ModelMultipleChoiceField[Any] | None = super().formfield_for_manytomany(
             db_field, request, **kwargs
         )
         return field
 
-    def choices_for(self, field: Field[Any, Any], request: HttpRequest) -> QuerySet[Any]:
-        """The rows that this person may choose for the field; the form checks the answer against them too."""
+    def get_choices(self, field: Field[Any, Any], request: HttpRequest) -> QuerySet[Any]:
+        """Return the rows that this person may choose for the field; the form validates against them too."""
         related = cast("type[Model]", field.related_model)
-        return visible(related._default_manager.all(), request)
+        return limit_to_user(related._default_manager.all(), request)
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return may_configure(request)
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return self._may(request, obj)
+        return self._has_access(request, obj)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return self.may_add and may_configure(request)
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return self.may_change and self._may(request, obj)
+        return self.may_change and self._has_access(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return self.may_delete and self._may(request, obj)
+        return self.may_delete and self._has_access(request, obj)
 
-    def _may(self, request: HttpRequest, obj: Model | None) -> bool:
-        if obj is None or obj.pk is None or person(request).is_superuser:
+    def _has_access(self, request: HttpRequest, obj: Model | None) -> bool:
+        if obj is None or obj.pk is None or get_user(request).is_superuser:
             return may_configure(request)
-        return bool(visible(type(obj)._default_manager.filter(pk=obj.pk), request).exists())
+        return bool(limit_to_user(type(obj)._default_manager.filter(pk=obj.pk), request).exists())
 
 
 class ReadOnlyAdmin(ScopedAdmin):
-    """What happened can be looked at here, and nothing else."""
+    """Base of the pages that only show rows."""
 
     may_add = may_change = may_delete = False

@@ -1,4 +1,4 @@
-"""What an admin chooses on the page of a source's tools: read from the form, judged, and shown again if it fails."""
+"""An admin's choices on the page of a source's tools: read from the form, checked, and shown again on errors."""
 
 from __future__ import annotations
 
@@ -9,26 +9,25 @@ from functools import cached_property
 
 from django.http.request import QueryDict
 
-from tools.connections.changes import Choice
+from agents.admin.audit_subjects import describe_last_editor
+from agents.admin.source_definitions import MOST_CHARACTERS, DefinitionSummary, summarize_definition
+from tools.connections.changes import ToolChoice
 from tools.connections.models import Source, SourceTool
 from tools.contract import Level, fingerprint
-from tools.sources.risks import carried_by, reached_by
-
-from .acts import last_changed_by
-from .source_definitions import MOST_CHARACTERS, Told, told_of
+from tools.sources.risks import explain_embedded_requests, explain_exfiltration
 
 LEVELS = frozenset({"", *(each.value for each in Level)})
 DEFINITIONS = ("definition", "accepted_definition")
-"""Columns that may be large, and that only the tools of one page need."""
+"""Large columns, loaded only for the tools of one page."""
 ALL, NONE = "all", "none"
-"""Values of the buttons that tick, and untick, everything on the page before it is saved."""
+"""Values of the buttons that tick or untick everything on the page and save it."""
 
 
-class Sent:
-    """The form as it came in.
+class SubmittedChoices:
+    """The submitted form of the tools page.
 
     Attributes:
-        rows: the tools that were on the page, as they are now, by id.
+        rows: by id, the current rows of the tools that were on the page.
     """
 
     def __init__(self, source: Source, data: QueryDict) -> None:
@@ -37,139 +36,148 @@ class Sent:
         ids = [int(key) for key in data.getlist("shown") if key.isdecimal() and len(key) < 19]
         self.rows = {row.pk: row for row in SourceTool.objects.filter(source=source, pk__in=ids).defer(*DEFINITIONS)}
 
-    def was(self, row: SourceTool) -> str:
-        """The state that was shown, see `shown_state`."""
-        return self._data.get(f"was-{row.pk}", shown_state(row))
+    def get_shown_state(self, row: SourceTool) -> str:
+        """Return the state that the page showed, see `encode_state`."""
+        return self._data.get(f"was-{row.pk}", encode_state(row))
 
     def is_touched(self, row: SourceTool) -> bool:
-        """Whether this person wants another state than was shown, or accepts what is quarantined."""
-        wanted = _state(is_chosen=self.is_ticked(row), level=self.level_of(row))
-        return wanted != self.was(row) or f"accept-{row.pk}" in self._data
+        """Return True if this person changed the tool's state, or accepted its quarantined definition."""
+        wanted = _encode(is_chosen=self.is_ticked(row), level=self.get_level(row))
+        return wanted != self.get_shown_state(row) or f"accept-{row.pk}" in self._data
 
-    def is_overtaken(self, row: SourceTool) -> bool:
-        """Whether somebody else has changed it since, and to something else than is wanted here."""
-        wanted = _state(is_chosen=self.is_ticked(row), level=self.level_of(row))
-        return self.is_touched(row) and shown_state(row) not in (self.was(row), wanted)
+    def has_conflict(self, row: SourceTool) -> bool:
+        """Return True if somebody else has meanwhile set the tool to another state than this person wants."""
+        wanted = _encode(is_chosen=self.is_ticked(row), level=self.get_level(row))
+        return self.is_touched(row) and encode_state(row) not in (self.get_shown_state(row), wanted)
 
     def is_ticked(self, row: SourceTool) -> bool:
         every = self._data.get("every")
         return f"chosen-{row.pk}" in self._data if every not in (ALL, NONE) else every == ALL
 
-    def level_of(self, row: SourceTool) -> str:
+    def get_level(self, row: SourceTool) -> str:
         return self._data.get(f"level-{row.pk}", "")
 
     def is_accepted(self, row: SourceTool) -> bool:
-        """What is in use and has changed is accepted by a tick of its own, so that nobody does it by the way."""
+        """Return True unless a changed definition lacks its own tick, so that nobody accepts one by accident."""
         return row.state != "quarantined" or f"accept-{row.pk}" in self._data
 
     @cached_property
-    def choices(self) -> dict[int, Choice]:
-        """Those that are to be written: what this person has not touched stays as somebody else may have left it."""
+    def choices(self) -> dict[int, ToolChoice]:
+        """The choices to save, by id; untouched tools keep what somebody else may have saved."""
         return {
-            pk: Choice(self.is_ticked(row), self.level_of(row), self._data.get(f"seen-{pk}", ""))
+            pk: ToolChoice(self.is_ticked(row), self.get_level(row), self._data.get(f"seen-{pk}", ""))
             for pk, row in self.rows.items()
             if self.is_touched(row) and (not self.is_ticked(row) or self.is_accepted(row))
         }
 
     @property
-    def meant(self) -> list[int]:
-        """The ids of those that shall be offered from now on."""
+    def enabled_ids(self) -> list[int]:
+        """The ids of the tools to enable."""
         return [pk for pk, choice in self.choices.items() if choice.is_chosen]
 
     @cached_property
     def problem(self) -> str:
-        """Why the choices cannot be saved; empty if they can. Nothing is accepted that was not on the screen."""
-        if overtaken := [row.tool for row in self.rows.values() if self.is_overtaken(row)]:
-            by = last_changed_by(self.source)
-            return f"Changed meanwhile{by}: {', '.join(overtaken)}. Look again, and save once more what you want."
+        """The reason why the choices cannot be saved; empty if they can.
+
+        A definition that was not on the screen is never accepted.
+        """
+        if conflicts := [row.tool for row in self.rows.values() if self.has_conflict(row)]:
+            by = describe_last_editor(self.source)
+            return f"Changed{by} since you opened this page: {', '.join(conflicts)}. Check, then save again."
         for pk, choice in self.choices.items():
             row = self.rows[pk]
             if choice.level not in LEVELS:
-                return "There is no such level."
+                return f"{row.tool}: {choice.level[:40]!r} is not a level. Choose one from the list."
             if choice.is_chosen and choice.seen != row.hash:
-                return f"{row.tool} has changed meanwhile: look at it again."
+                return f"The definition of {row.tool} has changed since you opened this page. Check it again."
             if choice.is_chosen and row.gone_at is not None:
-                return f"{row.tool} is gone: its source describes it no more."
+                return f"{row.tool} is gone: its source no longer describes it. Untick it."
             if choice.is_chosen and self.source.is_mcp and not choice.level:
-                return f"Say which level {row.tool} has: what its server says of it binds nobody."
+                return f"Choose a level for {row.tool}: the server's own hints are not trusted."
         return ""
 
     @cached_property
-    def questions(self) -> dict[str, str]:
-        """A sentence for each level to which tools fall below what was inferred, by what is sent to confirm it.
+    def consequences(self) -> dict[str, str]:
+        """The sentences still to confirm, by key: one for each level that is lower than inferred.
 
-        The level of what was not chosen was confirmed by nobody. None if all are ticked. A tick is bound to its
-        sentence, as in `ConfirmingForm`.
+        The level of a tool that was off needs confirmation, because nobody has confirmed it before.
+        A tick is bound to its sentence, as in `ConfirmationForm`.
         """
-        fallen: dict[str, list[str]] = defaultdict(list)
+        lowered: dict[str, list[str]] = defaultdict(list)
         for pk, choice in self.choices.items():
             row = self.rows[pk]
             is_confirmed = row.is_chosen and choice.level == row.level
-            if choice.is_chosen and choice.level and not is_confirmed and _is_low(row, choice.level):
-                fallen[choice.level].append(_describe_lowered(row))
+            if choice.is_chosen and choice.level and not is_confirmed and _is_below_inferred(row, choice.level):
+                lowered[choice.level].append(_describe_lowered(row))
         sentences = [
-            f"From now on these count as {level}, which is less than their source suggests: {', '.join(names)}."
-            for level, names in fallen.items()
+            f"From now on, these tools have the level {level}, lower than inferred: {', '.join(names)}."
+            for level, names in lowered.items()
         ]
-        asked = {fingerprint(sentence)[:16]: sentence for sentence in sentences}
-        return asked if asked.keys() - set(self._data.getlist("confirmed")) else {}
+        keyed = {fingerprint(sentence)[:16]: sentence for sentence in sentences}
+        return keyed if keyed.keys() - set(self._data.getlist("confirmed")) else {}
 
 
 @dataclass(frozen=True)
-class Line:
+class ToolChoiceRow:
     """One tool on the page.
 
     Attributes:
-        told: what is described, and accepted with it.
-        was: the state that it had when this person saw it, see `shown_state`.
-        is_ticked: in the form, which is not yet what is saved if it came back.
-        levels: that it may be given, each with whether it has it now; the first is what was inferred.
+        definition: the definition that is accepted by choosing the tool.
+        shown_state: the state that the page showed this person, see `encode_state`.
+        is_ticked: as submitted; differs from the saved value if the form had an error.
+        levels: (value, label, is_selected) for each possible level; the first is the inferred one.
     """
 
     row: SourceTool
-    told: Told
-    was: str
+    definition: DefinitionSummary
+    shown_state: str
     is_ticked: bool
     is_accepted: bool
     levels: tuple[tuple[str, str, bool], ...]
 
 
-def lines_of(source: Source, shown: Iterable[SourceTool], sent: Sent | None) -> list[Line]:
-    """With the definitions, which only the tools of one page need."""
+def build_choice_rows(
+    source: Source, shown: Iterable[SourceTool], sent: SubmittedChoices | None
+) -> list[ToolChoiceRow]:
+    """Build the rows of one page, with the definitions of its tools."""
     whole = SourceTool.objects.in_bulk([row.pk for row in shown])
-    told = {pk: told_of(row, MOST_CHARACTERS // len(whole)) for pk, row in whole.items()}
-    return [_line(source, whole[row.pk], told[row.pk], sent) for row in shown if row.pk in whole]
+    definitions = {pk: summarize_definition(row, MOST_CHARACTERS // len(whole)) for pk, row in whole.items()}
+    return [_build_row(source, whole[row.pk], definitions[row.pk], sent) for row in shown if row.pk in whole]
 
 
-def _line(source: Source, row: SourceTool, told: Told, sent: Sent | None) -> Line:
-    now = shown_state(row)
+def _build_row(
+    source: Source, row: SourceTool, definition: DefinitionSummary, sent: SubmittedChoices | None
+) -> ToolChoiceRow:
+    now = encode_state(row)
     if sent is None or row.pk not in sent.rows or not sent.is_touched(row):
-        return Line(row, told, now, row.is_chosen, is_accepted=False, levels=_levels(source, row, row.level))
+        levels = _list_levels(source, row, row.level)
+        return ToolChoiceRow(row, definition, now, row.is_chosen, is_accepted=False, levels=levels)
     is_accepted = row.state == "quarantined" and sent.is_accepted(row)
-    was = now if sent.is_overtaken(row) else sent.was(row)
-    return Line(row, told, was, sent.is_ticked(row), is_accepted, _levels(source, row, sent.level_of(row)))
+    shown_state = now if sent.has_conflict(row) else sent.get_shown_state(row)
+    levels = _list_levels(source, row, sent.get_level(row))
+    return ToolChoiceRow(row, definition, shown_state, sent.is_ticked(row), is_accepted, levels)
 
 
-def shown_state(row: SourceTool) -> str:
-    """What an admin has decided about it, as the page carries it: two admins may have the page open at once."""
-    return _state(is_chosen=row.is_chosen, level=row.level)
+def encode_state(row: SourceTool) -> str:
+    """Encode an admin's settings of the tool for a hidden input, which reveals concurrent edits."""
+    return _encode(is_chosen=row.is_chosen, level=row.level)
 
 
-def _state(*, is_chosen: bool, level: str) -> str:
+def _encode(*, is_chosen: bool, level: str) -> str:
     return f"{'chosen' if is_chosen else 'not chosen'} {level}"
 
 
-def _levels(source: Source, row: SourceTool, chosen: str) -> tuple[tuple[str, str, bool], ...]:
-    """An MCP server's own hints bind nobody, so that a level has to be chosen; an API's method says enough."""
-    first = "choose one" if source.is_mcp else f"{row.inferred_level} (inferred)"
+def _list_levels(source: Source, row: SourceTool, chosen: str) -> tuple[tuple[str, str, bool], ...]:
+    """List the levels to choose from. An MCP tool has no default, because its server's hints are not trusted."""
+    first = "Choose a level" if source.is_mcp else f"{row.inferred_level} (inferred)"
     return (("", first, not chosen), *((each.value, each.value, chosen == each.value) for each in Level))
 
 
 def _describe_lowered(row: SourceTool) -> str:
     """Describe the tool, its inferred level, and the reason for that level."""
-    why = "; ".join(filter(None, (carried_by(row.definition), reached_by(row.definition))))
+    why = "; ".join(filter(None, (explain_embedded_requests(row.definition), explain_exfiltration(row.definition))))
     return f"{row.tool} (inferred: {row.inferred_level}{f', {why}' if why else ''})"
 
 
-def _is_low(row: SourceTool, level: str) -> bool:
+def _is_below_inferred(row: SourceTool, level: str) -> bool:
     return Level(level).rank < Level(row.inferred_level).rank

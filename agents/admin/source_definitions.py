@@ -1,4 +1,4 @@
-"""What a source says of a tool, and what of it has changed since it was accepted, in parts that people can read."""
+"""Readable summaries of tool definitions, and of their changes since an admin accepted them."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from typing import Any
 from agents.web.cards.differences import INSIDE, Change
 from tools.connections.models import SourceTool
 from tools.contract import Level
-from tools.sources.risks import risks_of
+from tools.sources.risks import list_risks
 
 MOST_CHARACTERS = 400_000
-"""Of definitions on one page, shared by its tools."""
-AROUND = 60
-"""Characters that are shown before and behind what has changed in a long text."""
-NOT_TOLD = frozenset({"hash"})
-"""What stands in a definition for us alone."""
+"""Characters of definitions on one page, shared by its tools."""
+CONTEXT_CHARACTERS = 60
+"""Characters shown before and after a change in a long text."""
+INTERNAL_KEYS = frozenset({"hash"})
+"""Keys of a definition that only Gadget uses."""
 HINTS = ("readOnlyHint", "destructiveHint")
-"""By which an MCP server says how dangerous its tool is."""
+"""Hints of an MCP server about how dangerous its tool is."""
 PARTS = (
-    ("Schema of its parameters", ("input_schema", "params")),
-    ("Schema of its answer", ("output_schema",)),
-    ("Its own hints", ("annotations",)),
+    ("Parameter schema", ("input_schema", "params")),
+    ("Output schema", ("output_schema",)),
+    ("Server hints", ("annotations",)),
 )
-"""What is shown as JSON, by the names that the definitions of MCP servers and of APIs have for it."""
+"""Parts shown as JSON, as (heading, keys); MCP servers and APIs use different keys."""
 
 
 @dataclass(frozen=True)
-class Param:
-    """One parameter, with a dot before the name of one that stands inside another."""
+class DefinitionParam:
+    """One parameter; the name of a nested one is dotted, e.g. `owner.name`."""
 
     name: str
     type: str
@@ -39,47 +39,48 @@ class Param:
 
 
 @dataclass(frozen=True)
-class Told:
-    """A definition for people.
+class DefinitionSummary:
+    """A definition, prepared for people.
 
     Attributes:
-        level_reason: why its level was inferred; empty if its source cannot say.
-        risks: what the choice of its level decides about, a sentence each.
-        calls_itself: the level that an MCP server's hints speak for; empty if it says nothing of what its tool does.
-        parts: JSON, each with its heading.
-        changes: since it was accepted, if it waits for that again; None if it does not.
-        left_out: characters that are not shown.
+        level_reason: why its level was inferred; empty if unknown.
+        risks: a sentence for each risk to weigh when choosing its level.
+        hinted_level: the level that an MCP server's hints suggest; empty without hints.
+        parts: (heading, JSON) pairs.
+        changes: the changes since it was accepted; None unless it is quarantined.
+        left_out: the number of characters not shown.
     """
 
     description: str
     level_reason: str
     risks: tuple[str, ...]
-    calls_itself: str
-    params: tuple[Param, ...]
+    hinted_level: str
+    params: tuple[DefinitionParam, ...]
     parts: tuple[tuple[str, str], ...]
     changes: tuple[Change, ...] | None
     left_out: int
 
 
-def told_of(row: SourceTool, at_most: int) -> Told:
-    """In at most so many characters; what has changed gets half of them."""
-    definition, of_changes = _dict(row.definition), _Room(at_most // 2)
-    is_compared = row.state == "quarantined" and row.accepted_definition
-    changes = _cut(_changes(_dict(row.accepted_definition), definition), of_changes) if is_compared else None
-    room = _Room(at_most // 2 if is_compared else at_most)
-    description = room.take(_words(definition.get("description", "")))
-    params = tuple(_named(definition, room))
+def summarize_definition(row: SourceTool, limit: int) -> DefinitionSummary:
+    """Summarize the definition in at most this many characters; changes get half of them."""
+    definition, changes, changes_budget = _as_mapping(row.definition), None, _CharacterBudget(limit // 2)
+    budget = _CharacterBudget(limit)
+    if row.state == "quarantined" and row.accepted_definition:
+        found_changes = _find_changes(_as_mapping(row.accepted_definition), definition)
+        changes, budget = _limit_changes(found_changes, changes_budget), _CharacterBudget(limit // 2)
+    description = budget.take(_format_value(definition.get("description", "")))
+    params = tuple(_limit_params(definition, budget))
     found = ((title, definition.get(name)) for title, names in PARTS for name in names)
-    parts = tuple((title, room.take(_words(value))) for title, value in found if value)
-    return Told(
+    parts = tuple((title, budget.take(_format_value(value))) for title, value in found if value)
+    return DefinitionSummary(
         description=description,
-        level_reason=_words(definition.get("level_reason", "")),
-        risks=tuple(risks_of(definition)),
-        calls_itself=_read_hint(_dict(definition.get("annotations"))),
+        level_reason=_format_value(definition.get("level_reason", "")),
+        risks=tuple(list_risks(definition)),
+        hinted_level=_read_hint(_as_mapping(definition.get("annotations"))),
         params=params,
         parts=tuple((title, text) for title, text in parts if text),
         changes=changes,
-        left_out=room.left_out + of_changes.left_out,
+        left_out=budget.left_out + changes_budget.left_out,
     )
 
 
@@ -91,11 +92,11 @@ def _read_hint(hints: Mapping[str, Any]) -> str:
     return Level.WRITE.value if hints.get("destructiveHint") is False else Level.DESTRUCTIVE.value
 
 
-class _Room:
-    """Characters that may still be shown.
+class _CharacterBudget:
+    """A budget of characters for one tool.
 
     Attributes:
-        left_out: how many did not fit.
+        left_out: the number of characters that did not fit.
     """
 
     def __init__(self, left: int) -> None:
@@ -107,94 +108,96 @@ class _Room:
         return self._left <= 0
 
     def take(self, text: str) -> str:
-        """As much of the text as fits."""
-        kept = text[: self._left]
-        self._left -= len(kept)
-        self.left_out += len(text) - len(kept)
-        return kept
+        """Return as much of the text as fits."""
+        taken = text[: self._left]
+        self._left -= len(taken)
+        self.left_out += len(text) - len(taken)
+        return taken
 
 
-def _named(definition: Mapping[str, Any], room: _Room) -> Iterator[Param]:
+def _limit_params(definition: Mapping[str, Any], budget: _CharacterBudget) -> Iterator[DefinitionParam]:
     schema = definition.get("input_schema") or definition.get("params")
-    for each in _params(_dict(schema)):
-        is_shown = not room.is_full
-        name, type_, description = map(room.take, (each.name, each.type, each.description))
+    for each in _walk_params(_as_mapping(schema)):
+        is_shown = not budget.is_full
+        name, type_, description = map(budget.take, (each.name, each.type, each.description))
         if is_shown:
-            yield Param(name, type_, each.is_required, description)
+            yield DefinitionParam(name, type_, each.is_required, description)
 
 
-def _params(schema: Mapping[str, Any], before: str = "") -> Iterator[Param]:
+def _walk_params(schema: Mapping[str, Any], before: str = "") -> Iterator[DefinitionParam]:
     required = schema.get("required")
-    for name, described in _dict(schema.get("properties")).items():
-        each = _dict(described)
+    for name, described in _as_mapping(schema.get("properties")).items():
+        each = _as_mapping(described)
         is_required = isinstance(required, list) and name in required
-        yield Param(f"{before}{name}", _type(each), is_required, _words(each.get("description", "")))
-        for inner in (each, _dict(each.get("items"))):
-            yield from _params(inner, f"{before}{name}.")
+        yield DefinitionParam(
+            f"{before}{name}", _format_type(each), is_required, _format_value(each.get("description", ""))
+        )
+        for inner in (each, _as_mapping(each.get("items"))):
+            yield from _walk_params(inner, f"{before}{name}.")
 
 
-def _type(schema: Mapping[str, Any]) -> str:
-    said = schema.get("type") or ""
-    return " or ".join(map(str, said)) if isinstance(said, list) else str(said)
+def _format_type(schema: Mapping[str, Any]) -> str:
+    types = schema.get("type") or ""
+    return " or ".join(map(str, types)) if isinstance(types, list) else str(types)
 
 
-def _changes(before: Any, after: Any, path: tuple[str, ...] = ()) -> Iterator[Change]:
-    """By the innermost values that differ, so that a long schema shows the one word that is another."""
+def _find_changes(before: Any, after: Any, path: tuple[str, ...] = ()) -> Iterator[Change]:
+    """Yield the innermost values that differ, so that a long schema shows only the changed word."""
     if isinstance(before, dict) and isinstance(after, dict):
         for name in dict.fromkeys([*before, *after]):
             inner = (*path, name)
-            if path or name not in NOT_TOLD:
-                yield from _change_of_one(before, after, inner)
+            if path or name not in INTERNAL_KEYS:
+                yield from _compare_entry(before, after, inner)
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         for number, pair in enumerate(zip(before, after, strict=True), start=1):
-            yield from _changes(*pair, (*path, str(number)))
+            yield from _find_changes(*pair, (*path, str(number)))
     elif type(before) is not type(after) or before != after:
-        yield Change(INSIDE.join(path), *_apart(_words(before), _words(after)))
+        yield Change(INSIDE.join(path), *_show_difference(_format_value(before), _format_value(after)))
 
 
-def _change_of_one(before: dict[str, Any], after: dict[str, Any], path: tuple[str, ...]) -> Iterator[Change]:
+def _compare_entry(before: dict[str, Any], after: dict[str, Any], path: tuple[str, ...]) -> Iterator[Change]:
     name, where = path[-1], INSIDE.join(path)
     if name not in after:
-        yield Change(where, _words(before[name]), None)
+        yield Change(where, _format_value(before[name]), None)
     elif name not in before:
-        yield Change(where, None, _words(after[name]))
+        yield Change(where, None, _format_value(after[name]))
     else:
-        yield from _changes(before[name], after[name], path)
+        yield from _find_changes(before[name], after[name], path)
 
 
-def _cut(changes: Iterator[Change], room: _Room) -> tuple[Change, ...]:
+def _limit_changes(changes: Iterator[Change], budget: _CharacterBudget) -> tuple[Change, ...]:
     shown = []
     for change in changes:
-        is_shown = not room.is_full
-        name = room.take(change.name)
-        before, after = (text if text is None else room.take(text) for text in (change.before, change.after))
+        is_shown = not budget.is_full
+        name = budget.take(change.name)
+        before, after = (text if text is None else budget.take(text) for text in (change.before, change.after))
         if is_shown:
             shown.append(Change(name, before, after))
     return tuple(shown)
 
 
-def _apart(before: str, after: str) -> tuple[str, str]:
-    """Both without what they begin and end with alike, but for a few words of it."""
-    start = _alike(before, after)
-    end = _alike(before[start:][::-1], after[start:][::-1])
-    return _around(before, start, end), _around(after, start, end)
+def _show_difference(before: str, after: str) -> tuple[str, str]:
+    """Cut the common start and end of both texts, except for some context."""
+    start = _count_common_start(before, after)
+    end = _count_common_start(before[start:][::-1], after[start:][::-1])
+    return _excerpt(before, start, end), _excerpt(after, start, end)
 
 
-def _alike(before: str, after: str) -> int:
-    """How many characters they begin with alike."""
+def _count_common_start(before: str, after: str) -> int:
+    """Count the characters of the common start."""
     pairs = enumerate(zip(before, after, strict=False))
     return next((number for number, (one, other) in pairs if one != other), min(len(before), len(after)))
 
 
-def _around(text: str, start: int, end: int) -> str:
-    first, last = max(start - AROUND, 0), min(len(text) - end + AROUND, len(text))
+def _excerpt(text: str, start: int, end: int) -> str:
+    first, last = max(start - CONTEXT_CHARACTERS, 0), min(len(text) - end + CONTEXT_CHARACTERS, len(text))
     return f"{'…' if first else ''}{text[first:last]}{'…' if last < len(text) else ''}"
 
 
-def _words(value: Any) -> str:
-    """A text as it is, anything else as JSON."""
+def _format_value(value: Any) -> str:
+    """Return a text unchanged, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
 
 
-def _dict(value: Any) -> Mapping[str, Any]:
+def _as_mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}

@@ -1,4 +1,4 @@
-"""The forms of sources: one for each kind, with what that kind needs and nothing else."""
+"""The forms of sources, one for each kind, with only the fields of that kind."""
 
 from __future__ import annotations
 
@@ -15,24 +15,23 @@ from unfold.widgets import (
 )
 
 from agents.accounts.models import Credential
-from agents.employees.toolboxes import installed_toolbox
-from tools.connections.changes import is_private
-from tools.connections.models import Authentication, Source, SourceKind
+from agents.admin.fields import FIELD_NAME, LinesField
+from agents.admin.hosts import PrivateNetworkForm, describe_private_access, refuse_unreachable
+from agents.employees.toolboxes import get_installed_toolbox
+from tools.connections.changes import is_private_allowed
+from tools.connections.models import AuthenticationMethod, Source, SourceKind
 from tools.connections.servers import check_base_url
 from tools.contract import ToolError
-from tools.network import host_of, read_url
-
-from .fields import FIELD_NAME, LinesField
-from .hosts import PrivateNetworkForm, private_network, refuse_unreachable
+from tools.network import get_host, read_url
 
 LARGEST_DOCUMENT = 20_000_000
 ADDRESSES = ("address", "base_url", "token_url")
 AUTHENTICATION = ("authentication", "key_place", "key_name", "token_url", "scopes", "service")
-READ_ANEW_IF = frozenset(
+REFRESH_FIELDS = frozenset(
     {*ADDRESSES, *AUTHENTICATION, "file", "may_be_private", "command_line", "variables", "is_active"}
 )
-"""Fields that say where a source is and who asks it: with another value, it may describe something else."""
-SHOWN_IF = {
+"""Fields that decide which server is asked and as whom; after a change its description is read again."""
+VISIBILITY_CONDITIONS = {
     name: f"typeof authentication === 'undefined' || {condition}"
     for name, condition in {
         "key_place": "authentication === 'api_key'",
@@ -42,54 +41,49 @@ SHOWN_IF = {
         "service": "authentication !== 'none'",
     }.items()
 }
-"""When a field is of use, for the page's script; without scripts all are shown, and say so themselves."""
-NEEDED: dict[str, tuple[str, ...]] = {Authentication.API_KEY: ("key_name",), Authentication.OAUTH2: ("token_url",)}
-"""What a kind of authentication cannot do without."""
+"""Conditions under which the page's script shows a field; without scripts all fields are shown."""
+REQUIRED_FIELDS: dict[str, tuple[str, ...]] = {
+    AuthenticationMethod.API_KEY: ("key_name",),
+    AuthenticationMethod.OAUTH2: ("token_url",),
+}
+"""Required fields of each kind of authentication."""
 SERVICE_HELP = (
-    "The service under which the organisation keeps them. Empty: the name of the source. "
-    "Once this is saved, you are told which fields are missing, with a link to their form."
+    "Name under which the organization's credentials are stored. Leave empty to use the source's name. "
+    "After saving, this page names missing credentials and links to their form."
 )
 
 
 class SourceForm(PrivateNetworkForm):
-    """What all kinds have. `kind` is set by the page, `told` says what the kind is for."""
+    """Fields of all kinds. The page sets `kind`; `summary` describes the kind on the page that offers it."""
 
     kind = SourceKind.OPENAPI
-    told = ""
+    summary = ""
 
     service = forms.CharField(
-        label="Service of its credentials", required=False, widget=UnfoldAdminTextInputWidget, help_text=SERVICE_HELP
+        label="Credentials service", required=False, widget=UnfoldAdminTextInputWidget, help_text=SERVICE_HELP
     )
     may_be_private = forms.BooleanField(
-        label="It may be in a private network",
+        label="Allow private networks",
         required=False,
         widget=UnfoldBooleanWidget,
-        help_text="Tick this for a server of your own, e.g. at 10.0.0.5 or on this machine. "
-        "It applies to all tools of the organization, and needs a superuser or ALLOWED_PRIVATE_HOSTS.",
+        help_text="For a server of your own, e.g. at 10.0.0.5 or on this machine. "
+        "Applies to all tools of the organization. Needs a superuser or the setting ALLOWED_PRIVATE_HOSTS.",
     )
 
     class Meta:
         model = Source
         fields: tuple[str, ...] = ("organization", "name", "timeout_s", "is_active")
-        labels = {
-            "timeout_s": "Timeout in seconds",
-            "base_url": "Address of its operations",
-            "is_active": "Switched on",
-            "key_place": "Where the key goes",
-            "key_name": "Name of the key",
-            "token_url": "Address that gives tokens",
-        }
-        help_texts = {"name": "What its tools' names begin with, e.g. crm for crm.listContacts. It cannot be changed."}
+        help_texts = {"name": "Prefix of its tools' names, e.g. crm for crm.listContacts. Cannot be changed later."}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.instance.pk:
-            self.initial["may_be_private"] = is_private(self.instance)
+            self.initial["may_be_private"] = is_private_allowed(self.instance)
 
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"]
-        if name in {tool.category for tool in installed_toolbox().tools()}:
-            raise forms.ValidationError(f"Tools that ship begin with {name!r} already; choose another name.")
+        if name in {tool.category for tool in get_installed_toolbox().tools()}:
+            raise forms.ValidationError(f"Built-in tools already use the prefix {name!r}. Choose another name.")
         return name
 
     def clean(self) -> dict[str, Any]:
@@ -99,39 +93,44 @@ class SourceForm(PrivateNetworkForm):
             if cleaned.get(field):
                 self._check_address(field, cleaned[field])
         if cleaned.get("may_be_private") and not self.errors:
-            self.refuse_private(_places(cleaned), self._known(cleaned, opened_by_superuser=True))
-        for field in NEEDED.get(cleaned.get("authentication", ""), ()):
+            self.refuse_private(_list_hosts(cleaned), self._find_private_hosts(cleaned, opened_by_superuser=True))
+        for field in REQUIRED_FIELDS.get(cleaned.get("authentication", ""), ()):
             if field in self.fields and not cleaned.get(field):
-                self.add_error(field, "This authentication needs it.")
+                self.add_error(field, "This kind of authentication requires it.")
         return cleaned
 
     def _check_address(self, field: str, address: str) -> None:
         try:
             (check_base_url if field == "base_url" else read_url)(address)
-            refuse_unreachable(host_of(read_url(address)))
+            refuse_unreachable(get_host(read_url(address)))
         except ToolError as error:
             self.add_error(field, error.message)
         except forms.ValidationError as error:
             self.add_error(field, error)
 
-    def consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """A network that is not public, and credentials that go to another place."""
-        places = _places(cleaned)
-        moved = {*ADDRESSES, "authentication", "service"} & set(self.changed_data)
+    def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
+        """List newly opened private hosts, and credentials that are sent to another host."""
+        places = _list_hosts(cleaned)
+        changed_targets = {*ADDRESSES, "authentication", "service"} & set(self.changed_data)
         if cleaned.get("may_be_private"):
-            known = self._known(cleaned, **({"opened_by_superuser": True} if self.by_superuser else {}))
-            yield from map(private_network, sorted(set(places) - known))
-        if self.instance.pk and moved and places and self.instance.authentication != Authentication.NONE:
+            known = self._find_private_hosts(cleaned, **({"opened_by_superuser": True} if self.by_superuser else {}))
+            yield from map(describe_private_access, sorted(set(places) - known))
+        if (
+            self.instance.pk
+            and changed_targets
+            and places
+            and self.instance.authentication != AuthenticationMethod.NONE
+        ):
             service, where = self.instance.credentials_service, ", ".join(places)
             if self._has_credentials(cleaned):
-                yield f"The credentials of {service} go to {where} from now on."
+                yield f"From now on, the credentials of {service} are sent to {where}."
             else:
-                yield f"The credentials of {service} will go to {where} once they are given."
+                yield f"The credentials of {service} will be sent to {where} once they are entered."
 
-    def _known(self, cleaned: dict[str, Any], **more: bool) -> set[str]:
+    def _find_private_hosts(self, cleaned: dict[str, Any], **more: bool) -> set[str]:
         """Return the hosts of the form that may be private already."""
         owner = cleaned.get("organization") or self.instance.organization
-        known = owner.allowed_hosts.filter(host__in=_places(cleaned), may_be_private=True, **more)
+        known = owner.allowed_hosts.filter(host__in=_list_hosts(cleaned), may_be_private=True, **more)
         return set(known.values_list("host", flat=True))
 
     def _has_credentials(self, cleaned: dict[str, Any]) -> bool:
@@ -139,65 +138,65 @@ class SourceForm(PrivateNetworkForm):
         return Credential.objects.filter(organization=owner, service=self.instance.credentials_service).exists()
 
 
-def _places(cleaned: dict[str, Any]) -> list[str]:
+def _list_hosts(cleaned: dict[str, Any]) -> list[str]:
     """List the hosts of a valid form's addresses."""
-    return sorted({host_of(read_url(cleaned[name])) for name in ADDRESSES if cleaned.get(name)})
+    return sorted({get_host(read_url(cleaned[name])) for name in ADDRESSES if cleaned.get(name)})
 
 
 class OpenAPIForm(SourceForm):
-    """An HTTP API: its description, where its operations go, and how requests are signed."""
+    """An HTTP API: its description, where its operations go, and how requests are credentials."""
 
-    never_shown = ("file",)
+    write_only_fields = ("file",)
     kind = SourceKind.OPENAPI
-    told = "Each operation of its description that you choose becomes a tool."
+    summary = "Each operation that you enable becomes a tool."
 
     address = forms.CharField(
-        label="Address of the description",
+        label="Description address",
         required=False,
         max_length=1_000,
         widget=UnfoldAdminTextInputWidget,
         help_text="OpenAPI 3.1, 3.0 or Swagger 2.0, as JSON or YAML, e.g. https://api.example.com/openapi.json.",
     )
-    file = forms.FileField(label="or its file", required=False, help_text="It takes the place of the address.")
+    file = forms.FileField(label="Description file", required=False, help_text="Instead of an address.")
 
     class Meta(SourceForm.Meta):
         fields = (*SourceForm.Meta.fields, "address", "base_url", *AUTHENTICATION)
         help_texts = {
             **SourceForm.Meta.help_texts,
-            "base_url": "e.g. https://api.example.com/v2. Empty: what the description names first; with an "
-            "authentication only if that is where the description itself is.",
+            "base_url": "e.g. https://api.example.com/v2. Leave empty to use the first server in the description. "
+            "With authentication, that must be the server that hosts the description.",
             "key_place": "Only for an API key.",
-            "key_name": "Only for an API key: the name of the header, the parameter or the cookie, e.g. X-API-Key.",
+            "key_name": "Only for an API key: the name of the header, query parameter or cookie, e.g. X-API-Key.",
             "token_url": "Only for OAuth 2, e.g. https://login.example.com/oauth/token.",
-            "scopes": "Only for OAuth 2, separated by spaces; empty: none.",
+            "scopes": "Only for OAuth 2, separated by spaces.",
         }
 
     def clean_file(self) -> Any:
         file = self.cleaned_data["file"]
         if file is not None and file.size > LARGEST_DOCUMENT:
-            raise forms.ValidationError(f"It has {file.size:,} bytes; at most {LARGEST_DOCUMENT:,} are read.")
+            raise forms.ValidationError(f"The file has {file.size:,} bytes. Upload at most {LARGEST_DOCUMENT:,}.")
         return file
 
     def clean(self) -> dict[str, Any]:
-        """There is one description, at an address or in a file."""
+        """Require exactly one description, by address or as a file."""
         cleaned = super().clean() or {}
         if cleaned.get("file") is not None and cleaned.get("address"):
-            self.add_error("file", "Give an address or a file, not both.")
+            self.add_error("file", "Enter an address or choose a file, not both.")
         elif cleaned.get("file") is not None:
             try:
                 self.instance.document = cleaned["file"].read().decode()
             except UnicodeDecodeError:
-                self.add_error("file", "This is not a text in UTF-8.")
+                self.add_error("file", "The file is not UTF-8 text. Save it as UTF-8 and try again.")
         elif not cleaned.get("address") and not self.instance.document and "address" not in self.errors:
-            self.add_error("address", "Give the address of the description, or its file.")
+            self.add_error("address", "Enter the address of the description, or choose its file.")
         return cleaned
 
 
 class McpHttpForm(SourceForm):
-    """An MCP server that is reached over HTTP."""
+    """An MCP server over HTTP."""
 
     kind = SourceKind.MCP_HTTP
-    told = "Each of its tools waits in quarantine until you give it a level."
+    summary = "Each of its tools stays in quarantine until you choose its level."
 
     address = forms.CharField(
         max_length=1_000, widget=UnfoldAdminTextInputWidget, help_text="e.g. https://mcp.example.com/mcp"
@@ -205,7 +204,12 @@ class McpHttpForm(SourceForm):
     authentication = forms.ChoiceField(
         choices=[
             (kind.value, kind.label)
-            for kind in (Authentication.NONE, Authentication.BEARER, Authentication.API_KEY, Authentication.BASIC)
+            for kind in (
+                AuthenticationMethod.NONE,
+                AuthenticationMethod.BEARER,
+                AuthenticationMethod.API_KEY,
+                AuthenticationMethod.BASIC,
+            )
         ],
         widget=UnfoldAdminSelectWidget,
     )
@@ -216,22 +220,22 @@ class McpHttpForm(SourceForm):
 
 
 class McpStdioForm(SourceForm):
-    """An MCP server that is a program on this machine, started by each worker when it needs it."""
+    """An MCP server that is a program on this machine, started by each worker on demand."""
 
     kind = SourceKind.MCP_STDIO
-    told = "Gadget starts the program itself. Each of its tools waits in quarantine until you give it a level."
+    summary = "Gadget starts the program. Each of its tools stays in quarantine until you choose its level."
 
     command_line = forms.CharField(
         label="Command",
         max_length=1_000,
         widget=UnfoldAdminTextInputWidget,
-        help_text="As in a shell, but without its signs for pipes and variables, e.g. "
+        help_text="As in a shell, but without pipes and variables, e.g. "
         "uvx mcp-server-time --local-timezone Europe/Berlin.",
     )
     variables = LinesField(
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 3, "spellcheck": "false"}),
-        help_text="Environment variables from the credentials, one per line: VARIABLE=field, e.g. GITHUB_TOKEN=token. "
-        "It gets HOME and PATH, and nothing else of Gadget's own.",
+        help_text="Environment variables filled from the credentials, one VARIABLE=field per line, "
+        "e.g. GITHUB_TOKEN=token. Besides these, the program gets only HOME and PATH.",
     )
 
     class Meta(SourceForm.Meta):
@@ -248,7 +252,7 @@ class McpStdioForm(SourceForm):
         try:
             words = shlex.split(line)
         except ValueError as error:
-            raise forms.ValidationError(f"This cannot be read as a command: {error}.") from error
+            raise forms.ValidationError(f"This is not a valid command: {error}.") from error
         self.instance.command = words
         return line
 
@@ -257,20 +261,18 @@ class McpStdioForm(SourceForm):
         pairs = [line.partition("=") for line in lines]
         if bad := [name for name, _, field in pairs if not (name.isidentifier() and FIELD_NAME.fullmatch(field))]:
             raise forms.ValidationError(
-                f"Write VARIABLE=field, the field in small letters, digits and _; {bad[0]!r} is not so."
+                f"{bad[0]!r} is not valid. Enter VARIABLE=field, with lowercase letters, digits and _ in the field."
             )
         self.instance.environment = {name: field for name, _, field in pairs}
         return lines
 
-    def consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """It has the rights of the user that Gadget runs as."""
+    def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
+        """List a new program, which runs with Gadget's rights, and credentials that a program receives."""
         if "command_line" in self.changed_data:
             yield f"Gadget's workers run this program with their own rights: {cleaned['command_line']}"
         if self.instance.pk and self.instance.environment and {"service", "variables"} & set(self.changed_data):
-            gets, then = (
-                ("gets", "from now on") if self._has_credentials(cleaned) else ("will get", "once they are given")
-            )
-            yield f"This program {gets} credentials of {self.instance.credentials_service} {then}."
+            since = "from now on" if self._has_credentials(cleaned) else "once they are entered"
+            yield f"This program gets the credentials of {self.instance.credentials_service} {since}."
 
 
 FORMS: dict[SourceKind, type[SourceForm]] = {
@@ -280,15 +282,15 @@ FORMS: dict[SourceKind, type[SourceForm]] = {
 }
 
 
-def fieldsets_of(kind: SourceKind, *, is_new: bool, may_save: bool) -> list[tuple[str | None, dict[str, Any]]]:
-    """The sections of a kind's form; what the source says of itself stands first once it is there.
+def build_fieldsets(kind: SourceKind, *, is_new: bool, may_save: bool) -> list[tuple[str | None, dict[str, Any]]]:
+    """Build the sections of a kind's form; a saved source starts with its state.
 
-    Whoever may not save it is shown no more than that.
+    People who may not save the form see only the first section.
     """
-    told = (
-        () if is_new else ("kind", "state", "title", "described_version", "checked_at", "refreshed_at", "reading_told")
+    status = (
+        () if is_new else ("kind", "state", "title", "described_version", "checked_at", "refreshed_at", "import_log")
     )
-    head: tuple[str | None, dict[str, Any]] = (None, {"fields": ("organization", "name", *told, "is_active")})
+    head: tuple[str | None, dict[str, Any]] = (None, {"fields": ("organization", "name", *status, "is_active")})
     if not may_save:
         return [head]
     where: dict[SourceKind, tuple[str, ...]] = {
@@ -296,9 +298,9 @@ def fieldsets_of(kind: SourceKind, *, is_new: bool, may_save: bool) -> list[tupl
         SourceKind.MCP_HTTP: ("address", "may_be_private", "timeout_s"),
         SourceKind.MCP_STDIO: ("command_line", "variables", "timeout_s"),
     }
-    signed: dict[SourceKind, tuple[str, ...]] = {
+    credentials: dict[SourceKind, tuple[str, ...]] = {
         SourceKind.OPENAPI: AUTHENTICATION,
         SourceKind.MCP_HTTP: ("authentication", "key_name", "service"),
         SourceKind.MCP_STDIO: ("service",),
     }
-    return [head, ("Where it is", {"fields": where[kind]}), ("Authentication", {"fields": signed[kind]})]
+    return [head, ("Connection", {"fields": where[kind]}), ("Authentication", {"fields": credentials[kind]})]

@@ -1,4 +1,4 @@
-"""The page of a source's tools: an admin picks those that employees may be granted, and says how dangerous each is."""
+"""The page of a source's tools, where an admin enables tools and sets their levels."""
 
 from __future__ import annotations
 
@@ -14,32 +14,31 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
-from tools.connections.changes import choose
+from agents.admin.configuration import record_change
+from agents.admin.missing_credentials import find_missing_credentials
+from agents.admin.scope import ScopedAdmin
+from agents.admin.source_choices import DEFINITIONS, SubmittedChoices, build_choice_rows
+from tools.connections.changes import apply_choices
 from tools.connections.models import Source, SourceTool
 
-from .configuration import record_change
-from .credential_links import lacking
-from .scope import ScopedAdmin
-from .source_choices import DEFINITIONS, Sent, lines_of
-
-A_PAGE = 50
+TOOLS_PER_PAGE = 50
 STATES = ("offered", "quarantined", "not chosen", "gone")
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 READING, TESTING = "reading", "testing"
-"""The address says since when the page waits, and for what: with this stamp, the source was not asked again yet."""
-LOOKS_AGAIN_S = 2
+"""Query parameters of a page that waits for a worker; the value is the stamp of the check before it."""
+RELOAD_AFTER_S = 2
 
 
-class Filters(forms.Form):
-    """Which tools are shown: by text, tag, method and state; what makes no sense filters nothing."""
+class ToolFilterForm(forms.Form):
+    """Filters of the tools by text, tag, method and state; invalid values are ignored."""
 
     text = forms.CharField(required=False, max_length=200)
     tag = forms.CharField(required=False, max_length=200)
     method = forms.ChoiceField(required=False, choices=[("", "all"), *((each, each) for each in METHODS)])
     state = forms.ChoiceField(required=False, choices=[("", "all"), *((each, each) for each in STATES)])
 
-    def fitting(self, rows: Iterable[SourceTool]) -> list[SourceTool]:
-        """Those of the rows that are wanted, in the same order."""
+    def filter_rows(self, rows: Iterable[SourceTool]) -> list[SourceTool]:
+        """Return the rows that match the filters, in the same order."""
         self.is_valid()
         wanted = {name: value for name, value in self.cleaned_data.items() if value}
         words = wanted.get("text", "").casefold().split()
@@ -53,32 +52,34 @@ class Filters(forms.Form):
         ]
 
 
-def stamp_of(source: Source) -> str:
-    """Another one once the source was asked again."""
+def format_check_stamp(source: Source) -> str:
+    """Return a stamp of the source's last check, which changes with the next one."""
     return source.checked_at.isoformat() if source.checked_at else "never"
 
 
-def choose_tools(page: ScopedAdmin, request: HttpRequest, source: Source) -> HttpResponse:
-    """Shows them, and on POST saves the choices of the page that was shown."""
+def show_tools_page(page: ScopedAdmin, request: HttpRequest, source: Source) -> HttpResponse:
+    """Show the tools of a source; on POST, save the submitted choices."""
     if request.method != "POST":
-        return _shown(page, request, source, None)
-    sent = Sent(source, request.POST)
+        return _render_page(page, request, source, None)
+    sent = SubmittedChoices(source, request.POST)
     if sent.problem:
         messages.error(request, sent.problem)
-        return _shown(page, request, source, sent)
-    if sent.questions:
-        return _shown(page, request, source, sent)
+        return _render_page(page, request, source, sent)
+    if sent.consequences:
+        return _render_page(page, request, source, sent)
     _save(request, source, sent)
     return redirect(request.get_full_path())
 
 
-def _shown(page: ScopedAdmin, request: HttpRequest, source: Source, sent: Sent | None) -> HttpResponse:
-    """The tools as they are, or with what somebody has sent in vain."""
+def _render_page(
+    page: ScopedAdmin, request: HttpRequest, source: Source, sent: SubmittedChoices | None
+) -> HttpResponse:
+    """Render the saved tools, or the submitted choices if they could not be saved."""
     rows = list(SourceTool.objects.filter(source=source).defer(*DEFINITIONS))
-    filters = Filters(request.GET)
-    fitting = filters.fitting(rows)
-    shown = Paginator(fitting, A_PAGE).get_page(request.GET.get("p"))
-    waits_for = _waits_for(request, source)
+    filters = ToolFilterForm(request.GET)
+    filter_rows = filters.filter_rows(rows)
+    shown = Paginator(filter_rows, TOOLS_PER_PAGE).get_page(request.GET.get("p"))
+    waits_for = _get_pending_job(request, source)
     context = {
         **page.admin_site.each_context(request),
         "opts": page.opts,
@@ -86,51 +87,51 @@ def _shown(page: ScopedAdmin, request: HttpRequest, source: Source, sent: Sent |
         "title": f"Tools of {source.name}",
         "waits_for": waits_for,
         "is_tested": TESTING in request.GET and not waits_for,
-        "lacking": lacking(source),
+        "missing_credentials": find_missing_credentials(source),
         "filters": filters,
         "tags": sorted({tag for row in rows for tag in row.tags}),
         "total": len(rows),
         "described": sum(row.gone_at is None for row in rows),
         "chosen": sum(row.gone_at is None and row.is_chosen for row in rows),
-        "found": len(fitting),
+        "found": len(filter_rows),
         "page": shown,
-        "query": _query_of(request),
-        "lines": lines_of(source, shown, sent),
-        "questions": sent.questions if sent and not sent.problem else {},
+        "query": _build_query(request),
+        "rows": build_choice_rows(source, shown, sent),
+        "consequences": sent.consequences if sent and not sent.problem else {},
         "change_url": reverse("admin:connections_source_change", args=(source.pk,)),
     }
-    headers = {"Refresh": str(LOOKS_AGAIN_S)} if waits_for and sent is None else {}
+    headers = {"Refresh": str(RELOAD_AFTER_S)} if waits_for and sent is None else {}
     return TemplateResponse(request, "admin/source_tools.html", context, headers=headers)
 
 
-def _waits_for(request: HttpRequest, source: Source) -> str:
-    """READING, TESTING, or nothing: a source that is switched off is asked by nobody."""
-    waiting = [name for name in (READING, TESTING) if request.GET.get(name) == stamp_of(source)]
+def _get_pending_job(request: HttpRequest, source: Source) -> str:
+    """Return READING or TESTING while a worker has this to do; empty for a source that is off."""
+    waiting = [name for name in (READING, TESTING) if request.GET.get(name) == format_check_stamp(source)]
     return waiting[0] if waiting and source.is_active else ""
 
 
-def _save(request: HttpRequest, source: Source, sent: Sent) -> None:
+def _save(request: HttpRequest, source: Source, sent: SubmittedChoices) -> None:
     with transaction.atomic():
-        changed = choose(source, sent.choices)
+        changed = apply_choices(source, sent.choices)
         if changed:
-            record_change(request, source, "changed", {"tools": _told(sent, changed)})
-    late = [row.tool for row in SourceTool.objects.filter(pk__in=sent.meant) if row.state != "offered"]
+            record_change(request, source, "changed", {"tools": _describe_changes(sent, changed)})
+    late = [row.tool for row in SourceTool.objects.filter(pk__in=sent.enabled_ids) if row.state != "offered"]
     if late:
-        messages.error(request, f"Changed meanwhile, and not accepted: {', '.join(late)}. Look at them again.")
-    messages.success(request, f"{len(changed)} changed." if changed else "Nothing was changed.")
+        messages.error(request, f"Changed while you saved, so not accepted: {', '.join(late)}. Check them again.")
+    messages.success(request, f"Tools changed: {len(changed)}." if changed else "Nothing changed.")
 
 
-def _told(sent: Sent, changed: Iterable[SourceTool]) -> dict[str, Any]:
-    return {row.tool: {"before": _words(sent.rows[row.pk]), "after": _words(row)} for row in changed}
+def _describe_changes(sent: SubmittedChoices, changed: Iterable[SourceTool]) -> dict[str, Any]:
+    return {row.tool: {"before": _describe_tool(sent.rows[row.pk]), "after": _describe_tool(row)} for row in changed}
 
 
-def _words(row: SourceTool) -> dict[str, Any]:
-    told = {"state": row.state, "level": row.effective_level.value, "definition": row.accepted_hash[:12]}
-    return {**told, "inferred": row.inferred_level} if row.level not in ("", row.inferred_level) else told
+def _describe_tool(row: SourceTool) -> dict[str, Any]:
+    details = {"state": row.state, "level": row.effective_level.value, "definition": row.accepted_hash[:12]}
+    return {**details, "inferred": row.inferred_level} if row.level not in ("", row.inferred_level) else details
 
 
-def _query_of(request: HttpRequest) -> str:
-    kept = request.GET.copy()
+def _build_query(request: HttpRequest) -> str:
+    query = request.GET.copy()
     for name in ("p", READING, TESTING):
-        kept.pop(name, None)
-    return kept.urlencode()
+        query.pop(name, None)
+    return query.urlencode()

@@ -1,4 +1,4 @@
-"""The admin's pages are made by others: what hides in their texts is brought to light here, in the finished page."""
+"""Template filters of the admin. One reveals hidden characters in the finished page, whose templates are Django's."""
 
 from __future__ import annotations
 
@@ -7,29 +7,36 @@ import re
 from django import template
 from django.utils.safestring import SafeString
 
+from agents.web import template_filters
 from agents.web.text.safe_text import visible_text
 
 register = template.Library()
+for each in (
+    *(template_filters.visible, template_filters.visible_lines, template_filters.plain),
+    *(template_filters.json_value, template_filters.thousands),
+):
+    register.filter(each.__name__, each)
 
-# What a form sends back and what a browser runs, as a whole; and tags, whose quoted values may hold a `>`.
+# Whole elements whose content must not change, because a form sends it or a browser runs it; and all tags, whose
+# quoted values may contain a `>`.
 MARKUP = re.compile(
     r"""<(?P<whole>textarea|script|style)\b[^>]*+>.*?</(?P=whole)\s*+>|<[a-z/!](?:[^"'<>]++|"[^"]*+"|'[^']*+')*+>""",
     re.IGNORECASE | re.DOTALL,
 )
-# Values that are read by people, or to them.
+# Attributes that people read, on the screen or with a screen reader.
 READ = re.compile(r"""(\s(?:title|alt|aria-label|placeholder)=)("[^"]*+"|'[^']*+')""", re.IGNORECASE)
 
 
 @register.filter
-def shows_hidden(html: str) -> SafeString:
-    """The HTML with hidden characters as tokens, but as they are in the values of its forms."""
+def reveal_hidden(html: str) -> SafeString:
+    """Show hidden characters as tokens everywhere in the HTML except in the values of its forms."""
     parts, place = [], 0
     for found in MARKUP.finditer(html):
         parts.append(visible_text(html[place : found.start()]))
-        parts.append(found.group() if found["whole"] else READ.sub(_value, found.group()))
+        parts.append(found.group() if found["whole"] else READ.sub(_reveal_in_value, found.group()))
         place = found.end()
     return SafeString("".join((*parts, visible_text(html[place:]))))
 
 
-def _value(found: re.Match[str]) -> str:
+def _reveal_in_value(found: re.Match[str]) -> str:
     return found[1] + visible_text(found[2])

@@ -1,4 +1,4 @@
-"""Keys to the API: made here or by `manage.py create_api_token`, shown once, revoked for good."""
+"""API tokens: created here or by `manage.py create_api_token`, shown once, and revoked for good."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from django.template.response import TemplateResponse
 
 from agents.accounts.membership import issue_token
 from agents.accounts.models import ApiToken, Membership
-
-from .configuration import ConfigurationAdmin
-from .scope import ScopedRelatedFilter, person
+from agents.admin.configuration import ConfigurationAdmin
+from agents.admin.scope import ScopedRelatedFilter, get_user
 
 
 class NewTokenForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A name for the token, and the membership whose rights it has."""
+    """A new token: its name, and the membership whose rights it gets."""
 
     class Meta:
         model = ApiToken
@@ -27,9 +26,9 @@ class NewTokenForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class RevokeTokenForm(forms.ModelForm):  # type: ignore[type-arg]
-    """The one thing that can be done with a token that is there."""
+    """A token that exists, which can only be revoked."""
 
-    revoke = forms.BooleanField(required=False, help_text="From now on the token opens nothing. This cannot be undone.")
+    revoke = forms.BooleanField(required=False, help_text="The token stops working immediately. This cannot be undone.")
 
     class Meta:
         model = ApiToken
@@ -38,10 +37,10 @@ class RevokeTokenForm(forms.ModelForm):  # type: ignore[type-arg]
 
 @admin.register(ApiToken)
 class TokenAdmin(ConfigurationAdmin):
-    """Tokens of the members. Everybody makes only their own, so that nobody can decide in another person's name."""
+    """Tokens of members. People create only their own, so that nobody can decide in another person's name."""
 
     may_delete = False
-    fixed = ("membership", "name")
+    immutable_fields = ("membership", "name")
     list_display = ("name", "membership", "created_at", "last_used_at", "revoked_at")
     list_filter = (("membership__organization", ScopedRelatedFilter),)
     list_select_related = ("membership__user", "membership__organization")
@@ -67,25 +66,25 @@ class TokenAdmin(ConfigurationAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
         return () if obj is None else ("membership", "name", "created_at", "last_used_at", "revoked_at")
 
-    def choices_for(self, field: Field[Any, Any], request: HttpRequest) -> QuerySet[Any]:
-        offered = super().choices_for(field, request).select_related("user", "organization")
-        return offered if field.related_model is not Membership else offered.filter(user_id=person(request).pk)
+    def get_choices(self, field: Field[Any, Any], request: HttpRequest) -> QuerySet[Any]:
+        offered = super().get_choices(field, request).select_related("user", "organization")
+        return offered if field.related_model is not Membership else offered.filter(user_id=get_user(request).pk)
 
     def save_model(self, request: HttpRequest, obj: ApiToken, form: forms.ModelForm[ApiToken], change: bool) -> None:
         if not change:
-            made, secret = issue_token(obj.membership, obj.name)
-            obj.pk = made.pk
+            token, secret = issue_token(obj.membership, obj.name)
+            obj.pk = token.pk
             request.issued_secret = secret  # type: ignore[attr-defined]
         elif form.cleaned_data.get("revoke"):
             ApiToken.objects.filter(pk=obj.pk, revoked_at=None).update(revoked_at=Now())
         obj.refresh_from_db()
 
     def response_add(self, request: HttpRequest, obj: ApiToken, post_url_continue: str | None = None) -> HttpResponse:
-        """The only page that ever shows the token; like all of the admin it is never cached."""
+        """Show the new token. No other page does, and like all admin pages this one is never cached."""
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
-            "title": "The new token",
+            "title": "New API token",
             "token": obj,
             "secret": request.issued_secret,  # type: ignore[attr-defined]
         }

@@ -1,4 +1,4 @@
-"""The REST API under /api/: doors that fetch, call and answer."""
+"""The REST API under /api/: short operations that fetch, call an action, and answer."""
 
 from typing import Any, NoReturn
 
@@ -6,56 +6,56 @@ from django.http import Http404, HttpRequest
 from django.urls import URLPattern, URLResolver
 from ninja import Router
 
-from . import approvals, employees, health, runs, tool_calls, tools
-from .auth import BearerToken, SessionCookie
-from .documentation import DESCRIPTION, PAGE, TAGS, DescribedAPI
-from .parsing import StrictParser
-from .problems import answer_in_problems, with_problems
+from agents.api import approvals, employees, health, runs, tool_calls, tools
+from agents.api.auth import BearerToken, SessionCookie
+from agents.api.documentation import DESCRIPTION, DOCS_PAGE, TAGS, DescribedAPI
+from agents.api.parsing import StrictParser
+from agents.api.problems import register_problem_answers, wrap_with_problems
 
-METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+ALL_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
-elsewhere = Router(auth=None)
+fallback = Router(auth=None)
 
 
 class GadgetAPI(DescribedAPI):
-    """All routes, each of them answering its errors as problems."""
+    """The API with all routes, which answer errors as problems."""
 
     @property
     def urls(self) -> tuple[list[URLPattern | URLResolver], str, str]:
-        """Django's URL configuration."""
+        """The URL configuration for Django."""
         patterns, application, namespace = super().urls
         for pattern in patterns:
             if isinstance(pattern, URLPattern):
-                pattern.callback = with_problems(pattern.callback)
+                pattern.callback = wrap_with_problems(pattern.callback)
         return patterns, application, namespace
 
 
-@elsewhere.api_operation(METHODS, "/{path:rest}", include_in_schema=False)
-def nothing_there(request: HttpRequest, rest: str) -> NoReturn:
-    """Whatever no other route took."""
+@fallback.api_operation(ALL_METHODS, "/{path:rest}", include_in_schema=False)
+def refuse_unknown_path(request: HttpRequest, rest: str) -> NoReturn:
+    """Answer 404 for every path that no other route matches."""
     raise Http404
 
 
-def _made() -> GadgetAPI:
+def _build_api() -> GadgetAPI:
     extra: dict[str, Any] = {"tags": TAGS}
-    made = GadgetAPI(
+    gadget_api = GadgetAPI(
         title="Gadget REST API",
         version="1.0",
         description=DESCRIPTION,
-        docs=PAGE,
+        docs=DOCS_PAGE,
         auth=[BearerToken(), SessionCookie()],
         parser=StrictParser(),
         openapi_extra=extra,
     )
-    answer_in_problems(made)
-    made.add_router("/employees", employees.router)
-    made.add_router("/tools", tools.router)
-    made.add_router("/runs", runs.router)
-    made.add_router("/tool_calls", tool_calls.router)
-    made.add_router("/approvals", approvals.router)
-    made.add_router("", health.router)
-    made.add_router("", elsewhere)
-    return made
+    register_problem_answers(gadget_api)
+    gadget_api.add_router("/employees", employees.router)
+    gadget_api.add_router("/tools", tools.router)
+    gadget_api.add_router("/runs", runs.router)
+    gadget_api.add_router("/tool_calls", tool_calls.router)
+    gadget_api.add_router("/approvals", approvals.router)
+    gadget_api.add_router("", health.router)
+    gadget_api.add_router("", fallback)
+    return gadget_api
 
 
-api = _made()
+api = _build_api()

@@ -1,4 +1,4 @@
-"""Approvals: read the cards, and decide them one by one or many at once."""
+"""Operations on approvals: list and read cards, and decide them one by one or in bulk."""
 
 from collections.abc import Sequence
 
@@ -7,135 +7,146 @@ from django.http import HttpRequest
 from ninja import Body, Query, Router
 
 from agents.accounts.models import Membership, Role
+from agents.api.auth import get_member
+from agents.api.documentation import document_problems
+from agents.api.lookup import PathId, get_row
+from agents.api.paging import decode_id, take_newest, take_page
 from agents.api.schemas import (
-    Answering,
+    AnswerRequest,
+    ApprovalDetail,
     ApprovalFilter,
-    ApprovalShape,
-    Approving,
+    ApproveRequest,
     BulkDecisions,
-    Denial,
-    Order,
-    Outcome,
-    Outcomes,
-    Page,
-    Undoing,
+    CursorPage,
+    DecisionResult,
+    DecisionResults,
+    DenyRequest,
+    SortOrder,
+    UndoRequest,
 )
 from agents.approvals import decisions, questions
-from agents.approvals.call_order import in_call_order
+from agents.approvals.call_order import sort_by_call
 from agents.approvals.decisions import Decision
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.platform.refusals import Forbidden
 
-from .auth import member_of
-from .documentation import refusals
-from .lookup import PathId, found
-from .paging import cut, id_in, newest_first
-
 router = Router(tags=["Approvals"])
 
-WHICHEVER = Undoing(decision_id="")
+ANY_DECISION = UndoRequest(decision_id="")
 
 
-class ApprovalPage(Page[ApprovalShape]):
-    """A part of the list of approvals."""
+class ApprovalList(CursorPage[ApprovalDetail]):
+    """A page of the list of approvals."""
 
 
-@router.get("", response=ApprovalPage, summary="List approvals")
-def list_approvals(request: HttpRequest, filters: Query[ApprovalFilter]) -> ApprovalPage:
-    """List the organization's cards; with `?status=pending` oldest first, and in call order within a run."""
-    member = member_of(request)
-    rows = _matching(member, filters)
+@router.get("", response=ApprovalList, summary="List approvals")
+def list_approvals(request: HttpRequest, filters: Query[ApprovalFilter]) -> ApprovalList:
+    """List the organization's cards. With `?status=pending` they come oldest first, in call order within a run."""
+    member = get_member(request)
+    rows = _filter_approvals(member, filters)
     waiting_only = filters.status == ApprovalStatus.PENDING
-    if filters.order == Order.OLDEST or (filters.order is None and waiting_only):
-        after = id_in(filters.cursor) if filters.cursor else None
-        page, next_cursor = cut(in_call_order(rows, member.organization_id, after), filters)
+    if filters.order == SortOrder.OLDEST or (filters.order is None and waiting_only):
+        after = decode_id(filters.cursor) if filters.cursor else None
+        page, next_cursor = take_page(sort_by_call(rows, member.organization_id, after), filters)
     else:
-        page, next_cursor = newest_first(rows, filters)
-    return ApprovalPage(items=_shapes_of(page), next_cursor=next_cursor)
+        page, next_cursor = take_newest(rows, filters)
+    return ApprovalList(items=_build_details(page), next_cursor=next_cursor)
 
 
-@router.post("/decide", response=Outcomes, summary="Decide many", openapi_extra=refusals(403))
-def decide_many(request: HttpRequest, payload: BulkDecisions) -> Outcomes:
-    """One outcome for each, in their order. Approving a destructive call is refused here: it is confirmed by itself."""
-    member = member_of(request)
+@router.post("/decide", response=DecisionResults, summary="Decide in bulk", openapi_extra=document_problems(403))
+def decide_many(request: HttpRequest, payload: BulkDecisions) -> DecisionResults:
+    """Approve or deny several cards; returns one result for each, in order.
+
+    Destructive calls cannot be approved here: approve each with its own confirmation.
+    """
+    member = get_member(request)
     if not member.may(Role.APPROVER):
-        raise Forbidden("Only approvers decide.")
+        raise Forbidden("Only approvers can decide. Ask an admin for the role.")
     items = [
         (each.approval_id, each.action, Decision(each.digest, each.decision_id, each.reason))
         for each in payload.decisions
     ]
     outcomes = decisions.decide_many(member, items)
-    return Outcomes(
+    return DecisionResults(
         outcomes=[
-            Outcome(approval_id=str(each.approval_id), status=each.status, code=each.code, detail=each.detail)
+            DecisionResult(approval_id=str(each.approval_id), status=each.status, code=each.code, detail=each.detail)
             for each in outcomes
         ]
     )
 
 
-@router.get("/{approval_id}", response=ApprovalShape, summary="Show an approval", openapi_extra=refusals(404))
-def show_approval(request: HttpRequest, approval_id: PathId) -> ApprovalShape:
-    """One card."""
-    return _shown(member_of(request), approval_id)
+@router.get("/{approval_id}", response=ApprovalDetail, summary="Show an approval", openapi_extra=document_problems(404))
+def show_approval(request: HttpRequest, approval_id: PathId) -> ApprovalDetail:
+    """Return one card."""
+    return _load_detail(get_member(request), approval_id)
 
 
 @router.post(
     "/{approval_id}/approve",
-    response=ApprovalShape,
-    summary="Approve",
-    openapi_extra=refusals(403, 404, 409, 410, 412),
+    response=ApprovalDetail,
+    summary="Approve a call",
+    openapi_extra=document_problems(403, 404, 409, 410, 412),
 )
-def approve(request: HttpRequest, approval_id: PathId, payload: Approving) -> ApprovalShape:
-    """Lets the call start. With `params` nothing is approved: see `next_approval_id` for the changed card."""
-    member = member_of(request)
+def approve(request: HttpRequest, approval_id: PathId, payload: ApproveRequest) -> ApprovalDetail:
+    """Approve the call, so that it can start.
+
+    With `params`, nothing is approved: `next_approval_id` names the changed card.
+    """
+    member = get_member(request)
     decision = Decision(
         digest=payload.digest, decision_id=payload.decision_id, grace_s=payload.grace_s, confirm=payload.confirm
     )
     if payload.params is None:
-        return _shape_of(decisions.approve(member, approval_id, decision))
+        return _build_detail(decisions.approve(member, approval_id, decision))
     decisions.edit(member, approval_id, decision, payload.params)
-    return _shown(member, approval_id)
+    return _load_detail(member, approval_id)
 
 
 @router.post(
-    "/{approval_id}/deny", response=ApprovalShape, summary="Deny", openapi_extra=refusals(403, 404, 409, 410, 412)
+    "/{approval_id}/deny",
+    response=ApprovalDetail,
+    summary="Deny a call",
+    openapi_extra=document_problems(403, 404, 409, 410, 412),
 )
-def deny(request: HttpRequest, approval_id: PathId, payload: Denial) -> ApprovalShape:
-    """Refuses the call; the model hears the reason."""
-    member = member_of(request)
+def deny(request: HttpRequest, approval_id: PathId, payload: DenyRequest) -> ApprovalDetail:
+    """Deny the call; the reason is sent to the model."""
+    member = get_member(request)
     decision = Decision(payload.digest, payload.decision_id, payload.reason)
-    return _shape_of(decisions.deny(member, approval_id, decision))
+    return _build_detail(decisions.deny(member, approval_id, decision))
 
 
 @router.post(
     "/{approval_id}/answer",
-    response=ApprovalShape,
+    response=ApprovalDetail,
     summary="Answer a question",
-    openapi_extra=refusals(403, 404, 409, 410),
+    openapi_extra=document_problems(403, 404, 409, 410),
 )
-def answer(request: HttpRequest, approval_id: PathId, payload: Answering) -> ApprovalShape:
-    """Answers an employee's question (`kind` question; its text and choices stand in `preview`), as an operator may."""
-    member = member_of(request)
+def answer(request: HttpRequest, approval_id: PathId, payload: AnswerRequest) -> ApprovalDetail:
+    """Answer an employee's question: a card of `kind` question, with text and choices in `preview`. Operators can."""
+    member = get_member(request)
     questions.answer(member, approval_id, payload.text, payload.decision_id)
-    return _shown(member, approval_id)
+    return _load_detail(member, approval_id)
 
 
 @router.post(
-    "/{approval_id}/undo", response=ApprovalShape, summary="Undo an approval", openapi_extra=refusals(403, 404, 409)
+    "/{approval_id}/undo",
+    response=ApprovalDetail,
+    summary="Undo an approval",
+    openapi_extra=document_problems(403, 404, 409),
 )
-def undo(request: HttpRequest, approval_id: PathId, payload: Body[Undoing] = WHICHEVER) -> ApprovalShape:
-    """Takes your approval back until the call starts; `next_approval_id` is the card that waits again."""
-    member = member_of(request)
+def undo(request: HttpRequest, approval_id: PathId, payload: Body[UndoRequest] = ANY_DECISION) -> ApprovalDetail:
+    """Undo your approval before the call starts; `next_approval_id` names the card that waits again."""
+    member = get_member(request)
     decisions.undo(member, approval_id, payload.decision_id)
-    return _shown(member, approval_id)
+    return _load_detail(member, approval_id)
 
 
-def _approvals_of(member: Membership) -> QuerySet[Approval]:
+def _select_approvals(member: Membership) -> QuerySet[Approval]:
     rows = Approval.objects.filter(organization_id=member.organization_id)
     return rows.select_related("tool_call", "run__organization", "decided_by")
 
 
-def _matching(member: Membership, filters: ApprovalFilter) -> QuerySet[Approval]:
+def _filter_approvals(member: Membership, filters: ApprovalFilter) -> QuerySet[Approval]:
     wanted = {
         "status": filters.status,
         "kind": filters.kind,
@@ -143,27 +154,27 @@ def _matching(member: Membership, filters: ApprovalFilter) -> QuerySet[Approval]
         "run__employee_id": filters.employee_id,
         "tool_call__tool": filters.tool or None,
     }
-    return _approvals_of(member).filter(**{name: value for name, value in wanted.items() if value is not None})
+    return _select_approvals(member).filter(**{name: value for name, value in wanted.items() if value is not None})
 
 
-def _shown(member: Membership, approval_id: int) -> ApprovalShape:
-    return _shape_of(found(_approvals_of(member), approval_id, "approval"))
+def _load_detail(member: Membership, approval_id: int) -> ApprovalDetail:
+    return _build_detail(get_row(_select_approvals(member), approval_id, "approval"))
 
 
-def _shape_of(card: Approval) -> ApprovalShape:
-    return _shapes_of([card])[0]
+def _build_detail(card: Approval) -> ApprovalDetail:
+    return _build_details([card])[0]
 
 
-def _shapes_of(cards: Sequence[Approval]) -> list[ApprovalShape]:
+def _build_details(cards: Sequence[Approval]) -> list[ApprovalDetail]:
     replaced = [card.tool_call_id for card in cards if card.status == ApprovalStatus.SUPERSEDED]
     others = Approval.objects.filter(tool_call_id__in=replaced) if replaced else Approval.objects.none()
     ids = {(call, sequence): pk for call, sequence, pk in others.values_list("tool_call_id", "sequence", "pk")}
-    return [_shape(card, ids.get((card.tool_call_id, card.sequence + 1))) for card in cards]
+    return [_fill_detail(card, ids.get((card.tool_call_id, card.sequence + 1))) for card in cards]
 
 
-def _shape(card: Approval, next_id: int | None) -> ApprovalShape:
+def _fill_detail(card: Approval, next_id: int | None) -> ApprovalDetail:
     call = card.tool_call
-    return ApprovalShape(
+    return ApprovalDetail(
         id=str(card.pk),
         kind=card.kind,
         status=card.status,
@@ -178,7 +189,7 @@ def _shape(card: Approval, next_id: int | None) -> ApprovalShape:
         preview=card.preview,
         why=card.why,
         warning=card.warning,
-        confirm=decisions.confirm_phrase(card),
+        confirm=decisions.make_confirmation_phrase(card),
         requested_at=card.requested_at,
         expires_at=card.expires_at,
         decided_by=card.decided_by.get_username() if card.decided_by else None,

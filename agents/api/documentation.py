@@ -1,4 +1,4 @@
-"""What the OpenAPI description says beside the shapes: problems, tags, and how to log in."""
+"""The OpenAPI description beyond the schemas: problems, tags, and how to log in."""
 
 from http import HTTPStatus
 from typing import Any
@@ -8,73 +8,83 @@ from ninja.openapi.docs import Swagger
 from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 
+from agents.api.problems import CONTENT_TYPE
 from agents.api.schemas import Problem
 
-from .problems import CONTENT_TYPE
-
 DESCRIPTION = """
-AI employees do real work with real tools; a person approves whatever changes something.
+AI employees do real work with real tools. A person approves every change.
 
-**Log in** with a browser's session (changes also need the header `X-CSRFToken`), or send
-`Authorization: Bearer TOKEN` with a token made by `python manage.py create_api_token USERNAME`.
+**Log in** with a browser session (changes also need the header `X-CSRFToken`), or send
+`Authorization: Bearer TOKEN`. Create a token in the admin or with `python manage.py create_api_token USERNAME`.
 
 **Ids** are strings, times are ISO 8601 in UTC, durations are milliseconds and end in `_ms`.
 **Errors** are `application/problem+json`; branch on `code`.
-**Lists** are `{"items": [...], "next_cursor": ...}`: send the cursor back to get the next page; null ends the list.
+**Lists** are `{"items": [...], "next_cursor": ...}`. Send the cursor to get the next page; null marks the last one.
 """.strip()
 
 TAGS = [
-    {"name": "Runs", "description": "Tasks at work, from the task to the answer."},
-    {"name": "Approvals", "description": "What waits for a person's decision."},
-    {"name": "Tool calls", "description": "What employees asked their tools for, and what came of it."},
-    {"name": "Employees", "description": "Who works here."},
-    {"name": "Tools", "description": "What can be done."},
-    {"name": "Health", "description": "For load balancers and monitoring; no login."},
+    {"name": "Runs", "description": "Start, follow, instruct and cancel runs, from task to answer."},
+    {"name": "Approvals", "description": "Read and decide cards, and answer questions."},
+    {"name": "Tool calls", "description": "Read the calls of tools with their results, and resolve unknown outcomes."},
+    {"name": "Employees", "description": "Read employees, their allowed tools and their statistics."},
+    {"name": "Tools", "description": "Read the catalog of tools with their statistics."},
+    {"name": "Health", "description": "Checks for load balancers and monitoring; no login needed."},
 ]
 
-WORDS = {
-    401: "No login, or a wrong token.",
-    403: "Your role does not include it.",
-    404: "Not there, or another organisation's.",
-    409: "Not in this state any more: decided (by whom, when), or ended.",
+STATUS_DESCRIPTIONS = {
+    401: "Not logged in, or an invalid token.",
+    403: "Your role does not allow this.",
+    404: "Not found in your organization.",
+    409: "Not possible in the current state, e.g. already decided (see `decided_by`, `decided_at`) or ended.",
     410: "The card has expired.",
-    412: "The digest is not that of the card as it is now.",
-    422: "A field is wrong: which one, and why.",
-    429: "Too many wrong tokens; see Retry-After.",
-    503: "The database is away.",
+    412: "The digest does not match the current card.",
+    422: "A field is invalid; `field` and `errors` say which and why.",
+    429: "Too many invalid tokens; see Retry-After.",
+    503: "The database is unavailable.",
 }
 
-# Links within buttons and colours that know no dark stay away; static/css/api.css and static/js/api.js do the rest.
-PAGE = Swagger(settings={"deepLinking": False, "syntaxHighlight": False, "defaultModelsExpandDepth": 0})
 
-# An id in an address has no example, which would lead nowhere; js/api.js puts in one of whoever is logged in.
-FOUND_AT = {
+class DocumentationPage(Swagger):
+    """The page of the REST API in Gadget's own look."""
+
+    template = "api/documentation.html"
+
+
+# Turns off links inside buttons, and colors without a dark mode; static/css/api.css and static/js/api.js add the rest.
+DOCS_PAGE = DocumentationPage(settings={"deepLinking": False, "syntaxHighlight": False, "defaultModelsExpandDepth": 0})
+
+# Ids in paths have no invented example, which would lead nowhere; static/js/api.js adds one that the user has.
+ID_DESCRIPTIONS = {
     "employee_id": "The `id` of an employee: `GET /api/employees` lists them.",
     "run_id": "The `id` of a run: `GET /api/runs` lists them, and `POST /api/runs` starts one.",
     "call_id": "The `id` of a tool call: `GET /api/runs/{run_id}` has those of a run under `tool_calls`.",
     "approval_id": "The `id` of a card: `GET /api/approvals` lists them, `?status=pending` those that wait.",
 }
 
-PROBLEM = {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+PROBLEM_CONTENT = {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
 
 
-def refusals(*statuses: int) -> dict[str, Any]:
-    """For `openapi_extra`: the problems that an operation answers beyond those that all share."""
-    return {"responses": {status: {"description": WORDS[status], "content": PROBLEM} for status in statuses}}
+def document_problems(*statuses: int) -> dict[str, Any]:
+    """Describe, for `openapi_extra`, the problems that an operation answers beyond the shared ones."""
+    return {
+        "responses": {
+            status: {"description": STATUS_DESCRIPTIONS[status], "content": PROBLEM_CONTENT} for status in statuses
+        }
+    }
 
 
 class DescribedAPI(NinjaAPI):
-    """An API whose description names the problems and calls operations by their functions' names."""
+    """An API whose description includes problems, and whose operation ids are function names."""
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
-        """The name of the operation's function, which is unique over all routers."""
+        """Return the name of the operation's function, which is unique across all routers."""
         name: str = operation.view_func.__name__
         return name
 
     def get_openapi_schema(
         self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
     ) -> OpenAPISchema:
-        """The OpenAPI document, with what every operation answers when it cannot do what was asked."""
+        """Return the OpenAPI document, with the problems that each operation answers."""
         document = super().get_openapi_schema(path_prefix=path_prefix, path_params=path_params)
         document["components"]["schemas"]["Problem"] = Problem.model_json_schema(
             ref_template="#/components/schemas/{model}"
@@ -82,19 +92,19 @@ class DescribedAPI(NinjaAPI):
         definitions = document["components"]["schemas"]["Problem"].pop("$defs", {})
         document["components"]["schemas"].update(definitions)
         for shape in document["components"]["schemas"].values():
-            if shape.get("additionalProperties") is not False:  # else it is a request's body
+            if shape.get("additionalProperties") is not False:  # request bodies get no example ids
                 _add_example_ids(shape.get("properties", {}))
         for operation in (each for path in document["paths"].values() for each in path.values()):
             for parameter in operation["parameters"]:
-                parameter.pop("examples", None)  # a list, which OpenAPI has in a schema alone; there it stays
+                parameter.pop("examples", None)  # OpenAPI allows this list only in a schema, where it stays
                 if parameter["in"] == "path":
-                    parameter["description"] = FOUND_AT[parameter["name"]]
+                    parameter["description"] = ID_DESCRIPTIONS[parameter["name"]]
             _add_shared_problems(operation)
         return document
 
 
 def _add_example_ids(properties: dict[str, Any]) -> None:
-    """An id in an answer looks like an id: without an example the page would show the word "string"."""
+    """Add an example to each id in an answer, for which the page would otherwise show "string"."""
     for name, field in properties.items():
         types = {kind.get("type") for kind in field.get("anyOf", [field])}
         if (name == "id" or name.endswith("_id")) and types <= {"string", "null"} and "default" not in field:
@@ -105,6 +115,6 @@ def _add_shared_problems(operation: dict[str, Any]) -> None:
     shared = [401, 429] if operation.get("security") else []
     if operation["parameters"] or "requestBody" in operation:
         shared.append(422)
-    for status, answer in refusals(*shared)["responses"].items():
+    for status, answer in document_problems(*shared)["responses"].items():
         operation["responses"].setdefault(status, answer)
-    operation["responses"]["default"] = {"description": HTTPStatus(500).phrase, "content": PROBLEM}
+    operation["responses"]["default"] = {"description": HTTPStatus(500).phrase, "content": PROBLEM_CONTENT}

@@ -1,36 +1,35 @@
-"""Health, for load balancers and monitoring: alive is the process, ready is the installation."""
+"""Health checks for load balancers and monitoring, of this process and of the whole installation."""
 
 from django.http import HttpRequest
 from ninja import Router
 
-from agents.api.schemas import Alive, Readiness
-from agents.platform.liveness import REDIS, Presence, look_around
+from agents.api.documentation import document_problems
+from agents.api.schemas import HealthStatus, Readiness
+from agents.platform.liveness import REDIS, Presence, load_presence
 from agents.platform.refusals import Unavailable
-from agents.platform.writability import DATABASE, FILES, Watch
-
-from .documentation import refusals
+from agents.platform.writability import DATABASE, FILES, BackgroundCheck
 
 RETRY_AFTER_S = 2
 router = Router(tags=["Health"], auth=None)
 
 
-@router.get("/health", response=Alive, summary="Alive")
-def show_health(request: HttpRequest) -> Alive:
-    """200 while this process answers at all."""
-    return Alive()
+@router.get("/health", response=HealthStatus, summary="Check the process")
+def show_health(request: HttpRequest) -> HealthStatus:
+    """Answer 200 while this process runs."""
+    return HealthStatus()
 
 
-@router.get("/ready", response=Readiness, summary="Ready", openapi_extra=refusals(503))
+@router.get("/ready", response=Readiness, summary="Check the installation", openapi_extra=document_problems(503))
 def show_readiness(request: HttpRequest) -> Readiness:
     """Answer 200 while the database accepts writes, else 503; `degraded` lists everything else that is unavailable.
 
-    The checks run beside the request and each other, so it is answered within two seconds, whatever hangs.
+    The checks run in parallel in the background, so the answer comes within two seconds even if one hangs.
     """
     PRESENCE.start()
     FILES.start()
-    if condition := DATABASE.look():
+    if condition := DATABASE.read():
         raise Unavailable(condition, retry_after=RETRY_AFTER_S)
-    found, fault = PRESENCE.look(), FILES.look()
+    found, fault = PRESENCE.read(), FILES.read()
     return Readiness(
         degraded=[*found.missing, *(["files"] if fault else [])],
         workers_alive=found.workers_alive,
@@ -38,4 +37,4 @@ def show_readiness(request: HttpRequest) -> Readiness:
     )
 
 
-PRESENCE = Watch(look_around, Presence(None, None, (REDIS,)), fresh_s=0.0)
+PRESENCE = BackgroundCheck(load_presence, Presence(None, None, (REDIS,)), max_age_s=0.0)

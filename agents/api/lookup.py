@@ -1,4 +1,4 @@
-"""Finds rows by the ids in addresses; authorisation is the lookup, so a stranger's row is simply not there."""
+"""Lookup of rows by the ids in paths. Rows of other organizations are not found, which is the authorization."""
 
 from typing import Annotated, Any, TypeVar
 
@@ -6,27 +6,27 @@ from django.db.models import Model, QuerySet
 from pydantic import BeforeValidator, WithJsonSchema
 
 from agents.platform.refusals import NotFound
-from agents.platform.row_ids import row_id
+from agents.platform.row_ids import parse_row_id
 
 Row = TypeVar("Row", bound=Model)
 
 
 def _id_in_address(value: Any) -> int:
     try:
-        return row_id(value)
+        return parse_row_id(value)
     except ValueError as error:
         raise NotFound(f"{error}, so there is nothing here.") from error
 
 
 PathId = Annotated[int, BeforeValidator(_id_in_address), WithJsonSchema({"type": "string"})]
-"""An id in an address; whatever is no id, or larger than any, is not there."""
+"""An id in a path; an invalid or too large one answers 404."""
 
 
-def found(rows: QuerySet[Row], pk: int, noun: str) -> Row:
-    """The row of this id among those that the asker may see.
+def get_row(rows: QuerySet[Row], pk: int, noun: str) -> Row:
+    """Return the row with this id, if it is among the rows that the member may see.
 
     Raises:
-        NotFound: it is not among them; whether it exists elsewhere is not told.
+        NotFound: it is not; the error does not reveal whether it exists elsewhere.
     """
     row = rows.filter(pk=pk).first()
     if row is None:

@@ -1,4 +1,4 @@
-"""Lists in pages: the cursor is the id of the last row, so that new rows never shift what comes next."""
+"""Pages of lists. A cursor holds the id of the last row, so that new rows never shift the next page."""
 
 import base64
 import binascii
@@ -6,68 +6,68 @@ from typing import TypeVar
 
 from django.db.models import Model, QuerySet
 
-from agents.api.schemas import Paging
+from agents.api.schemas import PageQuery
 from agents.platform.refusals import Invalid
-from agents.platform.row_ids import row_id
+from agents.platform.row_ids import parse_row_id
 
 Row = TypeVar("Row", bound=Model)
 
 
-def newest_first(rows: QuerySet[Row], paging: Paging) -> tuple[list[Row], str | None]:
-    """One page in falling order of ids, and the cursor of the next page or None.
+def take_newest(rows: QuerySet[Row], paging: PageQuery) -> tuple[list[Row], str | None]:
+    """Return one page, newest first, and the cursor of the next page or None.
 
     Raises:
-        Invalid: the cursor is not one of ours.
+        Invalid: the cursor is not valid.
     """
     if paging.cursor:
-        rows = rows.filter(pk__lt=id_in(paging.cursor))
-    return cut(rows.order_by("-pk"), paging)
+        rows = rows.filter(pk__lt=decode_id(paging.cursor))
+    return take_page(rows.order_by("-pk"), paging)
 
 
-def oldest_first(rows: QuerySet[Row], paging: Paging) -> tuple[list[Row], str | None]:
-    """One page in rising order of ids, and the cursor of the next page or None.
+def take_oldest(rows: QuerySet[Row], paging: PageQuery) -> tuple[list[Row], str | None]:
+    """Return one page, oldest first, and the cursor of the next page or None.
 
     Raises:
-        Invalid: the cursor is not one of ours.
+        Invalid: the cursor is not valid.
     """
     if paging.cursor:
-        rows = rows.filter(pk__gt=id_in(paging.cursor))
-    return cut(rows.order_by("pk"), paging)
+        rows = rows.filter(pk__gt=decode_id(paging.cursor))
+    return take_page(rows.order_by("pk"), paging)
 
 
-def cursor_of(row: str) -> str:
-    """The cursor behind the row of this key."""
+def encode_cursor(row: str) -> str:
+    """Return the cursor after the row with this key."""
     return base64.urlsafe_b64encode(row.encode()).decode().rstrip("=")
 
 
-def key_in(cursor: str) -> str:
-    """The key of the row that a cursor stands behind.
+def decode_key(cursor: str) -> str:
+    """Return the key of the row before the cursor.
 
     Raises:
-        Invalid: it is not a cursor.
+        Invalid: the text is not a cursor.
     """
     try:
         return base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
     except (binascii.Error, ValueError) as error:
-        raise Invalid("cursor", f"{cursor[:40]!r} is not a cursor; send the next_cursor of an answer.") from error
+        raise Invalid("cursor", f"{cursor[:40]!r} is not a cursor. Send the `next_cursor` of an answer.") from error
 
 
-def id_in(cursor: str) -> int:
-    """The id of the row that a cursor stands behind.
+def decode_id(cursor: str) -> int:
+    """Return the id of the row before the cursor.
 
     Raises:
-        Invalid: it is not a cursor of rows.
+        Invalid: the text is not a cursor with an id.
     """
     try:
-        return row_id(key_in(cursor))
+        return parse_row_id(decode_key(cursor))
     except ValueError as error:
-        raise Invalid("cursor", f"{cursor[:40]!r} is not a cursor; send the next_cursor of an answer.") from error
+        raise Invalid("cursor", f"{cursor[:40]!r} is not a cursor. Send the `next_cursor` of an answer.") from error
 
 
-def cut(rows: QuerySet[Row], paging: Paging) -> tuple[list[Row], str | None]:
+def take_page(rows: QuerySet[Row], paging: PageQuery) -> tuple[list[Row], str | None]:
     """Return the first page of sorted rows, and the cursor of the next page or None."""
     page = list(rows[: paging.limit + 1])
     if len(page) <= paging.limit:
         return page, None
     page.pop()
-    return page, cursor_of(str(page[-1].pk))
+    return page, encode_cursor(str(page[-1].pk))

@@ -1,4 +1,4 @@
-"""Reads request bodies strictly: JSON in which no key stands twice and every number is one."""
+"""Strict parsing of request bodies: JSON without duplicate keys, NaN and Infinity."""
 
 import json
 from typing import Any
@@ -10,31 +10,31 @@ from ninja.parser import Parser
 
 
 class StrictParser(Parser):
-    """Refuses what the model's arguments are refused for too, so that what is read is what was written."""
+    """A parser as strict as the one for the model's arguments, so that no part of a body is dropped silently."""
 
     def parse_body(self, request: HttpRequest) -> dict[str, Any]:
-        """The body's value.
+        """Return the value of the body.
 
         Raises:
-            ValueError: it is not JSON; the text says where.
-            RequestDataTooBig: it came in pieces that are too large together.
+            ValueError: the body is not JSON; the message says where.
+            RequestDataTooBig: the body is too large; Django does not check one that is sent in chunks.
         """
         if len(request.body) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
             raise RequestDataTooBig
         value: dict[str, Any] = json.loads(
-            request.body, object_pairs_hook=_without_doubles, parse_constant=_no_constant
+            request.body, object_pairs_hook=_refuse_duplicate_keys, parse_constant=_refuse_constant
         )
         return value
 
 
-def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
-            raise ValueError(f"the key {key!r} stands twice")
-        found[key] = value
-    return found
+        if key in result:
+            raise ValueError(f"the key {key!r} appears twice")
+        result[key] = value
+    return result
 
 
-def _no_constant(name: str) -> float:
+def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is not a number")

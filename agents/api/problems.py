@@ -1,4 +1,4 @@
-"""Errors as application/problem+json: whatever goes wrong under /api/ is answered in this one form."""
+"""Errors of the API, all answered as application/problem+json."""
 
 import functools
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from django.http.response import HttpResponseBase
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from agents.platform.database_condition import LOST, condition_of
+from agents.platform.database_outages import UNREACHABLE, describe_outage
 from agents.platform.refusals import Refusal
 
 log = structlog.get_logger(__name__)
@@ -29,15 +29,15 @@ CODES = {
     415: "unsupported_media_type",
     429: "too_many_requests",
 }
-WITHOUT_JSON = frozenset({"application/x-www-form-urlencoded", "multipart/form-data"})
-NAMES_OF_ARGUMENTS = frozenset({"payload", "filters"})
-RETRY_WHEN_DATABASE_IS_BACK_S = 2
+FORM_TYPES = frozenset({"application/x-www-form-urlencoded", "multipart/form-data"})
+ARGUMENT_NAMES = frozenset({"payload", "filters"})
+RETRY_AFTER_S = 2
 
 View = Callable[..., HttpResponseBase]
 
 
-def problem(status: int, detail: str, code: str = "", **extra: Any) -> HttpResponse:
-    """A problem document: type, title, status, detail, code, and what `extra` adds."""
+def build_problem(status: int, detail: str, code: str = "", **extra: Any) -> HttpResponse:
+    """Return a problem document: type, title, status, detail, code, and the fields of `extra`."""
     body = {
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,
@@ -52,29 +52,29 @@ def problem(status: int, detail: str, code: str = "", **extra: Any) -> HttpRespo
     return response
 
 
-def answer_in_problems(api: NinjaAPI) -> None:
-    """Registers the answers to everything that an operation may raise."""
+def register_problem_answers(api: NinjaAPI) -> None:
+    """Register an answer for everything that an operation may raise."""
     answers: dict[type[Exception], Callable[[HttpRequest, Any], HttpResponse]] = {
-        Refusal: _refused,
-        ValidationError: _invalid,
-        AuthenticationError: _not_logged_in,
-        HttpError: _http_error,
-        Http404: _not_there,
-        RequestDataTooBig: _too_large,
-        RawPostDataException: _not_json,
-        UnreadablePostError: _cut_off,
-        OperationalError: _database_away,
-        InterfaceError: _database_away,
-        InternalError: _database_away,
-        DataError: _unstorable,
-        Exception: _unexpected,
+        Refusal: _answer_refusal,
+        ValidationError: _answer_invalid,
+        AuthenticationError: _answer_login_required,
+        HttpError: _answer_http_error,
+        Http404: _answer_not_found,
+        RequestDataTooBig: _answer_too_large,
+        RawPostDataException: _answer_not_json,
+        UnreadablePostError: _answer_cut_off,
+        OperationalError: _answer_database_away,
+        InterfaceError: _answer_database_away,
+        InternalError: _answer_database_away,
+        DataError: _answer_unstorable,
+        Exception: _answer_unexpected,
     }
     for kind, answer in answers.items():
         api.add_exception_handler(kind, answer)
 
 
-def with_problems(view: View) -> View:
-    """The view with problems for what ninja answers by itself, HEAD wherever GET is, and nothing kept in caches."""
+def wrap_with_problems(view: View) -> View:
+    """Wrap the view: ninja's own errors become problems, HEAD works like GET, and no answer is cached."""
 
     @functools.wraps(view)
     def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -84,98 +84,98 @@ def with_problems(view: View) -> View:
         try:
             response = view(request, *args, **kwargs)
         except Http404 as error:
-            response = _not_there(request, error)
+            response = _answer_not_found(request, error)
         finally:
             request.method = asked
         if response.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-            response = _not_allowed(asked or "", response["Allow"])
+            response = _answer_not_allowed(asked or "", response["Allow"])
         response.headers.setdefault("Cache-Control", "no-store")
         return response
 
     return wrapped
 
 
-def _refused(request: HttpRequest, refusal: Refusal) -> HttpResponse:
+def _answer_refusal(request: HttpRequest, refusal: Refusal) -> HttpResponse:
     extra = dict(refusal.extra)
     wait_s = extra.pop("retry_after", None)
-    response = problem(refusal.status, refusal.detail, refusal.code, **extra)
+    response = build_problem(refusal.status, refusal.detail, refusal.code, **extra)
     if wait_s is not None:
         response["Retry-After"] = str(wait_s)
     return response
 
 
-def _invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
+def _answer_invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
     faults = [
-        {"field": _field_of(fault["loc"]), "detail": fault["msg"].removeprefix("Value error, ")}
+        {"field": _name_field(fault["loc"]), "detail": fault["msg"].removeprefix("Value error, ")}
         for fault in error.errors
     ]
     first = faults[0]
     detail = f"{first['field']}: {first['detail']}"
-    return problem(422, detail, "invalid", field=first["field"], errors=faults)
+    return build_problem(422, detail, "invalid", field=first["field"], errors=faults)
 
 
-def _field_of(place: tuple[str | int, ...]) -> str:
-    """The field's name as the client wrote it, e.g. `decisions.0.digest`; `body` for the whole of it."""
+def _name_field(place: tuple[str | int, ...]) -> str:
+    """Return the field's name as the client wrote it, e.g. `decisions.0.digest`; `body` for the whole body."""
     source, *parts = [str(part) for part in place]
-    if parts and parts[0] in NAMES_OF_ARGUMENTS:
+    if parts and parts[0] in ARGUMENT_NAMES:
         parts = parts[1:]
     return ".".join(parts) or source
 
 
-def _not_logged_in(request: HttpRequest, error: AuthenticationError) -> HttpResponse:
-    return problem(401, "Log in, or send a valid API token as 'Authorization: Bearer TOKEN'.")
+def _answer_login_required(request: HttpRequest, error: AuthenticationError) -> HttpResponse:
+    return build_problem(401, "Log in, or send a valid API token as 'Authorization: Bearer TOKEN'.")
 
 
-def _http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
+def _answer_http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
     cause = error.__cause__
     if isinstance(cause, RequestDataTooBig):
-        return _too_large(request, cause)
+        return _answer_too_large(request, cause)
     if isinstance(cause, RecursionError):
-        return problem(400, "The body is nested too deeply.")
-    if isinstance(cause, ValueError) and request.content_type in WITHOUT_JSON:
-        return problem(415, f"Send the body as application/json, not as {request.content_type}.")
+        return build_problem(400, "The body is nested too deeply.")
+    if isinstance(cause, ValueError) and request.content_type in FORM_TYPES:
+        return build_problem(415, f"Send the body as application/json, not as {request.content_type}.")
     if isinstance(cause, ValueError):
-        return problem(400, f"The body is not JSON: {cause}.")
-    return problem(error.status_code, error.message)
+        return build_problem(400, f"The body is not JSON: {cause}.")
+    return build_problem(error.status_code, error.message)
 
 
-def _not_there(request: HttpRequest, error: Exception) -> HttpResponse:
-    return problem(404, f"There is nothing at {request.path!r}; /api/docs lists what there is.")
+def _answer_not_found(request: HttpRequest, error: Exception) -> HttpResponse:
+    return build_problem(404, f"There is nothing at {request.path!r}. See /api/docs for all routes.")
 
 
-def _not_allowed(method: str, allowed: str) -> HttpResponse:
-    response = problem(405, f"{method} is not possible here, only {allowed}.")
+def _answer_not_allowed(method: str, allowed: str) -> HttpResponse:
+    response = build_problem(405, f"{method} is not allowed here. Use {allowed}.")
     response["Allow"] = allowed
     return response
 
 
-def _too_large(request: HttpRequest, error: RequestDataTooBig) -> HttpResponse:
-    return problem(413, "The body is larger than this installation accepts.")
+def _answer_too_large(request: HttpRequest, error: RequestDataTooBig) -> HttpResponse:
+    return build_problem(413, "The body is larger than this installation accepts.")
 
 
-def _not_json(request: HttpRequest, error: RawPostDataException) -> HttpResponse:
-    return problem(415, "Send the body as application/json.")
+def _answer_not_json(request: HttpRequest, error: RawPostDataException) -> HttpResponse:
+    return build_problem(415, "Send the body as application/json.")
 
 
-def _cut_off(request: HttpRequest, error: UnreadablePostError) -> HttpResponse:
-    return problem(400, "The body ended too early.")
+def _answer_cut_off(request: HttpRequest, error: UnreadablePostError) -> HttpResponse:
+    return build_problem(400, "The body ended too early. Send it again.")
 
 
-def _database_away(request: HttpRequest, error: Exception) -> HttpResponse:
-    condition = condition_of(error)
+def _answer_database_away(request: HttpRequest, error: Exception) -> HttpResponse:
+    condition = describe_outage(error)
     if not condition and isinstance(error, InternalError):
-        return _unexpected(request, error)
+        return _answer_unexpected(request, error)
     log.error("database away", path=request.path, exc_info=error)
-    response = problem(503, f"{condition or LOST} Try again.", "database_away")
-    response["Retry-After"] = str(RETRY_WHEN_DATABASE_IS_BACK_S)
+    response = build_problem(503, f"{condition or UNREACHABLE} Try again.", "database_away")
+    response["Retry-After"] = str(RETRY_AFTER_S)
     return response
 
 
-def _unstorable(request: HttpRequest, error: DataError) -> HttpResponse:
+def _answer_unstorable(request: HttpRequest, error: DataError) -> HttpResponse:
     log.error("value refused by the database", path=request.path, exc_info=error)
-    return problem(422, "The request holds a value that no database can keep or look up.", "invalid")
+    return build_problem(422, "The request contains a value that the database cannot store or look up.", "invalid")
 
 
-def _unexpected(request: HttpRequest, error: Exception) -> HttpResponse:
+def _answer_unexpected(request: HttpRequest, error: Exception) -> HttpResponse:
     log.error("request failed", path=request.path, method=request.method, exc_info=error)
-    return problem(500, "Something went wrong on our side; it was logged.", "internal_error")
+    return build_problem(500, "Something went wrong in Gadget. The error is in its log.", "internal_error")

@@ -1,4 +1,4 @@
-"""The shapes of requests, with their limits, and of answers."""
+"""Schemas of requests, with their limits, and of responses."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -7,7 +7,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from agents.approvals.models import ApprovalKind, ApprovalStatus
-from agents.platform.row_ids import row_id
+from agents.platform.row_ids import parse_row_id
 from agents.runs.actions import MOST_PASSES
 from agents.runs.models import RunStatus
 from tools.contract.canonical import storable_json
@@ -21,11 +21,11 @@ MOST_DECISIONS = 200
 LARGEST_PAGE = 200
 
 
-def storable(value: Any) -> Any:
-    """The value itself, once it is known that every database can keep it.
+def check_storable(value: Any) -> Any:
+    """Return the value if every database can store it.
 
     Raises:
-        ValueError: it is not JSON, or holds a NUL character or half a surrogate pair.
+        ValueError: the value is not JSON, or contains a NUL character or a lone surrogate.
     """
     try:
         storable_json(value)
@@ -34,140 +34,140 @@ def storable(value: Any) -> Any:
     return value
 
 
-Text = Annotated[str, AfterValidator(storable)]
+Text = Annotated[str, AfterValidator(check_storable)]
 Name = Annotated[Text, Field(max_length=LONGEST_NAME)]
-RowId = Annotated[int, BeforeValidator(row_id), WithJsonSchema({"type": "string"})]
+RowId = Annotated[int, BeforeValidator(parse_row_id), WithJsonSchema({"type": "string"})]
 Digest = Annotated[
     Text,
     Field(
         min_length=1,
         max_length=LONGEST_NAME,
-        description="The digest of the card that was shown, as `GET /api/approvals/{approval_id}` tells it.",
+        description="The `digest` of the card that you decide, from `GET /api/approvals/{approval_id}`.",
         examples=["the card's digest"],
     ),
 ]
 
 
-class Body(BaseModel):
-    """A request's body; a field that is not known is refused, because it may be a misspelt one."""
+class RequestBody(BaseModel):
+    """Base of request bodies; unknown fields are refused, because they may be misspelled."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class NewRun(Body):
-    """A task for an employee."""
+class NewRun(RequestBody):
+    """A new task for an employee."""
 
     employee_id: RowId = Field(description="The `id` of an employee: `GET /api/employees` lists them.")
     task: Text = Field(
         min_length=1,
         max_length=LONGEST_TEXT,
-        description="What the employee shall do; `example_tasks` of an employee are some that it knows.",
+        description="What the employee should do. See `example_tasks` of an employee for ideas.",
         examples=["Find the companies in region EU without a phone number and draft a report."],
     )
-    mode: Text = Field("", max_length=LONGEST_MODE, description="The set of tools; empty: the employee's own.")
+    mode: Text = Field("", max_length=LONGEST_MODE, description="The set of tools; defaults to the employee's mode.")
     client_request_id: Name = Field(
-        "", description="Your own name of the order: sent again, it answers the run that it started the first time."
+        "", description="Your own id for this request. Sent again, it returns the run that it started the first time."
     )
 
 
-class NewMessage(Body):
-    """A further instruction."""
+class NewMessage(RequestBody):
+    """A message to the employee of a run."""
 
     text: Text = Field(min_length=1, max_length=LONGEST_TEXT, examples=["Leave out the archived ones."])
 
 
-class MorePasses(Body):
-    """How much further a run may go."""
+class ContinueRequest(RequestBody):
+    """The passes that a resumed run may use."""
 
-    max_passes: int | None = Field(None, ge=1, le=MOST_PASSES, description="None: as many as the employee has.")
+    max_passes: int | None = Field(None, ge=1, le=MOST_PASSES, description="Null: as many as the employee's limit.")
 
 
-class Denial(Body):
-    """A refusal of the card that was shown."""
+class DenyRequest(RequestBody):
+    """A denial of one card."""
 
     digest: Digest
-    decision_id: Name = Field("", description="The same decision sent again gets the same answer.")
-    reason: Text = Field("", max_length=LONGEST_REASON, description="Told to the model.")
+    decision_id: Name = Field("", description="Your own id for this decision. Sent again, it gets the same answer.")
+    reason: Text = Field("", max_length=LONGEST_REASON, description="Sent to the model.")
 
 
-class Approving(Body):
-    """Consent to the card that was shown; with `params` no consent but a request for a changed card."""
+class ApproveRequest(RequestBody):
+    """An approval of one card; with `params`, a request for a changed card instead."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"digest": "the card's digest", "grace_s": 0}]})
 
     digest: Digest
-    decision_id: Name = Field("", description="The same decision sent again gets the same answer.")
-    params: Annotated[dict[str, Any], AfterValidator(storable)] | None = Field(
-        None, description="Approves nothing: makes a new card with these params, see `next_approval_id`."
+    decision_id: Name = Field("", description="Your own id for this decision. Sent again, it gets the same answer.")
+    params: Annotated[dict[str, Any], AfterValidator(check_storable)] | None = Field(
+        None, description="Approves nothing: creates a new card with these params, see `next_approval_id`."
     )
     grace_s: int = Field(0, ge=0, le=LONGEST_GRACE_S, description="Seconds in which the approval can be undone.")
     confirm: Text = Field(
-        "", max_length=LONGEST_REASON, description="The card's `confirm`, typed; required at destructive level."
+        "", max_length=LONGEST_REASON, description="The text of the card's `confirm`; required at destructive level."
     )
 
 
-class Undoing(Body):
-    """Takes an approval back within its grace."""
+class UndoRequest(RequestBody):
+    """A request to undo an approval that has not started."""
 
-    decision_id: Name = Field("", description="The decision to take back; empty: whichever is yours.")
+    decision_id: Name = Field("", description="The decision to undo; empty: your decision, whatever its id.")
 
 
-class Answering(Body):
+class AnswerRequest(RequestBody):
     """A person's answer to an employee's question."""
 
     text: Text = Field(min_length=1, max_length=LONGEST_TEXT, examples=["The one in South Street."])
-    decision_id: Name = Field("", description="The same decision sent again gets the same answer.")
+    decision_id: Name = Field("", description="Your own id for this decision. Sent again, it gets the same answer.")
 
 
-class BulkDecision(Denial):
-    """One of many decisions."""
+class BulkDecision(DenyRequest):
+    """One decision of a bulk request."""
 
     approval_id: RowId = Field(description="The `id` of a card: `GET /api/approvals?status=pending` lists them.")
     action: Literal["approve", "deny"]
 
 
-class BulkDecisions(Body):
-    """Decisions that are made one after the other; one that fails leaves the others whole."""
+class BulkDecisions(RequestBody):
+    """Decisions that are applied one after the other; a failed one does not affect the others."""
 
     decisions: list[BulkDecision] = Field(min_length=1, max_length=MOST_DECISIONS)
 
 
-class Resolution(Body):
-    """A person's finding about a call whose outcome was unknown, or the acknowledgment of its late effect."""
+class ResolveRequest(RequestBody):
+    """A person's finding about a call with an unknown outcome, or the acknowledgment of its late effect."""
 
     outcome: Literal["succeeded", "not_done", "acknowledged"]
-    reason: Text = Field(min_length=1, max_length=LONGEST_REASON, description="How you know.")
+    reason: Text = Field(min_length=1, max_length=LONGEST_REASON, description="How you know the outcome.")
 
 
-class Paging(BaseModel):
-    """Which part of a list."""
+class PageQuery(BaseModel):
+    """Query parameters that select a page of a list."""
 
-    cursor: Name = Field("", description="The `next_cursor` of the page before; empty: the first page.")
+    cursor: Name = Field("", description="The `next_cursor` of the previous page; empty for the first page.")
     limit: int = Field(50, ge=1, le=LARGEST_PAGE)
 
 
-class RunFilter(Paging):
-    """Which runs."""
+class RunFilter(PageQuery):
+    """Filters for runs."""
 
     status: RunStatus | None = None
     employee_id: RowId | None = None
-    q: Name = Field("", description="Text in the title or the task.")
+    q: Name = Field("", description="Text to find in the title or the task.")
 
 
-class Order(StrEnum):
-    """The order of a list."""
+class SortOrder(StrEnum):
+    """Order of a list."""
 
     OLDEST = "oldest"
     NEWEST = "newest"
 
 
-class ApprovalFilter(Paging):
-    """Which approvals."""
+class ApprovalFilter(PageQuery):
+    """Filters for approvals."""
 
-    order: Order | None = Field(
+    order: SortOrder | None = Field(
         None,
-        description="`oldest` first, in call order, or `newest` first; send the same order for each page. "
-        "The default is `oldest` for `status=pending`, so that clients can decide from the top, else `newest`.",
+        description="`oldest` first, in call order, or `newest` first. Send the same order for each page. "
+        "Defaults to `oldest` for `status=pending`, so that clients can decide from the top, and else to `newest`.",
     )
 
     status: ApprovalStatus | None = None
@@ -178,54 +178,56 @@ class ApprovalFilter(Paging):
 
 
 class EventFilter(BaseModel):
-    """Which events of a run."""
+    """Filter for the events of a run."""
 
-    after: int = Field(0, ge=0, le=2**31 - 1, description="Only events with a greater number.")
-
-
-Shape = TypeVar("Shape")
+    after: int = Field(0, ge=0, le=2**31 - 1, description="Return only events with a greater number.")
 
 
-class Page(BaseModel, Generic[Shape]):
-    """A part of a list; `next_cursor` is None at its end."""
+Item = TypeVar("Item")
 
-    items: list[Shape]
+
+class CursorPage(BaseModel, Generic[Item]):
+    """A page of a list; `next_cursor` is null on the last page."""
+
+    items: list[Item]
     next_cursor: str | None
 
 
-class FieldFault(BaseModel):
-    """One field that is wrong, and why."""
+class FieldProblem(BaseModel):
+    """One invalid field, and why it is invalid."""
 
     field: str = Field(examples=["task"])
     detail: str = Field(examples=["String should have at least 1 character"])
 
 
 class Problem(BaseModel):
-    """Every answer that is not 2xx, as application/problem+json. A code may bring further fields."""
+    """An error response, as application/problem+json. Some codes add further fields."""
 
     type: str = Field(examples=["about:blank"])
     title: str = Field(examples=["Not Found"])
     status: int = Field(examples=[404])
     detail: str = Field(examples=["There is no run 4711."])
-    code: str = Field(examples=["not_found"], description="Stable, for programs.")
-    field: str | None = Field(None, description="The first field that is wrong.")
-    errors: list[FieldFault] | None = Field(None, description="All fields that are wrong.")
-    decided_by: str | None = Field(None, description="Who decided before.")
+    code: str = Field(examples=["not_found"], description="Stable identifier for programs.")
+    field: str | None = Field(None, description="The first invalid field.")
+    errors: list[FieldProblem] | None = Field(None, description="All invalid fields.")
+    decided_by: str | None = Field(None, description="Name of the person who has already decided.")
     decided_at: datetime | None = None
     approval_status: ApprovalStatus | None = None
 
 
-class Alive(BaseModel):
-    """The process answers."""
+class HealthStatus(BaseModel):
+    """The answer of a running process."""
 
     status: Literal["ok"] = "ok"
 
 
 class Readiness(BaseModel):
-    """Work can be done; parts in `degraded` are unavailable, and work waits for them without being lost."""
+    """The state of the installation. Parts in `degraded` are unavailable; work waits for them and is not lost."""
 
     status: Literal["ready"] = "ready"
-    degraded: list[str] = Field(examples=[["worker"]], description="Any of: redis, worker, sweeper, files.")
+    degraded: list[str] = Field(
+        examples=[["worker"]], description="Unavailable parts: redis, worker, sweeper or files."
+    )
     workers_alive: int | None = Field(examples=[1], description="Running workers; null while Redis is unavailable.")
     workers_seen: int | None = Field(
         examples=[2],
@@ -233,7 +235,7 @@ class Readiness(BaseModel):
     )
 
 
-class EmployeeShape(BaseModel):
+class EmployeeSummary(BaseModel):
     """A configured AI worker."""
 
     id: str
@@ -247,8 +249,8 @@ class EmployeeShape(BaseModel):
     is_active: bool
 
 
-class ToolCallShape(BaseModel):
-    """The model's request to use a tool. In a run, a result's data beyond 4 KB is left out and marked `truncated`."""
+class ToolCallSummary(BaseModel):
+    """A tool call in a run. Result data beyond 4 KB is left out, and the result is marked `truncated`."""
 
     id: str
     tool: str
@@ -259,26 +261,26 @@ class ToolCallShape(BaseModel):
     duration_ms: int | None
     pass_number: int
     approval_id: str | None = Field(description="The newest card of this call.")
-    duplicate_of: str | None = Field(description="The call whose result counts for this one too.")
+    duplicate_of: str | None = Field(description="The earlier call whose result this one reuses.")
     late_effect: dict[str, Any] | None = Field(
-        description="Set if the call was declared not done but happened: reported_at, result, done_again_by."
+        description="Set if the call was resolved as not done but had an effect: reported_at, result, done_again_by."
     )
 
 
-class WholeToolCall(ToolCallShape):
-    """One call with its whole result."""
+class ToolCallDetail(ToolCallSummary):
+    """A tool call with its whole result."""
 
     run_id: str
     version: str
-    why: str = Field(description="What the machine judged, and why.")
-    model_params: dict[str, Any] | None = Field(description="What the model asked for, if a person changed it.")
+    why: str = Field(description="The machine's verdict, and its reason.")
+    model_params: dict[str, Any] | None = Field(description="The model's original params, if a person changed them.")
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
 
 
-class Usage(BaseModel):
-    """What the model was asked; `cost` is in the organisation's currency, and None where no price is known."""
+class TokenUsage(BaseModel):
+    """Tokens used by the model; `cost` is in the organization's currency, and null without a known price."""
 
     input_tokens: int
     output_tokens: int
@@ -286,7 +288,7 @@ class Usage(BaseModel):
 
 
 class RunSummary(BaseModel):
-    """A run as it stands in a list."""
+    """A run in a list."""
 
     id: str
     status: RunStatus
@@ -296,28 +298,28 @@ class RunSummary(BaseModel):
     task: str
     mode: str
     origin: str
-    parent_run_id: str | None = Field(description="Of a task that was handed over: the run that waits for it.")
+    parent_run_id: str | None = Field(description="For a delegated task: the run that waits for it.")
     answer: str
-    problem: str = Field(description="What went wrong, in words for a person.")
+    problem: str = Field(description="What went wrong, as text for people.")
     pass_number: int
     max_passes: int
-    usage: Usage
+    usage: TokenUsage
     usage_estimated: bool = Field(
-        description="Part of the usage is an estimate: the model's server has not reported it."
+        description="Part of the usage is an estimate, because the model's server has not reported it."
     )
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
 
 
-class RunShape(RunSummary):
-    """The whole loop from task to answer."""
+class RunDetail(RunSummary):
+    """A run with its tool calls."""
 
-    tool_calls: list[ToolCallShape]
+    tool_calls: list[ToolCallSummary]
 
 
-class EventShape(BaseModel):
-    """One line of the activity panel; numbered per run without gaps."""
+class EventDetail(BaseModel):
+    """One line of the activity panel, numbered per run without gaps."""
 
     seq: int
     type: str
@@ -325,8 +327,8 @@ class EventShape(BaseModel):
     created_at: datetime
 
 
-class ApprovalShape(BaseModel):
-    """One card: what would happen, sealed by its digest, and what became of it."""
+class ApprovalDetail(BaseModel):
+    """One card: the effect of a call, sealed by its digest, and the decision about it."""
 
     id: str
     kind: ApprovalKind
@@ -342,18 +344,18 @@ class ApprovalShape(BaseModel):
     preview: dict[str, Any]
     why: str
     warning: str = Field(description="A warning to read before deciding; empty for most cards, and for decided ones.")
-    confirm: str = Field(description="What must be typed to approve; empty below destructive level.")
+    confirm: str = Field(description="The text to send as `confirm` to approve; empty below destructive level.")
     requested_at: datetime
     expires_at: datetime
     decided_by: str | None
     decided_at: datetime | None
     reason: str
-    start_after: datetime | None = Field(description="Until then the approval can be undone.")
+    start_after: datetime | None = Field(description="The approval can be undone until then.")
     next_approval_id: str | None = Field(description="The card that replaced this one.")
 
 
-class Outcome(BaseModel):
-    """What became of one of many decisions: the answer that it would have got by itself."""
+class DecisionResult(BaseModel):
+    """The result of one decision of a bulk request: the status and code that it would get alone."""
 
     approval_id: str
     status: int = Field(examples=[200, 409])
@@ -361,7 +363,7 @@ class Outcome(BaseModel):
     detail: str
 
 
-class Outcomes(BaseModel):
-    """One outcome for each decision, in their order."""
+class DecisionResults(BaseModel):
+    """One result for each decision, in the same order."""
 
-    outcomes: list[Outcome]
+    outcomes: list[DecisionResult]

@@ -1,4 +1,4 @@
-"""Tool calls: one with its whole result, and the settling of an unknown outcome."""
+"""Operations on tool calls: read one with its whole result, and resolve an unknown outcome."""
 
 from typing import Any
 
@@ -6,56 +6,55 @@ from django.http import HttpRequest
 from ninja import Router
 
 from agents.accounts.models import Membership
-from agents.api.schemas import Resolution, ToolCallShape, WholeToolCall
+from agents.api.auth import get_member
+from agents.api.documentation import document_problems
+from agents.api.lookup import PathId, get_row
+from agents.api.schemas import ResolveRequest, ToolCallDetail, ToolCallSummary
 from agents.approvals import resolutions
 from agents.approvals.models import Approval
 from agents.runs.models import ToolCall
 from agents.runs.models.event import brief_result
 
-from .auth import member_of
-from .documentation import refusals
-from .lookup import PathId, found
-
 router = Router(tags=["Tool calls"])
 
 
-@router.get("/{call_id}", response=WholeToolCall, summary="Show a tool call", openapi_extra=refusals(404))
-def show_tool_call(request: HttpRequest, call_id: PathId) -> WholeToolCall:
-    """One call with its whole result."""
-    return _shown(member_of(request), call_id)
+@router.get("/{call_id}", response=ToolCallDetail, summary="Show a tool call", openapi_extra=document_problems(404))
+def show_tool_call(request: HttpRequest, call_id: PathId) -> ToolCallDetail:
+    """Return one call with its whole result."""
+    return _load_detail(get_member(request), call_id)
 
 
 @router.post(
     "/{call_id}/resolve",
-    response=WholeToolCall,
-    summary="Settle an unknown outcome",
-    openapi_extra=refusals(403, 404, 409),
+    response=ToolCallDetail,
+    summary="Resolve an unknown outcome",
+    openapi_extra=document_problems(403, 404, 409),
 )
-def resolve_tool_call(request: HttpRequest, call_id: PathId, payload: Resolution) -> WholeToolCall:
-    """Settles a call whose outcome is unknown. `not_done` makes it failed; the model may ask again.
+def resolve_tool_call(request: HttpRequest, call_id: PathId, payload: ResolveRequest) -> ToolCallDetail:
+    """Resolve a call whose outcome is unknown. `not_done` marks it as failed, and the model may request it again.
 
     `acknowledged` closes the card of a late effect (a call with `late_effect`) and changes nothing else.
     """
-    member = member_of(request)
+    member = get_member(request)
     resolutions.resolve(member, call_id, payload.outcome, payload.reason)
-    return _shown(member, call_id)
+    return _load_detail(member, call_id)
 
 
-def call_shape(call: ToolCall, approval_id: int | None) -> ToolCallShape:
-    """The call as it stands in a run, with a shortened result."""
+def summarize_call(call: ToolCall, approval_id: int | None) -> ToolCallSummary:
+    """Return the call as part of a run, with a shortened result."""
     late = call.late_effect
-    return ToolCallShape(
-        **_fields_of(call, approval_id),
+    return ToolCallSummary(
+        **_list_common_fields(call, approval_id),
         result=None if call.result is None else brief_result(call.result),
         late_effect=None if late is None else {**late, "result": brief_result(late["result"])},
     )
 
 
-def _shown(member: Membership, call_id: int) -> WholeToolCall:
-    call = found(ToolCall.objects.filter(organization_id=member.organization_id), call_id, "tool call")
+def _load_detail(member: Membership, call_id: int) -> ToolCallDetail:
+    call = get_row(ToolCall.objects.filter(organization_id=member.organization_id), call_id, "tool call")
     newest = Approval.objects.filter(tool_call=call).order_by("-sequence").values_list("pk", flat=True).first()
-    return WholeToolCall(
-        **_fields_of(call, newest),
+    return ToolCallDetail(
+        **_list_common_fields(call, newest),
         result=call.result,
         late_effect=call.late_effect,
         run_id=str(call.run_id),
@@ -68,7 +67,7 @@ def _shown(member: Membership, call_id: int) -> WholeToolCall:
     )
 
 
-def _fields_of(call: ToolCall, approval_id: int | None) -> dict[str, Any]:
+def _list_common_fields(call: ToolCall, approval_id: int | None) -> dict[str, Any]:
     return {
         "id": str(call.pk),
         "tool": call.tool,

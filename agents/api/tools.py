@@ -1,42 +1,44 @@
-"""Tools: the catalog, and how each did in this organisation."""
+"""The operation that lists the catalog of tools, with their statistics in the organization."""
 
 from django.http import HttpRequest
 from ninja import Query, Router
 
-from agents.api.schemas import Page, Paging
-from agents.employees.toolboxes import toolbox_of
+from agents.api.auth import get_member
+from agents.api.paging import decode_key, encode_cursor
+from agents.api.schemas import CursorPage, PageQuery
+from agents.api.statistics import ToolDetail, build_tool_statistics
+from agents.employees.toolboxes import load_toolbox
 from agents.insight import figures
-from agents.runs.engine.context import rules_for_all
+from agents.runs.engine.context import load_organization_rules
 from tools.contract import Tool
-from tools.toolbox import Grants, Toolbox, level_of
-
-from .auth import member_of
-from .figures import ToolShape, shape_of
-from .paging import cursor_of, key_in
+from tools.toolbox import Grants, Toolbox, determine_level
 
 router = Router(tags=["Tools"])
 
 
-class ToolPage(Page[ToolShape]):
-    """A part of the catalog."""
+class ToolList(CursorPage[ToolDetail]):
+    """A page of the catalog."""
 
 
-@router.get("", response=ToolPage, summary="List tools")
-def list_tools(request: HttpRequest, filters: Query[Paging]) -> ToolPage:
-    """Every version of every tool of this installation, by id; an employee may use what it was granted."""
-    member = member_of(request)
-    toolbox = toolbox_of(member.organization_id)
-    behind = key_in(filters.cursor) if filters.cursor else ""
-    rest = sorted((tool for tool in toolbox.tools() if tool.id > behind), key=lambda tool: tool.id)
-    page = rest[: filters.limit]
-    found, rules = figures.by_tool(member.organization_id), rules_for_all(member.organization_id)
-    next_cursor = cursor_of(page[-1].id) if len(rest) > len(page) else None
-    return ToolPage(items=[_shape_of(tool, toolbox, found, rules) for tool in page], next_cursor=next_cursor)
+@router.get("", response=ToolList, summary="List tools")
+def list_tools(request: HttpRequest, filters: Query[PageQuery]) -> ToolList:
+    """List every version of every tool, sorted by id. Employees can use only the tools that they are allowed."""
+    member = get_member(request)
+    toolbox = load_toolbox(member.organization_id)
+    after = decode_key(filters.cursor) if filters.cursor else ""
+    remaining = sorted((tool for tool in toolbox.tools() if tool.id > after), key=lambda tool: tool.id)
+    page = remaining[: filters.limit]
+    statistics, rules = (
+        figures.load_tool_figures(member.organization_id),
+        load_organization_rules(member.organization_id),
+    )
+    next_cursor = encode_cursor(page[-1].id) if len(remaining) > len(page) else None
+    return ToolList(items=[_build_detail(tool, toolbox, statistics, rules) for tool in page], next_cursor=next_cursor)
 
 
-def _shape_of(tool: Tool, toolbox: Toolbox, found: dict[str, figures.Figures], rules: Grants) -> ToolShape:
-    level = level_of(tool, rules)
-    return ToolShape(
+def _build_detail(tool: Tool, toolbox: Toolbox, statistics: dict[str, figures.Figures], rules: Grants) -> ToolDetail:
+    level = determine_level(tool, rules)
+    return ToolDetail(
         id=tool.id,
         name=tool.name,
         display_name=tool.title,
@@ -52,5 +54,5 @@ def _shape_of(tool: Tool, toolbox: Toolbox, found: dict[str, figures.Figures], r
         features=sorted(tool.features),
         parameters=tool.schema,
         output=dict(tool.output_schema) if tool.output_schema is not None else None,
-        figures=shape_of(found.get(tool.name, figures.Figures())),
+        figures=build_tool_statistics(statistics.get(tool.name, figures.Figures())),
     )

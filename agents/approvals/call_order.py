@@ -1,4 +1,4 @@
-"""Sorts cards by their calls: oldest first, and within a run in call order."""
+"""The order of cards: by their calls, the oldest first."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from django.db.models import QuerySet
 from agents.approvals.models import Approval
 
 
-def in_call_order(rows: QuerySet[Approval], organization_id: int, after: int | None = None) -> QuerySet[Approval]:
-    """Sort an organization's cards by their calls; a card that replaced another one keeps the place of its call.
+def sort_by_call(rows: QuerySet[Approval], organization_id: int, after: int | None = None) -> QuerySet[Approval]:
+    """Sort an organization's cards by their calls, so that a new card of a call takes the place of the old one.
 
     Args:
-        after: id of the last card seen, open or closed; only cards after it are returned.
+        after: the id of a card, open or closed; only cards after it are returned.
     """
     if after is not None:
         seen = Approval.objects.filter(organization_id=organization_id, pk=after)

@@ -1,37 +1,37 @@
-"""Closed cards: how they ended, and which card replaced them."""
+"""Closed cards: refusing decisions about them, and finding the cards that replaced them."""
 
 from django.db.models.functions import Now
 
 from agents.approvals.models import Approval, ApprovalStatus
-from agents.platform.refusals import Decided, Expired
+from agents.platform.refusals import AlreadyDecided, Expired
 
 
 def refuse_closed(card: Approval, lost: str = "") -> None:
-    """Raise Expired or Decided, with the way it ended, if the card is closed.
+    """Raise Expired or AlreadyDecided if the card is closed; the error says how it was closed.
 
     Args:
-        lost: the consequence for work that a person has put into it meanwhile.
+        lost: what the person loses, such as an edit that was not applied.
     """
-    if card.status == ApprovalStatus.EXPIRED or _is_past(card):
-        told = f"the card has expired{f' meanwhile; {lost}' if lost else ''}"
-        raise Expired(told, approval_status=str(ApprovalStatus.EXPIRED))
+    if card.status == ApprovalStatus.EXPIRED or _is_overdue(card):
+        detail = f"the card has expired{f'; {lost}' if lost else ''}"
+        raise Expired(detail, approval_status=str(ApprovalStatus.EXPIRED))
     if card.status != ApprovalStatus.PENDING:
         by = card.decided_by.get_username() if card.decided_by else None
-        following = next_card(card)
+        replacement = find_next_card(card)
         ended = f"{card.get_status_display().lower()}{f' by {by}' if by else ''}"
-        raise Decided(
-            f"the card was {ended} meanwhile; {lost}" if lost else f"already {ended}",
+        raise AlreadyDecided(
+            f"the card was {ended}; {lost}" if lost else f"already {ended}",
             decided_by=by,
             decided_at=card.decided_at.isoformat() if card.decided_at else None,
             approval_status=card.status,
-            next_approval_id=str(following.pk) if following else None,
+            next_approval_id=str(replacement.pk) if replacement else None,
         )
 
 
-def _is_past(card: Approval) -> bool:
+def _is_overdue(card: Approval) -> bool:
     return Approval.objects.filter(pk=card.pk, status=ApprovalStatus.PENDING, expires_at__lte=Now()).exists()
 
 
-def next_card(card: Approval) -> Approval | None:
+def find_next_card(card: Approval) -> Approval | None:
     """Return the card that replaced this one."""
     return Approval.objects.filter(tool_call_id=card.tool_call_id, sequence=card.sequence + 1).first()

@@ -1,4 +1,4 @@
-"""An approval: the human's decision about one call. A card is how it looks."""
+"""An approval: a person's decision about one call. People see it as a card."""
 
 from django.conf import settings
 from django.db import models
@@ -9,14 +9,14 @@ from agents.accounts.models.organization import Organization
 from agents.runs.models.run import Run
 from agents.runs.models.tool_call import ToolCall
 
-RESTORED_MEANWHILE = (
-    "A backup was restored after this was asked. It may already have been decided and carried out: "
-    "check the target before you decide."
+RESTORED_SINCE = (
+    "A backup was restored after this was requested. It may already have been decided and carried out. "
+    "Check the target before you decide."
 )
 
 
 class ApprovalStatus(models.TextChoices):
-    """`pending` may become any; `approved` may become consumed, cancelled or superseded; the others stay."""
+    """The states of a card: `pending` may become any other, `approved` may become consumed, cancelled or superseded."""
 
     PENDING = "pending", "Waiting"
     APPROVED = "approved", "Approved"
@@ -29,7 +29,7 @@ class ApprovalStatus(models.TextChoices):
 
 
 class ApprovalKind(models.TextChoices):
-    """What a person is asked."""
+    """The kinds of cards."""
 
     APPROVAL = "approval", "Approval"
     QUESTION = "question", "Question"
@@ -37,17 +37,17 @@ class ApprovalKind(models.TextChoices):
 
 
 class Approval(models.Model):
-    """One card: what would happen, sealed by its digest.
+    """One card: the effect that a call would have, sealed by a digest.
 
     Attributes:
-        sequence: the n-th card of this call; a reopened call gets the next.
-        sentence: made by the server from the params, never the model's words.
+        sequence: the number of this card among those of its call.
+        sentence: written by the server from the params, never by the model.
         preview: the sealed effect, see `tools.contract.Preview.as_json`.
-        level, params: of the call as this card shows it; a later card of the call may have others.
-        why: why a person is asked; what changed, if the card replaces an earlier one.
-        digest: SHA-256 over organisation, run, call, tool, definition, level, params and preview.
-        start_after: the grace that the approver asked for; until then the decision can be undone.
-        valid_until: an approval that has not started by then is void.
+        level, params: those of the call on this card; a later card of the call may have others.
+        why: the reason why a person is asked, or the change since the card that this one replaces.
+        digest: SHA-256 over organization, run, call, tool, definition, level, params and preview.
+        start_after: the end of the grace period, until which the decision can be undone.
+        valid_until: the time by which an approved call must start.
     """
 
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="approvals", db_index=False)
@@ -126,11 +126,11 @@ class Approval(models.Model):
 
     @property
     def warning(self) -> str:
-        """Return a warning to read before deciding; empty for most cards, and for all closed ones.
+        """The warning to read before deciding; empty for most cards, and for all closed ones.
 
-        The call's age counts, not the card's: a call asked again since the restore is no safer.
+        The age of the call counts, not that of the card: a call that was asked again after the restore is no safer.
         """
         if self.status != ApprovalStatus.PENDING:
             return ""
         restored_at = self.run.organization.restored_at
-        return RESTORED_MEANWHILE if restored_at is not None and self.tool_call.created_at <= restored_at else ""
+        return RESTORED_SINCE if restored_at is not None and self.tool_call.created_at <= restored_at else ""

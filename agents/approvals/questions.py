@@ -1,4 +1,4 @@
-"""What people do to a question: answer it."""
+"""Answers of people to the questions of employees."""
 
 from django.db.models.functions import Now
 
@@ -8,7 +8,7 @@ from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.runs.engine import next_step
 from agents.runs.engine.cards import publish_decision
-from agents.runs.engine.suspension import brief_words, end_suspended
+from agents.runs.engine.suspension import end_suspended, shorten_answer
 from agents.runs.engine.transaction import Transaction, run_transaction
 from agents.runs.events import QuestionAnswered
 from agents.runs.models import ToolCall
@@ -22,14 +22,15 @@ def answer(member: Membership, approval_id: int, text: str, decision_id: str = "
     """Answer an employee's question; its call gets the answer as its result.
 
     Args:
-        decision_id: the same one again by the same person gets the same answer.
+        decision_id: repeating one by the same person gets the same response.
 
     Raises:
-        Forbidden, NotFound, Invalid, Decided, Conflict: it is no question, or the run was cancelled; Expired
+        Forbidden, NotFound, Invalid, AlreadyDecided, Expired
+        Conflict: it is no question, or the run was cancelled.
     """
     if not member.may(Role.OPERATOR):
         raise Forbidden(f"{member.as_noun} may not answer questions")
-    said = _checked(text, decision_id)
+    answer_text = _check_answer(text, decision_id)
     cards = Approval.objects.filter(organization_id=member.organization_id).select_related("tool_call", "decided_by")
     run_id = cards.filter(pk=approval_id).values_list("run_id", flat=True).first()
     if run_id is None:
@@ -46,26 +47,26 @@ def answer(member: Membership, approval_id: int, text: str, decision_id: str = "
             expires_at__gt=Now(),
             run__cancel_requested_at=None,
         )
-        decision = {"decided_by": member.user, "decided_at": Now(), "decision_id": decision_id, "reason": said}
+        decision = {"decided_by": member.user, "decided_at": Now(), "decision_id": decision_id, "reason": answer_text}
         if not asked.update(status=ApprovalStatus.ANSWERED, **decision):
             _refuse_unanswerable(card)
-            raise Conflict("the run was cancelled meanwhile", approval_status=card.status)
+            raise Conflict("the run was cancelled", approval_status=card.status)
         card.decided_by, card.status = member.user, ApprovalStatus.ANSWERED
-        _tell(tx, member, card, said)
-        _end_call(tx, card.tool_call, member.user.get_username(), said)
+        _publish_and_audit(tx, member, card, answer_text)
+        _end_call(tx, card.tool_call, member.user.get_username(), answer_text)
         next_step.wake_if_possible(tx, member.user.get_username())
     return cards.get(pk=approval_id)
 
 
 def _refuse_unanswerable(card: Approval) -> None:
     if card.kind != ApprovalKind.QUESTION:
-        raise Conflict(f"a card of kind {card.kind!r} is not answered", approval_status=card.status)
+        raise Conflict(f"a card of kind {card.kind!r} cannot be answered", approval_status=card.status)
     refuse_closed(card)
 
 
-def _checked(text: str, decision_id: str) -> str:
-    said = text.strip()
-    if not said:
+def _check_answer(text: str, decision_id: str) -> str:
+    answer_text = text.strip()
+    if not answer_text:
         raise Invalid("text", "the answer is empty")
     if len(text) > MOST_ANSWER:
         raise Invalid("text", f"the answer has {len(text):,} characters; at most {MOST_ANSWER:,} are allowed")
@@ -73,23 +74,27 @@ def _checked(text: str, decision_id: str) -> str:
         raise Invalid("text", "the answer contains a NUL character")
     if len(decision_id) > 200 or "\0" in decision_id:
         raise Invalid("decision_id", "decision_id may have at most 200 characters, and no NUL")
-    return said
+    return answer_text
 
 
-def _end_call(tx: Transaction, call: ToolCall, by: str, said: str) -> None:
-    """The answer as the call's result; the model reads whose words they are."""
-    quoted = "\n".join(f"> {line}" for line in said.splitlines())
-    summary = f"{by} answered: {brief_words(said)}"
-    told = {"answer": said, "answered_by": by}
-    if not end_suspended(tx, call, ToolResult.ok(told, summary, f"{by} answered:\n\n{quoted}")):
-        raise Conflict("the call does not wait for an answer", call_status=call.status)
+def _end_call(tx: Transaction, call: ToolCall, by: str, answer_text: str) -> None:
+    """End the call with the answer as its result; the model reads who gave it."""
+    quoted = "\n".join(f"> {line}" for line in answer_text.splitlines())
+    summary = f"{by} answered: {shorten_answer(answer_text)}"
+    data = {"answer": answer_text, "answered_by": by}
+    if not end_suspended(tx, call, ToolResult.ok(data, summary, f"{by} answered:\n\n{quoted}")):
+        raise Conflict("the call is not waiting for an answer", call_status=call.status)
 
 
-def _tell(tx: Transaction, member: Membership, card: Approval, said: str) -> None:
-    """The panel's lines and the audit's entry; the answer stands in the first."""
+def _publish_and_audit(tx: Transaction, member: Membership, card: Approval, answer_text: str) -> None:
+    """Publish and audit the answer; the first event has its text."""
     by = member.user.get_username()
-    tx.publish(QuestionAnswered(str(card.pk), str(card.tool_call_id), said, by))
+    tx.publish(QuestionAnswered(str(card.pk), str(card.tool_call_id), answer_text, by))
     publish_decision(tx, card, "")
     tx.audit(
-        f"user:{by}", "card_answered", f"approval:{card.pk}", tool=card.tool_call.tool, answer=said[:_MOST_IN_AUDIT]
+        f"user:{by}",
+        "card_answered",
+        f"approval:{card.pk}",
+        tool=card.tool_call.tool,
+        answer=answer_text[:_MOST_IN_AUDIT],
     )

@@ -1,14 +1,14 @@
-"""Saying what became of a call that nobody knows of."""
+"""Resolutions of people for calls whose outcome is unknown."""
 
 from django.db.models.functions import Now
 
 from agents.accounts.models import Membership
-from agents.approvals.decisions import MOST_REASON, demand_approver
+from agents.approvals.decisions import MOST_REASON, require_approver
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.platform.refusals import Conflict, Invalid, NotFound
 from agents.runs.engine import next_step
 from agents.runs.engine.cards import close_unknown_card
-from agents.runs.engine.results import end_columns
+from agents.runs.engine.results import build_end_columns
 from agents.runs.engine.transaction import run_transaction
 from agents.runs.events import CallResolved
 from agents.runs.models import CallStatus, ToolCall
@@ -19,16 +19,17 @@ OUTCOMES = ("succeeded", "not_done", ACKNOWLEDGED)
 
 
 def resolve(member: Membership, call_id: int, outcome: str, reason: str) -> ToolCall:
-    """Settle a call whose outcome is unknown: "succeeded" or "not_done".
+    """Settle a call whose outcome is unknown as "succeeded" or "not_done".
 
-    "acknowledged" closes the card of a late effect, and changes nothing else.
+    "acknowledged" closes the card of a late effect and changes nothing else.
 
     Raises:
-        Forbidden, NotFound, Invalid, Conflict: its outcome is not unknown, or no late effect waits.
+        Forbidden, NotFound, Invalid
+        Conflict: the outcome is not unknown, or there is no late effect to acknowledge.
     """
-    demand_approver(member)
+    require_approver(member)
     if outcome not in OUTCOMES:
-        raise Invalid("outcome", f"outcome is {outcome!r}, but has to be one of {', '.join(map(repr, OUTCOMES))}")
+        raise Invalid("outcome", f"outcome is {outcome!r}, but must be one of {', '.join(map(repr, OUTCOMES))}")
     if not reason.strip() or len(reason) > MOST_REASON or "\0" in reason:
         raise Invalid("reason", f"a reason of 1 to {MOST_REASON:,} characters is needed")
     call = ToolCall.objects.filter(organization_id=member.organization_id, pk=call_id).first()
@@ -39,9 +40,9 @@ def resolve(member: Membership, call_id: int, outcome: str, reason: str) -> Tool
     by = member.user.get_username()
     with run_transaction(call.run_id) as tx:
         call = ToolCall.objects.get(pk=call_id)
-        result = _said_by_person(outcome, by, reason)
+        result = _make_result(outcome, by, reason)
         unknown = ToolCall.objects.filter(pk=call.pk, status=CallStatus.OUTCOME_UNKNOWN)
-        if not unknown.update(**end_columns(tx, call, result)):
+        if not unknown.update(**build_end_columns(tx, call, result)):
             raise Conflict("the outcome of this call is not unknown", call_status=call.status)
         close_unknown_card(call, f"{by}: {reason}", member.user)
         tx.inbox_changed = True
@@ -65,7 +66,7 @@ def _acknowledge(member: Membership, call: ToolCall, reason: str) -> ToolCall:
     return ToolCall.objects.get(pk=call.pk)
 
 
-def _said_by_person(outcome: str, by: str, reason: str) -> ToolResult:
+def _make_result(outcome: str, by: str, reason: str) -> ToolResult:
     if outcome == "succeeded":
         return ToolResult.ok(
             {"confirmed_by": by, "reason": reason}, f"{by} says that it happened: {reason}", confirmed_by=by
@@ -73,7 +74,7 @@ def _said_by_person(outcome: str, by: str, reason: str) -> ToolResult:
     error = ToolError(
         ErrorCode.OUTCOME_UNKNOWN,
         f"{by} says that it was not done: {reason}",
-        recovery_hint="You may ask for it again; a person will decide anew.",
+        recovery_hint="You may ask for it again; a person will decide again.",
         attempted=False,
     )
     return ToolResult.failed(error)

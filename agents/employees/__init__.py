@@ -1,1 +1,1 @@
-"""Employees and what they may use: their tools, their limits, their models."""
+"""Employees and their configuration: models, tools, limits and budgets."""

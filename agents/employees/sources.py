@@ -1,4 +1,4 @@
-"""Asking an organisation's sources of tools: whether they answer, and what they describe now."""
+"""Reads an organization's sources of tools: whether they answer, and the tools that they describe."""
 
 import logging
 from dataclasses import dataclass
@@ -7,144 +7,156 @@ from datetime import timedelta
 from django.db.models.functions import Now
 
 from agents.accounts.models import Organization
-from agents.employees.toolboxes import own_credentials, reach_for
+from agents.employees.toolboxes import load_network_access, load_own_credentials
 from agents.platform import notify
-from agents.platform.database_condition import release_connection
-from agents.platform.queries.sweeps import due_sources
-from tools.connections.asking import Patience, describe
-from tools.connections.changes import Description, Refreshed, keep_description, note_problem, note_told
+from agents.platform.database_connections import release_connection
+from agents.platform.queries.sweeps import select_due_sources
+from tools.connections.changes import (
+    RefreshResult,
+    SourceDescription,
+    record_import_log,
+    record_problem,
+    save_description,
+)
+from tools.connections.descriptions import FetchLimits, fetch_description
 from tools.connections.models import Source, SourceKind
 from tools.contract import ErrorCode, ToolError
 
 logger = logging.getLogger(__name__)
 
 MOST_NAMED = 5
-PATIENT = Patience()
-IN_A_REQUEST = Patience(seconds=3.0, document_bytes=1_000_000)
-"""So long may somebody who looks at a page have to wait; what takes longer is a worker's."""
-MORE_PATIENCE = frozenset({ErrorCode.TIMEOUT, ErrorCode.LIMIT_EXCEEDED})
+WORKER_LIMITS = FetchLimits()
+REQUEST_LIMITS = FetchLimits(seconds=3.0, document_bytes=1_000_000)
+"""The limits while somebody waits for a page; a source that needs more is read by a worker."""
+OVER_LIMIT_CODES = frozenset({ErrorCode.TIMEOUT, ErrorCode.LIMIT_EXCEEDED})
 PRIVATE_HINT = (
-    " If this is your server, ask a superuser to tick “It may be in a private network”, "
-    "or add it to ALLOWED_PRIVATE_HOSTS."
+    " If this is your server, ask a superuser to tick “Allow private networks”, or add it to ALLOWED_PRIVATE_HOSTS."
 )
 REFRESH_AFTER = timedelta(hours=1)
-"""A server that changes what its tools do is found out after so long."""
+"""The longest time until a changed server is noticed."""
 ASK_AGAIN_AFTER = timedelta(minutes=2)
-"""A worker that was told to read a source, and has not done so by then, is lost."""
+"""The time after which a worker that has not read a source is considered lost."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What came of it, in words for an admin; `problem` is empty if the source answered as it should."""
+class SourceReport:
+    """The result of reading a source, in words for an admin; `problem` is empty if the source answered properly."""
 
     problem: str = ""
-    told: str = ""
+    summary: str = ""
 
 
-def ask(source: Source, patience: Patience = PATIENT) -> Asked:
-    """Whether it answers; only its state is written."""
-    found = _described(source, patience)
+def check_source(source: Source, limits: FetchLimits = WORKER_LIMITS) -> SourceReport:
+    """Check that a source answers, and record only its state."""
+    found = _read_or_record_failure(source, limits)
     if isinstance(found, str):
-        return Asked(found)
-    note_problem(source, "")
-    return Asked(told=f"It describes {_count(len(found.tools), 'tool')} now. {found.note}".strip())
+        return SourceReport(found)
+    record_problem(source, "")
+    return SourceReport(summary=f"It describes {_count_noun(len(found.tools), 'tool')} now. {found.note}".strip())
 
 
-def refresh(source: Source) -> Asked:
-    """Read the description anew and keep it; when that fails, what was read before stays."""
-    found = _described(source, PATIENT)
+def refresh_source(source: Source) -> SourceReport:
+    """Read a source's description again and save it; if that fails, the saved description stays."""
+    found = _read_or_record_failure(source, WORKER_LIMITS)
     Source.objects.filter(pk=source.pk).update(due_at=Now() + REFRESH_AFTER)
-    return Asked(found) if isinstance(found, str) else _kept(source, found)
+    return SourceReport(found) if isinstance(found, str) else _save(source, found)
 
 
-def refresh_soon(source: Source) -> Asked | None:
-    """`refresh`, if that takes a moment; else None, and a worker does it. Programs are always a worker's."""
+def refresh_source_or_queue(source: Source) -> SourceReport | None:
+    """Refresh a source now if that is quick; else let a worker do it and return None.
+
+    Sources that are programs always go to a worker.
+    """
     if source.kind != SourceKind.MCP_STDIO:
         try:
-            found = _asked(source, IN_A_REQUEST)
+            found = _read_description(source, REQUEST_LIMITS)
         except ToolError as error:
-            if error.code not in MORE_PATIENCE:
-                return Asked(_failed(source, error))
+            if error.code not in OVER_LIMIT_CODES:
+                return SourceReport(_record_failure(source, error))
         else:
-            return Asked(found) if isinstance(found, str) else _kept(source, found)
+            return SourceReport(found) if isinstance(found, str) else _save(source, found)
     Source.objects.filter(pk=source.pk).update(due_at=Now() + ASK_AGAIN_AFTER)
     notify.request_source_refresh(source.pk)
     return None
 
 
-def refresh_one(source_id: int) -> None:
-    """`refresh`, for a source that may be gone or switched off meanwhile."""
+def refresh_source_by_id(source_id: int) -> None:
+    """Refresh a source, unless it was deleted or deactivated since."""
     source = Source.objects.filter(pk=source_id, is_active=True).select_related("organization").first()
     if source is not None:
-        refresh(source)
+        refresh_source(source)
 
 
-def refresh_later(source_id: int) -> bool:
-    """Let a worker read it; of several sweepers one asks, and asks again if nothing came of it."""
-    mine = due_sources().filter(pk=source_id).update(due_at=Now() + ASK_AGAIN_AFTER)
-    if mine:
+def queue_refresh(source_id: int) -> bool:
+    """Ask a worker to refresh a due source; return False if another sweeper has asked already."""
+    is_mine = select_due_sources().filter(pk=source_id).update(due_at=Now() + ASK_AGAIN_AFTER)
+    if is_mine:
         notify.request_source_refresh(source_id)
-    return bool(mine)
+    return bool(is_mine)
 
 
-def _described(source: Source, patience: Patience) -> Description | str:
-    """What it describes, or why that cannot be told."""
+def _read_or_record_failure(source: Source, limits: FetchLimits) -> SourceDescription | str:
+    """Return the source's description, or the reason why it cannot be read."""
     try:
-        return _asked(source, patience)
+        return _read_description(source, limits)
     except ToolError as error:
-        return _failed(source, error)
+        return _record_failure(source, error)
 
 
-def _asked(source: Source, patience: Patience) -> Description | str:
-    """The same; a ToolError is the caller's."""
+def _read_description(source: Source, limits: FetchLimits) -> SourceDescription | str:
+    """Return the source's description, or the reason why it cannot be understood.
+
+    Raises:
+        ToolError: the source did not answer properly.
+    """
     organization = Organization.objects.get(pk=source.organization_id)  # with its newest versions
     try:
-        own = own_credentials(organization.pk, organization.credentials_version)
+        own = load_own_credentials(organization.pk, organization.credentials_version)
         fields = own.get(source.credentials_service, {})
-        reach = reach_for(organization.pk)
+        network_access = load_network_access(organization.pk)
         release_connection()
-        return describe(source, fields, reach, patience)
+        return fetch_description(source, fields, network_access, limits)
     except (ValueError, TypeError, KeyError, RecursionError):
-        logger.exception("source %s of organisation %s", source.name, organization.pk)
+        logger.exception("source %s of organization %s", source.name, organization.pk)
         problem = "it could not be read; the log says why"
-    note_problem(source, problem)
+    record_problem(source, problem)
     return problem
 
 
-def _failed(source: Source, error: ToolError) -> str:
-    """Its words for an admin, written down."""
+def _record_failure(source: Source, error: ToolError) -> str:
+    """Record the failure as the source's problem; return its words for an admin."""
     is_private = error.code == ErrorCode.SECURITY_VIOLATION and error.message.endswith("a private address.")
     problem = " ".join((error.message, *getattr(error, "__notes__", ()))) + (PRIVATE_HINT if is_private else "")
-    note_problem(source, problem)
+    record_problem(source, problem)
     return problem
 
 
-def _kept(source: Source, found: Description) -> Asked:
+def _save(source: Source, found: SourceDescription) -> SourceReport:
     try:
-        refreshed = keep_description(source, found)
+        result = save_description(source, found)
     except ToolError as error:
-        return Asked(error.message)
-    told = f"{_told(len(found.tools), refreshed)} {found.note}".strip()
-    note_told(source, told)
-    return Asked(told=told)
+        return SourceReport(error.message)
+    summary = f"{_summarize(len(found.tools), result)} {found.note}".strip()
+    record_import_log(source, summary)
+    return SourceReport(summary=summary)
 
 
-def _told(count: int, refreshed: Refreshed) -> str:
-    parts = [f"It describes {_count(count, 'tool')}."]
+def _summarize(count: int, result: RefreshResult) -> str:
+    parts = [f"It describes {_count_noun(count, 'tool')}."]
     for label, names in (
-        ("New", refreshed.new),
-        ("Changed", refreshed.changed),
-        ("Gone", refreshed.gone),
-        ("Back", refreshed.back),
+        ("New", result.new),
+        ("Changed", result.changed),
+        ("Gone", result.gone),
+        ("Back", result.back),
     ):
         if names:
             more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
             parts.append(f"{label}: {', '.join(names[:MOST_NAMED])}{more}.")
-    if refreshed.left_out:
-        where, reason = refreshed.left_out[0]
-        parts.append(f"{_count(len(refreshed.left_out), 'operation')} left out, e.g. {where}: {reason}.")
+    if result.skipped:
+        where, reason = result.skipped[0]
+        parts.append(f"{_count_noun(len(result.skipped), 'operation')} left out, e.g. {where}: {reason}.")
     return " ".join(parts)
 
 
-def _count(number: int, noun: str) -> str:
+def _count_noun(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""What an organization's employees work with: the toolbox, and the credentials that its tools log in with."""
+"""Loads the toolbox of an organization's employees, and the credentials that its tools log in with."""
 
 import json
 import logging
@@ -13,24 +13,24 @@ from django.db.models import F
 from django.utils.module_loading import import_string
 
 from agents.accounts.models import Credential, Organization
-from agents.accounts.models.versions import Versions, correct, newest_seen
-from agents.employees.limits import shared_guards
+from agents.accounts.models.organization_versions import OrganizationVersions, correct_versions, get_newest_versions
+from agents.employees.shared_limits import get_shared_guards
 from agents.platform.known_secrets import KNOWN_SECRETS
 from tools.config import Config
-from tools.connections.offered import offered_tools
-from tools.contract import ErrorCode, PrivateHosts, Reach, ToolError, secrets_of
-from tools.sources import Broken, PluginSource, fill, plugin_sources
+from tools.connections.connected_tools import load_connected_tools
+from tools.contract import ErrorCode, NetworkAccess, PrivateHosts, ToolError, collect_secrets
+from tools.sources import BrokenPlugin, PluginSource, fill_toolbox, start_plugins
 from tools.sources.builtin import BuiltinSource
-from tools.toolbox import Limits, Policy, Toolbox
+from tools.toolbox import CallLimits, Policy, Toolbox
 
 logger = logging.getLogger(__name__)
 
 
 @lru_cache(maxsize=1)
-def installed_toolbox() -> Toolbox:
-    """What every organisation has; one per process.
+def get_installed_toolbox() -> Toolbox:
+    """Return the toolbox that every organization has; there is one per process.
 
-    `settings.GADGET_TOOLS` lists dotted names of sequences of tools; `gadget.yaml` names plugins and limits them all.
+    `settings.GADGET_TOOLS` has the dotted names of lists of tools; `gadget.yaml` names plugins and limits all tools.
     """
     config: Config = settings.GADGET_CONFIG
     for service, variables in config.unset.items():
@@ -42,24 +42,24 @@ def installed_toolbox() -> Toolbox:
             features_by_tool=config.tools.features_by_tool,
         ),
         config.environment,
-        Limits(config.tools.default_timeout, config.tools.max_concurrent_calls),
+        CallLimits(config.tools.default_timeout, config.tools.max_concurrent_calls),
         config.tools.allow_dynamic_registration,
     )
-    toolbox.guards = shared_guards()
-    fill(toolbox, [*_shipped(), *installed_plugins()[0]])
+    toolbox.guards = get_shared_guards()
+    fill_toolbox(toolbox, [*_start_builtin_sources(), *get_installed_plugins()[0]])
     toolbox.start()
     return toolbox
 
 
 @lru_cache(maxsize=1)
-def installed_plugins() -> tuple[list[PluginSource], list[Broken]]:
-    """The plugins that `gadget.yaml` names and that work beside all others, and those that do not, with the reason."""
-    taken = {tool.name for source in _shipped() for tool in source.tools()}
-    return plugin_sources(settings.GADGET_CONFIG.tools.plugins, taken)
+def get_installed_plugins() -> tuple[list[PluginSource], list[BrokenPlugin]]:
+    """Return the plugins of `gadget.yaml` that work, and those that do not, with the reason."""
+    taken = {tool.name for source in _start_builtin_sources() for tool in source.tools()}
+    return start_plugins(settings.GADGET_CONFIG.tools.plugins, taken)
 
 
 @lru_cache(maxsize=1)
-def _shipped() -> list[BuiltinSource]:
+def _start_builtin_sources() -> list[BuiltinSource]:
     sources = [BuiltinSource(import_string(dotted)) for dotted in settings.GADGET_TOOLS]
     for source in sources:
         source.start()
@@ -67,102 +67,107 @@ def _shipped() -> list[BuiltinSource]:
 
 
 MOST_TOOLBOXES = 500
-"""Whose tools one process remembers."""
+"""Organizations whose toolboxes a process caches."""
 
 
 @dataclass(frozen=True)
-class _Connected:
-    """What an organisation has in one version."""
+class _OrganizationTools:
+    """The tools and network access of an organization, in one version."""
 
-    versions: Versions
+    versions: OrganizationVersions
     toolbox: Toolbox
-    reach: Reach
+    network_access: NetworkAccess
 
 
-_kept: dict[int, _Connected] = {}
+_cache: dict[int, _OrganizationTools] = {}
 _lock = threading.Lock()
 
 
-def toolbox_of(organization_id: int) -> Toolbox:
-    """What this organisation has, in the newest version that this process has seen; every read of its row is seen.
+def load_toolbox(organization_id: int) -> Toolbox:
+    """Return the organization's toolbox, in the newest version that this process has seen in its row.
 
-    Costs at most three queries when that version is new to the process, and nothing where nothing is connected.
+    Takes at most three queries if that version is new to the process, and none if the organization has no own tools.
     """
-    return _of(organization_id).toolbox
+    return _load_tools(organization_id).toolbox
 
 
-def reach_for(organization_id: int) -> Reach:
-    """The hosts that the organisation's tools may reach; likewise."""
-    return _of(organization_id).reach
+def load_network_access(organization_id: int) -> NetworkAccess:
+    """Return the hosts that the organization's tools may contact, in the same version and at the same cost."""
+    return _load_tools(organization_id).network_access
 
 
-def forget_toolboxes() -> None:
-    """Make everything anew when it is asked for; for tests, whose organisations share their ids."""
+def clear_toolbox_cache() -> None:
+    """Forget all cached toolboxes; for tests, whose organizations share their ids."""
     with _lock:
-        _kept.clear()
+        _cache.clear()
 
 
-def _of(organization_id: int) -> _Connected:
-    seen = newest_seen(organization_id)
-    kept = _kept.get(organization_id)
-    if kept is not None and kept.versions == seen:
-        return kept
+def _load_tools(organization_id: int) -> _OrganizationTools:
+    seen = get_newest_versions(organization_id)
+    cached = _cache.get(organization_id)
+    if cached is not None and cached.versions == seen:
+        return cached
     if seen is not None and not seen.tools:
-        return _nothing(seen)
-    made = _read_connected(organization_id)
-    if made.versions != seen:
-        correct(organization_id, seen, made.versions)
-    if made.versions.tools and not connection.in_atomic_block:
-        _keep(organization_id, made)
-    return made
+        return _build_without_own_tools(seen)
+    loaded = _read_tools(organization_id)
+    if loaded.versions != seen:
+        correct_versions(organization_id, seen, loaded.versions)
+    if loaded.versions.tools and not connection.in_atomic_block:
+        _add_to_cache(organization_id, loaded)
+    return loaded
 
 
-def _nothing(versions: Versions) -> _Connected:
-    return _Connected(versions, installed_toolbox(), Reach())
+def _build_without_own_tools(versions: OrganizationVersions) -> _OrganizationTools:
+    return _OrganizationTools(versions, get_installed_toolbox(), NetworkAccess())
 
 
-def _read_connected(organization_id: int) -> _Connected:
-    """From what this connection reads, the version first: what another thread saw may never be committed."""
-    rows = Organization.objects.filter(pk=organization_id).order_by()
-    found = list(
-        rows.values_list(
+def _read_tools(organization_id: int) -> _OrganizationTools:
+    """Read the tools from the database, the version first: a version that another thread saw may never be committed."""
+    organization = Organization.objects.filter(pk=organization_id).order_by()
+    rows = list(  # one for each allowed host, or one
+        organization.values_list(
             *("tools_version", "credentials_version"),
             *("allowed_hosts__host", "allowed_hosts__without_card", "allowed_hosts__may_be_private"),
             "allowed_hosts__opened_by_superuser",
+            named=True,
         )
     )
-    versions = Versions(*found[0][:2]) if found else Versions()
-    if not versions.tools:
-        return _nothing(versions)
-    wanted = frozenset(host for _, _, host, _, is_wanted, is_opened in found if is_wanted and not is_opened)
-    reach = Reach(
-        allowed=frozenset(host for _, _, host, without_card, *_ in found if without_card),
-        private=frozenset(host for _, _, host, _, is_wanted, is_opened in found if is_wanted and is_opened),
-        wanted=wanted,
-        installation=settings.ALLOWED_PRIVATE_HOSTS if wanted else PrivateHosts(),
+    versions = (
+        OrganizationVersions(rows[0].tools_version, rows[0].credentials_version) if rows else OrganizationVersions()
     )
-    offered = offered_tools(organization_id, own_credentials(organization_id, versions.credentials), reach)
-    toolbox = installed_toolbox().extended(offered.tools, reach.allowed, offered.withheld)
-    return _Connected(versions, toolbox, reach)
+    if not versions.tools:
+        return _build_without_own_tools(versions)
+    private = [row for row in rows if row.allowed_hosts__may_be_private]
+    requested = frozenset(row.allowed_hosts__host for row in private if not row.allowed_hosts__opened_by_superuser)
+    network_access = NetworkAccess(
+        allowed=frozenset(row.allowed_hosts__host for row in rows if row.allowed_hosts__without_card),
+        private=frozenset(row.allowed_hosts__host for row in private if row.allowed_hosts__opened_by_superuser),
+        requested=requested,
+        installation=settings.ALLOWED_PRIVATE_HOSTS if requested else PrivateHosts(),
+    )
+    own_credentials = load_own_credentials(organization_id, versions.credentials)
+    offered = load_connected_tools(organization_id, own_credentials, network_access)
+    toolbox = get_installed_toolbox().with_tools(offered.tools, network_access.allowed, offered.withheld)
+    return _OrganizationTools(versions, toolbox, network_access)
 
 
-def _keep(organization_id: int, made: _Connected) -> None:
-    """Only what was committed is kept: what a transaction sees of its own may come to nothing."""
+def _add_to_cache(organization_id: int, loaded: _OrganizationTools) -> None:
+    """Cache the tools; the caller makes sure that they were committed, because a transaction may be rolled back."""
     with _lock:
-        _kept.pop(organization_id, None)
-        while len(_kept) >= MOST_TOOLBOXES:
-            _kept.pop(next(iter(_kept)))
-        _kept[organization_id] = made
+        _cache.pop(organization_id, None)
+        while len(_cache) >= MOST_TOOLBOXES:
+            _cache.pop(next(iter(_cache)))
+        _cache[organization_id] = loaded
 
 
 Fields = Mapping[str, str]
 
 MOST_ORGANIZATIONS = 500
-"""Whose credentials one process remembers."""
+"""Organizations whose credentials a process caches."""
 
 
-class Credentials(Mapping[str, Fields]):
-    """By service; one that cannot be read is there, and fails when it is asked for.
+class OrganizationCredentials(Mapping[str, Fields]):
+    """OrganizationCredentials by service. Those that no key can decrypt are listed too, and fail when they are used.
 
     Raises:
         ToolError: UNAUTHORIZED, naming the service.
@@ -176,8 +181,8 @@ class Credentials(Mapping[str, Fields]):
         if service in self._unreadable:
             raise ToolError(
                 ErrorCode.UNAUTHORIZED,
-                f"The credentials of this organisation for {service!r} cannot be read any more.",
-                recovery_hint="Go on without them: an admin of the organisation has to set them again.",
+                f"The credentials of this organization for {service!r} can no longer be read.",
+                recovery_hint="Continue without them. An admin of the organization has to set them again.",
                 attempted=False,
             )
         return self._readable[service]
@@ -193,49 +198,52 @@ class Credentials(Mapping[str, Fields]):
 
 
 @dataclass(frozen=True)
-class _Own:
+class _OwnCredentials:
     readable: Mapping[str, Fields]
     unreadable: frozenset[str]
 
 
-def credentials_of(organization: Organization) -> Mapping[str, Fields]:
-    """By service, what the organisation's tools get; its own replace those of `gadget.yaml` for a service as a whole.
+def load_credentials(organization: Organization) -> Mapping[str, Fields]:
+    """Return the credentials of the organization's tools, by service.
 
-    Costs a query when the process has not read this version of them yet.
+    The organization's own replace all that `gadget.yaml` has for the same service. Takes a query if this version is new
+    to the process.
     """
-    shared = installed_toolbox().environment.credentials
+    shared = get_installed_toolbox().environment.credentials
     if not organization.credentials_version:
         return shared
-    own = _own(organization.pk, organization.credentials_version)
+    own = _read_own_credentials(organization.pk, organization.credentials_version)
     replaced = own.readable.keys() | own.unreadable
-    kept = {service: fields for service, fields in shared.items() if service not in replaced}
-    return Credentials({**kept, **own.readable}, own.unreadable)
+    cached = {service: fields for service, fields in shared.items() if service not in replaced}
+    return OrganizationCredentials({**cached, **own.readable}, own.unreadable)
 
 
-def own_credentials(organization_id: int, version: int) -> Mapping[str, Fields]:
-    """By service, what the organisation itself has set, and nothing of `gadget.yaml`; for what it has connected.
+def load_own_credentials(organization_id: int, version: int) -> Mapping[str, Fields]:
+    """Return the credentials that the organization itself has set, by service, without those of `gadget.yaml`.
+
+    Sources that the organization has connected get only these.
 
     Args:
-        version: of its credentials.
+        version: the version of its credentials.
     """
     if not version:
         return {}
-    own = _own(organization_id, version)
-    return Credentials(own.readable, own.unreadable)
+    own = _read_own_credentials(organization_id, version)
+    return OrganizationCredentials(own.readable, own.unreadable)
 
 
-def note_changed_credentials(organization_id: int) -> None:
-    """Tell every process that it has to read them again; to be called in the transaction of the change."""
+def bump_credentials_version(organization_id: int) -> None:
+    """Make every process read the credentials again; call this in the transaction of the change."""
     Organization.objects.filter(pk=organization_id).update(credentials_version=F("credentials_version") + 1)
 
 
-def forget_credentials() -> None:
-    """Read all of them again; for tests, whose organisations share their ids."""
-    _own.cache_clear()
+def clear_credentials_cache() -> None:
+    """Forget all cached credentials; for tests, whose organizations share their ids."""
+    _read_own_credentials.cache_clear()
 
 
-def fields_in(stored: str) -> dict[str, str] | None:
-    """The fields of a stored `Credential.fields`; None if they cannot be read."""
+def parse_fields(stored: str) -> dict[str, str] | None:
+    """Return the fields that a `Credential.fields` holds; None if they cannot be read."""
     try:
         fields = json.loads(stored)
     except ValueError:
@@ -244,9 +252,9 @@ def fields_in(stored: str) -> dict[str, str] | None:
 
 
 @lru_cache(maxsize=MOST_ORGANIZATIONS)
-def _own(organization_id: int, _version: int) -> _Own:
+def _read_own_credentials(organization_id: int, _version: int) -> _OwnCredentials:
     rows = Credential.objects.filter(organization_id=organization_id).order_by().values_list("service", "fields")
-    found = {service: fields_in(stored) for service, stored in rows}
+    found = {service: parse_fields(stored) for service, stored in rows}
     readable = {service: fields for service, fields in found.items() if fields is not None}
-    KNOWN_SECRETS.learn(secrets_of(readable), owner=organization_id)
-    return _Own(readable, frozenset(found) - readable.keys())
+    KNOWN_SECRETS.learn(collect_secrets(readable), owner=organization_id)
+    return _OwnCredentials(readable, frozenset(found) - readable.keys())

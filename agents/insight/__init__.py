@@ -1,1 +1,1 @@
-"""Figures and metrics, counted from what happened."""
+"""Figures of tools and employees, and metrics of the installation."""

@@ -1,4 +1,4 @@
-"""Figures of the last 30 days by tool and by employee, added up from what `counting` counted: never from the calls."""
+"""Figures of the last 30 days by tool and by employee, summed from the counted rows, never from the calls."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from agents.insight.models import BUCKETS, EmployeeFigures, EmployeeUse, Figures
 DAYS = 30
 _SUMS = ("succeeded", "failed", "asked", "approved", "denied", "cost_micros")
 _HISTOGRAM = (*BUCKETS, "longer")
-_NOTHING = (0,) * len(_HISTOGRAM)
+_EMPTY_HISTOGRAM = (0,) * len(_HISTOGRAM)
 
 
-class Calls(NamedTuple):
-    """What the calls of one day came to."""
+class DayCalls(NamedTuple):
+    """The calls of one day."""
 
     succeeded: int = 0
     failed: int = 0
     cost_micros: int = 0
 
-    def plus(self, more: Calls) -> Calls:
-        """Both together."""
-        return Calls(*(one + other for one, other in zip(self, more, strict=True)))
+    def add(self, other: DayCalls) -> DayCalls:
+        """Return the sum of both."""
+        return DayCalls(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
 
-class Use(NamedTuple):
-    """What passes used."""
+class ModelUse(NamedTuple):
+    """The usage of passes."""
 
     passes: int = 0
     input_tokens: int = 0
@@ -43,7 +43,7 @@ class Use(NamedTuple):
 
 @dataclass(frozen=True)
 class LastError:
-    """The newest failure; `message` has at most 200 characters."""
+    """The newest failure of a tool; `message` has at most 200 characters."""
 
     code: str
     message: str
@@ -52,13 +52,13 @@ class LastError:
 
 @dataclass(frozen=True)
 class Figures:
-    """What calls came to; one that was refused, denied or repeated is none.
+    """The figures of calls; refused, denied and duplicate calls do not count.
 
     Attributes:
-        asked, approved, denied: cards that were shown, and what was decided about them.
-        cost_micros: what the results said.
-        histogram: how many calls took so long, a number for each of `BUCKETS` and one for what took longer.
-        days: the days on which there was anything.
+        asked, approved, denied: cards that were shown, and the decisions about them.
+        cost_micros: the cost that results reported.
+        histogram: the number of calls for each of `BUCKETS`, and last those that took longer.
+        days: the days that have figures.
     """
 
     succeeded: int = 0
@@ -68,9 +68,9 @@ class Figures:
     denied: int = 0
     cost_micros: int = 0
     slowest_ms: int = 0
-    histogram: tuple[int, ...] = _NOTHING
+    histogram: tuple[int, ...] = _EMPTY_HISTOGRAM
     last_error: LastError | None = None
-    days: dict[date, Calls] = field(default_factory=dict)
+    days: dict[date, DayCalls] = field(default_factory=dict)
 
     @property
     def calls(self) -> int:
@@ -78,12 +78,12 @@ class Figures:
 
     @property
     def success_rate(self) -> float | None:
-        """From 0 to 1; None without calls."""
+        """The share of calls that succeeded, from 0 to 1; None without calls."""
         return self.succeeded / self.calls if self.calls else None
 
     @property
     def success_percent(self) -> int | None:
-        """Rounded, but 100 only if none failed, and 0 only if all did."""
+        """The success rate in percent, rounded, but 100 only if no call failed, and 0 only if all did."""
         if not self.calls:
             return None
         if not self.failed or not self.succeeded:
@@ -92,19 +92,19 @@ class Figures:
 
     @property
     def p50_ms(self) -> int | None:
-        return percentile(self.histogram, 0.50, self.slowest_ms)
+        return estimate_percentile(self.histogram, 0.50, self.slowest_ms)
 
     @property
     def p95_ms(self) -> int | None:
-        return percentile(self.histogram, 0.95, self.slowest_ms)
+        return estimate_percentile(self.histogram, 0.95, self.slowest_ms)
 
 
-def percentile(histogram: Sequence[int], share: float, slowest_ms: int) -> int | None:
-    """About how many ms that share of all calls took at most: right within the width of its bucket; None of none."""
-    whole = sum(histogram)
-    if not whole:
+def estimate_percentile(histogram: Sequence[int], share: float, slowest_ms: int) -> int | None:
+    """Estimate the time in ms that this share of calls stayed within, exact to its bucket; None without calls."""
+    total = sum(histogram)
+    if not total:
         return None
-    rank = share * whole
+    rank = share * total
     ends = [*BUCKETS.values(), max(slowest_ms, *BUCKETS.values())]
     starts = [0, *BUCKETS.values()]
     for count, upto, start, end in zip(histogram, accumulate(histogram), starts, ends, strict=True):
@@ -114,63 +114,64 @@ def percentile(histogram: Sequence[int], share: float, slowest_ms: int) -> int |
     return slowest_ms
 
 
-def since() -> date:
-    """The first day that counts."""
-    return today() - timedelta(days=DAYS - 1)
+def get_first_day() -> date:
+    """Return the first of the last 30 days."""
+    return get_today() - timedelta(days=DAYS - 1)
 
 
-def today() -> date:
-    """The day of UTC that it is."""
+def get_today() -> date:
+    """Return the present day in UTC."""
     return timezone.now().astimezone(UTC).date()
 
 
-def by_tool(organization_id: int) -> dict[str, Figures]:
-    """How each tool did in an organisation; without those that nobody called."""
+def load_tool_figures(organization_id: int) -> dict[str, Figures]:
+    """Load the figures of each tool in an organization, without tools that nobody called."""
     rows = ToolFigures.objects.filter(organization_id=organization_id)
-    return _added_up(rows.filter(day__gte=since()))
+    return _sum_by_tool(rows.filter(day__gte=get_first_day()))
 
 
-def of_employee(employee_id: int) -> dict[str, Figures]:
-    """How each tool did for one employee; without those that it did not call."""
+def load_employee_figures(employee_id: int) -> dict[str, Figures]:
+    """Load the figures of each tool for one employee, without tools that it did not call."""
     rows = EmployeeFigures.objects.filter(employee_id=employee_id)
-    return _added_up(rows.filter(day__gte=since()))
+    return _sum_by_tool(rows.filter(day__gte=get_first_day()))
 
 
-def together(figures: Iterable[Figures]) -> Figures:
-    """Those of several tools as one."""
+def combine_figures(figures: Iterable[Figures]) -> Figures:
+    """Combine the figures of several tools or days into one."""
     every = list(figures)
-    days: defaultdict[date, Calls] = defaultdict(Calls)
+    days: defaultdict[date, DayCalls] = defaultdict(DayCalls)
     for each in every:
         for day, calls in each.days.items():
-            days[day] = days[day].plus(calls)
+            days[day] = days[day].add(calls)
     errors = [each.last_error for each in every if each.last_error]
     return Figures(
         **{name: sum(getattr(each, name) for each in every) for name in _SUMS},
         slowest_ms=max((each.slowest_ms for each in every), default=0),
-        histogram=tuple(map(sum, zip(*(each.histogram for each in every), strict=True))) or _NOTHING,
+        histogram=tuple(map(sum, zip(*(each.histogram for each in every), strict=True))) or _EMPTY_HISTOGRAM,
         last_error=max(errors, key=lambda error: error.at, default=None),
         days=dict(days),
     )
 
 
-def use_of(employee_id: int) -> dict[date, Use]:
-    """What an employee's passes used on each day on which it worked."""
-    rows = EmployeeUse.objects.filter(employee_id=employee_id, day__gte=since()).order_by("day")
-    return {day: Use(*used) for day, *used in rows.values_list("day", *Use._fields)}
+def load_employee_use(employee_id: int) -> dict[date, ModelUse]:
+    """Load the usage of an employee's passes on each day that it worked."""
+    rows = EmployeeUse.objects.filter(employee_id=employee_id, day__gte=get_first_day()).order_by("day")
+    days = rows.values_list("day", *ModelUse._fields, named=True)
+    return {row.day: ModelUse(*(getattr(row, name) for name in ModelUse._fields)) for row in days}
 
 
-def counted_at() -> datetime | None:
-    """When a sweeper last counted; None before the first time."""
+def load_counted_at() -> datetime | None:
+    """Load the time when a sweeper last counted; None before the first time."""
     return FiguresHead.objects.filter(pk=FiguresHead.ONLY).values_list("looked_at", flat=True).first()
 
 
-def _added_up(rows: QuerySet[ToolFigures] | QuerySet[EmployeeFigures]) -> dict[str, Figures]:
+def _sum_by_tool(rows: QuerySet[ToolFigures] | QuerySet[EmployeeFigures]) -> dict[str, Figures]:
     found: defaultdict[str, list[Figures]] = defaultdict(list)
     fields = ("tool", "day", "last_error_code", "last_error", "last_error_at", "slowest_ms", *_SUMS, *_HISTOGRAM)
     for tool, day, code, message, at, slowest, *numbers in rows.order_by("day").values_list(*fields):
         sums, histogram = dict(zip(_SUMS, numbers, strict=False)), tuple(numbers[len(_SUMS) :])
-        calls = Calls(sums["succeeded"], sums["failed"], sums["cost_micros"])
+        calls = DayCalls(sums["succeeded"], sums["failed"], sums["cost_micros"])
         error = LastError(code, message, at) if at else None
         one_day = Figures(**sums, slowest_ms=slowest, histogram=histogram, last_error=error, days={day: calls})
         found[tool].append(one_day)
-    return {tool: together(days) for tool, days in found.items()}
+    return {tool: combine_figures(days) for tool, days in found.items()}

@@ -1,7 +1,7 @@
-"""The whole installation in numbers for Prometheus, from the database: the same whichever process is asked.
+"""Metrics of the whole installation for Prometheus, from the database, so that every process gives the same numbers.
 
-Counters of one process would start anew with it, and each process would tell others. Nothing here names an
-organisation, a person, an employee or a task.
+Counters in a process would restart with it and differ between processes. No metric names an organization, a person, an
+employee or a task.
 """
 
 from __future__ import annotations
@@ -27,92 +27,94 @@ from agents.accounts.models import Organization
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.employees.budgets import MICROS
 from agents.insight.models import BUCKETS, FiguresHead, TotalFigures, TotalUse
-from agents.platform.liveness import SWEEPER, WORKER, living
+from agents.platform.liveness import SWEEPER, WORKER, list_alive
 from agents.runs.models import PARKED, Event, Run, RunStatus
 
-KEPT_S = 2.0
-"""So long an answer is given again, so that the database is asked no oftener, however many ask."""
+CACHED_S = 2.0
+"""The time for which an answer is reused, so that many requests do not load the database."""
 _OPEN = (RunStatus.QUEUED, RunStatus.RUNNING, *PARKED)
 _FINISHED = {"succeeded": "runs_succeeded", "failed": "runs_failed", "cancelled": "runs_cancelled"}
 
 
-class _Kept:
-    """The newest answer of this process; who asks meanwhile waits for it instead of asking the database too."""
+class _MetricsCache:
+    """Caches the newest answer of this process; requests during its computation wait for it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._text, self._until = b"", 0.0
 
-    def text(self) -> bytes:
+    def get_text(self) -> bytes:
+        """Return all metrics, at most CACHED_S old."""
         with self._lock:
             if time.monotonic() >= self._until:
-                self._text = exposition()
-                self._until = time.monotonic() + KEPT_S
+                self._text = render_metrics()
+                self._until = time.monotonic() + CACHED_S
             return self._text
 
-    def forget(self) -> None:
+    def clear(self) -> None:
+        """Compute the metrics again at the next request."""
         self._until = 0.0
 
 
-kept = _Kept()
+metrics_cache = _MetricsCache()
 
 
-def exposition() -> bytes:
-    """All metrics, in Prometheus' text format; without a database those that need none."""
+def render_metrics() -> bytes:
+    """Return all metrics in Prometheus' text format; while the database is down, only those that need none."""
     registry = CollectorRegistry()
-    registry.register(_Installation())
+    registry.register(_InstallationCollector())
     return generate_latest(registry)
 
 
-class _Installation(Collector):
-    """Everything that is told; a registry asks for it."""
+class _InstallationCollector(Collector):
+    """Collects all metrics for a registry."""
 
     def describe(self) -> list[Metric]:
-        return []  # nothing is asked of the database before somebody wants to know
+        return []  # so that registering needs no database
 
     def collect(self) -> Iterator[Metric]:
-        yield _build()
-        yield from _processes()
+        yield _build_version()
+        yield from _count_processes()
         try:
-            found = [*_now(), *_of_tools(), *_of_models()]
+            found = [*_build_state(), *_build_tool_counters(), *_build_model_counters()]
         except (OperationalError, InterfaceError):
             connection.close()
-            yield _gauge("gadget_database_up", "Whether the database answers.", 0)
+            yield _build_gauge("gadget_database_up", "1 if the database answers.", 0)
             return
-        yield _gauge("gadget_database_up", "Whether the database answers.", 1)
+        yield _build_gauge("gadget_database_up", "1 if the database answers.", 1)
         yield from found
 
 
-def _gauge(name: str, text: str, value: float) -> Metric:
+def _build_gauge(name: str, text: str, value: float) -> Metric:
     return GaugeMetricFamily(name, text, value=value)
 
 
-def _build() -> Metric:
+def _build_version() -> Metric:
     labels = {
         "orchestrator": settings.GADGET_CONFIG.tools.orchestrator_id,
         "version": settings.GADGET_VERSION,
         "python": python_version(),
         "database": connection.vendor,
     }
-    build = GaugeMetricFamily("gadget_build_info", "What runs here; always 1.", labels=list(labels))
+    build = GaugeMetricFamily("gadget_build_info", "The version that runs here; always 1.", labels=list(labels))
     build.add_metric(list(labels.values()), 1)
     return build
 
 
-def _processes() -> Iterator[Metric]:
-    alive = GaugeMetricFamily("gadget_processes", "Workers and sweepers that give signs of life.", labels=["part"])
+def _count_processes() -> Iterator[Metric]:
+    alive = GaugeMetricFamily("gadget_processes", "Workers and sweepers that are alive.", labels=["part"])
     try:
         for part in (WORKER, SWEEPER):
-            alive.add_metric([part], len(living(part)))
+            alive.add_metric([part], len(list_alive(part)))
     except redis.RedisError:
-        yield _gauge("gadget_redis_up", "Whether Redis answers.", 0)
+        yield _build_gauge("gadget_redis_up", "1 if Redis answers.", 0)
         return
-    yield _gauge("gadget_redis_up", "Whether Redis answers.", 1)
+    yield _build_gauge("gadget_redis_up", "1 if Redis answers.", 1)
     yield alive
 
 
-def _now() -> Iterator[Metric]:
-    """What is so at the moment."""
+def _build_state() -> Iterator[Metric]:
+    """Build the metrics of the present state."""
     organizations: list[tuple[int, datetime]] = list(Organization.objects.order_by().values_list("pk", Now()))
     ids, now = [pk for pk, _ in organizations], max((at for _, at in organizations), default=None)
     counted = Run.objects.filter(organization_id__in=ids, status__in=_OPEN).order_by().values_list("status")
@@ -121,63 +123,69 @@ def _now() -> Iterator[Metric]:
     for status in _OPEN:
         runs.add_metric([str(status)], many.get(str(status), 0))
     yield runs
-    yield from _queue(now)
-    yield from _leases()
-    yield from _cards(now)
-    yield from _counting(now)
+    yield from _build_queue(now)
+    yield from _build_leases()
+    yield from _build_cards(now)
+    yield from _build_counting(now)
 
 
-def _queue(now: datetime | None) -> Iterator[Metric]:
-    """Runs that a worker could take; what waits for its time, or was stopped, is not due."""
+def _build_queue(now: datetime | None) -> Iterator[Metric]:
+    """Build the metrics of runs that a worker could take; runs that wait for their time or are stopped are not due."""
     due = Q(next_wake_at=None) | Q(next_wake_at__lte=Now())
     newest = Event.objects.filter(run_id=OuterRef("pk")).order_by("-seq").values("created_at")[:1]
     runs = Run.objects.filter(due, status=RunStatus.QUEUED, stopped_because="").order_by()
     found = runs.annotate(since=Coalesce("next_wake_at", Subquery(newest), "created_at")).aggregate(
         many=Count("pk"), oldest=Min("since")
     )
-    yield _gauge("gadget_queue_runs", "Runs that are due and that no worker has taken.", found["many"])
-    yield _gauge("gadget_queue_oldest_seconds", "How long the oldest of them is due.", _age(found["oldest"], now))
+    yield _build_gauge("gadget_queue_runs", "Due runs that no worker has claimed.", found["many"])
+    yield _build_gauge(
+        "gadget_queue_oldest_seconds", "Time since the oldest of them was due.", _get_age(found["oldest"], now)
+    )
 
 
-def _leases() -> Iterator[Metric]:
+def _build_leases() -> Iterator[Metric]:
     lost = Count("pk", filter=Q(lease_expires_at__lt=Now()))
     found = Run.objects.filter(status=RunStatus.RUNNING).order_by().aggregate(many=Count("pk"), lost=lost)
-    yield _gauge("gadget_leases", "Runs that a worker drives.", found["many"])
-    yield _gauge("gadget_leases_expired", "Those whose worker gave no sign in time.", found["lost"])
+    yield _build_gauge("gadget_leases", "Runs that a worker drives.", found["many"])
+    yield _build_gauge("gadget_leases_expired", "Leases that were not renewed in time.", found["lost"])
 
 
-def _cards(now: datetime | None) -> Iterator[Metric]:
+def _build_cards(now: datetime | None) -> Iterator[Metric]:
     waiting = Approval.objects.filter(status=ApprovalStatus.PENDING).order_by().values_list("kind")
     found = {kind: (many, oldest) for kind, many, oldest in waiting.annotate(Count("pk"), Min("requested_at"))}
     cards = GaugeMetricFamily("gadget_open_cards", "Cards that wait for a person.", labels=["kind"])
-    oldest = GaugeMetricFamily("gadget_open_cards_oldest_seconds", "How long the oldest waits.", labels=["kind"])
+    oldest = GaugeMetricFamily("gadget_open_cards_oldest_seconds", "Age of the oldest open card.", labels=["kind"])
     for kind in ApprovalKind.values:
         many, since = found.get(kind, (0, None))
         cards.add_metric([kind], many)
-        oldest.add_metric([kind], _age(since, now))
+        oldest.add_metric([kind], _get_age(since, now))
     yield cards
     yield oldest
 
 
-def _counting(now: datetime | None) -> Iterator[Metric]:
+def _build_counting(now: datetime | None) -> Iterator[Metric]:
     newest = Event.objects.aggregate(newest=Max("pk"))["newest"] or 0
     head = FiguresHead.objects.filter(pk=FiguresHead.ONLY).first()
     if head is not None:
-        yield _gauge("gadget_sweep_age_seconds", "Since a sweeper came by; about 10 s.", _age(head.looked_at, now))
+        yield _build_gauge(
+            "gadget_sweep_age_seconds", "Time since a sweeper last looked; about 10 s.", _get_age(head.looked_at, now)
+        )
     left = max(0, newest - (head.event_id if head else 0))
-    yield _gauge("gadget_uncounted_events", "Events that the counters do not hold yet, at most.", left)
+    yield _build_gauge("gadget_uncounted_events", "Upper bound of events that are not counted yet.", left)
 
 
-def _age(since: datetime | None, now: datetime | None) -> float:
+def _get_age(since: datetime | None, now: datetime | None) -> float:
     return max(0.0, (now - since).total_seconds()) if since and now else 0.0
 
 
-def _of_tools() -> Iterator[Metric]:
-    """What was counted of calls, of all organisations together."""
-    calls = CounterMetricFamily("gadget_tool_calls", "Calls that ended.", labels=["tool", "outcome"])
-    cards = CounterMetricFamily("gadget_tool_cards", "Cards asked, approved, denied.", labels=["tool", "what"])
-    cost = CounterMetricFamily("gadget_tool_cost", "What results said they cost.", labels=["tool", "currency"])
-    took = HistogramMetricFamily("gadget_tool_call_duration_seconds", "Calls that were timed.", labels=["tool"])
+def _build_tool_counters() -> Iterator[Metric]:
+    """Build the counters of calls, for all organizations together."""
+    calls = CounterMetricFamily("gadget_tool_calls", "Finished calls.", labels=["tool", "outcome"])
+    cards = CounterMetricFamily(
+        "gadget_tool_cards", "Cards that were asked, approved or denied.", labels=["tool", "what"]
+    )
+    cost = CounterMetricFamily("gadget_tool_cost", "Cost that results reported.", labels=["tool", "currency"])
+    took = HistogramMetricFamily("gadget_tool_call_duration_seconds", "Duration of calls.", labels=["tool"])
     by_tool: defaultdict[str, list[TotalFigures]] = defaultdict(list)
     for row in TotalFigures.objects.all():
         by_tool[row.tool].append(row)
@@ -195,19 +203,21 @@ def _of_tools() -> Iterator[Metric]:
     yield from (calls, cards, cost, took)
 
 
-def _of_models() -> Iterator[Metric]:
-    """What was counted of passes and runs."""
+def _build_model_counters() -> Iterator[Metric]:
+    """Build the counters of passes and runs."""
     rows = list(TotalUse.objects.all())
-    runs = CounterMetricFamily("gadget_runs_finished", "Ends of runs.", labels=["status"])
+    runs = CounterMetricFamily(
+        "gadget_runs_finished", "Finished runs; a continued run finishes again.", labels=["status"]
+    )
     for status, column in _FINISHED.items():
         runs.add_metric([status], sum(getattr(row, column) for row in rows))
-    tokens = CounterMetricFamily("gadget_tokens", "What models read and wrote.", labels=["direction"])
+    tokens = CounterMetricFamily("gadget_tokens", "Tokens that models read and wrote.", labels=["direction"])
     tokens.add_metric(["input"], sum(row.input_tokens for row in rows))
     tokens.add_metric(["output"], sum(row.output_tokens for row in rows))
-    cost = CounterMetricFamily("gadget_model_cost", "What models cost, where a price is known.", labels=["currency"])
+    cost = CounterMetricFamily("gadget_model_cost", "Cost of models that have a price.", labels=["currency"])
     for row in rows:
         cost.add_metric([row.currency], row.cost_micros / MICROS)
     seconds = sum(row.duration_ms for row in rows) / 1000
     yield CounterMetricFamily("gadget_passes", "Answers of models.", value=sum(row.passes for row in rows))
-    yield CounterMetricFamily("gadget_model_seconds", "How long models took to answer.", value=seconds)
+    yield CounterMetricFamily("gadget_model_seconds", "Time that models took to answer.", value=seconds)
     yield from (runs, tokens, cost)

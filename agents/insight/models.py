@@ -1,4 +1,4 @@
-"""Figures: what was counted of calls, cards, passes and runs, so that pages and monitoring never count rows."""
+"""Rows of figures: counts of calls, cards, passes and runs, so that pages and monitoring never count rows."""
 
 from django.db import models
 
@@ -24,17 +24,17 @@ BUCKETS = {
     "within_300000": 300_000,
     "within_1800000": 1_800_000,
 }
-"""The columns of the histogram with the longest duration, in ms, that each counts; what is longer is in `longer`."""
+"""The columns of the histogram, each with its longest duration in ms; longer durations are in `longer`."""
 LONGEST_ERROR = 200
 
 
-class Counted(models.Model):
-    """What calls came to. A call counts once it has succeeded or failed; refused, denied and repeated ones do not.
+class CallFigures(models.Model):
+    """Counts of calls. A call counts once it has succeeded or failed; refused, denied and duplicate calls do not.
 
     Attributes:
-        asked, approved, denied: cards that were shown, and decisions; one that was taken back counts too.
-        cost_micros: what results said they cost, in millionths of the organisation's currency.
-        duration_ms: all durations together; those that the histogram counts.
+        asked, approved, denied: cards that were shown, and decisions; an undone decision counts too.
+        cost_micros: the cost that results report, in millionths of the organization's currency.
+        duration_ms: the sum of the durations that the histogram counts.
     """
 
     succeeded = models.PositiveBigIntegerField(default=0)
@@ -68,11 +68,11 @@ class Counted(models.Model):
         abstract = True
 
 
-class Used(models.Model):
-    """What passes used, and how runs ended; a run that was continued ends more than once.
+class UseFigures(models.Model):
+    """Usage of passes, and ends of runs; a continued run ends more than once.
 
     Attributes:
-        duration_ms: how long the model took to answer.
+        duration_ms: the time that models took to answer.
     """
 
     passes = models.PositiveBigIntegerField(default=0)
@@ -88,8 +88,8 @@ class Used(models.Model):
         abstract = True
 
 
-class CountedOnDay(Counted):
-    """The calls of one tool on one day of UTC, with the newest failure."""
+class DayFigures(CallFigures):
+    """The calls of a tool on a day in UTC, with the newest failure."""
 
     day = models.DateField()
     tool = models.CharField(max_length=120)
@@ -104,8 +104,8 @@ class CountedOnDay(Counted):
         return f"{self.tool} on {self.day}"
 
 
-class ToolFigures(CountedOnDay):
-    """Of all employees of an organisation: 20 tools in 30 days are 600 rows to add up, whatever the number of calls."""
+class ToolFigures(DayFigures):
+    """A tool's day for all employees of an organization: 20 tools in 30 days are 600 rows, however many calls."""
 
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+", db_index=False)
 
@@ -114,8 +114,8 @@ class ToolFigures(CountedOnDay):
         constraints = (models.UniqueConstraint(fields=("organization", "day", "tool"), name="tool_figures_of_a_day"),)
 
 
-class EmployeeFigures(CountedOnDay):
-    """Of one employee."""
+class EmployeeFigures(DayFigures):
+    """A tool's day for one employee."""
 
     employee = models.ForeignKey(Employee, on_delete=models.CASCADE, related_name="+", db_index=False)
 
@@ -124,8 +124,8 @@ class EmployeeFigures(CountedOnDay):
         constraints = (models.UniqueConstraint(fields=("employee", "day", "tool"), name="employee_figures_of_a_day"),)
 
 
-class EmployeeUse(Used):
-    """What the passes and runs of one employee came to on one day of UTC."""
+class EmployeeUse(UseFigures):
+    """The passes and runs of an employee on a day in UTC."""
 
     employee = models.ForeignKey(Employee, on_delete=models.CASCADE, related_name="+", db_index=False)
     day = models.DateField()
@@ -138,8 +138,8 @@ class EmployeeUse(Used):
         return f"{self.passes} passes on {self.day}"
 
 
-class TotalFigures(Counted):
-    """All calls of one tool that this installation ever counted, for monitoring; never less than before."""
+class TotalFigures(CallFigures):
+    """All calls of a tool that this installation ever counted, for monitoring; the numbers never decrease."""
 
     tool = models.CharField(max_length=120)
     currency = models.CharField(max_length=3)
@@ -152,7 +152,7 @@ class TotalFigures(Counted):
         return self.tool
 
 
-class TotalUse(Used):
+class TotalUse(UseFigures):
     """All passes and runs that this installation ever counted."""
 
     currency = models.CharField(max_length=3)
@@ -166,14 +166,14 @@ class TotalUse(Used):
 
 
 class FiguresHead(models.Model):
-    """How far was counted; the only row, locked while somebody counts.
+    """The position up to which was counted, in one row that is locked during counting.
 
     Attributes:
         event_id, pass_id: the last ones that were counted.
-        event_bound, pass_bound: what is counted next, as soon as no transaction can still bring an earlier one.
-        asked_in: number of the transaction after the bounds were read; such a transaction has a lower number.
-        looked_at: when a sweeper last came by.
-        due_at: not before then does the next one count.
+        event_bound, pass_bound: the ones to count up to next, once no transaction can still add an earlier one.
+        asked_in: the number of the transaction after the bounds were read; such transactions have lower numbers.
+        looked_at: the time when a sweeper last looked.
+        due_at: the time when the next sweeper counts.
     """
 
     ONLY = 1
@@ -191,5 +191,5 @@ class FiguresHead(models.Model):
 
     @property
     def is_done(self) -> bool:
-        """Everything up to the bounds was counted."""
+        """True if everything up to the bounds was counted."""
         return (self.event_id, self.pass_id) == (self.event_bound, self.pass_bound)

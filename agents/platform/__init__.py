@@ -1,1 +1,1 @@
-"""What every subject needs: encryption, messages to workers and pages, refusals, and signs of life."""
+"""The platform that every subject needs: encryption, hints to workers and pages, refusals, compiled queries."""

@@ -1,7 +1,7 @@
-"""Confirms, before a part starts, that it uses the installation's files folder and keys.
+"""Confirms, before a process starts, that it uses the installation's files folder and keys.
 
-The first part that ever starts leaves a mark in the folder, and writes the mark and an encrypted value to the database.
-The mark comes first, so a part that finds the row also finds the mark, unless it has another folder.
+The first process that ever starts leaves a mark in the folder, then writes the mark and an encrypted value to the
+database. The mark comes first, so a process that finds the row also finds the mark, unless it has another folder.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 
 from agents.accounts.models import AuditEntry
 from agents.platform import signatures
-from agents.platform.encrypted import Unreadable
+from agents.platform.encrypted_fields import UndecryptableText
 from agents.platform.models import Installation
 from agents.platform.redis_client import connect_redis
 from tools.files.modes import close_to_others, stored_paths
@@ -31,70 +31,70 @@ from tools.files.modes import close_to_others, stored_paths
 logger = logging.getLogger(__name__)
 
 MARK_FILE = ".gadget-folder"
-THE_ONLY_ROW = 1
-LOOK_AGAIN_S = 1.0
+ONLY_ROW_ID = 1
+RETRY_S = 1.0
 FIRST_START_S = 3.0
-"""The first part to start needs less time between writing the mark and writing the row."""
-MEND_FOLDER = "Mount the folder that the other parts use, or accept this one with: python manage.py adopt_folder"
+"""More time than the first process needs between writing the mark and writing the row."""
+FIX_FOLDER = "Mount the folder that the other processes use, or accept this one with: python manage.py adopt_folder"
 UNFINISHED_RESTORE = "unfinished restore"
-"""A mark that no folder has, so that no part starts until everything is settled."""
-MEND_RESTORE = (
-    "Repeat it: python manage.py restore FILE --force, or python manage.py after_restore if that was cut off."
+"""A mark that no folder has, so that no process starts until the restore is finished."""
+FIX_RESTORE = (
+    "Repeat it: python manage.py restore FILE --force; or run python manage.py after_restore if that was interrupted."
 )
-MEND_KEYS = "Use the same keys as the other parts."
-OTHER_SECRET_KEY = "SECRET_KEY is not the one of the part that started last."  # noqa: S105 - a sentence
-MEND_SECRET_KEY = (
+FIX_KEYS = "Use the same keys as the other processes."
+OTHER_SECRET_KEY = "SECRET_KEY differs from that of the process that started last."  # noqa: S105 - a sentence
+FIX_SECRET_KEY = (
     "Use one SECRET_KEY on every host. "  # noqa: S105 - a sentence
-    "If you changed it on purpose, restart the parts that still have the old one."
+    "If you changed it on purpose, restart the processes that still have the old one."
 )
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference between this part and the installation, and the way to mend it."""
+    """A difference between this process and the installation, and the way to fix it."""
 
     text: str
-    mend: str
+    fix: str
 
 
-class ForeignPartError(Exception):
-    """This part belongs to another installation or is configured differently; the text says how."""
+class WrongInstallationError(Exception):
+    """This process belongs to another installation or is configured differently; the text says how."""
 
 
 def confirm_at_start() -> None:
     """Wait for a migrated database, confirm, and close stored files to other users of the machine.
 
-    A difference ends the process with one sentence and code 1.
+    A difference ends the process with one sentence and exit code 1.
     """
     has_waited = False
     while True:
         try:
             confirm()
             break
-        except ForeignPartError as error:
+        except WrongInstallationError as error:
             sys.exit(f"Gadget cannot start. {error}")
         except (OperationalError, InterfaceError, ProgrammingError) as error:
             if not has_waited:
                 logger.warning("waiting for a migrated database: %s", str(error).strip())
             has_waited = True
             connection.close()
-            time.sleep(LOOK_AGAIN_S)
-    if note_secret_key():
-        logger.warning("%s %s", OTHER_SECRET_KEY, MEND_SECRET_KEY)
+            time.sleep(RETRY_S)
+    if record_secret_key():
+        logger.warning("%s %s", OTHER_SECRET_KEY, FIX_SECRET_KEY)
     connection.close()
     close_to_others(stored_paths(settings.GADGET_DATA_DIR, settings.GADGET_SQLITE_FILE))
 
 
 def confirm() -> None:
-    """Return if this part belongs to the installation. The very first part founds it.
+    """Return if this process belongs to the installation; the very first process creates it.
 
     Raises:
-        ForeignPartError
+        WrongInstallationError
     """
     if not Installation.objects.exists():
-        _found()
+        _create_installation()
     for difference in find_differences():
-        raise ForeignPartError(f"{difference.text} {difference.mend}")
+        raise WrongInstallationError(f"{difference.text} {difference.fix}")
 
 
 def find_differences() -> Iterator[Difference]:
@@ -104,22 +104,22 @@ def find_differences() -> Iterator[Difference]:
         return
     mark = read_mark()
     if row.folder_mark == UNFINISHED_RESTORE:
-        yield Difference("A restore was not finished.", MEND_RESTORE)
+        yield Difference("A restore was not finished.", FIX_RESTORE)
     elif mark != row.folder_mark:
         why = "belongs to another installation or is not shared" if mark else f"has no file {MARK_FILE}"
-        yield Difference(f"The files folder {str(settings.GADGET_FILES_DIR)!r} {why}.", MEND_FOLDER)
-    if isinstance(row.canary, Unreadable):
-        yield Difference("No key in GADGET_ENCRYPTION_KEYS can decrypt this installation's data.", MEND_KEYS)
+        yield Difference(f"The files folder {str(settings.GADGET_FILES_DIR)!r} {why}.", FIX_FOLDER)
+    if isinstance(row.canary, UndecryptableText):
+        yield Difference("No key in GADGET_ENCRYPTION_KEYS can decrypt this installation's data.", FIX_KEYS)
     newest = AuditEntry.objects.order_by("-pk").values_list("key_id", flat=True).first()
     if newest and not signatures.is_known(newest):
-        yield Difference("No key in GADGET_AUDIT_KEYS signed the newest audit entry.", MEND_KEYS)
+        yield Difference("No key in GADGET_AUDIT_KEYS signed the newest audit entry.", FIX_KEYS)
 
 
-def note_secret_key() -> bool:
-    """Leave a digest of SECRET_KEY in Redis; return True if the part that started before left a different one.
+def record_secret_key() -> bool:
+    """Write a digest of SECRET_KEY to Redis; return True if the process that started before wrote a different one.
 
-    A different one does not stop the start, because the key may be changed at any time. Nothing is noticed while Redis
-    is away.
+    A different one does not stop the start, because the key may be changed at any time. While Redis is unavailable,
+    nothing is noticed.
     """
     place, digest = _digest_secret_key()
     with suppress(redis.RedisError), connect_redis() as client:
@@ -129,7 +129,7 @@ def note_secret_key() -> bool:
 
 
 def has_other_secret_key() -> bool:
-    """Return True if the part that started last has another SECRET_KEY than this process."""
+    """Return True if the process that started last has a different SECRET_KEY."""
     place, digest = _digest_secret_key()
     with suppress(redis.RedisError), connect_redis() as client:
         newest = client.get(place)
@@ -138,7 +138,7 @@ def has_other_secret_key() -> bool:
 
 
 def adopt_folder() -> str:
-    """Make this files folder the installation's, whatever it held before; return its mark."""
+    """Make this files folder the installation's, whatever folder was before; return its mark."""
     mark = read_mark() or _leave_mark()
     _write_row(mark)
     Installation.objects.update(folder_mark=mark)
@@ -152,18 +152,18 @@ def read_mark() -> str:
     return ""
 
 
-def _found() -> None:
-    """Leave the mark, then write the row. If several parts do so at once, all end with the same ones."""
+def _create_installation() -> None:
+    """Leave the mark, then write the row. If several processes do so at once, all end with the same ones."""
     mark = read_mark()
-    if mark and _holds_files() and not _row_appears():
-        raise ForeignPartError(
-            f"The files folder {str(settings.GADGET_FILES_DIR)!r} holds the files of another database. {MEND_FOLDER}"
+    if mark and _holds_files() and not _wait_for_row():
+        raise WrongInstallationError(
+            f"The files folder {str(settings.GADGET_FILES_DIR)!r} holds the files of another database. {FIX_FOLDER}"
         )
     _write_row(mark or _leave_mark())
 
 
-def _row_appears() -> bool:
-    """Wait for a part that may just be founding the installation; return True if it has."""
+def _wait_for_row() -> bool:
+    """Wait for a process that may be creating the installation; return True if the row appears."""
     deadline = time.monotonic() + FIRST_START_S
     while not Installation.objects.exists():
         if time.monotonic() > deadline:
@@ -177,7 +177,10 @@ def _holds_files() -> bool:
 
 
 def _leave_mark() -> str:
-    """A hard link appears whole or not at all, so of several parts one wins and all read the same."""
+    """Write the mark and return it.
+
+    A hard link appears whole or not at all, so of several processes one wins and all read the same mark.
+    """
     folder = Path(settings.GADGET_FILES_DIR)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor, draft = tempfile.mkstemp(dir=folder, prefix=f"{MARK_FILE}-")
@@ -192,14 +195,15 @@ def _leave_mark() -> str:
 
 
 def _write_row(mark: str) -> None:
-    row = Installation(pk=THE_ONLY_ROW, folder_mark=mark, canary=secrets.token_hex(16))
+    row = Installation(pk=ONLY_ROW_ID, folder_mark=mark, canary=secrets.token_hex(16))
     Installation.objects.bulk_create([row], ignore_conflicts=True)
 
 
 def _digest_secret_key() -> tuple[str, str]:
-    """Return this installation's place in Redis, and the digest: of a value that only the encryption keys reveal.
+    """Return the Redis key for this installation, and the digest of SECRET_KEY.
 
-    So the digest cannot be used to try keys, and another installation on the same Redis is not compared with this one.
+    Both are made from a value that only the encryption keys reveal. So the digest cannot be used to guess keys, and
+    another installation on the same Redis is not compared with this one.
     """
     canary = Installation.objects.values_list("canary", flat=True).first() or ""
     place = hashlib.sha256(canary.encode()).hexdigest()[:16]

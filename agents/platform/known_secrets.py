@@ -1,6 +1,6 @@
-"""The credentials that this process has read, so that its log can hide them.
+"""Remembers the credentials that this process has read, so that its log can redact them.
 
-It imports nothing of Django's: the log is set up before everything else.
+Imports nothing from Django, because the log is set up first of all.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Iterable
 from urllib.parse import quote, quote_plus
 
 MOST_OF_ONE = 1_000
-"""Secrets of one owner; of more, those that were learnt first are forgotten, and never those of others."""
+"""Secrets of one owner; beyond that, the owner's oldest are forgotten, never another owner's."""
 MOST_OWNERS = 500
 SHORTEST_LINE = 16
-"""Of a secret of several lines, a line that is long enough counts by itself."""
+"""Each line of this length in a secret of several lines is a secret too."""
 
 
 class KnownSecrets:
-    """Takes what it has learnt out of texts. Safe to use from many threads."""
+    """Redacts secrets in texts. Safe to use from many threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -26,10 +26,10 @@ class KnownSecrets:
         self._longest_first: tuple[str, ...] = ()
 
     def learn(self, secrets: Iterable[str], owner: int = 0) -> None:
-        """Hide these from now on, beside those that are known already.
+        """Redact these secrets from now on too.
 
         Args:
-            owner: whose they are, e.g. an organisation's id.
+            owner: the id of the organization that they belong to, or 0 for the installation's.
         """
         secrets = tuple(secrets)
         with self._lock:
@@ -38,28 +38,28 @@ class KnownSecrets:
             known = self._by_owner.pop(owner, {})
             for secret in secrets:
                 known.pop(secret, None)
-                known[secret] = spellings(secret)
+                known[secret] = list_forms(secret)
             self._by_owner[owner] = dict(list(known.items())[-MOST_OF_ONE:])
             while len(self._by_owner) > MOST_OWNERS:
                 del self._by_owner[next(iter(self._by_owner))]
-            every = {spelling for kept in self._by_owner.values() for found in kept.values() for spelling in found}
+            every = {form for known in self._by_owner.values() for found in known.values() for form in found}
             self._longest_first = tuple(sorted(every, key=len, reverse=True))
 
-    def hidden(self, text: str, mark: str) -> str:
-        """The text with the mark in the place of every secret."""
-        for spelling in self._longest_first:
-            if spelling in text:
-                text = text.replace(spelling, mark)
+    def redact(self, text: str, mark: str) -> str:
+        """Return the text with the mark in place of every secret."""
+        for form in self._longest_first:
+            if form in text:
+                text = text.replace(form, mark)
         return text
 
 
-def spellings(secret: str) -> frozenset[str]:
-    """How a secret may stand in a line: as it is, in JSON, as Python writes it down, and in an address."""
+def list_forms(secret: str) -> frozenset[str]:
+    """Return the forms in which a line may hold the secret: plain, as JSON, as a Python literal, and in a URL."""
     lines = [line for line in secret.splitlines() if len(line) >= SHORTEST_LINE] if "\n" in secret else []
     return frozenset(
-        spelling
+        form
         for text in (secret, *lines)
-        for spelling in (
+        for form in (
             text,
             json.dumps(text)[1:-1],
             json.dumps(text, ensure_ascii=False)[1:-1],
@@ -71,4 +71,4 @@ def spellings(secret: str) -> frozenset[str]:
 
 
 KNOWN_SECRETS = KnownSecrets()
-"""Of this process."""
+"""The secrets of this process."""

@@ -1,4 +1,4 @@
-"""Shows which processes are alive: workers and sweepers leave expiring signs in Redis; all beat for a supervisor."""
+"""Shows which processes are alive: workers and sweepers leave expiring signs in Redis, all touch a heartbeat file."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from agents.platform.redis_client import connect_redis
 
 log = structlog.get_logger(__name__)
 
-BEAT_S = 3.0
-FADES_AFTER_S = 12
-LATELY_S = 600
+SIGN_INTERVAL_S = 3.0
+SIGN_TTL_S = 12
+MISSING_WINDOW_S = 600
 """The time for which a vanished process counts as missing."""
 REDIS = "redis"
 WORKER = "worker"
 SWEEPER = "sweeper"
 HEARTBEAT_FILE = "HEARTBEAT_FILE"
-"""The variable that names the file a process touches while its threads run."""
+"""The environment variable that names the file a process touches while its threads run."""
 HEARTBEAT_S = 0.5
 
 
-def beat_for_supervisor() -> None:
-    """Show a supervisor that this process's threads still run, if it named a file for that."""
+def start_heartbeat() -> None:
+    """Touch the supervisor's heartbeat file, if it named one, for as long as this process's threads run."""
     if name := os.environ.get(HEARTBEAT_FILE):
-        threading.Thread(target=_beat, args=(Path(name),), name="heartbeat", daemon=True).start()
+        threading.Thread(target=_run, args=(Path(name),), name="heartbeat", daemon=True).start()
 
 
-def _beat(file: Path) -> None:
+def _run(file: Path) -> None:
     while True:
         try:
             file.touch()
@@ -45,20 +45,20 @@ def _beat(file: Path) -> None:
 
 
 @dataclass
-class Pulse:
-    """The signs of life of one process: `start()` them once it is ready, `stop()` takes the last one away."""
+class SignOfLife:
+    """The expiring sign of one process in Redis: `start()` it once the process is ready, `stop()` removes it."""
 
     part: str
     name: str
     _stopped: threading.Event = field(default_factory=threading.Event)
 
     def start(self) -> None:
-        """Leaves the first sign at once and more from a thread of its own, until `stop()`."""
-        self._leave_sign()
-        threading.Thread(target=self._beat, name=f"pulse-{self.part}", daemon=True).start()
+        """Leave the first sign now, and renew it in a thread until `stop()`."""
+        self._write_sign()
+        threading.Thread(target=self._run, name=f"pulse-{self.part}", daemon=True).start()
 
     def stop(self) -> None:
-        """Ends the thread and takes the sign away, so that nobody counts on this process any more."""
+        """End the thread and remove the sign, so that nobody counts on this process."""
         self._stopped.set()
         try:
             with connect_redis() as client:
@@ -67,22 +67,26 @@ class Pulse:
         except redis.RedisError:
             log.info("sign of life left to fade", part=self.part, name=self.name)
 
-    def _beat(self) -> None:
-        while not self._stopped.wait(BEAT_S):
-            self._leave_sign()
+    def _run(self) -> None:
+        while not self._stopped.wait(SIGN_INTERVAL_S):
+            self._write_sign()
 
-    def _leave_sign(self) -> None:
+    def _write_sign(self) -> None:
         try:
             with connect_redis() as client:
-                client.set(_key(self.part, self.name), "alive", ex=FADES_AFTER_S)
+                client.set(_key(self.part, self.name), "alive", ex=SIGN_TTL_S)
                 client.zadd(_key("seen", self.part), {self.name: time.time()})
-                client.zremrangebyscore(_key("seen", self.part), 0, time.time() - LATELY_S)
+                client.zremrangebyscore(_key("seen", self.part), 0, time.time() - MISSING_WINDOW_S)
         except redis.RedisError:
-            log.debug("no sign of life: Redis is away", part=self.part)
+            log.debug("no sign of life: Redis is unavailable", part=self.part)
 
 
-def living(part: str) -> list[str]:
-    """The names of the workers or sweepers that are alive; redis.RedisError when Redis is away."""
+def list_alive(part: str) -> list[str]:
+    """Return the names of the workers or sweepers that are alive.
+
+    Raises:
+        redis.RedisError: Redis is unavailable.
+    """
     prefix = _key(part, "")
     with connect_redis() as client:
         return sorted(key.decode().removeprefix(prefix) for key in client.scan_iter(match=f"{prefix}*", count=1000))
@@ -90,13 +94,13 @@ def living(part: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Presence:
-    """The processes that are alive; numbers of workers are None while Redis, which knows them, is unavailable.
+    """The processes that are alive; the numbers of workers are None while Redis is unavailable.
 
     Attributes:
         workers_alive: workers that left a sign in the last seconds.
-        workers_seen: these, plus workers that vanished in the last ten minutes without shutting down in order.
-        missing: any of redis, worker and sweeper that is not there.
-        names: the names of those that are alive, by part.
+        workers_seen: the same, plus workers that vanished in the last ten minutes without a proper shutdown.
+        missing: each of redis, worker and sweeper that is not there.
+        names: the names of the processes that are alive, by part.
     """
 
     workers_alive: int | None
@@ -105,10 +109,10 @@ class Presence:
     names: Mapping[str, list[str]] = field(default_factory=dict)
 
 
-def look_around() -> Presence:
-    """Look which processes are alive now."""
+def load_presence() -> Presence:
+    """Read which processes are alive now."""
     try:
-        names = {part: living(part) for part in (WORKER, SWEEPER)}
+        names = {part: list_alive(part) for part in (WORKER, SWEEPER)}
         with connect_redis() as client:
             seen = {name.decode() for name in client.zrange(_key("seen", WORKER), 0, -1)}
     except redis.RedisError:

@@ -1,16 +1,16 @@
-"""The installation itself, as every part must know it."""
+"""Rows about the installation itself."""
 
 from django.db import models
 
-from agents.platform.encrypted import EncryptedTextField
+from agents.platform.encrypted_fields import EncryptedTextField
 
 
 class Installation(models.Model):
-    """The only row of its table: each part compares itself with it at startup (agents/platform/identity.py).
+    """The installation, in one row: each process compares itself with it at startup (agents/platform/identity.py).
 
     Attributes:
-        folder_mark: also in the files folder, so that a different folder is noticed.
-        canary: an unused value, encrypted with GADGET_ENCRYPTION_KEYS, so that different keys are noticed.
+        folder_mark: the mark that is also in the files folder, so that a different folder is noticed.
+        canary: a value of no other use, encrypted with GADGET_ENCRYPTION_KEYS, so that different keys are noticed.
     """
 
     folder_mark = models.CharField(max_length=64)
@@ -24,7 +24,7 @@ class Installation(models.Model):
 
 
 class WriteProbe(models.Model):
-    """A row written and removed again to test if the database accepts writes (agents/platform/writability.py)."""
+    """A row that is written and removed to test if the database accepts writes (agents/platform/writability.py)."""
 
     filler = models.BinaryField()
 

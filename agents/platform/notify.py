@@ -1,7 +1,7 @@
-"""Tells workers and open pages that something in the database is new: a job for a worker, a bell for sockets.
+"""Sends hints that something in the database is new: a job wakes a worker, a bell makes open pages read again.
 
-Each may be lost: the sweeper and the sockets' own polling find what a lost one left behind. So nobody waits for Redis:
-one background thread per process sends everything, and drops it while Redis is unavailable.
+A hint may be lost: the sweeper and the sockets' own polling recover from that. So nobody waits for Redis: one
+background thread per process sends all hints, and drops them while Redis is unavailable.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from channels.layers import get_channel_layer
 from kombu.exceptions import OperationalError as QueueUnreachable
 from redis.exceptions import RedisError
 
-from agents.platform.boundaries import surviving
+from agents.platform.error_boundary import log_and_continue
 
 logger = logging.getLogger(__name__)
 
@@ -33,12 +33,12 @@ _UNREACHABLE = (TimeoutError, OSError, RedisError, QueueUnreachable)
 
 
 def run_group(run_id: int) -> str:
-    """The channel group of all who watch this run."""
+    """Return the channel group of the sockets that watch this run."""
     return f"run.{run_id}"
 
 
 def inbox_group(organization_id: int) -> str:
-    """The channel group of all who watch this organization's inbox."""
+    """Return the channel group of the sockets that watch this organization's inbox."""
     return f"inbox.{organization_id}"
 
 
@@ -53,7 +53,7 @@ class TextStream:
 
 @dataclass
 class _Batch:
-    """Everything that waits to be sent; equal jobs and equal bells are sent once."""
+    """The hints that wait to be sent; equal jobs and equal bells are sent once."""
 
     jobs: dict[tuple[str, int], None] = field(default_factory=dict)
     bells: dict[str, None] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class _Batch:
 
 
 class _Publisher(threading.Thread):
-    """Sends batches from an event loop of its own, so that connections persist."""
+    """Sends batches from its own event loop, so that connections persist."""
 
     def __init__(self) -> None:
         super().__init__(name="gadget-notify", daemon=True)
@@ -101,7 +101,7 @@ class _Publisher(threading.Thread):
                 self._changed.wait_for(lambda: bool(self._next))
                 batch, self._next = self._next, _Batch()
                 self._is_sending = True
-            with surviving("sending jobs and bells"):
+            with log_and_continue("sending jobs and bells"):
                 self._send_or_drop(loop, batch)
 
     def _send_or_drop(self, loop: asyncio.AbstractEventLoop, batch: _Batch) -> None:
@@ -154,17 +154,17 @@ def _get_publisher() -> _Publisher:
 
 
 def wait_until_sent() -> None:
-    """Wait until everything is sent or dropped, but at most two seconds. Call it before a process ends."""
+    """Wait up to two seconds until everything is sent or dropped. Call it before a process ends."""
     _get_publisher().wait_until_sent()
 
 
 def wake_run(run_id: int) -> None:
-    """Ask a worker to advance this run. Asking twice starts it once; the sweeper repeats a request that was lost."""
+    """Ask a worker to advance this run. Asking twice starts it once; the sweeper repeats a lost request."""
     _get_publisher().put_job(ADVANCE_JOB, run_id)
 
 
 def wake_runs_now(run_ids: Sequence[int]) -> list[int]:
-    """Ask workers to advance these runs, in this thread; return the runs that the queue accepted."""
+    """Ask workers to advance these runs, from this thread; return the runs that the queue accepted."""
     accepted = []
     try:
         for pk in run_ids:
@@ -176,17 +176,17 @@ def wake_runs_now(run_ids: Sequence[int]) -> list[int]:
 
 
 def request_title(run_id: int) -> None:
-    """Ask a worker to give this run a title; if the request is lost, the beginning of its task stays the title."""
+    """Ask a worker to give this run a title; if the request is lost, the title stays the beginning of the task."""
     _get_publisher().put_job(TITLE_JOB, run_id)
 
 
 def request_source_refresh(source_id: int) -> None:
-    """Ask a worker to read this source's description again; the sweeper repeats a request that was lost."""
+    """Ask a worker to read this source's description again; the sweeper repeats a lost request."""
     _get_publisher().put_job(REFRESH_JOB, source_id)
 
 
 def ring_run(run_id: int) -> None:
-    """Tell the run's sockets that there are new events."""
+    """Tell the run's sockets that it has new events."""
     _get_publisher().put_bell(run_group(run_id))
 
 
@@ -196,5 +196,5 @@ def ring_inbox(organization_id: int) -> None:
 
 
 def stream_text(stream: TextStream, text: str) -> None:
-    """Show text while the model writes it; it has no number and may be lost."""
+    """Show text on open pages while the model writes it; it has no event number and may be lost."""
     _get_publisher().put_delta(stream, text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))

@@ -1,10 +1,10 @@
-"""What a door answers when a request cannot be done: each with its HTTP status and a stable code."""
+"""Refusals: the exceptions that pages and REST answer with an HTTP status and a stable code."""
 
 from typing import Any
 
 
 class Refusal(Exception):
-    """Base of all; `extra` goes into the answer beside `code` and `detail`."""
+    """The base class; `extra` is added to the answer beside `code` and `detail`."""
 
     status = 400
     code = "refused"
@@ -16,25 +16,25 @@ class Refusal(Exception):
 
 
 class NotFound(Refusal):
-    """Not there, or another organisation's."""
+    """The object does not exist, or belongs to another organization."""
 
     status, code = 404, "not_found"
 
 
 class Forbidden(Refusal):
-    """The role does not include it."""
+    """The member's role does not include this action."""
 
     status, code = 403, "forbidden"
 
 
 class Conflict(Refusal):
-    """Not in this state."""
+    """The object's present state does not allow this action."""
 
     status, code = 409, "conflict"
 
 
-class Decided(Conflict):
-    """Somebody decided before; `extra` has decided_by, decided_at, approval_status."""
+class AlreadyDecided(Conflict):
+    """The card was decided before; `extra` has decided_by, decided_at and approval_status."""
 
     code = "decided"
 
@@ -45,14 +45,14 @@ class Expired(Refusal):
     status, code = 410, "expired"
 
 
-class Stale(Refusal):
-    """The digest is not that of the card as it is now."""
+class StaleDigest(Refusal):
+    """The digest belongs to an earlier state of the card."""
 
     status, code = 412, "stale_digest"
 
 
 class Invalid(Refusal):
-    """One field is wrong, and why."""
+    """One field is wrong; the text says why."""
 
     status, code = 422, "invalid"
 
@@ -61,6 +61,6 @@ class Invalid(Refusal):
 
 
 class Unavailable(Refusal):
-    """The database cannot do this at the moment."""
+    """The database cannot do this now."""
 
     status, code = 503, "database_away"

@@ -1,17 +1,17 @@
-"""Ids of rows, read from addresses and forms."""
+"""Parses row ids from URLs and forms."""
 
 import re
 from typing import Any
 
 LARGEST_ID = 2**63 - 1
-"""The largest id that both databases can hold."""
+"""The largest id that SQLite and PostgreSQL can hold."""
 
 
-def row_id(value: Any) -> int:
-    """Return the id of a row from its text or number.
+def parse_row_id(value: Any) -> int:
+    """Return a row id from its text or number.
 
     Raises:
-        ValueError: it is not an id, or larger than any database's.
+        ValueError: the value is not an id, or too large for a database.
     """
     text = str(value)
     if isinstance(value, bool) or not re.fullmatch(r"[0-9]{1,19}", text) or int(text) > LARGEST_ID:
@@ -19,9 +19,9 @@ def row_id(value: Any) -> int:
     return int(text)
 
 
-def row_id_or_none(value: Any) -> int | None:
-    """Return the id of a row; None for what is not an id."""
+def parse_row_id_or_none(value: Any) -> int | None:
+    """Return a row id from its text or number; None if the value is not an id."""
     try:
-        return row_id(value)
+        return parse_row_id(value)
     except ValueError:
         return None

@@ -1,6 +1,6 @@
-"""Makes and checks signatures with the audit keys: HMAC-SHA256. The first key signs, every key verifies.
+"""Creates and checks HMAC-SHA256 signatures with the audit keys: the first key signs, every key verifies.
 
-The keys are in no database, so a signature proves what a plain hash cannot: its author held a key.
+The keys are not in the database. So a signature proves what a plain hash cannot: its author had a key.
 """
 
 import hmac
@@ -13,12 +13,15 @@ _KEY_ID_DIGITS = 8
 
 
 def current_key_id() -> str:
-    """Return the short id of the key that signs now; it tells nothing about the key itself."""
+    """Return the short id of the key that signs now; it reveals nothing about the key."""
     return next(iter(_keys_by_id(tuple(settings.GADGET_AUDIT_KEYS))))
 
 
 def sign(purpose: str, text: str, key_id: str) -> str | None:
-    """Return 64 hexadecimal digits, or None if no key has this id. One purpose never signs for another."""
+    """Return the signature in 64 hexadecimal digits, or None if no key has this id.
+
+    A signature for one purpose is never valid for another.
+    """
     key = _keys_by_id(tuple(settings.GADGET_AUDIT_KEYS)).get(key_id)
     return None if key is None else _hmac(key, f"{purpose}\0{text}")
 

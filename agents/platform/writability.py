@@ -1,4 +1,4 @@
-"""Tests if the database and the files folder accept writes: it writes something, commits it, and removes it again.
+"""Tests whether the database and the files folder accept writes: writes something, commits it and removes it.
 
 Reads prove nothing: a full disk answers every query, and so does a transaction that is rolled back.
 """
@@ -16,80 +16,80 @@ from typing import Generic, TypeVar
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection, transaction
 
-from agents.platform.database_condition import LOST, condition_of
+from agents.platform.database_outages import UNREACHABLE, describe_outage
 from agents.platform.models import WriteProbe
 
 FILLER_BYTES = {"sqlite": 64 * 1024, "postgresql": 8 * 1024}
-"""More than the free places of a nearly full database. PostgreSQL's also go to its log, so there are fewer."""
+"""More than fits into the free space inside a nearly full database. PostgreSQL also logs them, so it gets fewer."""
 FILE_BYTES = 64 * 1024
-PATIENCE_S = 1.5
+TIMEOUT_S = 1.5
 """The longest wait for an answer: readiness must be known within two seconds."""
-FRESH_S = 1.0
-ABANDON_S = 5.0
-"""A question unanswered for this long is asked again: it may hang on a link that works again by now."""
+MAX_AGE_S = 1.0
+ASK_AGAIN_S = 5.0
+"""The age at which an unanswered question is asked again: it may hang on a link that has recovered."""
 MOST_HANGING = 8
-"""Threads that may wait for one answer; a folder on a lost server may never give one."""
+"""Threads that may wait for one answer; a folder on a lost server may never answer."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Writability:
-    """The faults of writing, a sentence each; empty if there are none."""
+    """The reason why each of them accepts no writes, a sentence; empty if it does."""
 
     database: str = ""
     files: str = ""
 
 
 @dataclass
-class Watch(Generic[T]):
-    """Asks in its own thread, one question at a time, so that a hanging question blocks no caller.
+class BackgroundCheck(Generic[T]):
+    """Runs a check in its own thread, one at a time, so that a hanging check blocks no caller.
 
     Attributes:
-        silent: the answer while there is none.
-        fresh_s: the time for which an answer counts.
-        patience_s: the longest wait for an answer.
+        fallback: the answer until there is one.
+        max_age_s: the time for which an answer is reused.
+        timeout_s: the longest wait for an answer.
     """
 
     ask: Callable[[], T]
-    silent: T
-    fresh_s: float = FRESH_S
-    patience_s: float = PATIENCE_S
+    fallback: T
+    max_age_s: float = MAX_AGE_S
+    timeout_s: float = TIMEOUT_S
     _changed: threading.Condition = field(default_factory=threading.Condition)
     _answer: tuple[float, T] | None = None
     _asked_at: float | None = None
     _threads: int = 0
 
     def start(self) -> None:
-        """Ask, unless there is a fresh answer or a question in progress."""
+        """Ask, unless there is a fresh answer or a check in progress."""
         with self._changed:
             now = time.monotonic()
-            is_fresh = self._answer is not None and now - self._answer[0] < self.fresh_s
-            is_open = self._asked_at is None or now - self._asked_at > ABANDON_S
+            is_fresh = self._answer is not None and now - self._answer[0] < self.max_age_s
+            is_open = self._asked_at is None or now - self._asked_at > ASK_AGAIN_S
             if not is_fresh and is_open and self._threads < MOST_HANGING:
                 self._asked_at = now
                 self._threads += 1
-                threading.Thread(target=self._run, args=(now,), name="watch", daemon=True).start()
+                threading.Thread(target=self._run, args=(now,), name="background-check", daemon=True).start()
 
-    def look(self) -> T:
-        """Return the newest answer, waiting for it until `patience_s` after it was asked for."""
+    def read(self) -> T:
+        """Return the newest answer; wait for it at most until `timeout_s` after the check began."""
         self.start()
         with self._changed:
             asked_at = self._asked_at
             if asked_at is not None:
-                left = asked_at + self.patience_s - time.monotonic()
+                left = asked_at + self.timeout_s - time.monotonic()
                 self._changed.wait_for(lambda: self._asked_at != asked_at, max(0.0, left))
             if self._answer is None or (asked_at is not None and self._asked_at == asked_at):
-                return self.silent
+                return self.fallback
             return self._answer[1]
 
     def forget(self) -> None:
-        """Ask again next time, and ignore an answer that is still on its way."""
+        """Ask again next time, and ignore an answer that is still to come."""
         with self._changed:
             self._answer = self._asked_at = None
 
     def _run(self, asked_at: float) -> None:
-        answer = self.silent
+        answer = self.fallback
         try:
             answer = self.ask()
         finally:
@@ -101,8 +101,8 @@ class Watch(Generic[T]):
                     self._changed.notify_all()
 
 
-def look_now() -> Writability:
-    """Write to both and wait as long as it takes."""
+def check_writability() -> Writability:
+    """Write to both, and wait for as long as that takes."""
     return Writability(try_database(), try_files())
 
 
@@ -123,16 +123,16 @@ def try_files() -> str:
 def try_database() -> str:
     """Return why the database accepts no writes; empty if it does.
 
-    Writes in two transactions, because only a commit takes room; the second also removes rows left by a crash.
+    Writes in two transactions, because only a commit takes space; the second also removes rows left by a crash.
     """
     try:
         with transaction.atomic():
             row = WriteProbe.objects.create(filler=secrets.token_bytes(FILLER_BYTES[connection.vendor]))
         WriteProbe.objects.filter(pk__lte=row.pk).delete()
     except (DatabaseError, InterfaceError) as error:
-        return condition_of(error) or LOST
+        return describe_outage(error) or UNREACHABLE
     return ""
 
 
-DATABASE = Watch(try_database, LOST)
-FILES = Watch(try_files, "The folder of files does not answer.")
+DATABASE = BackgroundCheck(try_database, UNREACHABLE)
+FILES = BackgroundCheck(try_files, "The files folder does not answer.")

@@ -1,1 +1,1 @@
-"""Providers run the model: `choice.provider_for` makes the one that a configuration names."""
+"""Providers of models behind one protocol; `registry.build_provider` builds the one that a configuration names."""

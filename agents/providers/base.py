@@ -1,4 +1,4 @@
-"""What every provider is given, what it answers and how it fails; plain Python without Django."""
+"""The protocol of providers: requests, responses, settings and errors. Plain Python without Django."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -8,13 +8,13 @@ from typing import Any, Protocol
 
 from tools.contract import PrivateHosts
 
-GO_ON = "Please go on."
-"""What a person says to a run by giving it more passes."""
+CONTINUE_REQUEST = "Please go on."
+"""The message that a run gets when a person gives it more passes."""
 
 
 @dataclass(frozen=True)
 class CallOutcome:
-    """One earlier tool call of the run, for providers that follow a script; passes are numbered from 1."""
+    """An earlier tool call of the run, for providers that follow a script; passes are numbered from 1."""
 
     pass_number: int
     index: int
@@ -26,20 +26,24 @@ class CallOutcome:
     data: Any
     summary: str
     reason: str
-    """the person's reason of a denial, or the error's message"""
+    """the reason that a person gave for a denial, or the message of the error"""
 
 
 def no_outcomes() -> Sequence[CallOutcome]:
+    """Return nothing, for requests without earlier calls."""
     return ()
 
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """One pass to be answered.
+    """A request for the answer of one pass.
 
-    `messages` have the shape of Chat Completions, `tools` are definitions with the internal dotted names, `deadline`
-    is a value of `time.monotonic()` after which the provider gives up by itself. `closing` asks for an answer without
-    calls. `outcomes` is called only by a provider that wants them.
+    Attributes:
+        messages: the history in the format of Chat Completions.
+        tools: definitions with the internal dotted names.
+        deadline: the value of `time.monotonic()` after which the provider gives up.
+        closing: True to ask for an answer without calls.
+        outcomes: returns the earlier calls, for providers that need them.
     """
 
     model: str
@@ -52,7 +56,7 @@ class ModelRequest:
 
 @dataclass(frozen=True)
 class RequestedCall:
-    """A call that the model asks for: the internal tool name (an unknown one as it came) and the raw JSON text."""
+    """A call that the model asks for, with the internal tool name (an unknown one as it came) and the raw JSON text."""
 
     provider_call_id: str
     tool: str
@@ -73,30 +77,32 @@ class Usage:
 
 
 class LateUsage(Protocol):
-    """The usage of a complete answer, which its server may still report."""
+    """The usage of a complete answer that its server may still report."""
 
     def then(self, take: Callable[[Usage], None]) -> None:
-        """Call `take` with the usage once it comes, in any thread; never if it does not come."""
+        """Call `take` with the usage once it comes, in any thread; do not call it if none comes."""
 
     def wait(self) -> Usage | None:
-        """Return the usage, or None once it can no longer come."""
+        """Wait for the usage and return it, or None once it can no longer come."""
 
 
 class CutOff(StrEnum):
     """The reason why an answer is incomplete."""
 
     NOTHING = ""
-    """It is complete."""
+    """The answer is complete."""
     LENGTH = "length"
     FILTER = "content_filter"
 
 
 @dataclass(frozen=True)
 class ModelResponse:
-    """A model's answer; `message` is stored and sent back unchanged, ids are unique and not empty.
+    """A model's answer.
 
-    `thought` is what the model wrote between <think> tags: it is part of neither the message nor the text. `late_usage`
-    is there while `usage` is an estimate that its server may still correct.
+    Attributes:
+        message: is stored and sent back unchanged; the ids of its calls are unique and not empty.
+        thought: the text between <think> tags, which is part of neither the message nor the text.
+        late_usage: set while `usage` is an estimate that the server may still correct.
     """
 
     message: dict[str, Any]
@@ -111,10 +117,12 @@ class ModelResponse:
 class ProviderError(Exception):
     """The provider could not answer.
 
-    `code` is one of rate_limited, quota_exhausted, server_error, unreachable, timeout, cut_stream, bad_answer, bad_key,
-    not_found, refused, context_too_long, bad_settings, bad_script, answer_cut, answer_filtered. `transient` is True
-    where trying again later can help, and `most_tries` how often at most; `retry_after` is what the server asked for,
-    in seconds. `usage` is that of the unusable answer.
+    Attributes:
+        code: one of rate_limited, quota_exhausted, server_error, unreachable, timeout, cut_stream, bad_answer, bad_key,
+            not_found, refused, context_too_long, bad_settings, bad_script, answer_cut, answer_filtered.
+        transient: True if a retry can help; at most `most_tries` times, if that is set.
+        retry_after: the wait that the server asked for, in seconds.
+        usage: the usage of an answer that cannot be used.
     """
 
     most_tries: int | None = None
@@ -132,26 +140,37 @@ class ProviderError(Exception):
 
 
 class ProviderStopped(Exception):
-    """`stopped` was set: the answer was given up at once and nothing of it may be recorded."""
+    """`stopped` was set, so the answer was abandoned; nothing of it may be recorded."""
 
 
 class Provider(Protocol):
+    """Asks a model for answers."""
+
     def ask(self, request: ModelRequest, on_text: Callable[[str], None], stopped: threading.Event) -> ModelResponse:
-        """Answer one pass; streamed text goes to `on_text` piece by piece. Raises ProviderError or ProviderStopped."""
+        """Answer one pass; pass streamed text to `on_text` piece by piece.
+
+        Raises:
+            ProviderError, ProviderStopped
+        """
 
     def refusal(self, seconds: float) -> str:
-        """Say why connecting to it is not allowed; empty if it is, or if its host is not found in this time."""
+        """Return the reason why connecting is not allowed; empty if it is, or if the host is not found in this time."""
 
     def check(self) -> None:
-        """See cheaply whether the provider can be reached with these settings; raises ProviderError."""
+        """Check without cost that the provider works with these settings.
+
+        Raises:
+            ProviderError
+        """
 
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """How the model is asked to answer; its server decides about what is None.
+    """Settings of a model's answers; None leaves the choice to the server.
 
-    `num_ctx` is the length of the context in tokens, which only Ollama is told. `body` is merged into every request
-    and replaces neither the conversation nor the tools.
+    Attributes:
+        num_ctx: the context window in tokens, which only Ollama needs.
+        body: is merged into every request, but replaces neither the conversation nor the tools.
     """
 
     temperature: float | None = None
@@ -162,12 +181,14 @@ class ModelSettings:
 
 @dataclass(frozen=True)
 class ProviderConfig:
-    """The configuration for reaching a model.
+    """The configuration of a provider.
 
-    `timeout_s` is the longest time for one whole answer; the request's own deadline counts too. `models` are the names
-    that `check` looks for where the server lists what it has. `options` of a server: max_retries (quick tries again
-    before anything was received, default 1); of kind "openai" also stream and include_usage (both default true).
-    `private_hosts` are the servers outside of the public network that may be connected to.
+    Attributes:
+        timeout_s: the longest time for one whole answer; the request's own deadline counts too.
+        models: names that `check` looks for if the server lists its models.
+        private_hosts: servers at private addresses that are allowed.
+        options: max_retries (quick retries while nothing was received, default 1); for kind "openai" also stream and
+            include_usage (both default true).
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""Reads and renders the `{{ }}` of scripted employees, in the syntax of Jinja."""
+"""Parses and renders the expressions of scripted employees, in Jinja's syntax."""
 
 import functools
 from collections.abc import Mapping
@@ -7,36 +7,37 @@ from typing import Any
 
 from jinja2 import ChainableUndefined, Environment, StrictUndefined, TemplateError, Undefined, nodes
 
-from agents.providers.allowance import Allowance, ExpressionError
-from agents.providers.evaluator import Evaluator, check_nodes
-from agents.providers.values import Values
+from agents.providers.expression_allowance import Allowance, ExpressionError
+from agents.providers.expression_evaluator import Evaluator, check_nodes
+from agents.providers.expression_values import ValueOperations
 
 _PARSER = Environment()  # noqa: S701  (it only parses; nothing is rendered as HTML)
 _FAULTS = (TemplateError, TypeError, ValueError, LookupError, ArithmeticError, AttributeError, RecursionError)
 
 
 @dataclass(frozen=True)
-class Scope:
+class ExpressionScope:
     """The names and the allowance of expressions; unless strict, missing values become empty texts."""
 
     names: Mapping[str, Any]
     allowance: Allowance
     strict: bool = True
 
-    def with_names(self, **names: Any) -> "Scope":
-        return Scope({**self.names, **names}, self.allowance, self.strict)
+    def with_names(self, **names: Any) -> "ExpressionScope":
+        """Return a scope with additional names."""
+        return ExpressionScope({**self.names, **names}, self.allowance, self.strict)
 
 
 @dataclass(frozen=True)
-class _Parsed:
-    """A parsed text: its `body`, and its `expression` if it is one whole expression, else None."""
+class _ParsedText:
+    """A parsed text: its `body`, and its `expression` if it is a single expression, else None."""
 
     expression: nodes.Node | None
     body: list[nodes.Node]
 
 
-def render(value: Any, scope: Scope) -> Any:
-    """Evaluate every expression in the value; one whole `{{ expression }}` gives its native value.
+def render(value: Any, scope: ExpressionScope) -> Any:
+    """Evaluate every expression in the value; a text that is a single expression gives its native value.
 
     Lists and dicts are traversed; keys stay.
 
@@ -54,25 +55,27 @@ def render(value: Any, scope: Scope) -> Any:
     return value
 
 
-def evaluate(text: str, scope: Scope) -> Any:
-    """Evaluate one text; unlike `render` it pays for no copy, so the value must not be shown directly."""
+def evaluate(text: str, scope: ExpressionScope) -> Any:
+    """Evaluate a text without paying for a copy, so its value must not be shown directly."""
     if "{{" not in text and "{%" not in text and "{#" not in text:
         return text
     parsed = _parse(text)
-    evaluator = Evaluator(scope.names, Values(scope.allowance, StrictUndefined if scope.strict else ChainableUndefined))
+    evaluator = Evaluator(
+        scope.names, ValueOperations(scope.allowance, StrictUndefined if scope.strict else ChainableUndefined)
+    )
     try:
         if parsed.expression is None:
             return evaluator.text(parsed.body)
-        return _defined(evaluator.value(parsed.expression), scope.strict)
+        return _require_defined(evaluator.value(parsed.expression), scope.strict)
     except _FAULTS as error:
-        raise ExpressionError(f"{error} in {_brief(text)}") from error
+        raise ExpressionError(f"{error} in {_quote(text)}") from error
 
 
-def is_true(condition: bool | str | None, scope: Scope) -> bool:
+def is_true(condition: bool | str | None, scope: ExpressionScope) -> bool:
     """Return True if a `when` holds or is not given."""
     if condition is None or isinstance(condition, bool):
         return condition is not False
-    return bool(evaluate(_as_expression(condition), scope))
+    return bool(evaluate(_wrap_condition(condition), scope))
 
 
 def check_values(value: Any) -> None:
@@ -89,38 +92,38 @@ def check_values(value: Any) -> None:
 
 def check_expression(condition: str) -> None:
     """Raise ExpressionError unless the condition is one expression, with or without its braces."""
-    if _parse(_as_expression(condition)).expression is None:
-        raise ExpressionError(f"a condition must be one expression, not {_brief(condition)}")
+    if _parse(_wrap_condition(condition)).expression is None:
+        raise ExpressionError(f"a condition must be one expression, not {_quote(condition)}")
 
 
-def _as_expression(condition: str) -> str:
+def _wrap_condition(condition: str) -> str:
     return condition if "{{" in condition or "{%" in condition else "{{ " + condition + " }}"
 
 
-def _defined(value: Any, strict: bool) -> Any:
+def _require_defined(value: Any, strict: bool) -> Any:
     if isinstance(value, Undefined):
         if strict:
-            raise ExpressionError("something is not there")
+            raise ExpressionError("a value is missing")
         return ""
     return value
 
 
 @functools.lru_cache(maxsize=4096)
-def _parse(text: str) -> _Parsed:
+def _parse(text: str) -> _ParsedText:
     try:
         tree = _PARSER.parse(text)
         check_nodes(tree)
-        return _Parsed(_whole_expression(_PARSER.parse(text.strip())), tree.body)
+        return _ParsedText(_find_single_expression(_PARSER.parse(text.strip())), tree.body)
     except (TemplateError, ValueError, RecursionError) as error:
-        raise ExpressionError(f"{error} in {_brief(text)}") from error
+        raise ExpressionError(f"{error} in {_quote(text)}") from error
 
 
-def _whole_expression(tree: nodes.Template) -> nodes.Node | None:
+def _find_single_expression(tree: nodes.Template) -> nodes.Node | None:
     if len(tree.body) != 1 or not isinstance(tree.body[0], nodes.Output):
         return None
     parts = tree.body[0].nodes
     return parts[0] if len(parts) == 1 and not isinstance(parts[0], nodes.TemplateData) else None
 
 
-def _brief(text: str) -> str:
+def _quote(text: str) -> str:
     return repr(text if len(text) <= 120 else text[:119] + "…")

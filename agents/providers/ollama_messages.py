@@ -1,41 +1,41 @@
-"""The history as Ollama wants it: content is text, arguments are objects, and results name their tool."""
+"""Converts the history for Ollama: content is text, arguments are objects, and results name their tool."""
 
 import json
 from collections.abc import Iterator
 from typing import Any
 
-from agents.providers.parts import text_of
+from agents.providers.content_text import extract_text
 
 Message = dict[str, Any]
 
 
-def as_ollama(messages: list[Message]) -> list[Message]:
-    """Messages in the shape of Chat Completions, as `/api/chat` takes them; fields that it may know stay."""
-    return list(_converted(messages))
+def convert_messages(messages: list[Message]) -> list[Message]:
+    """Convert messages of Chat Completions to those of `/api/chat`; other fields stay."""
+    return list(_convert(messages))
 
 
-def _converted(messages: list[Message]) -> Iterator[Message]:
+def _convert(messages: list[Message]) -> Iterator[Message]:
     tools: dict[str, str] = {}
     for message in messages:
         calls = message.get("tool_calls") or []
         tools.update((call["id"], call["function"]["name"]) for call in calls)
         if message["role"] == "tool":
             name = tools.get(message["tool_call_id"], "")
-            yield {"role": "tool", "tool_name": name, "content": text_of(message["content"])}
+            yield {"role": "tool", "tool_name": name, "content": extract_text(message["content"])}
         elif message["role"] == "assistant":
-            yield _assistant(message, calls)
+            yield _convert_assistant(message, calls)
         else:
             yield message
 
 
-def _assistant(message: Message, calls: list[dict[str, Any]]) -> Message:
-    converted = {**message, "content": text_of(message.get("content"))}
+def _convert_assistant(message: Message, calls: list[dict[str, Any]]) -> Message:
+    converted = {**message, "content": extract_text(message.get("content"))}
     if calls:
-        converted["tool_calls"] = [_call(call) for call in calls]
+        converted["tool_calls"] = [_convert_call(call) for call in calls]
     return converted
 
 
-def _call(call: dict[str, Any]) -> dict[str, Any]:
+def _convert_call(call: dict[str, Any]) -> dict[str, Any]:
     function = call["function"]
     others = {name: value for name, value in call.items() if name != "type"}
     return {**others, "function": {**function, "arguments": json.loads(function["arguments"])}}

@@ -1,11 +1,11 @@
-"""A provider without a model: it plays YAML scripts, so that the demo needs no key and tests know what comes.
+"""A provider without a model: it plays YAML scripts, so that the demo needs no key and tests are predictable.
 
 ```yaml
 scripts:
-  - task: "(?i)deactivate (?P<region>[A-Z]+)"   # searched in the head of the person's latest message
-    title: Deactivate a region                  # shown when a task is unknown
+  - task: "(?i)deactivate (?P<region>[A-Z]+)"   # searched in the beginning of the latest message
+    title: Deactivate a region                  # listed for an unknown task
     passes:
-      - text: "Let me look."                    # streamed word by word; delay_ms is spread over the words
+      - text: "Let me look."                    # streamed word by word over delay_ms
         delay_ms: 300
         when: "{{ not calls }}"                 # optional; a false one skips this pass
         calls:
@@ -14,23 +14,24 @@ scripts:
           - tool: data.updateRecord
             for_each: "{{ last('data.searchRecords').data.records }}"
             params: {record_id: "{{ item.id }}", changes: {status: inactive}}
-        fail: {code: rate_limited, retry_after: 2, times: 1}     # the provider fails so
+        fail: {code: rate_limited, retry_after: 2, times: 1}     # the provider fails
     answer: "Updated {{ results('data.updateRecord') | length }}, denied {{ denied() | length }}."
 ```
 
-Names in expressions, all about the task in play (since the message that started its script):
+Names in expressions, for the present task (since the message that started its script):
 `calls` the outcomes of all calls, in order (CallOutcome: tool, params, status, success, data, summary, reason) ·
 `results(tool)` the succeeded ones · `denied(tool)` those that a person denied · `last(tool)` the latest of any status,
-or nothing; without a tool each means every tool · `earlier` those before this task · `task` the person's message ·
-`match` the named groups of the regular expression · `offered(tool)` whether the employee may use it · in a call with
-`for_each`: `item` and `index`.
+or nothing; without a tool each of these means every tool · `earlier` the outcomes before this task · `task` the
+person's message · `match` the named groups of the regular expression · `offered(tool)` true if the employee may use it
+· in a call with `for_each`: `item` and `index`.
 
-Expressions are written as in Jinja: if, for and set, its usual filters and tests (see filters.py), but no macros. All
-expressions of one answer together may do about a second of work and make 10 MB of values (see allowance.py).
+Expressions have Jinja's syntax: if, for and set, its usual filters and tests (see expression_filters.py), no macros.
+All expressions of one answer together may do about a second of work and create 10 MB of values (see
+expression_allowance.py).
 
-Nothing is remembered between requests: what comes next follows from the messages alone (the ids of the calls say which
-pass they came from), so a replay after a crash gives the same. The one exception is the count of `fail.times`, which
-lives in this process: with several workers, or after a restart, a failure may come more often.
+Nothing is remembered between requests: the messages alone determine what comes next (the ids of calls contain their
+pass), so a replay after a crash gives the same answer. The only exception is the count of `fail.times`, which is kept
+in this process: with several workers, or after a restart, a failure may happen more often.
 """
 
 import json
@@ -42,9 +43,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agents.providers.allowance import STEP, Allowance, ExpressionError
 from agents.providers.base import (
-    GO_ON,
+    CONTINUE_REQUEST,
     CallOutcome,
     ModelRequest,
     ModelResponse,
@@ -54,16 +54,17 @@ from agents.providers.base import (
     RequestedCall,
     Usage,
 )
-from agents.providers.expressions import Scope, evaluate, is_true, render
-from agents.providers.parts import text_of
-from agents.providers.patterns import find_groups
-from agents.providers.scripts import Script, ScriptedCall, ScriptedFailure, ScriptedPass, scripts_from
-from tools.contract import made_storable
+from agents.providers.content_text import extract_text
+from agents.providers.expression_allowance import STEP, Allowance, ExpressionError
+from agents.providers.expressions import ExpressionScope, evaluate, is_true, render
+from agents.providers.script_format import Script, ScriptedCall, ScriptedFailure, ScriptedPass, parse_scripts
+from agents.providers.script_patterns import find_groups
+from tools.contract import make_storable
 
 MAX_CALLS = 100
 MAX_PIECES = 200
 SEARCHED = 2000
-"""Characters of a task in which a script's regular expression is searched."""
+"""Characters at the beginning of a task that a script's regular expression is searched in."""
 UNKNOWN_TASK = "**Nothing was done:** I follow a script, and it does not know this task."
 _CALL_ID = re.compile(r"call_\d+_(\d+)_\d+")
 _failed_times: Counter[tuple[str, str, int]] = Counter()
@@ -71,8 +72,8 @@ _failed_lock = threading.Lock()
 
 
 @dataclass(frozen=True)
-class _Position:
-    """Where in its script a conversation stands; `is_over` once it was answered and somebody wrote something else."""
+class _ScriptPosition:
+    """The position of a conversation in its script; `is_over` once a person wrote something else after the answer."""
 
     script: Script
     message_index: int
@@ -83,8 +84,8 @@ class _Position:
 
 
 @dataclass(frozen=True)
-class _Turn:
-    """One request being played."""
+class _Playback:
+    """A request during its answer."""
 
     request: ModelRequest
     on_text: Callable[[str], None]
@@ -93,7 +94,7 @@ class _Turn:
     text: list[str]
 
     def say(self, text: str, delay_ms: int = 0) -> None:
-        """Stream the text in pieces of a word or a few, over the delay."""
+        """Stream the text in pieces of a few words over the delay."""
         lead = "\n\n" if text and self.text else ""
         words = re.findall(r"\s*\S+\s*?(?=\s|$)|\s+$", text)
         size = 1 + len(words) // MAX_PIECES
@@ -107,6 +108,7 @@ class _Turn:
             self.text.append(text)
 
     def wait(self, seconds: float) -> None:
+        """Wait, or raise ProviderStopped or ProviderError if the request is stopped or late."""
         left = self.deadline - time.monotonic()
         if self.stopped.wait(max(0.0, min(seconds, left))):
             raise ProviderStopped
@@ -115,7 +117,7 @@ class _Turn:
 
 
 class ScriptedProvider:
-    """A Provider that follows a script; see the head of the file. Every fault of a script is "bad_script"."""
+    """A provider that follows a script, as the module describes; every fault of a script is "bad_script"."""
 
     def __init__(self, config: ProviderConfig) -> None:
         self._text = config.script
@@ -130,49 +132,51 @@ class ScriptedProvider:
     def ask(self, request: ModelRequest, on_text: Callable[[str], None], stopped: threading.Event) -> ModelResponse:
         scripts = self._scripts()
         deadline = min(request.deadline, time.monotonic() + self._timeout_s)
-        turn = _Turn(request, on_text, stopped, deadline, [])
-        turn.wait(0)
-        position = _position(scripts, request.messages, turn)
+        playback = _Playback(request, on_text, stopped, deadline, [])
+        playback.wait(0)
+        position = _find_position(scripts, request.messages, playback)
         if position is None or position.is_over:
-            turn.say(_tasks_to_play(scripts))
-            return _response(turn, [])
-        scope = _scope(position, turn)
+            playback.say(_list_tasks(scripts))
+            return _build_response(playback, [])
+        scope = _build_scope(position, playback)
         if not request.closing:
-            entries = self._play(position, scope, turn)
+            entries = self._play(position, scope, playback)
             if entries:
-                return _response(turn, entries)
-        turn.say(_answer(position.script, scope, closing=request.closing))
-        return _response(turn, [])
+                return _build_response(playback, entries)
+        playback.say(_render_answer(position.script, scope, closing=request.closing))
+        return _build_response(playback, [])
 
     def _scripts(self) -> tuple[Script, ...]:
         try:
-            return scripts_from(self._text)
+            return parse_scripts(self._text)
         except ValueError as error:
-            raise _bad_script(str(error)) from error
+            raise _build_script_error(str(error)) from error
 
-    def _play(self, position: _Position, scope: Scope, turn: _Turn) -> list[dict[str, Any]]:
-        """Play on until a pass makes calls; the calls, or none when the passes are used up."""
+    def _play(self, position: _ScriptPosition, scope: ExpressionScope, playback: _Playback) -> list[dict[str, Any]]:
+        """Play passes until one makes calls; return the calls, or none once all passes are played."""
         for number in range(position.next_pass, len(position.script.passes)):
             place = f"{position.script.shown_title!r}, pass {number + 1}"
             part = position.script.passes[number]
             try:
-                entries = self._play_pass(part, number, scope, turn)
+                entries = self._play_pass(part, number, scope, playback)
             except ExpressionError as error:
-                raise _bad_script(f"{place}: {error}") from error
+                raise _build_script_error(f"{place}: {error}") from error
             if entries:
                 return entries
         return []
 
-    def _play_pass(self, part: ScriptedPass, number: int, scope: Scope, turn: _Turn) -> list[dict[str, Any]]:
+    def _play_pass(
+        self, part: ScriptedPass, number: int, scope: ExpressionScope, playback: _Playback
+    ) -> list[dict[str, Any]]:
         if not is_true(part.when, scope):
             return []
         if part.fail is not None:
             self._fail(part.fail, number, scope.names["task"])
-        turn.say(str(render(part.text, scope)), part.delay_ms)
-        asked = [one for call in part.calls for one in _calls_of(call, scope)]
+        playback.say(str(render(part.text, scope)), part.delay_ms)
+        asked = [one for call in part.calls for one in _expand_call(call, scope)]
         if len(asked) > MAX_CALLS:
             raise ExpressionError(f"{len(asked)} calls in one pass, at most {MAX_CALLS} are allowed")
-        answers = sum(message.get("role") == "assistant" for message in turn.request.messages)
+        answers = sum(message.get("role") == "assistant" for message in playback.request.messages)
         return [
             {
                 "id": f"call_{answers + 1}_{number}_{index}",
@@ -194,33 +198,35 @@ class ScriptedProvider:
         )
 
 
-def _bad_script(what: str) -> ProviderError:
+def _build_script_error(what: str) -> ProviderError:
     return ProviderError("bad_script", f"The script is wrong: {what}", transient=False)
 
 
-def _position(scripts: Sequence[Script], messages: Sequence[dict[str, Any]], turn: _Turn) -> _Position | None:
-    """Where the script of the latest message that any script knows stands; a message during it changes nothing."""
+def _find_position(
+    scripts: Sequence[Script], messages: Sequence[dict[str, Any]], playback: _Playback
+) -> _ScriptPosition | None:
+    """Find the script of the latest message that a script matches, and its position; other messages change nothing."""
     for index in range(len(messages) - 1, -1, -1):
         if messages[index].get("role") != "user":
             continue
-        task = text_of(messages[index].get("content"))
+        task = extract_text(messages[index].get("content"))
         for script in scripts:
-            turn.wait(0)
+            playback.wait(0)
             groups = find_groups(script.task, task[:SEARCHED])
             if groups is not None:
-                next_pass, is_over = _progress(messages[index + 1 :])
-                return _Position(script, index, task, groups, next_pass, is_over)
+                next_pass, is_over = _find_progress(messages[index + 1 :])
+                return _ScriptPosition(script, index, task, groups, next_pass, is_over)
     return None
 
 
-def _progress(since: Sequence[dict[str, Any]]) -> tuple[int, bool]:
-    """The next pass after the message that began the script, and whether somebody wrote after the answer.
+def _find_progress(since: Sequence[dict[str, Any]]) -> tuple[int, bool]:
+    """Return the next pass after the message that began the script, and True if a person wrote after the answer.
 
-    An answer alone does not end it: a run that had used up its passes may be continued.
+    An answer alone does not end the script, because a run that used all its passes may be continued.
     """
     next_pass, answered = 0, False
     for message in since:
-        if message.get("role") == "user" and answered and text_of(message.get("content")) != GO_ON:
+        if message.get("role") == "user" and answered and extract_text(message.get("content")) != CONTINUE_REQUEST:
             return next_pass, True
         if message.get("role") != "assistant":
             continue
@@ -233,40 +239,40 @@ def _progress(since: Sequence[dict[str, Any]]) -> tuple[int, bool]:
     return next_pass, False
 
 
-def _tasks_to_play(scripts: Sequence[Script]) -> str:
+def _list_tasks(scripts: Sequence[Script]) -> str:
     titles = "\n".join(f"- {script.shown_title}" for script in scripts)
-    return f"{UNKNOWN_TASK}\n\nThese it knows:\n\n{titles}"
+    return f"{UNKNOWN_TASK}\n\nIt knows these tasks:\n\n{titles}"
 
 
-def _scope(position: _Position, turn: _Turn) -> Scope:
-    """Return the names that the script's expressions can use; they end when the turn is stopped or late."""
-    request, allowance = turn.request, Allowance(look=lambda: turn.wait(0))
+def _build_scope(position: _ScriptPosition, playback: _Playback) -> ExpressionScope:
+    """Build the scope of the script's expressions; evaluation ends when the request is stopped or late."""
+    request, allowance = playback.request, Allowance(check=lambda: playback.wait(0))
     before = sum(message.get("role") == "assistant" for message in request.messages[: position.message_index])
     outcomes = list(request.outcomes())
     calls = [outcome for outcome in outcomes if outcome.pass_number > before]
     offered = {tool["function"]["name"] for tool in request.tools}
 
-    def of(tool: str | None) -> list[CallOutcome]:
+    def find_calls(tool: str | None) -> list[CallOutcome]:
         allowance.spend(STEP * len(calls))
         return [call for call in calls if tool is None or call.tool == tool]
 
     names = {
         "calls": calls,
         "earlier": [outcome for outcome in outcomes if outcome.pass_number <= before],
-        "results": lambda tool=None: [call for call in of(tool) if call.success],
-        "denied": lambda tool=None: [call for call in of(tool) if call.status == "denied"],
-        "last": lambda tool=None: next(reversed(of(tool)), None),
+        "results": lambda tool=None: [call for call in find_calls(tool) if call.success],
+        "denied": lambda tool=None: [call for call in find_calls(tool) if call.status == "denied"],
+        "last": lambda tool=None: next(reversed(find_calls(tool)), None),
         "task": position.task,
         "match": position.groups,
         "offered": lambda tool: tool in offered,
     }
-    return Scope(names, allowance)
+    return ExpressionScope(names, allowance)
 
 
-def _calls_of(call: ScriptedCall, scope: Scope) -> list[tuple[str, str]]:
-    """The tool and the raw arguments of each call that this entry stands for."""
+def _expand_call(call: ScriptedCall, scope: ExpressionScope) -> list[tuple[str, str]]:
+    """Return the tool and raw arguments of each call that this entry describes."""
     if call.for_each is None:
-        return [_call_of(call, scope)] if is_true(call.when, scope) else []
+        return [_build_call(call, scope)] if is_true(call.when, scope) else []
     items = evaluate(call.for_each, scope) if isinstance(call.for_each, str) else render(call.for_each, scope)
     if not isinstance(items, list | tuple | range):
         raise ExpressionError(f"for_each of {call.tool} is a {type(items).__name__}, not a list")
@@ -275,11 +281,11 @@ def _calls_of(call: ScriptedCall, scope: Scope) -> list[tuple[str, str]]:
         scope.allowance.spend(STEP)
         each = scope.with_names(item=item, index=index)
         if is_true(call.when, each):
-            asked.append(_call_of(call, each))
+            asked.append(_build_call(call, each))
     return asked
 
 
-def _call_of(call: ScriptedCall, scope: Scope) -> tuple[str, str]:
+def _build_call(call: ScriptedCall, scope: ExpressionScope) -> tuple[str, str]:
     scope.allowance.pay(call.tool if call.arguments is None else call.arguments)
     if call.arguments is not None:
         return call.tool, call.arguments
@@ -289,33 +295,33 @@ def _call_of(call: ScriptedCall, scope: Scope) -> tuple[str, str]:
         raise ExpressionError(f"params of {call.tool}: {error}") from error
 
 
-def _answer(script: Script, scope: Scope, *, closing: bool) -> str:
-    """The answer; a closing pass may come before its results, so there what is missing is left out."""
+def _render_answer(script: Script, scope: ExpressionScope, *, closing: bool) -> str:
+    """Render the answer; without missing values if `closing`, because a closing pass may come before its results."""
     try:
         return str(render(script.answer, scope))
     except ExpressionError as error:
         if not closing:
-            raise _bad_script(f"{script.shown_title!r}, answer: {error}") from error
+            raise _build_script_error(f"{script.shown_title!r}, answer: {error}") from error
     try:
         return str(render(script.answer, replace(scope, strict=False)))
     except ExpressionError:
         return "I could not finish this task; the results so far are above."
 
 
-def _response(turn: _Turn, entries: list[dict[str, Any]]) -> ModelResponse:
-    text, entries = made_storable(["\n\n".join(turn.text), entries])
+def _build_response(playback: _Playback, entries: list[dict[str, Any]]) -> ModelResponse:
+    text, entries = make_storable(["\n\n".join(playback.text), entries])
     calls = tuple(
         RequestedCall(entry["id"], entry["function"]["name"], entry["function"]["arguments"]) for entry in entries
     )
     message: dict[str, Any] = {"role": "assistant", "content": text or None}
     if entries:
-        message["tool_calls"] = [_resendable(entry) for entry in entries]
+        message["tool_calls"] = [_repair_entry(entry) for entry in entries]
     elif not text:
         message["content"] = ""
     return ModelResponse(message=message, text=text, calls=calls, usage=Usage())
 
 
-def _resendable(entry: dict[str, Any]) -> dict[str, Any]:
+def _repair_entry(entry: dict[str, Any]) -> dict[str, Any]:
     try:
         intact = isinstance(json.loads(entry["function"]["arguments"]), dict)
     except (ValueError, RecursionError):

@@ -1,9 +1,9 @@
-"""An HTTP transport whose reads end when the run is stopped or the deadline passes, even with a server that drips.
+"""An HTTP transport whose reads end when the run is stopped or the deadline passes, even if a server sends slowly.
 
-Each new connection goes to an address that was checked by the rules of the tools' door.
+Addresses of new connections are checked by `tools.network`, as those of tools are.
 
-A read waits in slices of a tenth of a second and looks at the watch of its thread in between, so that no further
-thread, no socket closed behind a reader's back and no timeout that every byte renews is needed.
+A read waits in slices of a tenth of a second and checks the cancel scope of its thread in between. That needs no second
+thread, no socket that is closed during a read, and no timeout that every byte renews.
 """
 
 import contextlib
@@ -21,8 +21,8 @@ import httpx2
 from typing_extensions import override
 
 from agents.providers.base import ProviderError, ProviderStopped
-from tools.contract import ErrorCode, HostPort, PrivateHosts, Reach, ToolError
-from tools.network import addresses_of, system_resolve
+from tools.contract import ErrorCode, HostPort, NetworkAccess, PrivateHosts, ToolError
+from tools.network import resolve_host, resolve_with_system
 from tools.network.addresses import Address
 
 SLICE_S = 0.1
@@ -37,73 +37,74 @@ NEEDS_PERMISSION = "The owner of this installation can allow it with the setting
 _thread = threading.local()
 
 
-class Watch:
-    """Says for one request when its reads must end: at `deadline` (`time.monotonic()`), or once `stopped` is set."""
+class CancelScope:
+    """The time when a request must end: at `deadline` (a value of `time.monotonic()`), or once `stopped` is set."""
 
     def __init__(self, deadline: float, stopped: threading.Event) -> None:
         self.deadline = deadline
         self.stopped = stopped
-        self._begun = time.monotonic()
+        self._started_at = time.monotonic()
 
     def check(self) -> None:
         """Raise ProviderStopped, or ProviderError "timeout"."""
         if self.stopped.is_set():
             raise ProviderStopped
         if time.monotonic() >= self.deadline:
-            waited = max(0.0, self.deadline - self._begun)
+            waited = max(0.0, self.deadline - self._started_at)
             raise ProviderError(
                 "timeout", f"The model's server gave no complete answer within {waited:.1f} s", transient=True
             )
 
     def remaining(self, at_most: float) -> float:
+        """Return the seconds until the deadline, within bounds."""
         return max(0.001, min(at_most, self.deadline - time.monotonic()))
 
     def shorten(self, seconds: float) -> None:
-        """Wait no longer than this from now on: the answer is complete, only its ending is missing."""
+        """Allow only this many seconds from now: the answer is complete, and only its end is missing."""
         self.deadline = min(self.deadline, time.monotonic() + seconds)
 
-    def copy(self) -> "Watch":
+    def copy(self) -> "CancelScope":
         """Return a copy with the same limits, for another thread."""
-        return Watch(self.deadline, self.stopped)
+        return CancelScope(self.deadline, self.stopped)
 
     def pause(self, seconds: float) -> None:
-        """Wait without a connection; ends at once when stopped."""
+        """Wait without a connection; end at once when stopped."""
         self.stopped.wait(self.remaining(seconds))
         self.check()
 
 
 @contextlib.contextmanager
-def watching(watch: Watch) -> Iterator[None]:
-    """Put everything that this thread reads meanwhile under the watch."""
-    _thread.watch = watch
+def within(scope: CancelScope) -> Iterator[None]:
+    """Apply the scope to everything that this thread reads during the block."""
+    _thread.scope = scope
     try:
         yield
     finally:
-        del _thread.watch
+        del _thread.scope
 
 
-def _current_watch() -> Watch:
-    watch: Watch = _thread.watch
-    return watch
+def _get_current_scope() -> CancelScope:
+    scope: CancelScope = _thread.scope
+    return scope
 
 
-class _WatchedStream(httpcore2.NetworkStream):
+class _CancelableStream(httpcore2.NetworkStream):
     def __init__(self, inner: httpcore2.NetworkStream) -> None:
         self._inner = inner
 
     @override
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        watch = _current_watch()
+        scope = _get_current_scope()
         while True:
-            watch.check()
+            scope.check()
             try:
-                return self._inner.read(max_bytes, watch.remaining(SLICE_S))
+                return self._inner.read(max_bytes, scope.remaining(SLICE_S))
             except httpcore2.ReadTimeout:
                 continue
 
     @override
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._inner.write(buffer, _current_watch().remaining(WRITE_S))
+        self._inner.write(buffer, _get_current_scope().remaining(WRITE_S))
 
     def close(self) -> None:
         self._inner.close()
@@ -112,30 +113,33 @@ class _WatchedStream(httpcore2.NetworkStream):
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore2.NetworkStream:
-        wait = _current_watch().remaining(CONNECT_S)
-        return _WatchedStream(self._inner.start_tls(ssl_context, server_hostname, wait))
+        wait = _get_current_scope().remaining(CONNECT_S)
+        return _CancelableStream(self._inner.start_tls(ssl_context, server_hostname, wait))
 
     def get_extra_info(self, info: str) -> Any:
         return self._inner.get_extra_info(info)
 
 
-def refusal_of(base_url: str, private_hosts: PrivateHosts, seconds: float) -> str:
-    """Say why this address is not allowed for models; empty if it is, or if its host is not found in this time."""
+def explain_refusal(base_url: str, private_hosts: PrivateHosts, seconds: float) -> str:
+    """Return the reason why this address is not allowed for models.
+
+    It is empty if the address is allowed, or if its host is not found in this time.
+    """
     url = httpx2.URL(base_url)
     try:
-        with watching(Watch(time.monotonic() + seconds, threading.Event())):
-            _checked_addresses(*_server_of(url), private_hosts)
+        with within(CancelScope(time.monotonic() + seconds, threading.Event())):
+            _resolve_server(*_get_server(url), private_hosts)
     except ProviderError as error:
         return error.message if error.code == "bad_settings" else ""
     return ""
 
 
-def _server_of(url: httpx2.URL) -> tuple[str, int]:
+def _get_server(url: httpx2.URL) -> tuple[str, int]:
     return url.raw_host.decode("ascii"), url.port or (443 if url.scheme == "https" else 80)
 
 
-class _WatchedBackend(httpcore2.SyncBackend):
-    """Makes connections to checked addresses, or to the proxy that the environment names."""
+class _GuardedBackend(httpcore2.SyncBackend):
+    """Connects to checked addresses, or to the proxy of the environment."""
 
     def __init__(self, private_hosts: PrivateHosts, *, is_proxied: bool) -> None:
         self._private_hosts = private_hosts
@@ -150,30 +154,30 @@ class _WatchedBackend(httpcore2.SyncBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.NetworkStream:
-        watch = _current_watch()
-        watch.check()
+        scope = _get_current_scope()
+        scope.check()
         if self._is_proxied:
-            return _WatchedStream(super().connect_tcp(host, port, watch.remaining(CONNECT_S)))
-        addresses = _checked_addresses(host, port, self._private_hosts)
+            return _CancelableStream(super().connect_tcp(host, port, scope.remaining(CONNECT_S)))
+        addresses = _resolve_server(host, port, self._private_hosts)
         for left in range(len(addresses), 1, -1):
             try:
-                share = watch.remaining(CONNECT_S) / left
-                return _WatchedStream(super().connect_tcp(str(addresses[-left]), port, share))
+                share = scope.remaining(CONNECT_S) / left
+                return _CancelableStream(super().connect_tcp(str(addresses[-left]), port, share))
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout):
-                watch.check()
-        return _WatchedStream(super().connect_tcp(str(addresses[-1]), port, watch.remaining(CONNECT_S)))
+                scope.check()
+        return _CancelableStream(super().connect_tcp(str(addresses[-1]), port, scope.remaining(CONNECT_S)))
 
 
-def _checked_addresses(host: str, port: int, private_hosts: PrivateHosts) -> list[Address]:
+def _resolve_server(host: str, port: int, private_hosts: PrivateHosts) -> list[Address]:
     """Look up the host and check its addresses.
 
     Raises:
-        ProviderError: it does not exist or is not allowed.
+        ProviderError: the host does not exist or is not allowed.
     """
     host = host.removesuffix(".")
-    reach = Reach(wanted=frozenset({host}), installation=private_hosts)
+    reach = NetworkAccess(requested=frozenset({host}), installation=private_hosts)
     try:
-        return addresses_of(HostPort(host, port), reach, system_resolve, _current_watch().remaining(CONNECT_S))
+        return resolve_host(HostPort(host, port), reach, resolve_with_system, _get_current_scope().remaining(CONNECT_S))
     except ToolError as error:
         if error.code != ErrorCode.SECURITY_VIOLATION:
             message = f"Could not reach {host}: {error.message}"
@@ -183,15 +187,15 @@ def _checked_addresses(host: str, port: int, private_hosts: PrivateHosts) -> lis
 
 
 @contextlib.contextmanager
-def _named_failures(address: str, answered: bool) -> Iterator[None]:
-    """Turn what the network throws into ProviderErrors that name the address."""
+def _translating_errors(address: str, answered: bool) -> Iterator[None]:
+    """Translate network errors of the block into ProviderErrors that name the address."""
     try:
         yield
     except (httpcore2.ConnectError, httpcore2.ConnectTimeout, httpcore2.ProxyError) as error:
         reason = str(error) or "no answer to the connection attempt"
-        wrong_certificate = "CERTIFICATE_VERIFY_FAILED" in reason
+        has_wrong_certificate = "CERTIFICATE_VERIFY_FAILED" in reason
         raise ProviderError(
-            "unreachable", f"Could not reach {address}: {reason}", transient=not wrong_certificate
+            "unreachable", f"Could not reach {address}: {reason}", transient=not has_wrong_certificate
         ) from error
     except httpcore2.UnsupportedProtocol as error:
         raise ProviderError("bad_settings", f"{address}: {error}", transient=False) from error
@@ -204,21 +208,21 @@ def _named_failures(address: str, answered: bool) -> Iterator[None]:
     except (httpcore2.NetworkError, httpcore2.RemoteProtocolError) as error:
         if answered:
             raise ProviderError(
-                "cut_stream", f"{address} broke off in the middle of its answer: {error}", transient=True
+                "cut_stream", f"{address} closed the connection in the middle of its answer: {error}", transient=True
             ) from error
         raise ProviderError(
             "unreachable", f"{address} closed the connection without an answer: {error}", transient=True
         ) from error
 
 
-class _Body(httpx2.SyncByteStream):
+class _LimitedBody(httpx2.SyncByteStream):
     def __init__(self, response: httpcore2.Response, address: str) -> None:
         self._response = response
         self._address = address
 
     def __iter__(self) -> Iterator[bytes]:
         received = 0
-        with _named_failures(self._address, answered=True):
+        with _translating_errors(self._address, answered=True):
             for part in self._response.iter_stream():
                 received += len(part)
                 if received > MAX_ANSWER_BYTES:
@@ -231,20 +235,20 @@ class _Body(httpx2.SyncByteStream):
         self._response.close()
 
 
-class WatchedTransport(httpx2.BaseTransport):
-    """Sends requests over kept connections; every use must stand inside `watching(...)`."""
+class GuardedTransport(httpx2.BaseTransport):
+    """Sends requests over pooled connections; use it only inside `within(scope)`."""
 
     def __init__(self, base_url: str, private_hosts: PrivateHosts) -> None:
-        proxy = _proxy_for(base_url)
+        proxy = _find_proxy(base_url)
         self._private_hosts = private_hosts
         self._is_proxied = proxy is not None
         self._pool = httpcore2.ConnectionPool(
-            ssl_context=ssl_context(),
+            ssl_context=get_ssl_context(),
             proxy=proxy,
-            max_connections=None,  # each thread and each tail has one; nobody can stop a thread that waits for one
+            max_connections=None,  # each thread uses one, and a thread that waits for one could not be stopped
             max_keepalive_connections=MAX_IDLE_CONNECTIONS,
             keepalive_expiry=IDLE_S,
-            network_backend=_WatchedBackend(private_hosts, is_proxied=self._is_proxied),
+            network_backend=_GuardedBackend(private_hosts, is_proxied=self._is_proxied),
         )
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -259,19 +263,19 @@ class WatchedTransport(httpx2.BaseTransport):
             content=request.stream if isinstance(request.stream, httpx2.SyncByteStream) else None,
             extensions=request.extensions,
         )
-        with _named_failures(address, answered=False):
+        with _translating_errors(address, answered=False):
             response = self._pool.handle_request(outgoing)
         return httpx2.Response(
             status_code=response.status,
             headers=response.headers,
-            stream=_Body(response, address),
+            stream=_LimitedBody(response, address),
             extensions=response.extensions,
         )
 
     def _check_behind_proxy(self, url: httpx2.URL) -> None:
-        """Refuse a private server behind a proxy too; a name that only the proxy can look up is left to it."""
+        """Refuse private servers behind a proxy too; names that only the proxy can look up are left to it."""
         try:
-            _checked_addresses(*_server_of(url), self._private_hosts)
+            _resolve_server(*_get_server(url), self._private_hosts)
         except ProviderError as error:
             if error.code == "bad_settings":
                 raise
@@ -281,15 +285,16 @@ class WatchedTransport(httpx2.BaseTransport):
 
 
 @functools.cache
-def ssl_context() -> ssl.SSLContext:
-    """One for all endpoints, because reading the certificates takes a tenth of a second; to be asked for before the
-    first threads, which would each read them.
+def get_ssl_context() -> ssl.SSLContext:
+    """Return the context of all endpoints: reading the certificates takes a tenth of a second.
+
+    Call it before the first threads start, because each of them would read the certificates.
     """
     return httpx2.create_ssl_context()
 
 
-def _proxy_for(base_url: str) -> httpcore2.Proxy | None:
-    """The proxy that the environment names for this address (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY)."""
+def _find_proxy(base_url: str) -> httpcore2.Proxy | None:
+    """Return the proxy of the environment for this address (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY)."""
     target = urllib.parse.urlsplit(base_url)
     proxies = urllib.request.getproxies()
     address = proxies.get(target.scheme) or proxies.get("all")

@@ -1,4 +1,4 @@
-"""JSON as it comes over the wire, read so strictly that whatever is kept of it can be stored and written again."""
+"""Parses JSON of model servers so strictly that its values can be stored and sent again."""
 
 import json
 import math
@@ -8,7 +8,11 @@ MAX_DEPTH = 100
 
 
 def read_json(text: str) -> Any:
-    """The value; ValueError for what is no JSON, for NaN and infinite numbers, and for more than 100 levels."""
+    """Parse the text.
+
+    Raises:
+        ValueError: it is not JSON, has NaN or infinite numbers, or more than 100 levels.
+    """
     try:
         value = _STRICT.decode(text)
     except RecursionError as error:
@@ -18,8 +22,8 @@ def read_json(text: str) -> Any:
     return value
 
 
-def is_object(text: str) -> bool:
-    """Whether the text is one JSON object that any server would read."""
+def is_json_object(text: str) -> bool:
+    """Return True if the text is a JSON object that any server can read."""
     try:
         return isinstance(read_json(text), dict)
     except ValueError:
@@ -29,27 +33,27 @@ def is_object(text: str) -> bool:
 def _is_deeper(value: Any, levels: int) -> bool:
     level = [value]
     for _ in range(levels + 1):
-        level = [child for parent in level for child in _children(parent)]
+        level = [child for parent in level for child in _list_children(parent)]
         if not level:
             return False
     return True
 
 
-def _children(value: Any) -> list[Any]:
+def _list_children(value: Any) -> list[Any]:
     if isinstance(value, dict):
         return list(value.values())
     return value if isinstance(value, list) else []
 
 
-def _no_constant(name: str) -> float:
+def _reject_constant(name: str) -> float:
     raise ValueError(f"{name} is not a number")
 
 
-def _finite(text: str) -> float:
+def _parse_finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
         raise ValueError(f"{text:.40} is too large a number")
     return number
 
 
-_STRICT = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
+_STRICT = json.JSONDecoder(parse_constant=_reject_constant, parse_float=_parse_finite)

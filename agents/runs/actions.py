@@ -1,8 +1,7 @@
-"""What people do to a run: start it, say something, cancel it, give it more passes."""
+"""Actions of people on runs: start, message, cancel and continue them."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 from django.db import IntegrityError
 from django.db.models.functions import Now
@@ -11,20 +10,20 @@ from agents.accounts.models import Membership, Role
 from agents.employees import budgets
 from agents.employees.models import Employee
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
-from agents.providers.base import GO_ON
+from agents.providers.base import CONTINUE_REQUEST
 from agents.runs import stops
 from agents.runs.engine import ending
 from agents.runs.engine.ending import Ending
 from agents.runs.engine.transaction import Transaction, new_run_transaction, run_transaction
 from agents.runs.events import CancelRequested, MessageAdded, RunResumed, RunStarted
 from agents.runs.models import ExitReason, Message, Origin, Run, RunStatus
-from agents.runs.models.run import title_of
+from agents.runs.models.run import make_title
 from tools.toolbox.toolbox import MODES
 
 MOST_TEXT = 20_000
 MOST_PASSES = 100
-OF_SCHEDULES = "schedule:"
-"""So the requests of schedules begin, and nobody else's: a firing whose id somebody had used would start nothing."""
+SCHEDULE_REQUEST_PREFIX = "schedule:"
+"""The beginning of client request ids of schedules, and of no others: a time whose id was used would start nothing."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +31,9 @@ class Submission:
     """A task for an employee.
 
     Attributes:
-        mode: empty means the employee's own.
-        client_request_id: the same one again starts nothing new; only a schedule's begins with OF_SCHEDULES.
-        told: more for the run's first event.
+        mode: the employee's own if empty.
+        client_request_id: repeating one starts nothing new; only those of schedules begin with SCHEDULE_REQUEST_PREFIX.
+        schedule_id, scheduled_for, missed: for the first event of a run that a schedule starts.
     """
 
     employee_id: int
@@ -42,20 +41,23 @@ class Submission:
     mode: str = ""
     client_request_id: str = ""
     origin: Origin = Origin.TASK
-    told: dict[str, Any] = field(default_factory=dict)
+    schedule_id: str | None = None
+    scheduled_for: str | None = None
+    missed: int | None = None
 
 
 def submit(member: Membership, submission: Submission) -> tuple[Run, bool]:
-    """Start a run; returns it and whether it is new.
+    """Start a run; return it, and False if the same request has started it before.
 
     Raises:
-        Forbidden, NotFound, Invalid, Conflict; BudgetExhausted, which is one: the month's budget is used up.
+        Forbidden, NotFound, Invalid, Conflict
+        BudgetExhausted: a Conflict, because the budget of the month is used up.
     """
-    _demand(member, Role.OPERATOR, "start a run")
-    task = checked_text("task", submission.task)
+    _require_role(member, Role.OPERATOR, "start a run")
+    task = check_text("task", submission.task)
     _check_request_id(submission)
     if submission.mode and submission.mode not in MODES:
-        raise Invalid("mode", f"mode is {submission.mode!r}, but has to be one of {', '.join(MODES)}")
+        raise Invalid("mode", f"mode is {submission.mode!r}, but must be one of {', '.join(MODES)}")
     own = Employee.objects.select_related("organization").filter(organization_id=member.organization_id)
     employee = own.filter(pk=submission.employee_id).first()
     if employee is None:
@@ -70,36 +72,45 @@ def submit(member: Membership, submission: Submission) -> tuple[Run, bool]:
         origin=submission.origin,
         client_request_id=submission.client_request_id,
         task=task,
-        title=title_of(task),
+        title=make_title(task),
         mode=submission.mode or employee.mode,
         max_passes=employee.max_passes,
         deadline_at=Now() + timedelta(minutes=employee.run_minutes) if employee.run_minutes else None,
     )
-    if earlier := _same_request(run):
+    if earlier := _find_same_request(run):
         return earlier, False
-    budgets.refuse_new_run(employee)
+    budgets.check_new_run(employee)
     try:
         with new_run_transaction(run) as tx:
             Message.objects.create(run=run, number=1, author=member.user, text=task)
-            tx.publish(RunStarted(member.user.get_username(), **submission.told))
+            tx.publish(_describe_start(member, submission))
     except IntegrityError:
-        earlier = _same_request(run)
+        earlier = _find_same_request(run)
         if earlier is None:
             raise
         return earlier, False
     return Run.objects.get(pk=run.pk), True
 
 
+def _describe_start(member: Membership, submission: Submission) -> RunStarted:
+    return RunStarted(
+        by=member.user.get_username(),
+        schedule_id=submission.schedule_id,
+        scheduled_for=submission.scheduled_for,
+        missed=submission.missed,
+    )
+
+
 def _check_request_id(submission: Submission) -> None:
     sent = submission.client_request_id
     if len(sent) > 200 or "\0" in sent:
         raise Invalid("client_request_id", "client_request_id may have at most 200 characters, and no NUL")
-    if sent.startswith(OF_SCHEDULES) and submission.origin != Origin.SCHEDULE:
-        kept = f"what begins with {OF_SCHEDULES!r} is kept for schedules"
-        raise Invalid("client_request_id", f"client_request_id is {sent!r}, but {kept}; choose another")
+    if sent.startswith(SCHEDULE_REQUEST_PREFIX) and submission.origin != Origin.SCHEDULE:
+        reserved = f"ids that begin with {SCHEDULE_REQUEST_PREFIX!r} are reserved for schedules"
+        raise Invalid("client_request_id", f"client_request_id is {sent!r}, but {reserved}; choose another one")
 
 
-def _same_request(run: Run) -> Run | None:
+def _find_same_request(run: Run) -> Run | None:
     if not run.client_request_id:
         return None
     same = Run.objects.filter(organization_id=run.organization_id, client_request_id=run.client_request_id)
@@ -107,58 +118,61 @@ def _same_request(run: Run) -> Run | None:
 
 
 def cancel(member: Membership, run_id: int) -> Run:
-    """Cancel the run now, or as soon as what executes has ended.
+    """Cancel the run now, or once its executing calls have ended.
 
     Raises:
-        Forbidden, NotFound, Conflict: it has ended already.
+        Forbidden, NotFound
+        Conflict: it has already ended.
     """
-    _demand(member, Role.OPERATOR, "cancel a run")
-    with run_transaction(_own(member, run_id)) as tx:
+    _require_role(member, Role.OPERATOR, "cancel a run")
+    with run_transaction(_find_own_run(member, run_id)) as tx:
         run = tx.run
         if run.has_ended:
-            raise Conflict(f"the run has ended already: {run.get_status_display()}", run_status=run.status)
+            raise Conflict(f"the run has already ended: {run.get_status_display()}", run_status=run.status)
         if run.cancel_requested_at is None:
             run.cancel_requested_at = tx.now
             tx.publish(CancelRequested(member.user.get_username()))
-            tx.audit(_actor(member), "run_cancelled", f"run:{run.pk}")
+            tx.audit(_name_actor(member), "run_cancelled", f"run:{run.pk}")
         if run.status != RunStatus.RUNNING:
             ending.end_run(tx, Ending(ExitReason.CANCELLED))
     return Run.objects.get(pk=run_id)
 
 
 def add_message(member: Membership, run_id: int, text: str) -> Run:
-    """Tell the employee something more; an ended run goes on with it, a running one hears it before its next pass.
+    """Send the employee a message; it resumes an ended run, and a running one reads it before its next pass.
 
     Raises:
-        Forbidden, NotFound, Invalid, Conflict: it was cancelled, or is a call by hand.
+        Forbidden, NotFound, Invalid
+        Conflict: the run was cancelled, or is a call by hand.
     """
-    _demand(member, Role.OPERATOR, "send a message")
-    checked = checked_text("text", text)
-    with run_transaction(_own(member, run_id)) as tx:
-        _refuse_trial(tx.run)
+    _require_role(member, Role.OPERATOR, "send a message")
+    checked = check_text("text", text)
+    with run_transaction(_find_own_run(member, run_id)) as tx:
+        _refuse_manual_call(tx.run)
         _refuse_cancelled(tx.run)
         _append_message(tx, member, checked)
         if tx.run.has_ended:
-            _go_on(tx, member, tx.run.employee.max_passes)
+            _resume(tx, member, tx.run.employee.max_passes)
     return Run.objects.get(pk=run_id)
 
 
 def continue_run(member: Membership, run_id: int, max_passes: int | None = None) -> Run:
-    """Give an ended run more passes (its employee's number unless said otherwise, 1 to 100).
+    """Continue an ended run with more passes: 1 to 100, the employee's own number by default.
 
     Raises:
-        Forbidden, NotFound, Invalid, Conflict: it has not ended, was cancelled, or is a call by hand.
+        Forbidden, NotFound, Invalid
+        Conflict: the run has not ended, was cancelled, or is a call by hand.
     """
-    _demand(member, Role.OPERATOR, "continue a run")
-    if max_passes is not None and not 1 <= max_passes <= 100:
-        raise Invalid("max_passes", f"max_passes is {max_passes}, but has to be 1 to 100")
-    with run_transaction(_own(member, run_id)) as tx:
-        _refuse_trial(tx.run)
+    _require_role(member, Role.OPERATOR, "continue a run")
+    if max_passes is not None and not 1 <= max_passes <= MOST_PASSES:
+        raise Invalid("max_passes", f"max_passes is {max_passes}, but must be 1 to {MOST_PASSES}")
+    with run_transaction(_find_own_run(member, run_id)) as tx:
+        _refuse_manual_call(tx.run)
         _refuse_cancelled(tx.run)
         if not tx.run.has_ended:
             raise Conflict("the run has not ended", run_status=tx.run.status)
-        _append_message(tx, member, GO_ON)
-        _go_on(tx, member, max_passes or tx.run.employee.max_passes)
+        _append_message(tx, member, CONTINUE_REQUEST)
+        _resume(tx, member, max_passes or tx.run.employee.max_passes)
     return Run.objects.get(pk=run_id)
 
 
@@ -169,7 +183,7 @@ def _append_message(tx: Transaction, member: Membership, text: str) -> None:
     tx.publish(MessageAdded(text, member.user.get_username()))
 
 
-def _go_on(tx: Transaction, member: Membership, passes: int) -> None:
+def _resume(tx: Transaction, member: Membership, passes: int) -> None:
     run = tx.run
     stops.refuse_stopped(run.employee)
     budgets.check_budgets(run)
@@ -183,9 +197,9 @@ def _go_on(tx: Transaction, member: Membership, passes: int) -> None:
     tx.publish(RunResumed(member.user.get_username()))
 
 
-def _refuse_trial(run: Run) -> None:
+def _refuse_manual_call(run: Run) -> None:
     if run.origin == Origin.MANUAL:
-        raise Conflict("this was one call by hand, and nobody is at work in it: start a run with a task instead")
+        raise Conflict("this run is one call by hand, without a model: start a run with a task instead")
 
 
 def _refuse_cancelled(run: Run) -> None:
@@ -193,27 +207,27 @@ def _refuse_cancelled(run: Run) -> None:
         raise Conflict("the run was cancelled", run_status=run.status)
 
 
-def _own(member: Membership, run_id: int) -> int:
-    """The id, if the run is of the member's organisation."""
+def _find_own_run(member: Membership, run_id: int) -> int:
+    """Return the id of a run in the member's organization."""
     if not Run.objects.filter(organization_id=member.organization_id, pk=run_id).exists():
         raise NotFound(f"there is no run {run_id}")
     return run_id
 
 
-def _demand(member: Membership, role: Role, act: str) -> None:
+def _require_role(member: Membership, role: Role, act: str) -> None:
     if not member.may(role):
         raise Forbidden(f"{member.as_noun} may not {act}")
 
 
-def _actor(member: Membership) -> str:
+def _name_actor(member: Membership) -> str:
     return f"user:{member.user.get_username()}"
 
 
-def checked_text(field: str, text: str) -> str:
-    """What a person wrote, without blanks around it.
+def check_text(field: str, text: str) -> str:
+    """Return a person's text without surrounding whitespace.
 
     Raises:
-        Invalid: it is empty, longer than 20,000 characters, or cannot be kept.
+        Invalid: the text is empty, too long, or contains a NUL character.
     """
     stripped = text.strip()
     if not stripped:

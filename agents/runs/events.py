@@ -1,6 +1,6 @@
-"""The events of a run: one class for each type, with the payload that the panel, REST and sockets show.
+"""The events of a run: one class for each type, whose fields are the payload for the panel, REST and sockets.
 
-To add a type: a member of `EventType`, a class here, a template for its line.
+To add a type, add a member to `EventType`, a class here, and a template for its line.
 """
 
 from dataclasses import dataclass, fields
@@ -21,8 +21,9 @@ class RunEvent:
 
     type: ClassVar[EventType]
 
+    @property
     def payload(self) -> dict[str, Any]:
-        """Return the fields as the event's row keeps them, without those whose default None was kept."""
+        """The fields for the event's row, without optional ones that were left at None."""
         return {
             field.name: value
             for field in fields(self)
@@ -32,7 +33,7 @@ class RunEvent:
 
 @dataclass(frozen=True)
 class RunStarted(RunEvent):
-    """A run was submitted; the optional fields name the run or the schedule that it comes from."""
+    """A run was submitted; optional fields name the run or the schedule that started it."""
 
     type = EventType.RUN_STARTED
     by: str
@@ -44,7 +45,7 @@ class RunStarted(RunEvent):
 
 @dataclass(frozen=True)
 class RunTitled(RunEvent):
-    """The employee's model was asked for a title; without one, only its usage counts."""
+    """The employee's model was asked for a title; without a usable answer, only the usage counts."""
 
     type = EventType.RUN_TITLED
     input_tokens: int
@@ -58,8 +59,8 @@ class RunWaiting(RunEvent):
     """The run waits for people, colleagues or time.
 
     Attributes:
-        decisions, answers: how many approvals and questions are open.
-        colleagues: names of the employees who work on delegated tasks.
+        decisions, answers: the numbers of open approvals and open questions.
+        colleagues: the names of the employees who work on delegated tasks.
     """
 
     type = EventType.RUN_WAITING
@@ -79,7 +80,7 @@ class RunNeedsAttention(RunWaiting):
 
 @dataclass(frozen=True)
 class RunStopped(RunEvent):
-    """Somebody stopped the run's organization or employee; people see that it waits, and why."""
+    """Somebody stopped the run's organization or employee; the panel shows the run as waiting."""
 
     type = EventType.RUN_WAITING
     reason: str
@@ -98,7 +99,7 @@ class RunResumed(RunEvent):
 
 @dataclass(frozen=True)
 class CancelRequested(RunEvent):
-    """The run was cancelled; what executes ends first."""
+    """Somebody cancelled the run; it ends once its executing calls have ended."""
 
     type = EventType.CANCEL_REQUESTED
     by: str
@@ -121,7 +122,7 @@ class RunFinished(RunEvent):
 
     @classmethod
     def of(cls, run: Run, cost: float | None) -> Self:
-        """Tell how the run ended, as its row says."""
+        """Make the event from the run's row."""
         return cls(
             status=str(run.status),
             exit_reason=str(run.exit_reason),
@@ -163,7 +164,7 @@ class AssistantMessage(RunEvent):
 
 @dataclass(frozen=True)
 class AssistantThought(RunEvent):
-    """The model's reasoning, as far as it is shown."""
+    """The model's reasoning, cut to the length that is shown."""
 
     type = EventType.ASSISTANT_THOUGHT
     pass_number: int
@@ -182,7 +183,7 @@ class AnswerCut(RunEvent):
 
 @dataclass(frozen=True)
 class ProviderDelayed(RunEvent):
-    """The provider failed and is asked again later."""
+    """The provider failed and will be tried again."""
 
     type = EventType.PROVIDER_DELAYED
     code: str
@@ -231,7 +232,7 @@ class ToolStarted(RunEvent):
 
     @classmethod
     def of(cls, call: ToolCall, tool: Tool | None, summary: str) -> Self:
-        """Tell that the call starts; the tool is None if it is no longer installed."""
+        """Make the event of a call; the tool is None if it is no longer installed."""
         params, truncated = brief_params(call.params)
         return cls(
             call_id=str(call.pk),
@@ -258,7 +259,7 @@ class ToolProgress(RunEvent):
 
     @classmethod
     def of(cls, call: ToolCall, fraction: float, text: str) -> Self:
-        """Tell the call's progress, rounded and cut to what a line shows."""
+        """Make the event of a call, with the progress rounded and the text cut for its line."""
         return cls(str(call.pk), round(fraction, 3), text[:MOST_PROGRESS_TEXT])
 
 
@@ -274,7 +275,7 @@ class ToolFinished(RunEvent):
 
     @classmethod
     def of(cls, call: ToolCall, result: ToolResult, duration_ms: int = 0) -> Self:
-        """Tell the call's result, without data that is too large for a line."""
+        """Make the event of a call, without data that is too large for a line."""
         return cls(str(call.pk), call.tool, brief_result(result.as_json()), duration_ms)
 
 
@@ -300,13 +301,13 @@ class ToolRejected(RunEvent):
 
     @classmethod
     def of(cls, call: ToolCall, error: ToolError) -> Self:
-        """Tell why the call does not run."""
+        """Make the event of a call from its error."""
         return cls(str(call.pk), call.tool, str(error.code), error.message)
 
 
 @dataclass(frozen=True)
 class CallResolved(RunEvent):
-    """An unknown outcome was settled, or its executor reported after all."""
+    """An unknown outcome was resolved, or the executor reported late."""
 
     type = EventType.CALL_RESOLVED
     call_id: str
@@ -317,7 +318,7 @@ class CallResolved(RunEvent):
 
 @dataclass(frozen=True)
 class LateEffect(RunEvent):
-    """A call that was declared not done reports that it happened."""
+    """A call that was declared not done has happened, as its executor reports."""
 
     type = EventType.LATE_EFFECT
     call_id: str
@@ -329,7 +330,7 @@ class LateEffect(RunEvent):
 
 @dataclass(frozen=True)
 class ApprovalRequested(RunEvent):
-    """A card waits for a decision; its line shows the card as it is when somebody looks."""
+    """A card waits for a decision; its line always shows the card's current state."""
 
     type = EventType.APPROVAL_REQUESTED
     approval_id: str
@@ -344,7 +345,7 @@ class ApprovalRequested(RunEvent):
 
     @classmethod
     def of(cls, card: Approval, call: ToolCall, expires_at: datetime) -> Self:
-        """Tell that the card was made for the call."""
+        """Make the event of a new card for the call."""
         params, truncated = brief_params(call.params)
         about = (str(card.pk), str(call.pk), call.tool, call.level, card.sentence)
         return cls(*about, params, card.digest, expires_at.isoformat(), truncated)
@@ -364,7 +365,7 @@ class ApprovalDecided(RunEvent):
 
     @classmethod
     def of(cls, card: Approval, reason: str, next_approval_id: str | None = None) -> Self:
-        """Tell how the card was closed, as its `status` says."""
+        """Make the event of a closed card from its `status`."""
         by = card.decided_by.get_username() if card.decided_by else ""
         return cls(str(card.pk), str(card.tool_call_id), str(card.status), by, reason, next_approval_id)
 

@@ -1,8 +1,8 @@
-"""The stop: whoever works here may stop everything, an employee or a tool at once; an admin lets it go on.
+"""Stops: an operator may stop everything, an employee or a tool at once, and only an admin may resume it.
 
-A stop is a fact in the row of what was stopped. From its commit on no run of it is claimed, and each run that lives is
-then told under its own lock, which every start of a call holds too. What is left undone, because the process dies in
-between or a lock is not to be had, the sweeper does: `apply`.
+A stop is a fact in the row of what it stops. From its commit on, no run of it is claimed. Then each open run records
+the stop under its own lock, which every start of a call needs too: `apply`. If the process dies in between, or a lock
+is not available, the sweeper does the rest.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from django.db.models.functions import Now
 from agents.accounts import audit
 from agents.accounts.models import Membership, Organization, Role
 from agents.employees.models import Employee, ToolRule
-from agents.employees.toolboxes import toolbox_of
+from agents.employees.toolboxes import load_toolbox
 from agents.platform import notify
 from agents.platform.refusals import Conflict, Forbidden, NotFound
 from agents.runs.engine import ending, next_step
@@ -27,92 +27,97 @@ from agents.runs.models import ENDED, PARKED, Run, RunStatus
 
 
 @dataclass(frozen=True)
-class _Act:
-    """What somebody does: `action` for the audit, `role` is the least that may do it."""
+class _StopAction:
+    """An action for the audit, with the least role that may take it."""
 
     action: str
     role: Role
     words: str
 
 
-_STOP = _Act("stopped", Role.OPERATOR, "stop anything")
-_RELEASE = _Act("released", Role.ADMIN, "let go on what was stopped")
+_STOP = _StopAction("stopped", Role.OPERATOR, "stop anything")
+_RELEASE = _StopAction("released", Role.ADMIN, "resume what was stopped")
 
 
 def stop_everything(member: Membership) -> None:
-    """No run of the organisation starts anything, until an admin says so.
+    """Stop all runs of the organization: they start nothing until an admin resumes them.
 
     Raises:
-        Forbidden, Conflict: it is stopped already.
+        Forbidden
+        Conflict: everything is already stopped.
     """
-    _demand(member, _STOP)
+    _require_role(member, _STOP)
     with transaction.atomic():
         running = Organization.objects.filter(pk=member.organization_id, stopped_at=None)
         if not running.update(stopped_at=Now(), stopped_by=_name(member)):
-            raise Conflict("Everything is stopped already.")
-        _record(member, _STOP, f"organization:{member.organization_id}")
-        _ring(member)
-    _tell(Run.objects.filter(organization_id=member.organization_id))
+            raise Conflict("Everything is already stopped.")
+        _audit(member, _STOP, f"organization:{member.organization_id}")
+        _ring_inbox(member)
+    _apply_to_runs(Run.objects.filter(organization_id=member.organization_id))
 
 
 def release_everything(member: Membership) -> None:
-    """Take `stop_everything` back; what was stopped by itself stays so.
+    """Undo `stop_everything`; employees and tools with a stop of their own stay stopped.
 
     Raises:
-        Forbidden, Conflict: it is not stopped.
+        Forbidden
+        Conflict: nothing is stopped.
     """
-    _demand(member, _RELEASE)
+    _require_role(member, _RELEASE)
     with transaction.atomic():
         stopped = Organization.objects.filter(pk=member.organization_id, stopped_at__isnull=False)
         if not stopped.update(stopped_at=None, stopped_by=""):
             raise Conflict("Nothing is stopped.")
-        _record(member, _RELEASE, f"organization:{member.organization_id}")
-        _ring(member)
-    _tell(Run.objects.filter(organization_id=member.organization_id))
+        _audit(member, _RELEASE, f"organization:{member.organization_id}")
+        _ring_inbox(member)
+    _apply_to_runs(Run.objects.filter(organization_id=member.organization_id))
 
 
 def stop_employee(member: Membership, employee_id: int) -> Employee:
-    """No run of this employee starts anything, until an admin says so.
+    """Stop an employee: its runs start nothing until an admin resumes it.
 
     Raises:
-        Forbidden, NotFound, Conflict: it is stopped already.
+        Forbidden, NotFound
+        Conflict: it is already stopped.
     """
-    _demand(member, _STOP)
-    employee = _employee(member, employee_id)
+    _require_role(member, _STOP)
+    employee = _find_employee(member, employee_id)
     with transaction.atomic():
         running = Employee.objects.filter(pk=employee_id, stopped_at=None)
         if not running.update(stopped_at=Now(), stopped_by=_name(member)):
-            raise Conflict(f"{employee.name} is stopped already.")
-        _record(member, _STOP, f"employee:{employee_id}", name=employee.name)
-    _tell(Run.objects.filter(employee_id=employee_id))
+            raise Conflict(f"{employee.name} is already stopped.")
+        _audit(member, _STOP, f"employee:{employee_id}", name=employee.name)
+    _apply_to_runs(Run.objects.filter(employee_id=employee_id))
     return employee
 
 
 def release_employee(member: Membership, employee_id: int) -> Employee:
-    """Take `stop_employee` back.
+    """Undo `stop_employee`.
 
     Raises:
-        Forbidden, NotFound, Conflict: it is not stopped.
+        Forbidden, NotFound
+        Conflict: it is not stopped.
     """
-    _demand(member, _RELEASE)
-    employee = _employee(member, employee_id)
+    _require_role(member, _RELEASE)
+    employee = _find_employee(member, employee_id)
     with transaction.atomic():
         stopped = Employee.objects.filter(pk=employee_id, stopped_at__isnull=False)
         if not stopped.update(stopped_at=None, stopped_by=""):
             raise Conflict(f"{employee.name} is not stopped.")
-        _record(member, _RELEASE, f"employee:{employee_id}", name=employee.name)
-    _tell(Run.objects.filter(employee_id=employee_id))
+        _audit(member, _RELEASE, f"employee:{employee_id}", name=employee.name)
+    _apply_to_runs(Run.objects.filter(employee_id=employee_id))
     return employee
 
 
 def stop_tool(member: Membership, tool: str) -> None:
-    """No call of this tool starts in the organisation; what is asked for is refused, until an admin says otherwise.
+    """Stop a tool in the organization: its calls are refused until an admin resumes it.
 
     Raises:
-        Forbidden, NotFound, Conflict: it is stopped already.
+        Forbidden, NotFound
+        Conflict: it is already stopped.
     """
-    _demand(member, _STOP)
-    found = toolbox_of(member.organization_id).get_tool(tool)
+    _require_role(member, _STOP)
+    found = load_toolbox(member.organization_id).get_tool(tool)
     if found is None:
         raise NotFound(f"There is no tool {tool}.")
     tool = found.name
@@ -122,46 +127,51 @@ def stop_tool(member: Membership, tool: str) -> None:
         )
         running = ToolRule.objects.filter(organization_id=member.organization_id, tool=tool, stopped_at=None)
         if not running.update(stopped_at=Now(), stopped_by=_name(member)):
-            raise Conflict(f"{tool} is stopped already.")
-        _record(member, _STOP, f"tool:{tool}")
+            raise Conflict(f"{tool} is already stopped.")
+        _audit(member, _STOP, f"tool:{tool}")
 
 
 def release_tool(member: Membership, tool: str) -> None:
-    """Take `stop_tool` back.
+    """Undo `stop_tool`.
 
     Raises:
-        Forbidden, Conflict: it is not stopped.
+        Forbidden
+        Conflict: it is not stopped.
     """
-    _demand(member, _RELEASE)
+    _require_role(member, _RELEASE)
     with transaction.atomic():
         rules = ToolRule.objects.filter(organization_id=member.organization_id, tool=tool)
         if not rules.filter(stopped_at__isnull=False).update(stopped_at=None, stopped_by=""):
             raise Conflict(f"{tool} is not stopped.")
         rules.filter(level="").delete()
-        _record(member, _RELEASE, f"tool:{tool}")
+        _audit(member, _RELEASE, f"tool:{tool}")
 
 
 def refuse_stopped(employee: Employee) -> None:
-    """Raise Conflict in words if this employee, which comes with its organisation, may not start anything now."""
-    if why := _why(employee):
+    """Raise Conflict with the reason if this employee is stopped; its organization is loaded already."""
+    if why := _explain_stop(employee):
         raise Conflict(f"{why} Nothing can be started until an admin lifts the stop.", stopped=True)
 
 
-def tell_all(organization_id: int) -> None:
-    """Let every run of the organization know if it may continue, and have open pages refresh."""
+def apply_to_all(organization_id: int) -> None:
+    """Apply the current stops to every run of the organization, and refresh open pages."""
     notify.ring_inbox(organization_id)
-    _tell(Run.objects.filter(organization_id=organization_id))
+    _apply_to_runs(Run.objects.filter(organization_id=organization_id))
 
 
 def apply(run_id: int, wait: bool = False) -> bool:
-    """Tell the run, under its lock, whether it may go on; False if it knows.
+    """Record on the run, under its lock, if it is stopped or may continue; return False if nothing changed.
 
     Raises:
-        Run.DoesNotExist: without `wait`, it is not free.
+        Run.DoesNotExist: without `wait`, the run is locked.
     """
     with run_transaction(run_id, wait=wait) as tx:
         run = tx.run
-        why = "" if run.has_ended else _why(Employee.objects.select_related("organization").get(pk=run.employee_id))
+        why = (
+            ""
+            if run.has_ended
+            else _explain_stop(Employee.objects.select_related("organization").get(pk=run.employee_id))
+        )
         if why == run.stopped_because:
             return False
         run.stopped_because = why
@@ -183,13 +193,13 @@ def _publish(tx: Transaction, why: str) -> None:
         ending.park(tx, needs_attention=run.status == RunStatus.NEEDS_ATTENTION)
 
 
-def _ring(member: Membership) -> None:
-    """Open pages look again once this is committed."""
+def _ring_inbox(member: Membership) -> None:
+    """Refresh open pages after the commit."""
     transaction.on_commit(partial(notify.ring_inbox, member.organization_id))
 
 
-def _tell(runs: QuerySet[Run]) -> None:
-    """Those that execute come first; one that cannot be locked is left to the sweeper."""
+def _apply_to_runs(runs: QuerySet[Run]) -> None:
+    """Apply the stops to these runs, executing ones first; leave a run that cannot be locked to the sweeper."""
     for pk in _running_first(runs.exclude(status__in=ENDED)):
         with suppress(Run.DoesNotExist, OperationalError):
             apply(pk, wait=True)
@@ -200,20 +210,20 @@ def _running_first(runs: QuerySet[Run]) -> Iterable[int]:
     return [pk for pk, _ in sorted(rows, key=lambda row: row[1] != RunStatus.RUNNING)]
 
 
-def _why(employee: Employee) -> str:
+def _explain_stop(employee: Employee) -> str:
     if employee.organization.stopped_at is not None:
         return f"{employee.organization.stopped_by} stopped everything."
     return f"{employee.stopped_by} stopped {employee.name}." if employee.stopped_at is not None else ""
 
 
-def _employee(member: Membership, employee_id: int) -> Employee:
+def _find_employee(member: Membership, employee_id: int) -> Employee:
     employee = Employee.objects.filter(organization_id=member.organization_id, pk=employee_id).first()
     if employee is None:
         raise NotFound(f"There is no employee {employee_id}.")
     return employee
 
 
-def _demand(member: Membership, act: _Act) -> None:
+def _require_role(member: Membership, act: _StopAction) -> None:
     if not member.may(act.role):
         raise Forbidden(f"{member.as_noun} may not {act.words}")
 
@@ -222,5 +232,5 @@ def _name(member: Membership) -> str:
     return member.user.get_username()
 
 
-def _record(member: Membership, act: _Act, subject: str, **payload: str) -> None:
-    audit.append(member.organization_id, [audit.Entry(f"user:{_name(member)}", act.action, subject, payload)])
+def _audit(member: Membership, act: _StopAction, subject: str, **payload: str) -> None:
+    audit.append(member.organization_id, [audit.NewEntry(f"user:{_name(member)}", act.action, subject, payload)])

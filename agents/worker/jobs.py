@@ -1,4 +1,4 @@
-"""The only doorway from the queue: a message is the id of a run or of a source of tools, nothing else."""
+"""The jobs of the queue: each message is the id of a run or of a source of tools, and nothing else."""
 
 import logging
 import os
@@ -11,93 +11,93 @@ from django.conf import settings
 from django.db import close_old_connections, connection
 
 from agents.employees import sources
-from agents.employees.toolboxes import installed_toolbox
+from agents.employees.toolboxes import get_installed_toolbox
 from agents.platform import notify
-from agents.platform.boundaries import surviving
-from agents.platform.database_condition import UNAVAILABLE, condition_of
+from agents.platform.database_outages import OUTAGE_ERRORS, describe_outage
+from agents.platform.error_boundary import log_and_continue
 from agents.platform.identity import confirm_at_start
 from agents.runs.engine import lease
 from agents.runs.engine.loop import advance
 from agents.runs.titles import title_run
-from agents.worker.lookout import Lookout
-from tools.toolbox.threads import abandoned_threads
+from agents.worker.run_poller import RunPoller
+from tools.toolbox.threads import count_abandoned_threads
 
 logger = logging.getLogger(__name__)
 
 MOST_ABANDONED = 8
-"""Tool threads that outlived their timeouts; at so many the worker leaves, and is started again."""
+"""Number of tool threads beyond their timeouts at which the worker shuts down, to be started again."""
 
-NAMED_AT_ONCE = 4
-_naming = ThreadPoolExecutor(NAMED_AT_ONCE, thread_name_prefix="naming")
+TITLES_AT_ONCE = 4
+_title_threads = ThreadPoolExecutor(TITLES_AT_ONCE, thread_name_prefix="titles")
 
-_lookouts: list[Lookout] = []
+_pollers: list[RunPoller] = []
 
 
 @shared_task(name=notify.ADVANCE_JOB, ignore_result=True)  # type: ignore[untyped-decorator]  # Celery has no types
 def advance_run(run_id: int) -> None:
-    """Drive one run; whatever goes wrong stays inside, and the sweeper finds the run again."""
+    """Drive one run; no failure escapes the job, and the sweeper finds the run again."""
     close_old_connections()
     try:
         advance(run_id)
-    except UNAVAILABLE as error:
-        logger.warning("run %s: %s (%s)", run_id, condition_of(error) or "the database failed", error)
+    except OUTAGE_ERRORS as error:
+        logger.warning("run %s: %s (%s)", run_id, describe_outage(error) or "the database failed", error)
     except BaseException:
         logger.exception("run %s: the engine failed", run_id)
     finally:
         connection.close()
-    if abandoned_threads() >= MOST_ABANDONED and not lease.is_going_down():
-        logger.error("%d tool threads hang; this worker leaves", abandoned_threads())
-        lease.go_down()
+    if count_abandoned_threads() >= MOST_ABANDONED and not lease.is_shutting_down():
+        logger.error("%d tool threads hang; this worker shuts down", count_abandoned_threads())
+        lease.shut_down()
         os.kill(os.getpid(), signal.SIGTERM)
 
 
 @shared_task(name=notify.TITLE_JOB, ignore_result=True)  # type: ignore[untyped-decorator]
 def name_run(run_id: int) -> None:
-    """Have one run named by threads of their own: a name may come late, and no run waits for it."""
-    _naming.submit(_name, run_id)
+    """Ask for a run's title in a separate thread: titles may come late, and no run waits for one."""
+    _title_threads.submit(_title, run_id)
 
 
-def _name(run_id: int) -> None:
-    """Give the run a name; whatever goes wrong, it goes on without. A worker that leaves asks another one to do it."""
+def _title(run_id: int) -> None:
+    """Give the run a title; after a failure it has none, and at shutdown another worker gets the request."""
     try:
-        with surviving(f"naming run {run_id}"):
+        with log_and_continue(f"titling run {run_id}"):
             close_old_connections()
-            if not lease.is_going_down():
+            if not lease.is_shutting_down():
                 title_run(run_id)
     finally:
         connection.close()
-    if lease.is_going_down():
+    if lease.is_shutting_down():
         notify.request_title(run_id)
 
 
 @shared_task(name=notify.REFRESH_JOB, ignore_result=True)  # type: ignore[untyped-decorator]
 def refresh_source(source_id: int) -> None:
-    """Read a source's description anew; what goes wrong stands on the source."""
+    """Read a source's description again; the source records a failure."""
     close_old_connections()
-    with surviving(f"refreshing source {source_id}"):
-        sources.refresh_one(source_id)
+    with log_and_continue(f"refreshing source {source_id}"):
+        sources.refresh_source_by_id(source_id)
     connection.close()
 
 
 @worker_init.connect  # type: ignore[untyped-decorator]
 def _begin(**_: object) -> None:
-    """End a worker with another folder or other keys before it takes a run."""
+    """Start the run poller; first end a worker that has another data folder or other keys."""
     confirm_at_start()
-    lookout = Lookout(settings.GADGET_WORKER_THREADS, advance_run)
-    _lookouts.append(lookout)
-    lookout.start()
+    poller = RunPoller(settings.GADGET_WORKER_THREADS, advance_run)
+    _pollers.append(poller)
+    poller.start()
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]
-def _leave(**_: object) -> None:
-    lease.go_down()
+def _shut_down(**_: object) -> None:
+    lease.shut_down()
 
 
 @worker_shutdown.connect  # type: ignore[untyped-decorator]
-def _put_away(**_: object) -> None:
-    """The last act: no run is driven any more, and what was put back is sent."""
-    for lookout in _lookouts:
-        lookout.stop()
-    _naming.shutdown()
+def _finish(**_: object) -> None:
+    """Finish the worker after its last run: stop its threads and send the remaining messages."""
+    for poller in _pollers:
+        poller.stop()
+    _title_threads.shutdown()
     notify.wait_until_sent()
-    installed_toolbox().shutdown()
+    get_installed_toolbox().shutdown()

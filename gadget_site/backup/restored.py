@@ -10,8 +10,8 @@ from django.db.models.functions import Now
 
 from agents.accounts import audit
 from agents.accounts.models import ApiToken, Invitation, Organization, PasswordReset
-from agents.approvals.asking_again import ask_again
 from agents.approvals.models import Approval, ApprovalStatus
+from agents.approvals.unstarted_cards import reopen_unstarted
 from agents.platform import identity
 from agents.platform.models import Installation
 from agents.runs import schedules, stops
@@ -49,13 +49,13 @@ def settle(made_at: str = "") -> dict[str, int]:
     mark = Installation.objects.values_list("folder_mark", flat=True).first()
     hold()
     counts = recover_runs()
-    counts["schedules_moved_on"] = schedules.after_restore()
+    counts["schedules_moved_on"] = schedules.skip_after_restore()
     for organization in Organization.objects.order_by("pk"):
         with transaction.atomic():
             payload = {"backup_made_at": made_at} if made_at else {}
-            entry = audit.Entry("gadget", "backup_restored", f"organization:{organization.pk}", payload)
+            entry = audit.NewEntry("gadget", "backup_restored", f"organization:{organization.pk}", payload)
             audit.append(organization.pk, [entry])
-        stops.tell_all(organization.pk)
+        stops.apply_to_all(organization.pk)
     if mark == identity.UNFINISHED_RESTORE:
         identity.adopt_folder()
     else:
@@ -79,5 +79,5 @@ def recover_runs() -> dict[str, int]:
             settle_lost_call(tx, call, may_repeat=True)
         counts["unsettled"] += 1
     for pk in Approval.objects.filter(status=ApprovalStatus.APPROVED).values_list("pk", flat=True):
-        counts["asked_again"] += ask_again(pk, "The approval was given before a backup was restored.")
+        counts["asked_again"] += reopen_unstarted(pk, "The approval was given before a backup was restored.")
     return counts

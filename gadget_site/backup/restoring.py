@@ -17,11 +17,11 @@ from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 
 from agents.accounts.models import Organization
-from agents.platform.liveness import FADES_AFTER_S, SWEEPER, WORKER, living
+from agents.platform.liveness import SIGN_TTL_S, SWEEPER, WORKER, list_alive
 from gadget_site.backup import postgresql, restored, sqlite
 from gadget_site.backup.archive import DATABASE, FILES, BackupError, Manifest, extract, read_manifest
+from tools.files.all_folders import list_all_entries, list_organizations_with_files
 from tools.files.folder import RESERVED
-from tools.files.whole import all_entries, organizations_with_files
 
 
 @dataclass(frozen=True)
@@ -67,12 +67,12 @@ def restore(path: Path, *, force: bool = False) -> Restored:
 def _refuse_while_alive() -> None:
     """Raise BackupError while a part shows signs of life, even without a database connection."""
     try:
-        alive = [*living(WORKER), *living(SWEEPER)]
+        alive = [*list_alive(WORKER), *list_alive(SWEEPER)]
     except redis.RedisError:
         return
     if alive:
         names = ", ".join(alive)
-        raise BackupError(f"Gadget still runs: {names}. Stop it everywhere; a sign of life fades in {FADES_AFTER_S} s.")
+        raise BackupError(f"Gadget still runs: {names}. Stop it everywhere; a sign of life fades in {SIGN_TTL_S} s.")
 
 
 def _refuse_unfit(path: Path, manifest: Manifest) -> None:
@@ -98,14 +98,14 @@ def _refuse_unfit(path: Path, manifest: Manifest) -> None:
 def _refuse_to_overwrite() -> None:
     tables = set(connection.introspection.table_names())
     is_filled = any(model._meta.db_table in tables and model.objects.exists() for model in (Organization, User))
-    if is_filled or next(all_entries(), None) is not None:
+    if is_filled or next(list_all_entries(), None) is not None:
         raise BackupError("This installation holds data already. --force replaces all of it, database and files.")
 
 
 def _replace_files(files: Path, staged: Path) -> None:
     """Replace the files folder by folder, because the files folder itself may be a mount."""
     with tempfile.TemporaryDirectory(prefix=f"{RESERVED}replaced-", dir=files) as replaced:
-        for organization_id in organizations_with_files():
+        for organization_id in list_organizations_with_files():
             (files / str(organization_id)).rename(Path(replaced) / str(organization_id))
         for folder in sorted(staged.iterdir()):
             folder.rename(files / folder.name)

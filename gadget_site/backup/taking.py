@@ -18,12 +18,12 @@ from cryptography.fernet import Fernet
 from django.conf import settings
 from django.db import connection
 
-from agents.platform import encryption
+from agents.platform import key_rotation
 from gadget_site.backup import postgresql, sqlite
 from gadget_site.backup.archive import DATABASE, FILES, MANIFEST, README, BackupError, Manifest, Writer, read_manifest
 from tools.contract import ToolError
-from tools.files.folder import Entry, open_file
-from tools.files.whole import all_entries, nothing_changes
+from tools.files.all_folders import blocking_changes, list_all_entries
+from tools.files.folder import FolderEntry, open_file
 
 CANARY = b"gadget"
 README_TEXT = """\
@@ -73,7 +73,7 @@ def _write(draft: Path, work: Path) -> None:
         writer.add_text(README, README_TEXT.format(made_at=made_at))
         files = _Files(writer)
         files.copy()
-        with nothing_changes():
+        with blocking_changes():
             snapshot = stack.enter_context((sqlite if connection.vendor == "sqlite" else postgresql).snapshot())
             files.copy()
         dumped = work / DATABASE
@@ -113,17 +113,17 @@ class _Files:
 
     def copy(self) -> None:
         self.names, self.folders = [], []
-        for organization_id, entry in all_entries():
+        for organization_id, entry in list_all_entries():
             path = f"{organization_id}/{entry.path}"
             if entry.is_folder:
                 self.folders.append(path)
             elif self._has(path, entry) or self._add(organization_id, path, entry):
                 self.names.append(f"{FILES}/{path}")
 
-    def _has(self, path: str, entry: Entry) -> bool:
+    def _has(self, path: str, entry: FolderEntry) -> bool:
         return self._copied.get(path) == (entry.size, entry.changed_ns)
 
-    def _add(self, organization_id: int, path: str, entry: Entry) -> bool:
+    def _add(self, organization_id: int, path: str, entry: FolderEntry) -> bool:
         """Copy the file; False if it is gone."""
         copied_ns = time.time_ns()
         try:
@@ -140,7 +140,7 @@ class _Files:
 
 def _canaries() -> list[str]:
     keys = settings.GADGET_ENCRYPTION_KEYS
-    used = keys if encryption.survey().outdated else keys[:1]
+    used = keys if key_rotation.survey_keys().outdated else keys[:1]
     return [Fernet(key).encrypt(CANARY).decode() for key in used]
 
 

@@ -7,14 +7,14 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from agents.accounts import audit
-from agents.accounts.members import let_into_admin
+from agents.accounts.members import update_admin_access
 from agents.accounts.models import Membership, Organization, Role
-from agents.admin.delegates import names_of, set_delegates
+from agents.admin.delegates import list_delegate_names, set_delegates
 from agents.admin.employees import set_grants
 from agents.employees.models import Employee, ModelProvider, ProviderKind
 from gadget_site.demo import staff
 from gadget_site.demo.names import EMAIL_DOMAIN, ORGANIZATION, OTHER_ORGANIZATION, PASSWORD
-from tools.records.changes import Author, create_record
+from tools.records.changes import ChangeAuthor, create_record
 from tools.records.demo_companies import add_demo_companies
 from tools.records.models import Record
 from tools.schedules.models import Schedule
@@ -97,21 +97,21 @@ def _other(built: Built) -> None:
     there = set(Record.objects.filter(organization=organization).values_list("name", flat=True))
     for fields in staff.OUTSIDERS_RECORDS:
         if fields["name"] not in there:
-            create_record(organization.pk, fields, Author(ACTOR))
+            create_record(organization.pk, fields, ChangeAuthor(ACTOR))
             built.note(f"the record {fields['name']} in {organization.slug}")
     _record(organization, built.changes[started:])
 
 
 def _record(organization: Organization, changes: list[str]) -> None:
     if changes:
-        entry = audit.Entry(ACTOR, "demo_built", f"organization:{organization.pk}", {"changes": changes})
+        entry = audit.NewEntry(ACTOR, "demo_built", f"organization:{organization.pk}", {"changes": changes})
         audit.append(organization.pk, [entry])
 
 
 def _organization(slug: str, name: str, built: Built) -> Organization:
     organization, is_new = Organization.objects.get_or_create(slug=slug, defaults={"name": name})
     if is_new:
-        built.note(f"the organisation {slug}")
+        built.note(f"the organization {slug}")
     return organization
 
 
@@ -123,7 +123,7 @@ def _member(organization: Organization, username: str, role: Role, built: Built)
     _, is_new = Membership.objects.get_or_create(organization=organization, user=user, defaults={"role": role})
     if is_new:
         built.note(f"{username} as {role.value} of {organization.slug}")
-        let_into_admin(user)
+        update_admin_access(user)
 
 
 def _script_provider(organization: Organization, worker: staff.Worker, built: Built) -> ModelProvider:
@@ -163,7 +163,7 @@ def _employee(organization: Organization, worker: staff.Worker, provider: ModelP
     if set(employee.grants.values_list("tool", flat=True)) != set(worker.allowed_tools):
         set_grants(employee, list(worker.allowed_tools))
         built.note(f"the allowed tools of {worker.name}")
-    if names_of(employee) != sorted(worker.delegates):
+    if list_delegate_names(employee) != sorted(worker.delegates):
         set_delegates(employee, worker.delegates)
         built.note(f"to whom {worker.name} may hand tasks")
     return employee

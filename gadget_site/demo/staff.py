@@ -103,7 +103,7 @@ ON_A_REAL_MODEL = Worker(
     name="Alex",
     job_title="Assistant on a real model",
     instructions=(
-        "You work on the organisation's business records. Search before you change anything, use the ids that the "
+        "You work on the organization's business records. Search before you change anything, use the ids that the "
         "tools give you, ask for several independent calls at once, and finish with a short answer that says what was "
         "really done."
     ),

@@ -11,10 +11,10 @@ from django.contrib.auth import get_user
 from django.http import HttpRequest, parse_cookie
 from django.urls import Resolver404, resolve
 
-from agents.accounts.membership import member_with_token
+from agents.accounts.membership import authenticate_token
 from agents.admin.source_forms import LARGEST_DOCUMENT
 from agents.web.views.files import MOST_AT_ONCE
-from tools.records.importing import LARGEST_FILE as LARGEST_IMPORT
+from tools.records.csv_import import LARGEST_FILE as LARGEST_IMPORT
 
 WITHOUT_LOGIN = 1_000_000
 WITH_LOGIN = 3_000_000
@@ -53,7 +53,7 @@ class Asker:
         """Look in the database for a valid token, or a session whose user may still log in."""
         scheme, _, token = self.authorization.partition(" ")
         if scheme.lower() == "bearer":
-            return member_with_token(token.strip()) is not None
+            return authenticate_token(token.strip()) is not None
         if not self._session_key:
             return False
         request = HttpRequest()

@@ -64,7 +64,7 @@ def _words(headers: Headers, name: bytes) -> list[str]:
 
 
 def _client(client: list[Any], peer: Address, forwarded: list[str]) -> list[Any]:
-    """Walk from the peer towards the client, as far as trusted proxies vouch for the way."""
+    """Walk from the peer toward the client, as far as trusted proxies vouch for the way."""
     found = peer
     for word in reversed(forwarded):
         before = _parse(word)

@@ -11,11 +11,11 @@ from django.db.migrations.executor import MigrationExecutor
 
 from agents.accounts.models import AuditEntry
 from agents.employees.models import ModelProvider
-from agents.employees.sources import ask
-from agents.employees.toolboxes import installed_plugins, installed_toolbox
+from agents.employees.sources import check_source
+from agents.employees.toolboxes import get_installed_plugins, get_installed_toolbox
 from agents.platform import signatures
-from agents.platform.encryption import Place, survey
-from agents.platform.liveness import SWEEPER, WORKER, Presence, look_around
+from agents.platform.key_rotation import EncryptedValue, survey_keys
+from agents.platform.liveness import SWEEPER, WORKER, Presence, load_presence
 from agents.platform.redis_client import connect_redis
 from agents.providers.base import ProviderError
 from agents.runs.engine.context import check_provider
@@ -27,7 +27,7 @@ from gadget_site.management.host_examinations import (
     examine_secret_key,
     examine_writing,
 )
-from tools.connections.changes import sources_to_look_at
+from tools.connections.changes import list_active_sources
 
 SQLITE_FULL = 2
 PROVIDER_PATIENCE_S = 10.0
@@ -40,7 +40,7 @@ def examine() -> Iterator[Finding]:
     """All findings, in the order in which mending makes sense; what cannot be reached is not asked twice."""
     yield from examine_settings()
     yield from examine_folder()
-    presence = look_around()
+    presence = load_presence()
     database = list(examine_database(presence))
     yield from database
     redis_finding = examine_redis()
@@ -166,7 +166,7 @@ def _count_processes(presence: Presence) -> int:
 
 def examine_encryption() -> Iterator[Finding]:
     """Credentials and providers' keys can be read, and none is under an old key any more."""
-    found = survey()
+    found = survey_keys()
     if found.unreadable:
         text = f"none of the keys can read {_some(found.unreadable)}"
         mend = "add the key that made them to GADGET_ENCRYPTION_KEYS, or set them again at /admin/"
@@ -187,7 +187,7 @@ def examine_audit() -> Finding:
     return Finding("audit", "GADGET_AUDIT_KEYS holds every key that signed an entry")
 
 
-def _some(places: tuple[Place, ...]) -> str:
+def _some(places: tuple[EncryptedValue, ...]) -> str:
     named = ", ".join(map(str, places[:MOST_NAMED]))
     return named if len(places) <= MOST_NAMED else f"{named} and {len(places) - MOST_NAMED} more"
 
@@ -213,7 +213,7 @@ def _examine_provider(row: ModelProvider) -> Finding:
 def examine_tools() -> Iterator[Finding]:
     """Every source of tools loads, and each of their tools starts."""
     try:
-        toolbox = installed_toolbox()
+        toolbox = get_installed_toolbox()
     except (ImportError, ValueError, RuntimeError) as error:
         yield Finding("tools", f"the tools cannot be loaded: {error}", "see the named tool or plugin")
         return
@@ -224,7 +224,7 @@ def examine_tools() -> Iterator[Finding]:
 
 def examine_plugins() -> Iterator[Finding]:
     """Every plugin that `gadget.yaml` names works; one that does not is left out."""
-    working, broken = installed_plugins()
+    working, broken = get_installed_plugins()
     for source in working:
         number = len(source.tools())
         yield Finding("plugins", f"{source.name}: {number} {'tool' if number == 1 else 'tools'}")
@@ -237,10 +237,10 @@ def examine_plugins() -> Iterator[Finding]:
 
 
 def examine_connections() -> Iterator[Finding]:
-    """Every active source that an organisation has connected answers."""
-    for source in sources_to_look_at():
-        name, asked = f"{source.organization.slug}/{source.name}", ask(source)
+    """Every active source that an organization has connected answers."""
+    for source in list_active_sources():
+        name, asked = f"{source.organization.slug}/{source.name}", check_source(source)
         if asked.problem:
             yield Finding("connections", f"{name}: {asked.problem}", "see its settings at /admin/connections/source/")
         else:
-            yield Finding("connections", f"{name} answers: {asked.told}")
+            yield Finding("connections", f"{name} answers: {asked.summary}")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from django.conf import settings
 
-from agents.platform.identity import MEND_SECRET_KEY, OTHER_SECRET_KEY, find_differences, has_other_secret_key
-from agents.platform.writability import look_now
+from agents.platform.identity import FIX_SECRET_KEY, OTHER_SECRET_KEY, find_differences, has_other_secret_key
+from agents.platform.writability import check_writability
 from gadget_site.demo.accounts import MEND, describe, find_open_accounts
 from gadget_site.management.findings import Finding
 from tools.files.modes import find_open_paths, stored_paths
@@ -40,7 +40,7 @@ def examine_folder() -> Iterator[Finding]:
 
 def examine_writing() -> Iterator[Finding]:
     """Check that the database and the files folder accept writes, and that there is room for more."""
-    found = look_now()
+    found = check_writability()
     if found.database:
         yield Finding(
             "database", f"nothing can be saved: {found.database}", "free up space, or remove what blocks writing"
@@ -69,7 +69,7 @@ def examine_identity() -> Iterator[Finding]:
     """Check that the files folder and the keys are the same as those of the other parts."""
     differences = list(find_differences())
     for difference in differences:
-        yield Finding("identity", difference.text, difference.mend)
+        yield Finding("identity", difference.text, difference.fix)
     if not differences:
         yield Finding("identity", "the files folder and the keys belong to this database")
 
@@ -77,7 +77,7 @@ def examine_identity() -> Iterator[Finding]:
 def examine_secret_key() -> Iterator[Finding]:
     """Check that SECRET_KEY is the one of the part that started last."""
     if has_other_secret_key():
-        yield Finding("identity", OTHER_SECRET_KEY, MEND_SECRET_KEY)
+        yield Finding("identity", OTHER_SECRET_KEY, FIX_SECRET_KEY)
 
 
 def _all_paths() -> Iterator[Path]:

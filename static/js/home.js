@@ -1,6 +1,6 @@
 // The start page: example tasks fill the form, a task is handed over once, and the lists stay fresh.
-import { announce } from "./announce.js";
-import "./fresh.js";
+import { announce } from "./page/announce.js";
+import "./page/fresh.js";
 
 const form = document.querySelector("[data-task-form]");
 

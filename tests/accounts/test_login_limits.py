@@ -15,7 +15,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from agents.accounts.logins import hashing, limits
-from agents.accounts.logins.hashing import TooBusy, Turns
+from agents.accounts.logins.hashing import TooBusy, ThreadLimit
 from agents.accounts.logins.known_browsers import cookie_name
 from agents.accounts.logins.limits import MOST_FOR_ACCOUNT, MOST_FROM_ADDRESS, MOST_FROM_KNOWN_BROWSER, WINDOW
 from tests.web.test_users import invited, opened, reset_link
@@ -192,15 +192,15 @@ def test_nobody_waits_for_a_transaction_in_which_a_password_is_hashed(
     links = invited(world), reset_link(world, "operator")
     real_hashing(settings)
     viewer = world.client("viewer")
-    turns = Counted()
-    monkeypatch.setattr(hashing, "TURNS", turns)
+    limit = Counted()
+    monkeypatch.setattr(hashing, "LIMIT", limit)
     new = {"password": PASSWORD, "again": PASSWORD}
     assert opened(links[0]).post("/join/", {"username": "ada", **new}).status_code == OK
     assert opened(links[1]).post("/new-password/", new).status_code == OK
     own = {"old_password": PASSWORD, "new_password1": PASSWORD + "!", "new_password2": PASSWORD + "!"}
     assert viewer.post("/account/password/", own).status_code == OK
-    assert turns.taken >= 3
-    assert not turns.was_in_transaction
+    assert limit.taken >= 3
+    assert not limit.was_in_transaction
 
 
 @pytest.mark.django_db(transaction=True)
@@ -212,11 +212,11 @@ def test_nobody_holds_a_connection_while_a_password_is_hashed() -> None:
 
 class TestCostOfPasswords:
     def test_few_are_hashed_at_a_time_and_a_few_more_wait(self) -> None:
-        turns, leave = Turns(most_at_once=1, most_waiting=1, patience_s=10), Event()
+        limit, leave = ThreadLimit(most_at_once=1, most_waiting=1, max_wait_s=10), Event()
         inside = [Event(), Event()]
 
         def stay(number: int) -> None:
-            with turns.turn():
+            with limit.holding_slot():
                 inside[number].set()
                 assert leave.wait(10)
 
@@ -224,9 +224,9 @@ class TestCostOfPasswords:
             first = threads.submit(stay, 0)
             assert inside[0].wait(10)
             second = threads.submit(stay, 1)
-            while turns._here._value:
+            while limit._inside_or_waiting._value:
                 assert not second.done()
-            with pytest.raises(TooBusy), turns.turn():
+            with pytest.raises(TooBusy), limit.holding_slot():
                 pass
             assert not inside[1].is_set()
             leave.set()
@@ -234,19 +234,19 @@ class TestCostOfPasswords:
             second.result(10)
 
     def test_nobody_waits_long(self) -> None:
-        turns = Turns(most_at_once=1, most_waiting=1, patience_s=0.01)
-        with turns.turn(), pytest.raises(TooBusy), turns.turn():
+        limit = ThreadLimit(most_at_once=1, most_waiting=1, max_wait_s=0.01)
+        with limit.holding_slot(), pytest.raises(TooBusy), limit.holding_slot():
             pass
-        with turns.turn():
+        with limit.holding_slot():
             pass
 
     def test_a_login_that_finds_no_turn_is_told_when_to_come_back_and_counts_no_try(
         self, world: World, settings: Settings, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         real_hashing(settings)
-        turns = Turns(most_at_once=1, most_waiting=0, patience_s=0.01)
-        monkeypatch.setattr(hashing, "TURNS", turns)
-        with turns.turn():
+        limit = ThreadLimit(most_at_once=1, most_waiting=0, max_wait_s=0.01)
+        monkeypatch.setattr(hashing, "LIMIT", limit)
+        with limit.holding_slot():
             for path in ("/login/", "/admin/login/"):
                 answer = nobody().post(path, {"username": "somebody", "password": "x"}, REMOTE_ADDR=HOME)
                 assert (answer.status_code, answer["Retry-After"]) == (429, "5")
@@ -262,9 +262,9 @@ class TestCostOfPasswords:
         known = nobody()
         log_in("viewer", client=known)
         known.post("/logout/")
-        turns = Turns(most_at_once=1, most_waiting=0, patience_s=0.01)
-        monkeypatch.setattr(hashing, "TURNS", turns)
-        with turns.turn():
+        limit = ThreadLimit(most_at_once=1, most_waiting=0, max_wait_s=0.01)
+        monkeypatch.setattr(hashing, "LIMIT", limit)
+        with limit.holding_slot():
             assert log_in("viewer", client=known).status_code == OK
             assert log_in("viewer").status_code == 429
 
@@ -285,24 +285,24 @@ class TestCostOfPasswords:
         off = User.objects.create_user("switched-off", password=PASSWORD)
         User.objects.filter(pk=off.pk).update(is_active=False)
         User.objects.filter(username="viewer").update(password=off.password)
-        turns = Counted()
-        monkeypatch.setattr(hashing, "TURNS", turns)
+        limit = Counted()
+        monkeypatch.setattr(hashing, "LIMIT", limit)
         assert log_in(username, "wrong").status_code == WRONG
-        assert turns.taken == 1
+        assert limit.taken == 1
 
 
-class Counted(Turns):
-    """Turns that are counted."""
+class Counted(ThreadLimit):
+    """A limit that counts its slots."""
 
     def __init__(self) -> None:
         super().__init__(1, 1, 1)
         self.taken = 0
         self.was_in_transaction = False
 
-    def turn(self) -> Any:
+    def holding_slot(self) -> Any:
         self.taken += 1
         self.was_in_transaction |= connection.in_atomic_block
-        return super().turn()
+        return super().holding_slot()
 
 
 def real_hashing(settings: Settings) -> None:

@@ -40,4 +40,4 @@ def test_other_people_without_an_organization_are_told_to_ask_an_admin() -> None
     client.force_login(User.objects.create_user("ann", password=PASSWORD, is_staff=True))
     answer = client.get("/")
     assert answer.status_code == 403
-    assert "not a member of any organisation" in answer.content.decode()
+    assert "do not belong to an organization" in answer.content.decode()

@@ -30,7 +30,7 @@ def organizations() -> tuple[Organization, Organization]:
 def append(organization: Organization, count: int = 3) -> None:
     for number in range(count):
         with transaction.atomic():
-            entry = audit.Entry("user:admin", "employee_changed", f"employee:{number}", {"number": number})
+            entry = audit.NewEntry("user:admin", "employee_changed", f"employee:{number}", {"number": number})
             audit.append(organization.pk, [entry])
 
 
@@ -95,7 +95,7 @@ def test_a_removed_entry_is_noticed_at_either_end(organizations: tuple[Organizat
         verify("--organization", "acme")
 
 
-def test_an_unknown_organisation_is_an_error() -> None:
+def test_an_unknown_organization_is_an_error() -> None:
     with pytest.raises(CommandError, match="'nobody'"):
         verify("--organization", "nobody")
 

@@ -9,7 +9,7 @@ from django.db.models import Model
 from django.test import Client
 
 from agents.accounts import audit
-from agents.accounts.members import let_into_admin
+from agents.accounts.members import update_admin_access
 from agents.accounts.membership import issue_token
 from agents.accounts.models import AuditEntry, Credential
 from agents.employees.models import ToolRule
@@ -20,10 +20,10 @@ from tools.records.models import Draft, ListEntry, RecordList
 
 
 def make_admin_world() -> World:
-    """The usual world, in which the admins of both organisations may log in to the admin."""
+    """The usual world, in which the admins of both organizations may log in to the admin."""
     world = make_world()
     for user in world.users.values():
-        let_into_admin(user)
+        update_admin_access(user)
         user.refresh_from_db()
     return world
 
@@ -34,7 +34,7 @@ def one_of_each(world: World) -> list[Model]:
     run = Run.objects.get(pk=card.run_id)
     listed = RecordList.objects.create(organization=world.acme, name="Spring")
     with transaction.atomic():
-        audit.append(world.acme.pk, [audit.Entry("user:admin", "employee_changed", "employee:1")])
+        audit.append(world.acme.pk, [audit.NewEntry("user:admin", "employee_changed", "employee:1")])
     token, _ = issue_token(world.member("operator"), "Acme's key")
     return [
         world.acme,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html.parser import HTMLParser
 from typing import Any
 
-from agents.admin.source_choices import shown_state
+from agents.admin.source_choices import encode_state
 from tests.admin.rows import address
 from tests.world import World
 from tools.connections.models import Source
@@ -68,7 +68,7 @@ def chosen(source: Source, *tools: str, **levels: str) -> dict[str, Any]:
     sent: dict[str, Any] = {"shown": []}
     for row in source.tools.all():
         sent["shown"].append(row.pk)
-        sent |= {f"seen-{row.pk}": row.hash, f"was-{row.pk}": shown_state(row)}
+        sent |= {f"seen-{row.pk}": row.hash, f"was-{row.pk}": encode_state(row)}
         sent |= {f"level-{row.pk}": levels.get(row.tool.partition(".")[2], row.level)}
         if row.tool.partition(".")[2] in tools:
             sent[f"chosen-{row.pk}"] = "on"

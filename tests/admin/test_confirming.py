@@ -75,7 +75,7 @@ def test_a_tick_is_bound_to_its_sentence(world: World, admin: Client) -> None:
 
 def test_another_server_that_reads_everything_is_named(world: World, admin: Client, real: ModelProvider) -> None:
     (sentence,) = asked(admin, world.employee, provider=real.pk, model="gpt")
-    assert sentence == f"All that {world.employee.name} reads, and its instructions, go to Real from now on."
+    assert sentence == f"From now on, Real receives the instructions of {world.employee.name} and everything it reads."
     world.employee.provider = real
     world.employee.save()
     (sentence,) = asked(admin, real, base_url="https://two.example/v1", forget_key=None)
@@ -93,7 +93,7 @@ def test_a_key_that_does_not_come_back_with_the_question_is_not_lost_in_silence(
     answer = admin.post(path, filled_form(admin, path, base_url="https://two.example/v1", new_key="sk-new"))
     assert set(faults(answer)) == {"confirmed", "new_key"}
     (sentence,) = consequences(answer).values()
-    assert sentence.endswith("with the key that you give now.")
+    assert sentence.endswith("with the new key.")
     again = filled_form(admin, path, base_url="https://two.example/v1", confirmed=list(consequences(answer)))
     answer = admin.post(path, again)
     (sentence,) = consequences(answer).values()
@@ -121,7 +121,7 @@ def test_giving_up_four_eyes_and_making_an_admin_are_confirmed(world: World, adm
     (sentence,) = asked(admin, world.acme, four_eyes=None)
     assert "asked for themselves" in sentence
     (sentence,) = asked(admin, world.member("operator"), role="admin")
-    assert sentence.startswith("operator may change everything")
+    assert sentence.startswith("operator can change everything")
     new = {"organization": world.acme.pk, "username": "ada", "password": "quite-a-secret-9", "role": "admin"}
     path = address(Membership, "add")
     world.users["root"] = User.objects.create_superuser("root")

@@ -1,4 +1,4 @@
-"""An organisation's credentials go in and never come out: no page, no row and no file of the database shows a value."""
+"""An organization's credentials go in and never come out: no page, no row and no file of the database shows a value."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class TestGiving:
         told = str(faults(admin.post(add("github"), {"organization": world.acme.pk, "value_token": TOKEN})))
         assert "50 services" in told
 
-    def test_only_for_an_organisation_of_ones_own(self, world: World, admin: Client) -> None:
+    def test_only_for_an_organization_of_ones_own(self, world: World, admin: Client) -> None:
         sent = {"organization": world.globex.pk, "value_token": TOKEN}
         assert "organization" in faults(admin.post(add("github"), sent))
         for username in ("viewer", "operator", "approver"):
@@ -174,7 +174,7 @@ class TestChanging:
         ).status_code
         assert kept("crm") == {"key": TOKEN, "zone": "north-1"}
         left = filled_form(admin, path, forget_key="on", forget_zone="on")
-        assert "delete" in str(faults(admin.post(path, left))["__all__"])
+        assert "Delete" in str(faults(admin.post(path, left))["__all__"])
         both = filled_form(admin, path, forget_key="on", value_key=TOKEN)
         assert {"forget_key", "value_key"} == set(faults(admin.post(path, both)))
 
@@ -192,13 +192,13 @@ class TestChanging:
         self, admin: Client, github: Credential, settings: Settings
     ) -> None:
         settings.GADGET_ENCRYPTION_KEYS = ["bmV3LWtleS1uZXcta2V5LW5ldy1rZXktbmV3LWtleSE="]
-        assert "cannot be read" in admin.get(address(github, "list")).content.decode()
+        assert "Cannot be read" in admin.get(address(github, "list")).content.decode()
         path = address(github, "change")
-        assert "cannot be read" in admin.get(path).content.decode()
+        assert "Cannot be read" in admin.get(path).content.decode()
         assert admin.post(path, filled_form(admin, path, value_token="fresh-token")).status_code == 302
         assert kept("github") == {"token": "fresh-token"}
 
-    def test_another_organisations_are_not_there(self, world: World, github: Credential) -> None:
+    def test_another_organizations_are_not_there(self, world: World, github: Credential) -> None:
         outsider = world.client("outsider")
         assert TOKEN not in outsider.get(address(github, "list")).content.decode()
         for page in ("change", "delete", "history"):
@@ -237,7 +237,7 @@ class TestNoPlaceShowsAValue:
             raise RuntimeError(f"a disk full of {TOKEN}")
 
         sent = {"organization": world.acme.pk, "value_token": TOKEN}
-        monkeypatch.setattr("agents.admin.credentials.note_changed_credentials", broken)
+        monkeypatch.setattr("agents.admin.credentials.bump_credentials_version", broken)
         for headers in ({}, {"accept": "text/plain"}):
             answer = admin.post(add("github"), sent, headers=headers)
             assert answer.status_code == 500
@@ -246,7 +246,7 @@ class TestNoPlaceShowsAValue:
             assert "save_model" in body
             assert TOKEN not in body
             assert TOKEN not in caplog.text
-        monkeypatch.setattr("agents.admin.credentials.note_changed_credentials", tell_tale)
+        monkeypatch.setattr("agents.admin.credentials.bump_credentials_version", tell_tale)
         assert "a disk full of [hidden]" in admin.post(add("github"), sent).content.decode()
         too_many = {**sent, **{f"x{number}": "y" for number in range(2_000)}}
         answer = admin.post(add("github"), too_many)

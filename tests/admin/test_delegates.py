@@ -40,7 +40,7 @@ def test_names_become_ids_in_the_grant_and_come_back_as_they_were(world: World, 
 
 @pytest.mark.parametrize("name", ["Nobody", "Dana", "Hank"])
 def test_others_than_colleagues_are_refused(world: World, admin: Client, name: str) -> None:
-    """Dana is the employee itself, and Hank works for another organisation."""
+    """Dana is the employee itself, and Hank works for another organization."""
     path = address(world.employee, "change")
     answer = admin.post(path, filled_form(admin, path, allowed_tools=[DELEGATE], delegates=name))
     assert "delegates" in faults(answer)

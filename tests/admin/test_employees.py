@@ -1,4 +1,4 @@
-"""An employee's page: tools picked by exact name, a provider of the own organisation, every change recorded."""
+"""An employee's page: tools picked by exact name, a provider of the own organization, every change recorded."""
 
 from typing import Any
 
@@ -51,7 +51,7 @@ def test_tools_are_offered_by_category_with_their_level(world: World, admin: Cli
 
 def test_the_mode_says_what_it_does_to_the_ticked_tools(admin: Client) -> None:
     html = admin.get(address(Employee, "add")).content.decode()
-    assert "Of the tools ticked below, the employee gets those that are made for this mode." in html
+    assert "The employee gets those of the tools ticked below that belong to this mode." in html
 
 
 def test_ticked_tools_become_grants_and_unticked_ones_end(world: World, admin: Client) -> None:
@@ -86,7 +86,7 @@ def test_a_new_employee_has_no_tools_by_default(world: World, admin: Client) -> 
     assert not made.grants.exists()
 
 
-def test_another_organisations_provider_cannot_be_chosen(world: World, admin: Client) -> None:
+def test_another_organizations_provider_cannot_be_chosen(world: World, admin: Client) -> None:
     foreign = world.others_employee.provider_id
     told = faults(admin.post(address(Employee, "add"), new_employee(world, provider=foreign)))
     assert "provider" in told
@@ -99,10 +99,10 @@ def test_an_admin_of_both_still_cannot_mix_them(world: World, admin: Client) -> 
     Membership.objects.create(organization=world.globex, user=world.users["admin"], role=Role.ADMIN)
     foreign = world.others_employee.provider_id
     told = faults(admin.post(address(Employee, "add"), new_employee(world, provider=foreign)))
-    assert "another organisation" in told["provider"][0]
+    assert "another organization" in told["provider"][0]
 
 
-def test_an_employee_is_not_made_in_another_organisation_nor_moved_there(world: World, admin: Client) -> None:
+def test_an_employee_is_not_made_in_another_organization_nor_moved_there(world: World, admin: Client) -> None:
     told = faults(admin.post(address(Employee, "add"), new_employee(world, organization=world.globex.pk)))
     assert "organization" in told
     path = address(world.employee, "change")

@@ -10,13 +10,13 @@ from django.test import Client
 from pytest_django import Settings
 
 from agents.accounts.models import AuditEntry, Organization
-from agents.employees.toolboxes import reach_for
+from agents.employees.toolboxes import load_network_access
 from gadget_site.private_hosts import read_private_hosts
 from tests.admin.rows import address, confirmed, faults, filled_form, make_admin_world
 from tests.world import World
-from tools.connections.changes import new_generation
+from tools.connections.changes import bump_tools_version
 from tools.connections.models import AllowedHost, Source
-from tools.contract import HostPort, PrivateHosts, Reach
+from tools.contract import HostPort, NetworkAccess, PrivateHosts
 
 pytestmark = pytest.mark.django_db
 
@@ -33,10 +33,10 @@ def admin(world: World) -> Client:
     return world.client("admin")
 
 
-def reach_of(world: World) -> Reach:
+def reach_of(world: World) -> NetworkAccess:
     """Return how far the tools of the organization may go now."""
     Organization.objects.get(pk=world.acme.pk)
-    return reach_for(world.acme.pk)
+    return load_network_access(world.acme.pk)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_host_is_kept_as_it_is_compared(world: World, admin: Client, typed: st
     assert AllowedHost.objects.get().host == kept
     assert AuditEntry.objects.get().payload["fields"]["host"] == kept
     Organization.objects.get(pk=world.acme.pk)
-    assert reach_for(world.acme.pk).allowed == {kept}
+    assert load_network_access(world.acme.pk).allowed == {kept}
 
 
 @pytest.mark.parametrize(
@@ -78,10 +78,10 @@ def test_a_private_network_is_confirmed_and_leaving_it_is_not(world: World, admi
     sent = {"organization": world.acme.pk, "host": "wiki.internal", "may_be_private": "on"}
     assert admin.post(ADD, confirmed(admin, ADD, sent)).status_code == 302
     row = AllowedHost.objects.get()
-    assert reach_of(world).wanted == {"wiki.internal"}
+    assert reach_of(world).requested == {"wiki.internal"}
     path = address(row, "change")
     assert admin.post(path, filled_form(admin, path, may_be_private=None)).status_code == 302
-    assert (reach_of(world).private, reach_of(world).wanted) == (frozenset(), frozenset())
+    assert (reach_of(world).private, reach_of(world).requested) == (frozenset(), frozenset())
 
 
 class TestThePrivateNetwork:
@@ -124,18 +124,18 @@ class TestThePrivateNetwork:
             sent = {"organization": world.acme.pk, "host": host, "may_be_private": "on"}
             if not AllowedHost.objects.filter(host=host).exists():
                 assert admin.post(ADD, confirmed(admin, ADD, sent)).status_code == 302
-            assert reach_of(world).opens(HostPort(host, port), ip_address(leads_to)) is is_open
+            assert reach_of(world).allows_private(HostPort(host, port), ip_address(leads_to)) is is_open
         sent = {"organization": world.acme.pk, "host": "10.2.0.9", "may_be_private": "on"}
         assert "may_be_private" in faults(admin.post(ADD, sent))
 
     def test_a_tick_of_an_admin_from_before_opens_nothing(self, world: World, settings: Settings) -> None:
         AllowedHost.objects.create(organization=world.acme, host="127.0.0.1", may_be_private=True)
-        new_generation(world.acme.pk)
+        bump_tools_version(world.acme.pk)
         server, here = HostPort("127.0.0.1", 6379), ip_address("127.0.0.1")
-        assert not reach_of(world).opens(server, here)
+        assert not reach_of(world).allows_private(server, here)
         settings.ALLOWED_PRIVATE_HOSTS = read_private_hosts(["127.0.0.1:6379"])
-        new_generation(world.acme.pk)
-        assert reach_of(world).opens(server, here)
+        bump_tools_version(world.acme.pk)
+        assert reach_of(world).allows_private(server, here)
 
     def test_is_no_sources_either(self, world: World, admin: Client) -> None:
         where = f"{address(Source, 'add')}?kind=mcp_http"
@@ -162,5 +162,5 @@ def test_what_is_deleted_is_not_reached_any_more(world: World, admin: Client) ->
     row = AllowedHost.objects.create(organization=world.acme, host="api.example.com")
     assert admin.post(address(row, "delete"), {"post": "yes"}).status_code == 302
     Organization.objects.get(pk=world.acme.pk)
-    assert reach_for(world.acme.pk).allowed == frozenset()
+    assert load_network_access(world.acme.pk).allowed == frozenset()
     assert admin.post(address(row, "change"), {"may_be_private": "on"}).status_code == 302  # it is gone: back to all

@@ -10,7 +10,7 @@ from django.test import Client
 from agents.accounts.models import AuditEntry
 from agents.admin.employees import MOST_TOOLS
 from agents.employees.models import Grant
-from agents.employees.toolboxes import installed_toolbox
+from agents.employees.toolboxes import get_installed_toolbox
 from tests.admin.rows import address, faults, filled_form, make_admin_world
 from tests.tools.toolbox.sample_tools import Echo
 from tests.world import DELETE, SEARCH, UPDATE, World
@@ -58,16 +58,16 @@ def test_the_employees_page_tells_them(world: World, admin: Client) -> None:
     ("line", "why"),
     [
         ("data.nothing limit maximum 1", "there is no tool &#x27;data.nothing&#x27;"),
-        (f"{SEARCH} colour equals 1", "has no param &#x27;colour&#x27;, only"),
-        (f"{SEARCH} limit below 1", "&#x27;below&#x27; is none of the rules"),
+        (f"{SEARCH} color equals 1", "has no parameter &#x27;color&#x27;, only"),
+        (f"{SEARCH} limit below 1", "&#x27;below&#x27; is not a rule"),
         (f"{SEARCH} limit maximum", "expected a line like"),
-        (f"{SEARCH} limit maximum many", "does not begin with a value as JSON"),
-        (f"{SEARCH} limit maximum 1 or ask", "after the value comes"),
+        (f"{SEARCH} limit maximum many", "does not start with a JSON value"),
+        (f"{SEARCH} limit maximum 1 or ask", "after the value, not"),
         (f"{SEARCH} limit maximum true", "is not a number"),
-        (f'{SEARCH} text pattern "("', "is no regular expression"),
+        (f'{SEARCH} text pattern "("', "is not a regular expression"),
         (f"{SEARCH} limit equals NaN", "Out of range float"),
         (f"{UPDATE} level read", "which cannot be lowered"),
-        (f"{UPDATE} level severe", "is none of the levels"),
+        (f"{UPDATE} level severe", "is not a level"),
         ("data.getStats level write", "has a limit, but is not ticked"),
     ],
 )
@@ -83,7 +83,7 @@ def test_loosening_a_limit_asks_first_and_tightening_does_not(world: World, admi
     assert saved(world, admin, LIMIT, STATUS).status_code == 302
     answer = saved(world, admin, STATUS)
     assert answer.status_code == 200
-    assert f"is no longer held to: {LIMIT}" in answer.content.decode()
+    assert f"is no longer limited by: {LIMIT}" in answer.content.decode()
     assert Grant.objects.get(employee=world.employee, tool=SEARCH).conditions != []
 
 
@@ -104,13 +104,15 @@ def test_limits_of_a_tool_that_is_not_installed_any_more_stay(world: World, admi
 
 
 def test_more_tools_than_a_request_may_name_are_refused_with_the_count(world: World, admin: Client) -> None:
-    toolbox = installed_toolbox()
+    toolbox = get_installed_toolbox()
     names = [f"sample.number{number}" for number in range(MOST_TOOLS + 1)]
     for name in names:
         toolbox.register(Echo(name=name))
     try:
         answer = saved(world, admin, allowed_tools=names)
-        assert f"{MOST_TOOLS + 1} tools are ticked; a model can be offered at most {MOST_TOOLS}" in str(faults(answer))
+        assert f"{MOST_TOOLS + 1} tools are ticked, but a model can be offered at most {MOST_TOOLS}" in str(
+            faults(answer)
+        )
         assert saved(world, admin, allowed_tools=names[:-1]).status_code == 302
     finally:
         for name in names:

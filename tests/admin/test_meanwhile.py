@@ -11,7 +11,7 @@ from django.test import Client
 from tests.admin.rows import address, faults, filled_form, make_admin_world
 from tests.admin.source_pages import form_on, offered, text_of, tools_page
 from tests.world import World
-from tools.connections.changes import Described, Description, keep_description
+from tools.connections.changes import DescribedTool, SourceDescription, save_description
 from tools.connections.models import Source
 from tools.contract import Level
 
@@ -34,10 +34,10 @@ def source(world: World) -> Source:
     values = {"kind": "openapi", "name": "pets", "address": "https://pets.example/api", "timeout_s": 30}
     made = Source.objects.create(organization=world.acme, base_url="https://pets.example", **values)
     tools = tuple(
-        Described(f"GET /{name}", f"pets.{name}", "", (), {"name": name}, name * 8, Level.READ)
+        DescribedTool(f"GET /{name}", f"pets.{name}", "", (), {"name": name}, name * 8, Level.READ)
         for name in ("cats", "dogs", "toys")
     )
-    keep_description(made, Description("Pets", "1", tools))
+    save_description(made, SourceDescription("Pets", "1", tools))
     return made
 
 
@@ -63,14 +63,14 @@ def test_the_second_save_is_refused_keeps_what_was_typed_and_is_meant_when_repea
     answer = admin.post(path, late)
     told = faults(answer)
     assert list(told) == [field]
-    assert f"Changed meanwhile by admin: it is {value} now. Save again" in told[field][0]
+    assert f"Changed by admin since you opened this form. It is now {value}. Save again" in told[field][0]
     typed = answer.context["adminform"].form
     ((name, wanted),) = second.items()
     assert typed[name].value() == wanted
     row.refresh_from_db()
     assert getattr(row, field) == value
-    again = {**late, "shown_as": typed["shown_as"].value()}
-    assert f'value="{again["shown_as"]}"' in answer.content.decode()
+    again = {**late, "shown_fingerprints": typed["shown_fingerprints"].value()}
+    assert f'value="{again["shown_fingerprints"]}"' in answer.content.decode()
     assert admin.post(path, again).status_code == 302
     row.refresh_from_db()
     assert getattr(row, field) == before
@@ -101,7 +101,7 @@ class TestOfTools:
         pk = source.tools.get(tool="pets.cats").pk
         assert admin.post(path, {**late, f"chosen-{pk}": "on", f"level-{pk}": "write"}).status_code == 302
         page = admin.post(path, {**late, f"chosen-{pk}": "on", f"level-{pk}": "destructive"})
-        assert "Changed meanwhile by admin: pets.cats. Look again" in text_of(page)
+        assert "Changed by admin since you opened this page: pets.cats. Check, then save again." in text_of(page)
         assert source.tools.get(pk=pk).level == "write"
         kept = form_on(page)
         assert (kept[f"level-{pk}"], kept[f"chosen-{pk}"]) == ("destructive", "on")

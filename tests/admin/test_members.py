@@ -1,4 +1,4 @@
-"""Members and their roles: an admin rules the own organisation and can raise nobody, not even the self, beyond it."""
+"""Members and their roles: an admin rules the own organization and can raise nobody, not even the self, beyond it."""
 
 import pytest
 from django.contrib.auth.models import User
@@ -148,7 +148,7 @@ def test_a_posted_field_that_the_form_does_not_have_changes_nothing(world: World
     assert not User.objects.filter(is_superuser=True).exists()
 
 
-def test_an_admin_changes_how_the_organisation_decides_but_not_its_plan(world: World, admin: Client) -> None:
+def test_an_admin_changes_how_the_organization_decides_but_not_its_plan(world: World, admin: Client) -> None:
     path = address(world.acme, "change")
     sent = {"name": "Acme Ltd", "four_eyes": "on", "card_days": 3, "currency": "USD"}
     sent |= {"slug": "globex-2", "plan_features": "everything"}
@@ -159,7 +159,7 @@ def test_an_admin_changes_how_the_organisation_decides_but_not_its_plan(world: W
     assert (world.acme.slug, world.acme.plan_features) == ("acme", [])
 
 
-def test_only_a_superuser_founds_an_organisation_and_nobody_deletes_one(
+def test_only_a_superuser_founds_an_organization_and_nobody_deletes_one(
     world: World, admin: Client, root: Client
 ) -> None:
     sent = {"name": "Initech", "slug": "initech", "card_days": 7, "currency": "USD", "plan_features": "sso\nmcp"}

@@ -1,4 +1,4 @@
-"""Who has one organisation does not choose it: every form of the admin that adds something begins with it."""
+"""Who has one organization does not choose it: every form of the admin that adds something begins with it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import pytest
 from django.db.models import Model
 
-from agents.accounts.members import let_into_admin
+from agents.accounts.members import update_admin_access
 from agents.accounts.models import ApiToken, Credential, Membership, Organization, Role
 from agents.employees.models import Employee, ModelProvider, ToolRule
 from tests.admin.rows import address, make_admin_world
@@ -42,7 +42,7 @@ def options(world: World, model: type[Model], name: str = "organization") -> lis
 
 
 @pytest.mark.parametrize("model", FORMS)
-def test_the_only_organisation_is_chosen_already(world: World, model: type[Model]) -> None:
+def test_the_only_organization_is_chosen_already(world: World, model: type[Model]) -> None:
     assert options(world, model) == [("Acme", True)]
 
 
@@ -56,7 +56,7 @@ def test_the_only_membership_of_a_new_token_too(world: World) -> None:
 def test_among_several_the_person_chooses(world: World, model: type[Model]) -> None:
     second = Organization.objects.create(name="Second", slug="second")
     Membership.objects.create(organization=second, user=world.users["admin"], role=Role.ADMIN)
-    let_into_admin(world.users["admin"])
+    update_admin_access(world.users["admin"])
     names = options(world, model)
     assert {name for name, _ in names} >= {"Acme", "Second"}
     assert "Globex" not in {name for name, _ in names}

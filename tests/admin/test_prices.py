@@ -60,14 +60,14 @@ def test_lines_become_prices_and_come_back_as_they_were(admin: Client, provider:
         ("gpt-5-mini", "expected a model, a colon and two prices"),
         (": 1 2", "expected a model"),
         ("gpt-5: 1", "expected two prices after the colon"),
-        ("gpt-5: 0,25 2,00", "decimals come after a full stop"),
-        ("gpt-5: input free, output 2", "&#x27;free&#x27; is not a price; write a number such as 0.25"),
+        ("gpt-5: 0,25 2,00", "write decimals with a point"),
+        ("gpt-5: input free, output 2", "&#x27;free&#x27; is not a price; enter a number such as 0.25"),
         ("gpt-5: -1 2", "&#x27;-1&#x27; is not a price"),
         ("gpt-5: NaN 2", "&#x27;NaN&#x27; is not a price"),
         ("gpt-5: ٣ 2", "is not a price"),
         ("gpt-5: 9000000 2", "the highest price"),
         ("gpt-5: 0.0000001 2", "more than 6 decimals"),
-        ("*: 2 2", "has a price already"),
+        ("*: 2 2", "already has a price"),
         ("<b>: 1", "&lt;b&gt;"),
     ],
 )
@@ -96,7 +96,7 @@ def test_taking_the_price_from_a_budget_is_confirmed(world: World, admin: Client
     Employee.objects.filter(pk=world.employee.pk).update(month_cost=1)
     path = address(provider, "change")
     answer = admin.post(path, filled_form(admin, path, prices="another: 1 1"))
-    assert "What Dana costs is not counted any more" in answer.content.decode()
+    assert "The cost of Dana is no longer counted" in answer.content.decode()
     assert admin.post(path, filled_form(admin, path, prices="*: 1 1")).status_code == 302
 
 
@@ -106,7 +106,7 @@ def test_the_currency_is_a_code_and_budgets_are_the_admins(world: World, admin: 
         assert "currency" in faults(admin.post(path, filled_form(admin, path, currency=wrong)))
     assert admin.post(path, filled_form(admin, path, month_tokens="5")).status_code == 302
     answer = admin.post(path, filled_form(admin, path, currency="eur"))
-    assert "count as EUR from now on; no number is converted" in answer.content.decode()
+    assert "all prices and budgets are in EUR. No amount is converted." in answer.content.decode()
     organization = Organization.objects.get(pk=world.acme.pk)
     assert (organization.currency, organization.month_tokens) == ("USD", 5)
 
@@ -116,5 +116,5 @@ def test_who_is_not_counted_is_said(world: World, admin: Client, provider: Model
     path = address(world.acme, "change")
     answer = admin.post(path, filled_form(admin, path, month_cost="10"))
     text = answer.content.decode()
-    assert "Dana is not counted: the provider Real has no price for its model." in text
-    assert "Hank is not counted" not in text
+    assert "The cost of Dana is not counted: Real has no price for its model." in text
+    assert "The cost of Hank is not counted" not in text

@@ -133,7 +133,7 @@ class TestPrivateAddresses:
 
     def test_are_offered_with_the_setting_that_allows_them(self, admin: Client) -> None:
         html = admin.get(address(ModelProvider, "add")).content.decode()
-        assert "must be allowed by the setting ALLOWED_PRIVATE_HOSTS" in html
+        assert "need the setting ALLOWED_PRIVATE_HOSTS" in html
         assert "e.g. http://localhost" not in html
 
     def test_are_not_the_default_of_ollama_either(self, world: World, admin: Client) -> None:
@@ -154,7 +154,7 @@ class TestPrivateAddresses:
             sent = {"organization": world.acme.pk, "name": "New", "kind": "openai", "timeout_s": 60, "is_active": "on"}
             saved = admin.post(address(ModelProvider, "add"), {**sent, "base_url": server.url})
             assert saved.status_code == 302, faults(saved)
-            assert "New answers." in tried(admin, ModelProvider.objects.get(name="New"))
+            assert "Connection to New works." in tried(admin, ModelProvider.objects.get(name="New"))
 
     def test_can_be_switched_off(self, admin: Client, provider: ModelProvider) -> None:
         ModelProvider.objects.filter(pk=provider.pk).update(base_url="http://10.0.0.5/v1")
@@ -167,8 +167,8 @@ class TestTheConnection:
     def test_is_tried_and_told(self, admin: Client, provider: ModelProvider) -> None:
         with ModelServer() as server:
             ModelProvider.objects.filter(pk=provider.pk).update(base_url=server.url)
-            assert "Real answers." in tried(admin, provider)
-        assert "Real does not work" in tried(admin, provider)
+            assert "Connection to Real works." in tried(admin, provider)
+        assert "Connection to Real failed" in tried(admin, provider)
 
     def test_calls_nobody_unless_a_form_of_ours_asks(self, world: World, provider: ModelProvider) -> None:
         page = f"/admin/employees/modelprovider/{provider.pk}/"
@@ -183,7 +183,7 @@ class TestTheConnection:
 
     def test_says_what_is_wrong_with_a_script(self, admin: Client, provider: ModelProvider) -> None:
         ModelProvider.objects.filter(pk=provider.pk).update(kind=ProviderKind.SCRIPTED, script="nonsense: [")
-        assert "Real does not work" in tried(admin, provider)
+        assert "Connection to Real failed" in tried(admin, provider)
 
     def test_is_nobody_elses_business(self, world: World, provider: ModelProvider) -> None:
         address = f"/admin/employees/modelprovider/{provider.pk}/test-connection/"
@@ -209,7 +209,7 @@ def test_ollama_is_tested_with_the_models_of_its_active_employees(world: World, 
                 organization=world.acme, name=name, provider=provider, model=model, is_active=is_active
             )
         path = f"/admin/employees/modelprovider/{provider.pk}/test-connection/"
-        assert "Local answers." in admin.post(path, follow=True).content.decode()
+        assert "Connection to Local works." in admin.post(path, follow=True).content.decode()
         Employee.objects.filter(name="Uma").update(model="qwen3:8b")
         told = html.unescape(admin.post(path, follow=True).content.decode())
-        assert "Local does not work: Ollama answers, but has not pulled 'qwen3:8b'" in told
+        assert "Connection to Local failed: Ollama answers, but has not pulled 'qwen3:8b'" in told

@@ -60,7 +60,7 @@ def test_credentials_for_the_same_service(world: World) -> None:
         lambda: added(world, Credential, {"value_token": "the-second-ones"}, "?for=github"),
     )
     assert answer.status_code == 200
-    assert "Acme has credentials for github already: change those." in answer.content.decode()
+    assert "Acme already has credentials for github. Change those." in answer.content.decode()
     assert "the-first-ones" in Credential.objects.get().fields
     assert not AuditEntry.objects.exists()
 

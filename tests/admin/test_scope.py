@@ -1,4 +1,4 @@
-"""The admin shows a person the rows of the organisations in which they are admin, and nothing else."""
+"""The admin shows a person the rows of the organizations in which they are admin, and nothing else."""
 
 import pytest
 from django.contrib import admin
@@ -51,7 +51,7 @@ def test_an_admin_sees_the_own_rows(world: World) -> None:
         assert client.get(address(row, "history")).status_code == 200, row
 
 
-def test_an_admin_of_another_organisation_sees_none_of_them(world: World) -> None:
+def test_an_admin_of_another_organization_sees_none_of_them(world: World) -> None:
     client = world.client("outsider")
     for row in one_of_each(world):
         listed = client.get(address(row, "list"))
@@ -65,7 +65,7 @@ def test_an_admin_of_another_organisation_sees_none_of_them(world: World) -> Non
         assert type(row)._default_manager.filter(pk=row.pk).exists()
 
 
-def test_a_filter_in_the_address_reaches_no_other_organisation(world: World) -> None:
+def test_a_filter_in_the_address_reaches_no_other_organization(world: World) -> None:
     one_of_each(world)
     client = world.client("outsider")
     answer = client.get(f"/admin/runs/run/?organization__id__exact={world.acme.pk}")

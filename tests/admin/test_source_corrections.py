@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from agents.accounts.models import Organization
-from agents.employees.toolboxes import toolbox_of
+from agents.employees.toolboxes import load_toolbox
 from tests.admin.rows import address, confirmed, faults, filled_form
 from tests.admin.source_pages import PATHS, add, chosen, text_of, tools_page, values
 from tests.admin.test_sources import admin, connect, outside, pets, world
@@ -82,15 +82,15 @@ class TestWithoutAnAddressOfItsOperations:
         outside.replies.append(Reply(500))
         save(pets, base_url="")
         organization = Organization.objects.get(pk=pets.organization_id)
-        told = "pets.listPets cannot be used: pets does not say where its operations go."
-        assert toolbox_of(organization.pk).policy.withheld["pets.listPets"] == told
+        told = "pets.listPets cannot be used: pets has no address for its operations."
+        assert load_toolbox(organization.pk).policy.withheld["pets.listPets"] == told
         Source.objects.update(problem="")
         listed = text_of(admin.get(address(Source, "list")))
-        assert 'data-state="does not work"' in listed
-        assert "1 chosen of 3" in listed
+        assert 'data-state="failed"' in listed
+        assert "1 of 3 enabled" in listed
         page = text_of(admin.get(tools_page(pets)))
-        assert "None of its tools can be used: pets does not say where its operations go." in page
-        assert "1 chosen of 3. Found: 3 of 3 tools" in page
+        assert "None of its tools can be used: pets has no address for its operations." in page
+        assert "1 of 3 tools enabled. Shown: 3 of 3 tools" in page
 
 
 class TestAddressesThatAreNeverReached:
@@ -100,7 +100,7 @@ class TestAddressesThatAreNeverReached:
         known = {"address": "https://api.example.com", field: where, "may_be_private": "on"}
         told = faults(admin.post(add(), values(world, **known)))
         assert list(told) == [field]
-        assert "no tool ever reaches it" in told[field][0]
+        assert "Tools can never reach it." in told[field][0]
 
     @pytest.mark.parametrize("typed", [*NEVER, "169.254.169.254"])
     def test_are_refused_as_hosts(self, world: World, admin: Client, typed: str) -> None:
@@ -111,8 +111,8 @@ class TestAddressesThatAreNeverReached:
 class TestPrograms:
     def test_the_kind_is_shown_to_admins_with_the_reason_why_not(self, admin: Client) -> None:
         page = text_of(admin.get(address(Source, "add")))
-        assert "MCP server, a program on this machine" in page
-        assert "Only a superuser of this installation may say which programs it runs" in page
+        assert "MCP server as a local program" in page
+        assert "Only a superuser of this installation can connect programs" in page
         assert "python manage.py createsuperuser" in page
 
     def test_its_address_says_the_same(self, admin: Client) -> None:
@@ -129,30 +129,30 @@ class TestWords:
     def test_a_question_is_no_error(self, world: World, admin: Client) -> None:
         sent = values(world, address="http://127.0.0.1:9/openapi.json", may_be_private="on")
         page = text_of(admin.post(add(), sent))
-        assert "Please confirm what is asked below." in page
+        assert "Not saved yet. Confirm the consequences below." in page
         assert "Please correct the error" not in page
         wrong = text_of(admin.post(add(), {**sent, "timeout_s": 0}))
         assert "Please correct the error" in wrong
-        assert "Please confirm what is asked" not in wrong
+        assert "Not saved yet" not in wrong
 
     @pytest.mark.parametrize("who", ["viewer", "operator", "approver"])
     def test_whoever_may_not_come_in_is_told_who_they_are(self, world: World, who: str) -> None:
         page = text_of(world.client(who).get(address(Source, "list"), follow=True))
-        assert f"You are logged in as {who}, who may not use these pages." in page
+        assert f"You are logged in as {who}, an account without access to the admin." in page
 
     def test_a_stranger_is_told_nothing_of_the_kind(self) -> None:
         assert "You are logged in as" not in text_of(Client().get("/admin/", follow=True))
 
     def test_the_list_marks_what_works_and_what_does_not(self, admin: Client, pets: Source) -> None:
         for change, state in (
-            ({}, "works"),
-            ({"problem": "It answers with 500."}, "does not work"),
-            ({"is_active": False}, "switched off"),
+            ({}, "connected"),
+            ({"problem": "It answers with 500."}, "failed"),
+            ({"is_active": False}, "off"),
         ):
             Source.objects.update(**change)
             assert f'data-state="{state}"' in text_of(admin.get(address(Source, "list")))
 
     def test_buttons_that_save_say_so(self, admin: Client, pets: Source) -> None:
         page = text_of(admin.get(tools_page(pets)))
-        assert "Use all 3 shown and save</button>" in page
-        assert "Use none of them and save</button>" in page
+        assert "Enable all 3 shown and save" in page
+        assert "Disable all shown and save" in page

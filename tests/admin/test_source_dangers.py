@@ -31,7 +31,7 @@ class TestDangers:
         path = address(pets, "change")
         sent = filled_form(admin, path, base_url="https://elsewhere.example", may_be_private=None, file=None)
         (sentence,) = consequences(admin.post(path, sent)).values()
-        assert "The credentials of pets go to" in sentence
+        assert "the credentials of pets are sent to" in sentence
         assert "elsewhere.example" in sentence
 
     @pytest.mark.parametrize(
@@ -45,10 +45,10 @@ class TestDangers:
             Credential.objects.create(organization=world.globex, service=theirs, fields='{"token": "of-globex"}')
         (sentence,) = consequences(admin.post(path, filled_form(admin, path, file=None, **change))).values()
         service = change.get("service", "pets")
-        assert f"The credentials of {service} will go to 127.0.0.1 once they are given." in sentence
+        assert f"The credentials of {service} will be sent to 127.0.0.1 once they are entered." in sentence
         Credential.objects.create(organization=pets.organization, service=service, fields='{"token": "of-pets"}')
         (sentence,) = consequences(admin.post(path, filled_form(admin, path, file=None, **change))).values()
-        assert f"The credentials of {service} go to 127.0.0.1 from now on." in sentence
+        assert f"From now on, the credentials of {service} are sent to 127.0.0.1." in sentence
 
     def test_a_description_does_not_send_credentials_elsewhere(
         self, connect: Callable[..., Any], outside: Outside

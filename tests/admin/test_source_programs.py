@@ -40,29 +40,29 @@ def test_one_that_works_is_said_to(world: World, root: Client) -> None:
     assert f'action="{to_test(source)}"' in text_of(root.get(address(source, "change")))
     answer = root.post(to_test(source))
     waiting = root.get(answer["Location"])
-    assert "It is being tested by a worker" in text_of(waiting)
+    assert "A worker is testing the connection" in text_of(waiting)
     assert waiting["Refresh"]
     assert not SourceTool.objects.exists(), "the program is not run by the page"
-    sources.refresh_one(source.pk)  # as the worker does
+    sources.refresh_source_by_id(source.pk)  # as the worker does
     page = root.get(answer["Location"])
-    assert "clock answers. It describes 2 tools." in text_of(page)
+    assert "Connection to clock works. It describes 2 tools." in text_of(page)
     assert "Refresh" not in page
 
 
 def test_one_that_does_not_says_why(world: World, root: Client) -> None:
     source = connect(world, [sys.executable, "-c", "raise SystemExit('no such clock')"])
     answer = root.post(to_test(source))
-    sources.refresh_one(source.pk)
+    sources.refresh_source_by_id(source.pk)
     page = text_of(root.get(answer["Location"]))
-    assert "it did not work" in page
+    assert "Connection failed" in page
     assert "no such clock" in page
-    assert "answers." not in page
+    assert "works." not in page
 
 
 def test_one_that_is_switched_off_is_not_run(world: World, root: Client) -> None:
     source = connect(world, CLOCK)
     Source.objects.update(is_active=False)
     answer = root.post(to_test(source), follow=True)
-    assert "clock is switched off: nobody asks it." in text_of(answer)
+    assert "clock is off." in text_of(answer)
     source.refresh_from_db()
     assert source.checked_at is None

@@ -112,13 +112,13 @@ class TestConnecting:
         with older_server() as server:
             page = text_of(connect("mcp_http", address=server.url("works")))
         assert "<code>pets.save</code>" in page
-        assert "choose one" in page
+        assert "Choose a level" in page
 
     def test_a_private_address_names_the_box_that_allows_it(
         self, connect: Callable[..., Any], outside: Outside
     ) -> None:
         page = text_of(connect(address=f"{outside.url}/openapi.json", is_private=False))
-        assert "tick “It may be in a private network”" in page
+        assert "tick “Allow private networks”" in page
         assert not outside.received
 
     @pytest.mark.parametrize(
@@ -144,9 +144,9 @@ class TestConnecting:
         large = described(PATHS, info={"title": "Large", "version": "1", "description": "x" * 2_000_000}).encode()
         outside.replies += [Reply(content=large), Reply(content=large)]
         page = connect(address=f"{outside.url}/openapi.json")
-        assert "is being read" in text_of(page)
+        assert "is reading the description" in text_of(page)
         assert page["Refresh"]
-        sources.refresh_one(Source.objects.get().pk)  # as the worker does
+        sources.refresh_source_by_id(Source.objects.get().pk)  # as the worker does
         page = admin.get(page.wsgi_request.get_full_path())
         assert "3 of 3 tools" in text_of(page)
         assert "Refresh" not in page
@@ -172,7 +172,7 @@ class TestConnecting:
     ) -> None:
         assert list(faults(admin.post(add(), values(world, **more)))) == [field]
 
-    def test_a_name_is_the_organisations_once(self, world: World, admin: Client, pets: Source) -> None:
+    def test_a_name_is_the_organizations_once(self, world: World, admin: Client, pets: Source) -> None:
         again = admin.post(add(), values(world, address="https://api.example.com"))
         assert "already exists" in str(faults(again))
         elsewhere = values(world, organization=world.globex.pk, address="https://api.example.com")
@@ -185,7 +185,7 @@ class TestCredentials:
     ) -> None:
         outside.replies.append(Reply(content=described(PATHS).encode()))
         page = connect(address=f"{outside.url}/openapi.json", authentication="basic")
-        missing = page.context["lacking"]
+        missing = page.context["missing_credentials"]
         assert missing.fields == ("username", "password")
         assert missing.url in page.content.decode().replace("&amp;", "&")
         answer = admin.get(missing.url)
@@ -195,9 +195,9 @@ class TestCredentials:
         sent = {"organization": world.acme.pk, "value_username": "acme-user", "value_password": "acme-password"}
         assert admin.post(missing.url, sent).status_code == 302
         assert json.loads(Credential.objects.get(service="pets").fields).keys() == {"username", "password"}
-        assert admin.get(tools_page(Source.objects.get())).context["lacking"] is None
+        assert admin.get(tools_page(Source.objects.get())).context["missing_credentials"] is None
 
-    def test_another_organisations_sources_are_not_offered(self, world: World, pets: Source) -> None:
+    def test_another_organizations_sources_are_not_offered(self, world: World, pets: Source) -> None:
         Source.objects.update(authentication="bearer", service="of-acme")
         choice = f"{address(Credential, 'add')}"
         assert "of-acme" in text_of(world.client("admin").get(choice))
@@ -226,7 +226,7 @@ class TestChoosing:
     )
     def test_filters(self, admin: Client, pets: Source, query: str, found: set[str]) -> None:
         page = admin.get(f"{tools_page(pets)}?{query}")
-        assert {line.row.tool.partition(".")[2] for line in page.context["lines"]} == found
+        assert {line.row.tool.partition(".")[2] for line in page.context["rows"]} == found
 
     def test_all_that_is_shown_is_ticked_at_once(self, admin: Client, pets: Source) -> None:
         assert admin.post(tools_page(pets), {**chosen(pets), "every": "all"}).status_code == 302
@@ -237,7 +237,7 @@ class TestChoosing:
     def test_a_level_below_what_was_inferred_is_confirmed(self, admin: Client, pets: Source) -> None:
         sent = chosen(pets, "addPet", addPet="read")
         page = admin.post(tools_page(pets), sent)
-        ((key, sentence),) = page.context["questions"].items()
+        ((key, sentence),) = page.context["consequences"].items()
         assert "pets.addPet (inferred: write)" in sentence
         assert offered(pets) == set()
         other = chosen(pets, "addPet", "dropToy", addPet="read", dropToy="read")
@@ -256,7 +256,7 @@ class TestChoosing:
         assert admin.post(path, first).status_code == 302
         second = form_on(admin.get(path)) | ({"every": "all"} if how == "all" else {f"chosen-{row.pk}": "on"})
         page = admin.post(path, second)
-        ((key, sentence),) = page.context["questions"].items()
+        ((key, sentence),) = page.context["consequences"].items()
         assert "pets.addPet (inferred: write)" in sentence
         assert offered(pets) == set()
         assert admin.post(path, {**form_on(page), **second, "confirmed": key}).status_code == 302
@@ -271,7 +271,7 @@ class TestChoosing:
         sent = chosen(pets, "listPets")
         SourceTool.objects.filter(tool="pets.listPets").update(hash="another")
         page = admin.post(tools_page(pets), sent)
-        assert "pets.listPets has changed meanwhile" in text_of(page)
+        assert "The definition of pets.listPets has changed" in text_of(page)
         assert offered(pets) == set()
 
     def test_what_was_accepted_and_changed_is_accepted_by_a_tick_of_its_own(self, admin: Client, pets: Source) -> None:
@@ -288,7 +288,7 @@ class TestChoosing:
         with older_server() as server:
             connect("mcp_http", address=server.url("works"))
         source = Source.objects.get()
-        assert "Say which level pets.save has" in text_of(admin.post(tools_page(source), chosen(source, "save")))
+        assert "Choose a level for pets.save" in text_of(admin.post(tools_page(source), chosen(source, "save")))
         assert offered(source) == set()
         assert admin.post(tools_page(source), chosen(source, "save", save="destructive")).status_code == 302
         assert offered(source) == {"pets.save"}
@@ -296,7 +296,7 @@ class TestChoosing:
     @pytest.mark.parametrize("level", ["admin", "READ", "\0"])
     def test_a_level_that_does_not_exist(self, admin: Client, pets: Source, level: str) -> None:
         sent = chosen(pets, "listPets", listPets=level)
-        assert "no such level" in text_of(admin.post(tools_page(pets), sent))
+        assert "is not a level" in text_of(admin.post(tools_page(pets), sent))
         assert offered(pets) == set()
 
     def test_rows_of_another_source_are_not_touched(self, world: World, admin: Client, pets: Source) -> None:
@@ -352,7 +352,7 @@ class TestGranting:
         assert "<dt>Source</dt><dd>Pets</dd>" in text_of(found)
         for change, reason in (
             ({"hash": "another"}, "its definition has changed"),
-            ({"is_chosen": False}, "it is not chosen among the tools of pets"),
+            ({"is_chosen": False}, "it is not enabled among the tools of pets"),
         ):
             SourceTool.objects.filter(tool="pets.listPets").update(**change)
             world.acme.refresh_from_db()

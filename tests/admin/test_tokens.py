@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from agents.accounts.membership import hash_of, issue_token, member_with_token
+from agents.accounts.membership import authenticate_token, hash_secret, issue_token
 from agents.accounts.models import ApiToken, AuditEntry
 from tests.admin.rows import address, faults, make_admin_world
 from tests.world import World
@@ -28,9 +28,9 @@ def test_a_new_token_is_shown_once_and_opens_the_api(world: World, admin: Client
     assert "no-store" in answer["Cache-Control"]
     secret = answer.context["secret"]
     assert secret in answer.content.decode()
-    assert member_with_token(secret) == member
+    assert authenticate_token(secret) == member
     token = ApiToken.objects.get()
-    assert token.hash == hash_of(secret)
+    assert token.hash == hash_secret(secret)
     for page in ("list", "change", "history"):
         body = admin.get(address(token, page)).content.decode()
         assert secret not in body
@@ -55,7 +55,7 @@ def test_an_admin_revokes_a_members_token_for_good(world: World, admin: Client) 
     token, secret = issue_token(world.member("operator"), "Laptop")
     path = address(token, "change")
     assert admin.post(path, {"revoke": "on"}).status_code == 302
-    assert member_with_token(secret) is None
+    assert authenticate_token(secret) is None
     revoked_at = ApiToken.objects.get().revoked_at
     assert admin.post(path, {}).status_code == 302
     assert ApiToken.objects.get().revoked_at == revoked_at

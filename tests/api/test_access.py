@@ -131,7 +131,7 @@ class TestWhoHasNoAccess:
     def test_member_of_nothing(self, route: Route, target: Target) -> None:
         assert problem(ask(target.world.client("stranger"), route, target), 403)["code"] == "forbidden"
 
-    def test_another_organisations_member(self, route: Route, target: Target) -> None:
+    def test_another_organizations_member(self, route: Route, target: Target) -> None:
         answer = ask(target.world.client("outsider"), route, target)
         if "{" in route.path or (route.path == "/api/runs" and route.changes):
             problem(answer, 404)

@@ -92,7 +92,7 @@ def test_ids_are_strings(document: dict[str, Any]) -> None:
 
 
 def test_ids_in_answers_have_an_example_of_an_id(document: dict[str, Any]) -> None:
-    for shape in ("RunShape", "RunSummary", "ToolCallShape", "WholeToolCall", "ApprovalShape", "EmployeeShape"):
+    for shape in ("RunDetail", "RunSummary", "ToolCallSummary", "ToolCallDetail", "ApprovalDetail", "EmployeeSummary"):
         ids = {
             name: field
             for name, field in document["components"]["schemas"][shape]["properties"].items()
@@ -105,8 +105,8 @@ def test_ids_in_answers_have_an_example_of_an_id(document: dict[str, Any]) -> No
 def test_limits_are_told(document: dict[str, Any]) -> None:
     schemas = document["components"]["schemas"]
     assert schemas["NewRun"]["properties"]["task"]["maxLength"] == 20_000
-    assert schemas["Denial"]["properties"]["reason"]["maxLength"] == 2_000
-    assert schemas["Approving"]["properties"]["grace_s"]["maximum"] == 60
+    assert schemas["DenyRequest"]["properties"]["reason"]["maxLength"] == 2_000
+    assert schemas["ApproveRequest"]["properties"]["grace_s"]["maximum"] == 60
 
 
 def test_the_page_works_offline_under_the_strict_policy() -> None:

@@ -56,7 +56,7 @@ INVALID_PARAMS: list[Any] = [
     {"record_id": "1"},
     {"record_id": "1", "changes": {"phone": 7}},
     {"record_id": "999999", "changes": {"phone": "+1 555 0199"}},
-    {"record_id": "1", "changes": {"colour": "red"}},
+    {"record_id": "1", "changes": {"color": "red"}},
     {"record_id": "1", "changes": {"phone": "a\x00b"}},
     {"record_id": "1", "changes": {"phone": "\ud800"}},
     "text",

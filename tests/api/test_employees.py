@@ -52,7 +52,7 @@ def test_one_tells_what_it_did_and_nothing_of_others(world: World) -> None:
     assert figures == {"days": 30, "passes": 2, "input_tokens": 30, "output_tokens": 5, "cost": 0.25}
 
 
-def test_the_list_holds_those_of_the_organisation(world: World) -> None:
+def test_the_list_holds_those_of_the_organization(world: World) -> None:
     client = world.client("viewer")
     colleagues(world, 2)
     items = client.get("/api/employees").json()["items"]

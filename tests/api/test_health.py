@@ -15,7 +15,7 @@ from django.test import Client
 
 from agents.api import health
 from agents.platform import writability
-from agents.platform.liveness import SWEEPER, WORKER, Pulse
+from agents.platform.liveness import SWEEPER, WORKER, SignOfLife
 from tests.world import problem
 
 
@@ -57,7 +57,7 @@ def test_a_folder_of_files_that_hangs_is_not_the_databases_fault(
     redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = threading.Event()
-    hanging = writability.Watch(lambda: str(answers.wait(30)), silent="no answer")
+    hanging = writability.BackgroundCheck(lambda: str(answers.wait(30)), fallback="no answer")
     monkeypatch.setattr(health, "FILES", hanging)
     answer = Client().get("/api/ready")
     answers.set()
@@ -65,27 +65,27 @@ def test_a_folder_of_files_that_hangs_is_not_the_databases_fault(
 
 
 def test_a_question_that_is_never_answered_takes_only_a_few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writability, "ABANDON_S", 0.0)
+    monkeypatch.setattr(writability, "ASK_AGAIN_S", 0.0)
     answers, asked = threading.Event(), list[int]()
 
     def ask() -> bool:
         asked.append(1)
         return answers.wait(30)
 
-    watch = writability.Watch(ask, silent=False)
+    watch = writability.BackgroundCheck(ask, fallback=False)
     for _ in range(20):
         watch.start()
         time.sleep(0.001)
     assert len(asked) == writability.MOST_HANGING
     answers.set()
-    while not watch.look():
+    while not watch.read():
         time.sleep(0.01)
 
 
 @pytest.mark.django_db(transaction=True)
 def test_ready_names_the_parts_without_a_sign_of_life(redis_url: str) -> None:
     assert Client().get("/api/ready").json()["degraded"] == [WORKER, SWEEPER]
-    pulse = Pulse(WORKER, "worker-of-this-test")
+    pulse = SignOfLife(WORKER, "worker-of-this-test")
     pulse.start()
     try:
         degraded = [WORKER, SWEEPER]
@@ -97,7 +97,7 @@ def test_ready_names_the_parts_without_a_sign_of_life(redis_url: str) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_ready_counts_the_workers_and_those_that_vanished(redis_url: str) -> None:
-    here, left, lost = (Pulse(WORKER, f"{name}-of-this-test") for name in ("here", "left", "lost"))
+    here, left, lost = (SignOfLife(WORKER, f"{name}-of-this-test") for name in ("here", "left", "lost"))
     for pulse in (here, left):
         pulse.start()
     left.stop()

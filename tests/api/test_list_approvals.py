@@ -1,4 +1,4 @@
-"""GET /api/approvals lists the organisation's cards with filters, in stable pages and a constant number of queries."""
+"""GET /api/approvals lists the organization's cards with filters, in stable pages and a constant number of queries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from agents.api.paging import cursor_of
+from agents.api.paging import encode_cursor
 from agents.approvals import decisions
 from agents.approvals.decisions import Decision
 from agents.approvals.models import Approval
@@ -123,7 +123,7 @@ class TestTheOrder:
     def test_of_another_organization_is_no_place_to_go_on_from(self, world: World, cards: list[str]) -> None:
         Approval.objects.filter(pk=cards[0]).update(organization=world.globex)
         for unknown in (cards[0], "999999"):
-            query = f"status=pending&cursor={cursor_of(unknown)}"
+            query = f"status=pending&cursor={encode_cursor(unknown)}"
             assert world.client("viewer").get(f"/api/approvals?{query}").json()["items"] == []
         assert problem(world.client("viewer").get("/api/approvals?order=oldest&cursor=%21"), 422)["field"] == "cursor"
 

@@ -1,4 +1,4 @@
-"""GET /api/runs lists the organisation's runs, newest first, in stable pages and a constant number of queries."""
+"""GET /api/runs lists the organization's runs, newest first, in stable pages and a constant number of queries."""
 
 from __future__ import annotations
 

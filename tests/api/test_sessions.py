@@ -1,10 +1,10 @@
-"""A browser's session: changes need the CSRF token, and one organisation is active at a time."""
+"""A browser's session: changes need the CSRF token, and one organization is active at a time."""
 
 from __future__ import annotations
 
 import pytest
 
-from agents.accounts.membership import ACTIVE_ORGANIZATION, member_in_session, memberships_of, switch_organization
+from agents.accounts.membership import ACTIVE_ORGANIZATION, list_memberships, load_session_member, switch_organization
 from agents.accounts.models import Membership, Role
 from agents.runs.models import Run
 from tests.world import World, make_world, post, problem
@@ -45,7 +45,7 @@ def test_a_form_is_no_json(world: World) -> None:
     problem(world.client("operator").post("/api/runs", task(world)), 415)
 
 
-def test_a_member_of_several_sees_one_organisation_at_a_time(world: World) -> None:
+def test_a_member_of_several_sees_one_organization_at_a_time(world: World) -> None:
     run = world.run()
     user = world.users["operator"]
     Membership.objects.create(organization=world.globex, user=user, role=Role.VIEWER)
@@ -61,12 +61,12 @@ def test_a_member_of_several_sees_one_organisation_at_a_time(world: World) -> No
 
 def test_a_membership_that_ended_falls_back_to_another(world: World) -> None:
     user = world.users["operator"]
-    member = member_in_session(user, {ACTIVE_ORGANIZATION: world.globex.pk})
+    member = load_session_member(user, {ACTIVE_ORGANIZATION: world.globex.pk})
     assert member is not None
     assert member.organization == world.acme
 
 
-def test_only_ones_own_organisations_can_be_switched_to(world: World) -> None:
+def test_only_ones_own_organizations_can_be_switched_to(world: World) -> None:
     user = world.users["operator"]
     session: dict[str, int] = {}
     assert switch_organization(user, session, world.globex.pk) is None
@@ -78,8 +78,8 @@ def test_only_ones_own_organisations_can_be_switched_to(world: World) -> None:
 
 def test_memberships_are_read_afresh(world: World) -> None:
     user = world.users["operator"]
-    assert member_in_session(user, {}) is not None
+    assert load_session_member(user, {}) is not None
     user.is_active = False
     user.save()
-    assert list(memberships_of(user)) == []
-    assert member_in_session(user, {}) is None
+    assert list(list_memberships(user)) == []
+    assert load_session_member(user, {}) is None

@@ -47,7 +47,7 @@ def test_the_same_request_again_answers_the_same_run(world: World) -> None:
     assert Run.objects.count() == 1
 
 
-def test_another_organisations_request_id_is_another_run(world: World) -> None:
+def test_another_organizations_request_id_is_another_run(world: World) -> None:
     first = post(world.client("operator"), "/api/runs", body(world, client_request_id="1"))
     others = {"employee_id": str(world.others_employee.pk), "task": "Search.", "client_request_id": "1"}
     second = post(world.client("outsider"), "/api/runs", others)

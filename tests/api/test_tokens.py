@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from django.db.models.functions import Now
 
 from agents.accounts import audit
-from agents.accounts.membership import hash_of, issue_token
+from agents.accounts.membership import hash_secret, issue_token
 from agents.accounts.models import ApiToken, AuditEntry, Membership, Role
 from tests.world import World, make_world, nobody, post, problem
 
@@ -44,7 +44,7 @@ def test_a_new_token_asks_as_its_member(world: World) -> None:
 def test_only_the_hash_is_kept(world: World) -> None:
     secret = token_of("operator", "--name", "invoices")
     token = ApiToken.objects.get()
-    assert (token.name, token.hash) == ("invoices", hash_of(secret))
+    assert (token.name, token.hash) == ("invoices", hash_secret(secret))
     assert secret not in str(ApiToken.objects.values()[0])
     assert token.membership == world.member("operator")
 
@@ -122,7 +122,7 @@ def test_too_many_wrong_tokens_are_told_when_to_come_back_but_a_right_one_is_hea
     cache.clear()
 
 
-def test_a_member_of_several_organisations_has_to_choose(world: World) -> None:
+def test_a_member_of_several_organizations_has_to_choose(world: World) -> None:
     Membership.objects.create(organization=world.globex, user=world.users["operator"], role=Role.VIEWER)
     with pytest.raises(CommandError, match="acme, globex"):
         token_of("operator")
@@ -135,7 +135,7 @@ def test_a_member_of_several_organisations_has_to_choose(world: World) -> None:
     ("arguments", "message"),
     [
         (["nobody"], "no user 'nobody'.*operator"),
-        (["stranger"], "no member of any organisation"),
+        (["stranger"], "no member of any organization"),
         (["operator", "--organization", "globex"], "no member of 'globex'.*acme"),
         (["operator", "--name", " "], "1 to 80 characters"),
         (["operator", "--name", "x" * 81], "1 to 80 characters"),

@@ -1,4 +1,4 @@
-"""GET /api/tools lists the catalog with schemas, and how each tool did in the asker's organisation alone."""
+"""GET /api/tools lists the catalog with schemas, and how each tool did in the asker's organization alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from agents.employees.toolboxes import installed_toolbox
+from agents.employees.toolboxes import get_installed_toolbox
 from tests.web.counted import count_calls, last_error
 from tests.world import SEARCH, World, make_world, pages, problem
 from tools.builtin import BUILTIN_TOOLS
@@ -23,7 +23,7 @@ def world() -> World:
 
 def test_every_tool_of_the_installation_has_the_promised_fields(world: World) -> None:
     items = world.client("viewer").get("/api/tools?limit=200").json()["items"]
-    assert [item["name"] for item in items] == sorted(tool.name for tool in installed_toolbox().tools())
+    assert [item["name"] for item in items] == sorted(tool.name for tool in get_installed_toolbox().tools())
     search = next(item for item in items if item["name"] == SEARCH)
     assert search.keys() == {
         "id", "name", "display_name", "description", "category", "level", "version", "author", "source", "is_enabled",
@@ -40,7 +40,7 @@ def test_every_tool_of_the_installation_has_the_promised_fields(world: World) ->
     assert [item["name"] for item in reads if item["output"] is None] == []
 
 
-def test_figures_tell_what_was_counted_in_this_organisation(world: World) -> None:
+def test_figures_tell_what_was_counted_in_this_organization(world: World) -> None:
     count_calls(
         world.employee, SEARCH, succeeded=2, approved=4, denied=1, cost_micros=1_500_000, within_10=2, slowest_ms=8
     )
@@ -66,15 +66,15 @@ def test_figures_tell_what_was_counted_in_this_organisation(world: World) -> Non
 
 def test_pages_hold_each_tool_once(world: World) -> None:
     seen = [item["name"] for items in pages(world.client("viewer"), "/api/tools", 3) for item in items]
-    assert seen == sorted(tool.name for tool in installed_toolbox().tools())
+    assert seen == sorted(tool.name for tool in get_installed_toolbox().tools())
 
 
 def test_a_disabled_tool_is_shown_as_such(world: World) -> None:
-    installed_toolbox().disable(SEARCH)
+    get_installed_toolbox().disable(SEARCH)
     try:
         items = world.client("viewer").get("/api/tools?limit=200").json()["items"]
     finally:
-        installed_toolbox().enable(SEARCH)
+        get_installed_toolbox().enable(SEARCH)
     assert [item["name"] for item in items if not item["is_enabled"]] == [SEARCH]
 
 

@@ -9,7 +9,16 @@ from django.db.models.functions import Now
 from agents.accounts.models import AuditEntry
 from agents.approvals import decisions
 from agents.approvals.models import Approval, ApprovalStatus
-from agents.platform.refusals import Conflict, Decided, Expired, Forbidden, Invalid, NotFound, Refusal, Stale
+from agents.platform.refusals import (
+    AlreadyDecided,
+    Conflict,
+    Expired,
+    Forbidden,
+    Invalid,
+    NotFound,
+    Refusal,
+    StaleDigest,
+)
 from agents.runs.models import CallStatus, RunStatus, ToolCall
 from tests.model_server import Answer, Call, ModelServer
 from tests.recorder import Recorder
@@ -120,7 +129,7 @@ class TestACardThatIsDecided:
     def test_refuses_another_decision_and_says_who_and_when(self, workshop: Workshop, card: Approval) -> None:
         workshop.deny(card)
         for decide in (workshop.approve, workshop.deny):
-            with pytest.raises(Decided) as refused:
+            with pytest.raises(AlreadyDecided) as refused:
                 decide(card, by=workshop.admin)
             assert refused.value.extra["decided_by"] == "acme-approver"
             assert refused.value.extra["decided_at"]
@@ -128,7 +137,7 @@ class TestACardThatIsDecided:
 
     def test_refuses_a_denial_after_the_approval(self, workshop: Workshop, card: Approval) -> None:
         workshop.approve(card)
-        with pytest.raises(Decided):
+        with pytest.raises(AlreadyDecided):
             workshop.deny(card)
         assert statuses(card.run) == [CallStatus.APPROVED]
 
@@ -149,16 +158,16 @@ class TestACardThatIsDecided:
 
     def test_refuses_the_same_decision_id_of_another_person_or_act(self, workshop: Workshop, card: Approval) -> None:
         workshop.approve(card, decision_id="d-1")
-        with pytest.raises(Decided):
+        with pytest.raises(AlreadyDecided):
             workshop.approve(card, by=workshop.admin, decision_id="d-1")
-        with pytest.raises(Decided):
+        with pytest.raises(AlreadyDecided):
             workshop.deny(card, decision_id="d-1")
-        with pytest.raises(Decided):
+        with pytest.raises(AlreadyDecided):
             workshop.approve(card, decision_id="d-2")
 
 
 class TestACardThatCannotBeDecided:
-    def test_of_another_organisation_is_not_there(self, workshop: Workshop, card: Approval) -> None:
+    def test_of_another_organization_is_not_there(self, workshop: Workshop, card: Approval) -> None:
         stranger = build_workshop("other").admin
         for decide in (workshop.approve, workshop.deny):
             with pytest.raises(NotFound):
@@ -175,7 +184,7 @@ class TestACardThatCannotBeDecided:
 
     def test_with_another_digest_is_stale(self, workshop: Workshop, card: Approval) -> None:
         for decide in (workshop.approve, workshop.deny):
-            with pytest.raises(Stale) as refused:
+            with pytest.raises(StaleDigest) as refused:
                 decide(card, digest="0" * 64)
             assert refused.value.extra["digest"] == card.digest
         assert stays_pending(card)
@@ -189,14 +198,14 @@ class TestACardThatCannotBeDecided:
 
     def test_that_was_replaced_names_the_next_one(self, workshop: Workshop, card: Approval) -> None:
         fresh = workshop.edit(card, {"name": "b"})
-        with pytest.raises(Decided) as refused:
+        with pytest.raises(AlreadyDecided) as refused:
             workshop.approve(card)
         assert refused.value.extra["approval_status"] == ApprovalStatus.SUPERSEDED
         assert refused.value.extra["next_approval_id"] == str(fresh.pk)
 
     def test_of_a_cancelled_run_is_a_conflict(self, workshop: Workshop, card: Approval) -> None:
         workshop.cancel(card.run)
-        with pytest.raises(Decided) as refused:
+        with pytest.raises(AlreadyDecided) as refused:
             workshop.approve(card)
         assert refused.value.extra["approval_status"] == ApprovalStatus.CANCELLED
 
@@ -206,7 +215,7 @@ class TestACardThatCannotBeDecided:
         workshop.deny(decided)
         for card in (decided, expired):
             expire_card(card)
-        with pytest.raises(Decided):
+        with pytest.raises(AlreadyDecided):
             workshop.approve(decided, digest="0" * 64)
         with pytest.raises(Expired):
             workshop.approve(expired, digest="0" * 64)
@@ -260,7 +269,7 @@ class TestADestructiveCall:
         workshop.play(asking(call("data.bulkDelete", record_ids=[str(record.pk)])))
         run = workshop.work()
         card = workshop.card(run)
-        assert decisions.confirm_phrase(card) == "Acme Corp"
+        assert decisions.make_confirmation_phrase(card) == "Acme Corp"
         for wrong in ("", "acme corp", "1"):
             with pytest.raises(Invalid) as refused:
                 workshop.approve(card, confirm=wrong)
@@ -274,12 +283,12 @@ class TestADestructiveCall:
         for number in range(3):
             workshop.record(name=f"Record {number}")
         workshop.play(asking(call("data.bulkDelete", filters={"region": "EU"})))
-        assert decisions.confirm_phrase(workshop.card(workshop.work())) == "3"
+        assert decisions.make_confirmation_phrase(workshop.card(workshop.work())) == "3"
 
     def test_without_a_target_is_confirmed_with_the_name_of_the_tool(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.doom", name="a")))
         card = workshop.card(workshop.work())
-        assert decisions.confirm_phrase(card) == "probe.doom"
+        assert decisions.make_confirmation_phrase(card) == "probe.doom"
 
     def test_is_denied_without_confirmation(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.doom", name="a")))
@@ -287,7 +296,7 @@ class TestADestructiveCall:
         assert workshop.deny(card).status == ApprovalStatus.DENIED
 
     def test_below_it_nothing_has_to_be_typed(self, workshop: Workshop, card: Approval) -> None:
-        assert decisions.confirm_phrase(card) == ""
+        assert decisions.make_confirmation_phrase(card) == ""
 
 
 class TestDecidingMany:
@@ -347,7 +356,7 @@ def test_a_viewer_and_an_operator_decide_nothing(workshop: Workshop, card: Appro
     assert stays_pending(card)
 
 
-def test_a_card_keeps_for_as_many_days_as_the_organisation_says(workshop: Workshop) -> None:
+def test_a_card_keeps_for_as_many_days_as_the_organization_says(workshop: Workshop) -> None:
     workshop.organization.card_days = 2
     workshop.organization.save()
     workshop.play(asking(EFFECT))

@@ -7,8 +7,8 @@ import pytest
 from django.db import OperationalError
 
 from agents.approvals.models import Approval, ApprovalStatus
-from agents.platform.database_condition import condition_of
-from agents.platform.refusals import Decided, Expired, Refusal
+from agents.platform.database_outages import describe_outage
+from agents.platform.refusals import AlreadyDecided, Expired, Refusal
 from agents.runs.models import CallStatus, RunStatus
 from agents.worker.sweeper import sweep_once
 from tests.recorder import Recorder
@@ -22,7 +22,7 @@ def outcome_of(act: Callable[[], object], outcomes: Counter[str]) -> None:
     try:
         act()
     except OperationalError as error:
-        if not condition_of(error):
+        if not describe_outage(error):
             raise
         outcome_of(act, outcomes)
     except Refusal as refusal:
@@ -37,7 +37,7 @@ def test_fifty_approve_at_once_one_does_and_the_effect_happens_once(workshop: Wo
     card = workshop.card(run)
     outcomes: Counter[str] = Counter()
     all_at_once([lambda: outcome_of(lambda: workshop.approve(card), outcomes)] * 50)
-    assert outcomes == {"done": 1, "Decided": 49}
+    assert outcomes == {"done": 1, "AlreadyDecided": 49}
     run = workshop.drive(run)
     assert run.status == RunStatus.SUCCEEDED
     assert list(recorder.effects.values()) == [1]
@@ -64,7 +64,7 @@ def test_approving_against_denying_has_one_outcome(workshop: Workshop, recorder:
     approve = lambda: outcome_of(lambda: workshop.approve(card), outcomes)  # noqa: E731
     deny = lambda: outcome_of(lambda: workshop.deny(card, by=workshop.admin), outcomes)  # noqa: E731
     all_at_once([approve, deny] * 5)
-    assert outcomes == {"done": 1, "Decided": 9}
+    assert outcomes == {"done": 1, "AlreadyDecided": 9}
     workshop.drive(run)
     (done,) = calls(run)
     was_approved = Approval.objects.get(pk=card.pk).status == ApprovalStatus.CONSUMED
@@ -166,5 +166,5 @@ def test_ten_edits_at_once_make_one_new_card(workshop: Workshop) -> None:
     card = workshop.card(run)
     decided = Counter[str]()
     all_at_once([lambda n=n: outcome_of(lambda: workshop.edit(card, {"name": str(n)}), decided) for n in range(10)])  # type: ignore[misc]
-    assert decided == {"done": 1, Decided.__name__: 9}
+    assert decided == {"done": 1, AlreadyDecided.__name__: 9}
     assert len(workshop.cards(run)) == 1

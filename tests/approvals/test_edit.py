@@ -12,9 +12,9 @@ from agents.accounts.models import AuditEntry, Membership
 from agents.approvals import decisions
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Grant
-from agents.platform.refusals import Conflict, Decided, Expired, Invalid, Stale
+from agents.platform.refusals import AlreadyDecided, Conflict, Expired, Invalid, StaleDigest
 from agents.runs.models import CallStatus, Event, RunStatus
-from agents.web.panel.panel import lines_of
+from agents.web.panel.lines import render_lines
 from tests.model_server import Answer, Call, ModelServer
 from tests.probes import reach, record_of
 from tests.recorder import Recorder
@@ -70,9 +70,9 @@ class TestTheNextCard:
 
     def test_refuses_the_digest_of_the_old_one(self, workshop: Workshop, card: Approval, record: Record) -> None:
         fresh = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
-        with pytest.raises(Stale):
+        with pytest.raises(StaleDigest):
             workshop.approve(fresh, digest=card.digest)
-        with pytest.raises(Decided):
+        with pytest.raises(AlreadyDecided):
             workshop.approve(card)
 
     def test_is_the_same_for_the_same_decision_sent_again(
@@ -82,7 +82,7 @@ class TestTheNextCard:
         params = {"record_id": record.pk, "to": "Two"}
         fresh = decisions.edit(workshop.approver, card.pk, decision, params)
         assert decisions.edit(workshop.approver, card.pk, decision, params) == fresh
-        with pytest.raises(Decided) as refused:
+        with pytest.raises(AlreadyDecided) as refused:
             decisions.edit(workshop.admin, card.pk, decision, params)
         assert refused.value.extra["decided_by"] == "acme-approver"
         assert workshop.cards(card.run) == [fresh]
@@ -129,7 +129,7 @@ class TestTheNextCard:
             return execute(sql, *others)
 
         with connection.execute_wrapper(meddle):
-            (line,) = lines_of(card.run_id, line_of_card)
+            (line,) = render_lines(card.run_id, line_of_card)
         assert f'data-digest="{edited[0].digest}"' in line.html
         exact = line.html.partition('class="exact"')[2].partition("<pre")[2].partition("</pre>")[0]
         assert "Two" in exact
@@ -183,14 +183,14 @@ class TestARefusedEdit:
     ) -> None:
         params = {"record_id": record.pk, "to": "Two"}
         sealed, card.digest = card.digest, "0" * 64
-        with pytest.raises(Stale):
+        with pytest.raises(StaleDigest):
             workshop.edit(card, params)
         card.digest = sealed
         expire_card(card)
         with pytest.raises(Expired):
             workshop.edit(card, params)
         workshop.cancel(card.run)
-        with pytest.raises(Decided):
+        with pytest.raises(AlreadyDecided):
             workshop.edit(card, params)
 
 
@@ -227,7 +227,7 @@ class TestAnEditThatLosesARace:
             held_card, workshop.approver, recorder, lambda: workshop.deny(held_card, by=workshop.admin)
         )
         assert (status, told["code"], told["decided_by"]) == (409, "decided", "acme-admin")
-        assert told["detail"] == "the card was denied by acme-admin meanwhile; the edit was not applied"
+        assert told["detail"] == "the card was denied by acme-admin; the edit was not applied"
 
     def test_says_so_too_where_the_effect_itself_is_in_the_way(
         self, workshop: Workshop, held_card: Approval, recorder: Recorder, record: Record
@@ -240,11 +240,11 @@ class TestAnEditThatLosesARace:
 
         status, told = self.edited_meanwhile(held_card, workshop.approver, recorder, approve_and_run)
         assert (status, told["code"]) == (409, "decided")
-        assert told["detail"] == "the card was approved by acme-admin meanwhile; the edit was not applied"
+        assert told["detail"] == "the card was approved by acme-admin; the edit was not applied"
 
     def test_says_that_the_card_expired(self, workshop: Workshop, held_card: Approval, recorder: Recorder) -> None:
         status, told = self.edited_meanwhile(held_card, workshop.approver, recorder, lambda: expire_card(held_card))
-        assert (status, told["detail"]) == (410, "the card has expired meanwhile; the edit was not applied")
+        assert (status, told["detail"]) == (410, "the card has expired; the edit was not applied")
 
 
 class Remove(Tool):

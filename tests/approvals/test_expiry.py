@@ -4,7 +4,7 @@ import pytest
 
 from agents.accounts.models import AuditEntry
 from agents.approvals.models import ApprovalStatus
-from agents.platform.refusals import Decided, Expired
+from agents.platform.refusals import AlreadyDecided, Expired
 from agents.runs.models import CallStatus, RunStatus
 from agents.worker.sweeper import sweep_once
 from tests.model_server import Answer, Call, ModelServer
@@ -86,7 +86,7 @@ class TestACardThatIsNot:
         sweep_once()
         run = workshop.drive(run)
         assert statuses(run) == [CallStatus.SUCCEEDED, CallStatus.DENIED]
-        with pytest.raises(Decided):
+        with pytest.raises(AlreadyDecided):
             workshop.deny(denied)
 
     def test_an_approval_but_a_question_about_an_unknown_outcome_never_expires(self, workshop: Workshop) -> None:

@@ -85,7 +85,7 @@ def test_each_role_includes_those_below_it() -> None:
         assert [role.includes(needed) for needed in order] == [lower <= higher for lower in range(4)]
 
 
-def test_a_user_has_the_role_of_the_organisation_in_question(workshop: Workshop) -> None:
+def test_a_user_has_the_role_of_the_organization_in_question(workshop: Workshop) -> None:
     """An admin elsewhere is a viewer here."""
     user = User.objects.create_user("guest")
     guest = Membership.objects.create(organization=workshop.organization, user=user, role=Role.VIEWER)

@@ -124,7 +124,7 @@ class TestASecondEffect:
         assert workshop.drive(run).status == RunStatus.WAITING
         assert sum(recorder.effects.values()) == 1
         (asked_again,) = [each for each in workshop.cards(run) if each.kind == ApprovalKind.APPROVAL]
-        assert "a second time" in asked_again.why
+        assert "would repeat it" in asked_again.why
         workshop.approve(asked_again)
         workshop.drive(run)
         assert sum(recorder.effects.values()) == 2

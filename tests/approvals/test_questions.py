@@ -10,7 +10,7 @@ from agents.approvals import questions
 from agents.approvals.decisions import Decision, approve, decide_many, deny, undo
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.employees.models import Grant
-from agents.platform.refusals import Conflict, Decided, Expired, Forbidden, Invalid, NotFound
+from agents.platform.refusals import AlreadyDecided, Conflict, Expired, Forbidden, Invalid, NotFound
 from agents.runs import actions
 from agents.runs.engine.suspension import LONGEST_QUESTION
 from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
@@ -170,7 +170,7 @@ class TestAnAnswerIsRefused:
         with pytest.raises(Forbidden):
             answer(asker, card, by=asker.members["viewer"])
 
-    def test_to_another_organisation(self, asker: Workshop) -> None:
+    def test_to_another_organization(self, asker: Workshop) -> None:
         card = question_of(asker.work())
         other = build_workshop("globex")
         with pytest.raises(NotFound):
@@ -191,7 +191,7 @@ class TestAnAnswerIsRefused:
     def test_when_there_is_one(self, asker: Workshop) -> None:
         card = question_of(asker.work())
         answer(asker, card, "First")
-        with pytest.raises(Decided) as refusal:
+        with pytest.raises(AlreadyDecided) as refusal:
             answer(asker, card, "Second", by=asker.approver)
         assert refusal.value.extra["decided_by"] == "acme-operator"
 
@@ -200,7 +200,7 @@ class TestAnAnswerIsRefused:
         first = questions.answer(asker.operator, card.pk, "First", "d-1")
         again_ = questions.answer(asker.operator, card.pk, "Second", "d-1")
         assert (first.reason, again_.reason) == ("First", "First")
-        with pytest.raises(Decided):
+        with pytest.raises(AlreadyDecided):
             questions.answer(asker.approver, card.pk, "First", "d-1")
 
     def test_to_a_card_that_is_no_question(self, workshop: Workshop) -> None:
@@ -231,7 +231,7 @@ def test_of_two_answers_at_the_same_moment_one_counts(asker: Workshop) -> None:
         try:
             answer(asker, card, text)
             said.append(text)
-        except Decided:
+        except AlreadyDecided:
             pass
 
     all_at_once([lambda: say("A"), lambda: say("B"), lambda: say("C")])
@@ -260,7 +260,7 @@ class TestAnUnansweredQuestion:
         card.refresh_from_db()
         assert (again(run).status, card.status) == (RunStatus.CANCELLED, ApprovalStatus.CANCELLED)
         assert statuses(run) == [CallStatus.CANCELLED]
-        with pytest.raises(Decided):
+        with pytest.raises(AlreadyDecided):
             answer(asker, card)
 
     def test_ends_with_the_deadline_of_its_run(self, asker: Workshop) -> None:

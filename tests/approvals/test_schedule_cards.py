@@ -14,7 +14,7 @@ from tools.schedules.models import Schedule
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-CREATE = call("schedule.create", task="Summarise the week", cron="0 9 * * MON", time_zone="Europe/Berlin")
+CREATE = call("schedule.create", task="Summarize the week", cron="0 9 * * MON", time_zone="Europe/Berlin")
 
 
 @pytest.fixture
@@ -39,12 +39,12 @@ class TestCreating:
         run = asked(shop, CREATE)
         card = shop.card(run)
         assert card.sentence.startswith(
-            "Start “Summarise the week” every Monday at 09:00 (Europe/Berlin) by **Dana**. Next times: Mon "
+            "Start “Summarize the week” every Monday at 09:00 (Europe/Berlin) by **Dana**. Next times: Mon "
         )
         assert card.sentence.count("09:00") == 6
         (target,) = card.preview["targets"]
         assert target["after"] == {
-            "task": "Summarise the week",
+            "task": "Summarize the week",
             "employee": "Dana",
             "when": "every Monday at 09:00 (Europe/Berlin)",
             "cron": "0 9 * * MON",
@@ -72,7 +72,7 @@ class TestCreating:
         sweep_once()
         started = Run.objects.latest("pk")
         assert (started.task, started.employee, started.created_by) == (
-            "Summarise the week",
+            "Summarize the week",
             shop.employee,
             shop.operator.user,
         )
@@ -168,7 +168,7 @@ class TestCancelling:
         assert statuses(shop.drive(run)) == [CallStatus.AWAITING_APPROVAL]
         assert shop.card(run).preview["targets"][0]["before"] == {"state": "paused"}
 
-    def test_of_one_that_is_not_there_or_another_organisations_is_refused(self, shop: Workshop) -> None:
+    def test_of_one_that_is_not_there_or_another_organizations_is_refused(self, shop: Workshop) -> None:
         foreign = existing(build_workshop("other"))
         for schedule_id in (str(foreign.pk), "999999999"):
             run = asked(shop, call("schedule.cancel", schedule_id=schedule_id))

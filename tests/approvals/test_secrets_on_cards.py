@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.runs.engine.cards import Effect, effect_here
+from agents.runs.engine.cards import CallEffect, compute_effect_here
 from tests.tools.toolbox.sample_tools import Echo
 from tools.contract import ErrorCode, Level, Preview, Target, ToolContext, ToolError
 
@@ -30,8 +30,8 @@ class Telling(Echo):
         return f"Change **{preview.targets[0].label}**"
 
 
-def shown(tool: Telling) -> Effect:
-    return effect_here(tool, tool.check_params({"text": "a"}), CONTEXT)
+def shown(tool: Telling) -> CallEffect:
+    return compute_effect_here(tool, tool.check_params({"text": "a"}), CONTEXT)
 
 
 def test_the_effect_and_the_sentence_are_cleaned() -> None:

@@ -167,7 +167,7 @@ class TestAnApprovalThatDidNotStartInTime:
         sweep_once()
         (fresh,) = workshop.cards(card.run)
         assert fresh.sequence == 2
-        assert "could not be started in time" in fresh.why
+        assert "could not start in time" in fresh.why
         assert workshop.drive(card.run).status == RunStatus.WAITING
         assert not recorder.effects
 

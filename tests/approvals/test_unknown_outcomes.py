@@ -187,7 +187,7 @@ class TestResolving:
         assert refused.value.extra["field"] == field
         assert statuses(lost) == [CallStatus.OUTCOME_UNKNOWN]
 
-    def test_is_for_approvers_of_the_same_organisation(self, workshop: Workshop, lost: Run) -> None:
+    def test_is_for_approvers_of_the_same_organization(self, workshop: Workshop, lost: Run) -> None:
         for role in ("viewer", "operator"):
             with pytest.raises(Forbidden):
                 resolutions.resolve(workshop.members[role], calls(lost)[0].pk, "succeeded", "r")

@@ -114,7 +114,7 @@ def _counting(repeats: int) -> list[Figure]:
         if reached == counted:
             time.sleep(0.05)  # somebody else counts
         start = time.perf_counter()
-        counting.count()
+        counting.count_batch()
         if _counted() > reached:
             steps.append(1000 * (time.perf_counter() - start))
         counted = reached
@@ -122,9 +122,9 @@ def _counting(repeats: int) -> list[Figure]:
     told = []
     for _ in rounds(5 * repeats, PATIENCE_S):
         start = time.perf_counter()
-        counting.count()
+        counting.count_batch()
         middle = time.perf_counter()
-        metrics.exposition()
+        metrics.render_metrics()
         idle.append(1000 * (middle - start))
         told.append(1000 * (time.perf_counter() - middle))
     return [

@@ -1,4 +1,4 @@
-"""What every benchmark works on: an organisation whose employee is answered by a fake model on real HTTP."""
+"""What every benchmark works on: an organization whose employee is answered by a fake model on real HTTP."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Worksite:
 
 @contextmanager
 def worksite(answers: list[dict[str, Any]]) -> Iterator[Worksite]:
-    """A new organisation; its model plays these answers by the number of earlier passes."""
+    """A new organization; its model plays these answers by the number of earlier passes."""
     with _model_process(answers) as url:
         yield _employ(url, f"bench-{next(_numbers)}")
 

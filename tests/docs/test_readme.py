@@ -54,7 +54,8 @@ def test_every_make_target_that_is_named_exists() -> None:
 
 
 def test_every_setting_of_the_table_is_read_and_none_is_left_out() -> None:
-    table = README.partition("## Settings")[2].partition("## Development")[0]
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    table = page.partition("## Settings")[2].partition("## The demo")[0]
     told = {
         name for row in re.findall(r"^\| (`.*?) \|", table, flags=re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
     }

@@ -38,7 +38,7 @@ def busy(workshop: Workshop, model: ModelServer) -> ModelServer:
 
 
 def limit(workshop: Workshop, **limits: Any) -> None:
-    """Budgets of the employee; those of the organisation begin with `all_`."""
+    """Budgets of the employee; those of the organization begin with `all_`."""
     for name, value in limits.items():
         row: Any = workshop.organization if name.startswith("all_") else workshop.employee
         setattr(row, name.removeprefix("all_"), value)
@@ -48,10 +48,10 @@ def limit(workshop: Workshop, **limits: Any) -> None:
 BUDGETS: dict[str, tuple[Any, str]] = {
     "run_tokens": (2_000, "This run has used 2,000 of its 2,000 tokens."),
     "run_cost": (Decimal("0.0020"), "This run has used 0.002000 of its 0.002000 USD."),
-    "month_tokens": (2_000, f"Dana has used 2,000 of its 2,000 tokens of {MONTH}."),
-    "month_cost": (Decimal("0.0020"), f"Dana has used 0.002000 of its 0.002000 USD of {MONTH}."),
-    "all_month_tokens": (2_000, f"Acme has used 2,000 of its 2,000 tokens of {MONTH}."),
-    "all_month_cost": (Decimal("0.0020"), f"Acme has used 0.002000 of its 0.002000 USD of {MONTH}."),
+    "month_tokens": (2_000, f"Dana has used 2,000 of its 2,000 tokens for {MONTH}."),
+    "month_cost": (Decimal("0.0020"), f"Dana has used 0.002000 of its 0.002000 USD for {MONTH}."),
+    "all_month_tokens": (2_000, f"Acme has used 2,000 of its 2,000 tokens for {MONTH}."),
+    "all_month_cost": (Decimal("0.0020"), f"Acme has used 0.002000 of its 0.002000 USD for {MONTH}."),
 }
 
 
@@ -95,7 +95,7 @@ def test_minutes_are_those_in_which_the_model_answers(workshop: Workshop, busy: 
     assert run.problem.startswith("This run")
     Pass.objects.filter(run=run).update(duration_ms=60_000)
     limit(workshop, run_tokens=None)
-    with pytest.raises(BudgetExhausted, match=rf"Dana has used 2\.0 of its 2\.0 minutes of {MONTH}\."):
+    with pytest.raises(BudgetExhausted, match=rf"Dana has used 2\.0 of its 2\.0 minutes for {MONTH}\."):
         workshop.submit()
     limit(workshop, month_minutes=3)
     assert workshop.drive(actions.continue_run(workshop.operator, run.pk)).status == RunStatus.SUCCEEDED
@@ -136,14 +136,14 @@ def test_the_engine_looks_too_when_runs_were_started_side_by_side(workshop: Work
 def test_a_run_counts_for_the_month_in_which_it_was_started(workshop: Workshop, busy: ModelServer) -> None:
     limit(workshop, month_tokens=4_000, all_month_tokens=4_000)
     old = workshop.work()
-    month = Month.of(old.created_at)
+    month = Month.containing(old.created_at)
     Run.objects.filter(pk=old.pk).update(created_at=month.start - timedelta(microseconds=1))
-    assert [each.used for each in budgets.budgets_of_employee(workshop.employee, workshop.organization, month)] == [
+    assert [each.used for each in budgets.list_employee_budgets(workshop.employee, workshop.organization, month)] == [
         0,
         0,
     ]
     assert workshop.submit().status == RunStatus.QUEUED
-    with pytest.raises(BudgetExhausted, match=Month.of(month.start - timedelta(1)).__str__()):
+    with pytest.raises(BudgetExhausted, match=Month.containing(month.start - timedelta(1)).__str__()):
         actions.continue_run(workshop.operator, old.pk)
     Run.objects.filter(pk=old.pk).update(created_at=month.start)
     with pytest.raises(BudgetExhausted):
@@ -152,9 +152,12 @@ def test_a_run_counts_for_the_month_in_which_it_was_started(workshop: Workshop, 
 
 def test_months_are_those_of_utc() -> None:
     last = datetime(2026, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
-    assert (str(Month.of(last)), str(Month.of(last + timedelta(microseconds=1)))) == ("December 2026", "January 2027")
-    assert Month.of(last).end == datetime(2027, 1, 1, tzinfo=UTC)
-    assert str(Month.of(datetime.fromisoformat("2027-01-01T00:30:00+01:00"))) == "December 2026"
+    assert (str(Month.containing(last)), str(Month.containing(last + timedelta(microseconds=1)))) == (
+        "December 2026",
+        "January 2027",
+    )
+    assert Month.containing(last).end == datetime(2027, 1, 1, tzinfo=UTC)
+    assert str(Month.containing(datetime.fromisoformat("2027-01-01T00:30:00+01:00"))) == "December 2026"
 
 
 def test_a_run_that_waits_is_left_alone_until_the_model_would_be_asked(workshop: Workshop, model: ModelServer) -> None:
@@ -181,7 +184,7 @@ def test_an_employees_budget_counts_its_own_runs_and_the_organizations_all(
     colleague._state.adding = True
     colleague.save()
     limit(workshop, all_month_tokens=9_000)
-    found = budgets.budgets_of_employee(colleague, workshop.organization, budgets.this_month())
+    found = budgets.list_employee_budgets(colleague, workshop.organization, budgets.get_current_month())
     assert [each.used for each in found] == [0, 0, run.input_tokens + run.output_tokens]
 
 

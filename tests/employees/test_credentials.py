@@ -1,4 +1,4 @@
-"""Tools get the organisation's own credentials, in the place of the installation's; and nothing else gets them."""
+"""Tools get the organization's own credentials, in the place of the installation's; and nothing else gets them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from agents.accounts.models import AuditEntry, Credential, Organization
 from agents.approvals.models import Approval
 from agents.employees import toolboxes
 from agents.employees.models import Grant
-from agents.employees.toolboxes import credentials_of, note_changed_credentials
+from agents.employees.toolboxes import bump_credentials_version, load_credentials
 from agents.platform.known_secrets import KNOWN_SECRETS
 from agents.runs.engine.context import load_context
 from agents.runs.models import Event, Message, Pass, Run, RunStatus, ToolCall
-from agents.web.panel.transcript import AsJson, AsMarkdown, read_entries
+from agents.web.panel.transcript import JsonTranscript, MarkdownTranscript, read_entries
 from gadget_site.logs import HIDDEN, logging_settings
 from tests.model_server import Answer, Call, ModelServer
 from tests.workshop import Workshop, again, asking, call, error_code, last_call
@@ -72,9 +72,9 @@ class BabblingWrite(Babbler):
 
 @pytest.fixture(autouse=True)
 def _nothing_kept() -> Iterator[None]:
-    toolboxes._own.cache_clear()
+    toolboxes._read_own_credentials.cache_clear()
     yield
-    toolboxes._own.cache_clear()
+    toolboxes._read_own_credentials.cache_clear()
 
 
 @pytest.fixture
@@ -91,17 +91,17 @@ def keep(organization: Organization, service: str, **fields: str) -> None:
         known = Credential.objects.filter(organization=organization, service=service)
         if not known.update(fields=json.dumps(fields)):
             Credential.objects.create(organization=organization, service=service, fields=json.dumps(fields))
-        note_changed_credentials(organization.pk)
+        bump_credentials_version(organization.pk)
     organization.refresh_from_db()
 
 
 def given(workshop: Workshop) -> dict[str, dict[str, str]]:
     organization = Organization.objects.get(pk=workshop.organization.pk)
-    return {service: dict(fields) for service, fields in credentials_of(organization).items()}
+    return {service: dict(fields) for service, fields in load_credentials(organization).items()}
 
 
 class TestWhatToolsGet:
-    def test_the_organisations_own_replace_a_service_as_a_whole(
+    def test_the_organizations_own_replace_a_service_as_a_whole(
         self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch, toolbox: Toolbox
     ) -> None:
         shared = {"github": {"token": SHARED, "user": "us"}, "slack": {"token": SHARED}}
@@ -112,32 +112,32 @@ class TestWhatToolsGet:
         other = Organization.objects.create(name="Globex", slug="globex")
         keep(other, "github", token=OTHERS)
         keep(other, "jira", token=OTHERS)
-        toolboxes.forget_credentials()
+        toolboxes.clear_credentials_cache()
         assert given(workshop) == {"github": {"token": OWN}, "slack": {"token": SHARED}}
-        assert credentials_of(other)["github"] == {"token": OTHERS}
+        assert load_credentials(other)["github"] == {"token": OTHERS}
 
     def test_every_change_counts_at_once_and_nothing_else_costs_a_query(self, workshop: Workshop) -> None:
         organization = workshop.organization
         with CaptureQueriesContext(connection) as none:
-            credentials_of(organization)
+            load_credentials(organization)
         keep(organization, "github", token=OWN)
         with CaptureQueriesContext(connection) as first:
-            assert credentials_of(organization)["github"]["token"] == OWN
+            assert load_credentials(organization)["github"]["token"] == OWN
         with CaptureQueriesContext(connection) as second:
-            credentials_of(organization)
+            load_credentials(organization)
         assert (len(none), len(first), len(second)) == (0, 1, 0)
         keep(organization, "github", token="another-one")
-        assert credentials_of(organization)["github"]["token"] == "another-one"
+        assert load_credentials(organization)["github"]["token"] == "another-one"
         with transaction.atomic():
             Credential.objects.all().delete()
-            note_changed_credentials(organization.pk)
+            bump_credentials_version(organization.pk)
         organization.refresh_from_db()
-        assert "github" not in credentials_of(organization)
+        assert "github" not in load_credentials(organization)
 
-    def test_a_run_is_given_its_own_organisations(self, workshop: Workshop) -> None:
+    def test_a_run_is_given_its_own_organizations(self, workshop: Workshop) -> None:
         keep(workshop.organization, "github", token=OWN)
         run = workshop.submit()
-        context = load_context(run.pk).tool_context(ToolCall(run_id=run.pk))
+        context = load_context(run.pk).build_tool_context(ToolCall(run_id=run.pk))
         assert context.credentials["github"]["token"] == OWN
         assert OWN not in repr(context)
 
@@ -152,13 +152,13 @@ class TestWhatToolsGet:
         assert run.status == RunStatus.SUCCEEDED
         refused, summed = ToolCall.objects.filter(run=run).order_by("index")
         assert error_code(refused) == "UNAUTHORIZED"
-        assert "'github' cannot be read any more" in refused.content
+        assert "'github' can no longer be read" in refused.content
         assert summed.status == "succeeded"
         babble.play(asking(call("probe.babbleWrite")))
         run = babble.work()
         assert (last_call(run).status, error_code(last_call(run))) == ("rejected", "UNAUTHORIZED")
         settings.GADGET_ENCRYPTION_KEYS = keys
-        toolboxes._own.cache_clear()
+        toolboxes._read_own_credentials.cache_clear()
         assert given(babble)["github"]["token"] == OWN
 
 
@@ -216,7 +216,7 @@ class TestTheyAreNowhere:
 
 def transcript_of(run: Run) -> str:
     entries = read_entries(run.pk, 0, run.next_event_seq, set())
-    return "".join(form.entry(entry) for form in (AsJson(), AsMarkdown()) for entry in entries)
+    return "".join(form.write_entry(entry) for form in (JsonTranscript(), MarkdownTranscript()) for entry in entries)
 
 
 def file_of_the_database() -> str:
@@ -242,5 +242,5 @@ def test_the_key_of_a_provider_is_hidden_in_the_log_once_it_was_read(workshop: W
     provider.save()
     model.script(Answer(text="Done."))
     workshop.work()
-    line = KNOWN_SECRETS.hidden("an%20ordinary%20key%2077, an ordinary key 77", "[hidden]")
+    line = KNOWN_SECRETS.redact("an%20ordinary%20key%2077, an ordinary key 77", "[hidden]")
     assert line == "[hidden], [hidden]"

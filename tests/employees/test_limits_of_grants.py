@@ -51,7 +51,7 @@ def test_a_raised_level_asks(workshop: Workshop) -> None:
     workshop.play(asking(call(SEARCH)))
     card = workshop.card(workshop.work())
     assert card.level == "destructive"
-    assert load_context(card.run_id).tool_context(card.tool_call).level is Level.DESTRUCTIVE
+    assert load_context(card.run_id).build_tool_context(card.tool_call).level is Level.DESTRUCTIVE
     assert "raised from read by an admin" in card.why
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from agents.employees.limits import shared_guards
+from agents.employees.shared_limits import get_shared_guards
 from tools.contract import RateLimit
-from tools.toolbox import LARGEST_KEPT, Guards
+from tools.toolbox import MAX_CACHED_CHARACTERS, Guards
 
 pytestmark = pytest.mark.once
 
@@ -20,10 +20,10 @@ def workers(redis_url: str) -> Iterator[list[Guards]]:
     """Two workers' views of the same Redis."""
     made = []
     for _ in range(2):
-        shared_guards.cache_clear()
-        made.append(shared_guards())
+        get_shared_guards.cache_clear()
+        made.append(get_shared_guards())
     yield made
-    shared_guards.cache_clear()
+    get_shared_guards.cache_clear()
 
 
 def waits(guards: Guards, key: str, limit: RateLimit) -> float:
@@ -69,19 +69,19 @@ def test_a_result_is_kept_for_all_until_its_time_is_over(workers: list[Guards]) 
     deadline = time.monotonic() + 5
     while second.get("soon") is not None:
         assert time.monotonic() < deadline
-    first.put("huge", {**result, "data": "x" * LARGEST_KEPT}, 60)
+    first.put("huge", {**result, "data": "x" * MAX_CACHED_CHARACTERS}, 60)
     assert second.get("huge") is None
 
 
 def test_without_redis_nothing_is_kept_and_each_counts_for_itself(settings: object) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:9/0"  # type: ignore[attr-defined]
-    shared_guards.cache_clear()
+    get_shared_guards.cache_clear()
     try:
-        guards = shared_guards()
+        guards = get_shared_guards()
         assert guards.cache is not None
         guards.cache.put("a", {"data": 1}, 60)
         assert guards.cache.get("a") is None
         assert waits(guards, "1:alone", RateLimit(1, 60)) == 0
         assert 59 < waits(guards, "1:alone", RateLimit(1, 60)) <= 60
     finally:
-        shared_guards.cache_clear()
+        get_shared_guards.cache_clear()

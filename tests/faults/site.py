@@ -35,7 +35,7 @@ PAUSE_TRIES = 50
 
 @dataclass
 class Site:
-    """Real processes, one organisation, the recorder outside, and a model that can be held.
+    """Real processes, one organization, the recorder outside, and a model that can be held.
 
     Decisions are made in the test's process, which reaches no queue: only the sweeper tells the workers of them.
     """

@@ -9,7 +9,7 @@ from django.db import transaction
 
 from agents.accounts.models import AuditEntry, Credential
 from agents.employees.models import Grant
-from agents.employees.toolboxes import note_changed_credentials
+from agents.employees.toolboxes import bump_credentials_version
 from agents.runs.models import CallStatus, Event, Message, Pass, Run, RunStatus, ToolCall
 from tests.bad_probes import PROBES, SECRET, SERVICE, WAYS
 from tests.faults.awaiting import await_that
@@ -20,18 +20,18 @@ from tests.workshop import calls, data_of, error_code, statuses
 FORGOTTEN_MB = 60
 GOOD = Call("bad.good")
 UNCLEAR = {
-    "raises": "failed for a reason of its own, which was logged",
-    "exits": "failed for a reason of its own, which was logged",
-    "runs out": "failed for a reason of its own, which was logged",
-    "is unspeakable": "failed for a reason of its own, which was logged",
+    "raises": "failed unexpectedly; the reason is in the log",
+    "exits": "failed unexpectedly; the reason is in the log",
+    "runs out": "failed unexpectedly; the reason is in the log",
+    "is unspeakable": "failed unexpectedly; the reason is in the log",
     "is no JSON": "data.what is NotJson, which is not JSON",
-    "is endless": "nested too deeply, or holds itself",
+    "is endless": "nested too deeply, or contains itself",
     "cannot be read": "for a reason of its own",
     "cannot be dumped": "for a reason of its own",
     "is nothing": "NoneType, not a ToolResult",
 }
 CLEAR = {
-    "is huge": ("LIMIT_EXCEEDED", "at most 8,000,000 can be kept"),
+    "is huge": ("LIMIT_EXCEEDED", "the limit is 8,000,000"),
     "tells": ("UNAUTHORIZED", "[hidden] was refused."),
 }
 
@@ -45,7 +45,7 @@ def worker(site: Site) -> Site:
     with transaction.atomic():
         organization = site.workshop.organization
         Credential.objects.create(organization=organization, service=SERVICE, fields=json.dumps({"token": SECRET}))
-        note_changed_credentials(organization.pk)
+        bump_credentials_version(organization.pk)
     site.workshop.connect(site.model.url)
     return site
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agents.platform.notify import TITLE_JOB
 from agents.runs.models import Run, RunStatus
-from agents.worker.jobs import NAMED_AT_ONCE
+from agents.worker.jobs import TITLES_AT_ONCE
 from tests.faults.awaiting import await_that
 from tests.faults.site import Site, fresh, leaving
 from tests.model_server import Answer
@@ -18,9 +18,9 @@ def _unnamed_runs(site: Site) -> list[Run]:
     """Runs that have ended, of which as many as can be at once are being named by a model that does not answer."""
     site.have_workers(1)
     site.model.title = Answer(text=NAME, hold="start")
-    runs = [site.submit_to_model(TASK) for _ in range(NAMED_AT_ONCE + 2)]
+    runs = [site.submit_to_model(TASK) for _ in range(TITLES_AT_ONCE + 2)]
     site.send(TITLE_JOB, *runs)
-    site.model.wait_for_held(NAMED_AT_ONCE, timeout=30)
+    site.model.wait_for_held(TITLES_AT_ONCE, timeout=30)
     for run in runs:
         assert site.await_status(run, RunStatus.SUCCEEDED).title != NAME
     return runs

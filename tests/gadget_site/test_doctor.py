@@ -19,7 +19,7 @@ from agents.accounts import audit
 from agents.accounts.models import Organization
 from agents.employees.models import ModelProvider, ProviderKind
 from agents.platform import signatures
-from agents.platform.liveness import SWEEPER, WORKER, Pulse, living, look_around
+from agents.platform.liveness import SWEEPER, WORKER, SignOfLife, list_alive, load_presence
 from gadget_site.management.examinations import examine_audit, examine_capacity, examine_settings
 from tools.config import read_config
 
@@ -27,9 +27,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def pulses(redis_url: str) -> Iterator[list[Pulse]]:
+def pulses(redis_url: str) -> Iterator[list[SignOfLife]]:
     """A worker and a sweeper that leave signs of life."""
-    running = [Pulse(WORKER, "worker1@tests"), Pulse(SWEEPER, "sweeper@tests")]
+    running = [SignOfLife(WORKER, "worker1@tests"), SignOfLife(SWEEPER, "sweeper@tests")]
     for pulse in running:
         pulse.start()
     yield running
@@ -37,7 +37,7 @@ def pulses(redis_url: str) -> Iterator[list[Pulse]]:
         pulse.stop()
 
 
-def test_a_sound_installation_is_well_part_by_part(pulses: list[Pulse]) -> None:
+def test_a_sound_installation_is_well_part_by_part(pulses: list[SignOfLife]) -> None:
     code, findings = examined()
     assert code == 1
     wrong = [finding for finding in findings if not finding["is_well"]]
@@ -76,38 +76,38 @@ def test_an_installation_with_its_own_redis_is_not_sent_to_make_run(redis_url: s
     assert "make run" not in missed["worker"]["mend"] + missed["sweeper"]["mend"]
 
 
-def test_a_worker_that_vanished_is_missed(pulses: list[Pulse]) -> None:
+def test_a_worker_that_vanished_is_missed(pulses: list[SignOfLife]) -> None:
     with redis.Redis.from_url(settings.REDIS_URL) as client:
         client.zadd(f"{settings.GADGET_QUEUE}:alive:seen:worker", {"worker2@tests": time.time()})
     try:
         _, findings = examined()
     finally:
-        Pulse(WORKER, "worker2@tests").stop()
+        SignOfLife(WORKER, "worker2@tests").stop()
     texts = [finding["text"] for finding in findings if finding["subject"] == "worker"]
     assert texts == ["1 alive: worker1@tests", "1 of 2 workers vanished in the last ten minutes"]
 
 
-def test_redis_is_asked_once_for_the_workers_and_the_sweepers(pulses: list[Pulse]) -> None:
+def test_redis_is_asked_once_for_the_workers_and_the_sweepers(pulses: list[SignOfLife]) -> None:
     with redis.Redis.from_url(settings.REDIS_URL) as client:
 
         def count_scans() -> int:
             stats: dict[str, dict[str, int]] = client.info("commandstats")
             return stats["cmdstat_scan"]["calls"]
 
-        living(WORKER)
+        list_alive(WORKER)
         start = count_scans()
-        living(WORKER)
-        living(SWEEPER)
+        list_alive(WORKER)
+        list_alive(SWEEPER)
         once = count_scans()
         examined()
         assert count_scans() - once == once - start
 
 
-def test_the_connections_of_all_processes_are_added_up(pulses: list[Pulse], settings: Settings) -> None:
+def test_the_connections_of_all_processes_are_added_up(pulses: list[SignOfLife], settings: Settings) -> None:
     """On SQLite there is nothing to add up."""
     for workers, is_well in ((1, True), (64, False)):
         settings.GADGET_WORKERS = workers
-        found = [finding for finding in examine_capacity(look_around()) if connection.vendor == "postgresql"]
+        found = [finding for finding in examine_capacity(load_presence()) if connection.vendor == "postgresql"]
         assert [finding.is_well for finding in found] == ([is_well] if connection.vendor == "postgresql" else [])
         for finding in found:
             assert finding.text.startswith(f"{workers + 2} processes * 24 connections (DATABASE_POOL)")
@@ -132,14 +132,14 @@ def test_a_variable_that_is_not_set_is_named_with_its_service(settings: Settings
 def test_a_missing_audit_key_is_named(settings: Settings) -> None:
     organization = Organization.objects.create(name="Acme", slug="acme")
     with transaction.atomic():
-        audit.append(organization.pk, [audit.Entry("user:me", "did", "thing")])
+        audit.append(organization.pk, [audit.NewEntry("user:me", "did", "thing")])
     key_id, settings.GADGET_AUDIT_KEYS = signatures.current_key_id(), [Fernet.generate_key().decode()]
     finding = examine_audit()
     assert not finding.is_well
     assert f"the key {key_id}, which GADGET_AUDIT_KEYS does not hold" in finding.text
 
 
-def test_a_provider_that_cannot_be_reached_is_named_without_its_key(pulses: list[Pulse]) -> None:
+def test_a_provider_that_cannot_be_reached_is_named_without_its_key(pulses: list[SignOfLife]) -> None:
     organization = Organization.objects.create(name="Acme", slug="acme")
     ModelProvider.objects.create(
         organization=organization,

@@ -183,7 +183,7 @@ def test_with_nothing_set_it_is_a_development_site_on_this_machine(tmp_path: Pat
 
 
 def covers(hosts: PrivateHosts, host: str, port: int, address: str) -> bool:
-    return hosts.cover(HostPort(host, port), ip_address(address))
+    return hosts.covers(HostPort(host, port), ip_address(address))
 
 
 def test_private_addresses_are_allowed_on_this_machine_alone_and_only_while_debug_is_on(tmp_path: Path) -> None:

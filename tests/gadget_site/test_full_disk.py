@@ -17,7 +17,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from agents.platform.models import WriteProbe
-from agents.platform.writability import look_now
+from agents.platform.writability import check_writability
 from agents.runs.models import Run
 from tests.gadget_site.test_doctor import examined
 from tests.services import TEST_ENVIRONMENT
@@ -123,7 +123,7 @@ def test_a_full_disk_under_the_folder_is_noticed(tmp_path: Path) -> None:
 
 def test_what_a_crash_left_is_removed() -> None:
     WriteProbe.objects.create(filler=b"left")
-    assert not look_now().database
+    assert not check_writability().database
     assert not WriteProbe.objects.exists()
 
 

@@ -33,15 +33,15 @@ services:
 
 WRONG = [
     ("tools:\n  defaultTimeout: 0\n", "line 2: tools.defaultTimeout: input should be greater than 0 (given: 0)"),
-    ("tools:\n  default_timout: 3\n", "line 2: there is no key 'tools.default_timout'; there are: orchestrator_id,"),
+    ("tools:\n  default_timout: 3\n", "line 2: unknown key 'tools.default_timout'; known keys: orchestrator_id,"),
     ("tools:\n\n  disabled:\n    - a\n    - [b]\n", "line 5: tools.disabled.1: input should be a valid string"),
-    ("tools:\n  disabled: [a]\n  disabled: [b]\n", "line 3: tools.disabled stands here twice, first in line 2"),
+    ("tools:\n  disabled: [a]\n  disabled: [b]\n", "line 3: tools.disabled is repeated; it is also in line 2"),
     ("tools:\n  log_calls: perhaps\n", "line 2: tools.log_calls: input should be a valid boolean"),
     ("tools:\n  plugins: iban\n", "line 2: tools.plugins: expected a list, like [a, b] (given: 'iban')"),
     ("tools:\n  plugins: [1]\n", "line 2: tools.plugins.0: input should be a valid string (given: 1)"),
     ("tools:\n  plugins: ['']\n", "line 2: tools.plugins.0: string should have at least 1"),
     ("tools: 3\n", "line 1: tools: input should be a valid dictionary"),
-    ("tool:\n  disabled: []\n", "line 1: there is no key 'tool'; there are: tools, services"),
+    ("tool:\n  disabled: []\n", "line 1: unknown key 'tool'; known keys: tools, services"),
     ("tools\n", "line 1: expected the keys 'tools:' and 'services:'"),
     ("- tools\n", "line 1: expected the keys 'tools:' and 'services:'"),
     ("tools:\n  disabled: [\n", "line 3: this is not YAML"),

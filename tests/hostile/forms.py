@@ -22,7 +22,7 @@ from django.db.models import CharField, Field, JSONField, Model, TextField
 from django.utils import timezone
 
 from agents.employees.models import Employee, Grant
-from agents.platform.encrypted import EncryptedTextField
+from agents.platform.encrypted_fields import EncryptedTextField
 from agents.runs.engine.context import DELEGATE
 from agents.runs.models import CallStatus, Event, ToolCall
 from tests.admin.rows import one_of_each

@@ -22,8 +22,8 @@ from tests.hostile.pages import Reading, strange, tells, untold
 from tests.hostile.test_input import assert_tame
 from tests.world import World, make_world
 from tools.contract import ToolError
-from tools.files.changing import write_file
-from tools.files.paths import file_names_of
+from tools.files.changes import write_file
+from tools.files.paths import parse_file_path
 from tools.schedules.models import Schedule
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
@@ -109,7 +109,7 @@ def test_a_schedule_that_is_not_made_stays_in_its_form_and_the_question_tells_it
 def is_name(text: str) -> bool:
     """Whether a file may be called so."""
     try:
-        return file_names_of(text) == (text,)
+        return parse_file_path(text) == (text,)
     except ToolError:
         return False
 
@@ -126,7 +126,7 @@ def test_the_name_of_a_file_is_text_whether_it_is_refused_listed_or_asked_about(
     assert_tame(uploaded, [text for text in packed(400) if "\n" not in text and "\r" not in text])
     usual = Reading(client.get("/files/").content.decode())
     for name in names:
-        write_file(world.acme.pk, file_names_of(name), [b"x"], lambda _: None)
+        write_file(world.acme.pk, parse_file_path(name), [b"x"], lambda _: None)
     listed = Reading(client.get("/files/").content.decode())
     assert [*strange(listed, usual.shapes), *listed.faults] == []
     asked = assert_tame(lambda name: client.post(f"/files/delete/{quote(name)}"), ["x.txt", *names])

@@ -18,7 +18,7 @@ from django.utils import timezone
 from django.utils.html import escape
 
 from agents.accounts.models import Credential, Organization
-from agents.admin.template_filters import shows_hidden
+from agents.admin.template_filters import reveal_hidden
 from agents.employees.models import ToolRule
 from agents.runs.models import Pass
 from tests.admin.rows import address
@@ -155,7 +155,7 @@ def test_what_hides_is_shown_everywhere_but_in_what_a_form_sends_back() -> None:
         '<input value="5\u202e" placeholder=\'6\u202e\'><textarea rows="2">7\u202e title="8\u202e"</textarea>'
         "<script>9\u202e</script>"
     )
-    shown = shows_hidden(html)
+    shown = reveal_hidden(html)
     for number in (1, 2, 4, 6):
         assert f"{number}⟦U+202E⟧" in shown
     for number in (3, 5, 7, 8, 9):
@@ -166,7 +166,7 @@ def test_what_hides_is_shown_everywhere_but_in_what_a_form_sends_back() -> None:
 def test_each_hostile_string_is_a_text_of_the_page_and_none_costs_more_than_a_moment() -> None:
     began = time.process_time()
     for text in HOSTILE:
-        reading = Reading(shows_hidden(f'<p title="{escape(text)}">{escape(text)}</p><input value="{escape(text)}">'))
+        reading = Reading(reveal_hidden(f'<p title="{escape(text)}">{escape(text)}</p><input value="{escape(text)}">'))
         assert reading.text == squeezed(text, one_line=False)
         assert reading.shapes == {("p", frozenset({"title"})), ("input", frozenset({"value"}))}
         assert not [fault for fault in reading.faults if "U+000" not in fault]

@@ -14,9 +14,9 @@ from django.db import transaction
 from django.db.models import CharField, ForeignKey, JSONField, Model, TextField
 from django.test import Client
 
-from agents.admin.confirming import Consequences
+from agents.admin.confirmation import ConsequencesField
 from agents.admin.credentials import NAME_HELP
-from agents.admin.meanwhile import Stamp
+from agents.admin.edit_conflicts import FingerprintsField
 from agents.approvals.models import Approval
 from agents.runs.models import Message
 from tests.admin.rows import address, make_admin_world
@@ -52,7 +52,7 @@ TITLES = ((Message, "text", 80), (Approval, "sentence", 120))
 
 @pytest.fixture(autouse=True)
 def as_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without Pygments, which comes with the tests alone and would colour JSON."""
+    """Without Pygments, which comes with the tests alone and would color JSON."""
     monkeypatch.setitem(sys.modules, "pygments", None)
 
 
@@ -101,7 +101,7 @@ def refused(row: Model, filled: FilledRows, client: Client, page: str) -> tuple[
 
 
 def is_tick(field: forms.Field) -> bool:
-    return isinstance(field, forms.BooleanField | Consequences | Stamp)
+    return isinstance(field, forms.BooleanField | ConsequencesField | FingerprintsField)
 
 
 def is_kept_back(field: forms.Field) -> bool:

@@ -15,7 +15,7 @@ from tests.hostile import FAMILIES, HOSTILE
 from tests.hostile.pages import Reading, Shape, strange, tells
 from tests.hostile.work import add_work
 from tests.hostile.world import IN_ALL, OF_LINES, HostileWorld, Words, make_hostile_world
-from tests.test_architecture import ROOT
+from tests.source_tree import ROOT
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
@@ -76,7 +76,7 @@ READ_ELSEWHERE = {
     "file-delete": f"{ACTS}::test_the_name_of_a_file_is_text_whether_it_is_refused_listed_or_asked_about",
     "schedule-create": f"{ACTS}::test_a_schedule_that_is_not_made_stays_in_its_form_and_the_question_tells_its_task",
     "schedule-cancel": f"{ACTS}::test_a_schedule_that_is_not_made_stays_in_its_form_and_the_question_tells_its_task",
-    "try-tool": "tests/web/test_trials.py::test_hostile_params_are_text",
+    "try-tool": "tests/web/test_manual_calls.py::test_hostile_params_are_text",
     "file-download": "tests/web/test_files.py::test_a_hostile_path_is_not_there",
 }
 """By the name of an address, the test that fills what is answered there."""

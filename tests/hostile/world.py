@@ -188,10 +188,13 @@ def _fill_run(made: HostileWorld, run: Run, text: str, number: int) -> None:
         "pass_number": 1,
         "output_tokens": 1,
         "input_tokens": 1,
+        "usage_estimated": False,
+        "cost": None,
+        "currency": "USD",
     }
     told: list[tuple[EventType, dict[str, Any]]] = [
         (EventType.RUN_STARTED, {"by": by}),
-        (EventType.RUN_TITLED, {"title": text}),
+        (EventType.RUN_TITLED, {"title": text, "input_tokens": 1, "output_tokens": 1, "cost": None}),
         (EventType.PASS_STARTED, {"pass_number": 1}),
         (EventType.ASSISTANT_MESSAGE, {"pass_number": 1, "text": f"{text} and more"}),
         (EventType.MESSAGE_ADDED, {"by": by, "text": text}),
@@ -257,7 +260,8 @@ def _calls(made: HostileWorld, run: Run, text: str, number: int) -> list[tuple[E
     call(EventType.TOOL_SKIPPED)
     call(EventType.CALL_RESOLVED, outcome="succeeded", by=at_user(made, number).username, reason=text)
     call(EventType.CALL_RESOLVED, outcome="late_report", by="gadget", reason=text)
-    _late_effect(made, call(EventType.LATE_EFFECT, "write", "failed", summary=text, reason=text), text, number)
+    late = call(EventType.LATE_EFFECT, "write", "failed", summary=text, reason=text, done_again_by=[])
+    _late_effect(made, late, text, number)
     for decided in (False, True):
         card = _card(made, call(EventType.APPROVAL_DECIDED, "write", status="denied", decided_by=text), text, number)
         if decided:
@@ -375,7 +379,7 @@ def _audit(made: HostileWorld) -> None:
     texts = made.words.of(200)
     actions = made.words.of(60)
     entries = [
-        audit.Entry(
+        audit.NewEntry(
             f"user:{at(texts, number)}",
             action,
             f"{at(texts, number)}",

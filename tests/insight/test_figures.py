@@ -113,7 +113,7 @@ class TestWhateverHappens:
         for _ in range(3):
             workshop.work()
         begin()
-        all_at_once([lambda: [counting.count(2) for _ in range(6)]] * 4)
+        all_at_once([lambda: [counting.count_batch(2) for _ in range(6)]] * 4)
         count_all(most=3)
         assert_true()
 
@@ -124,7 +124,7 @@ def counting_beside() -> Any:
 
     def until_stopped() -> None:
         while not stop.wait(0.002):
-            counting.count(3)
+            counting.count_batch(3)
 
     class Counting:
         def __enter__(self) -> None:
@@ -139,7 +139,7 @@ def counting_beside() -> Any:
 
 
 def figures_of(workshop: Workshop, tool: str) -> figures.Figures:
-    return figures.by_tool(workshop.organization.pk).get(tool, figures.Figures())
+    return figures.load_tool_figures(workshop.organization.pk).get(tool, figures.Figures())
 
 
 class TestWhatCounts:
@@ -167,7 +167,7 @@ class TestWhatCounts:
         workshop.deny(workshop.card(run))
         workshop.drive(run)
         count_all()
-        assert {tool: one.calls for tool, one in figures.by_tool(workshop.organization.pk).items()} == {
+        assert {tool: one.calls for tool, one in figures.load_tool_figures(workshop.organization.pk).items()} == {
             "utility.calculate": 1,
             "probe.effect": 0,
         }
@@ -233,15 +233,15 @@ class TestWhatCounts:
         count_all()
         assert figures_of(workshop, "probe.clock").calls == 1
 
-    def test_another_organisations_figures_are_its_own(self, workshop: Workshop) -> None:
+    def test_another_organizations_figures_are_its_own(self, workshop: Workshop) -> None:
         other = build_workshop("globex")
         for place, passes in ((workshop, 1), (other, 2)):
             place.play(*[asking(call("probe.clock")) for _ in range(passes)])
             place.work()
         count_all()
         assert (figures_of(workshop, "probe.clock").calls, figures_of(other, "probe.clock").calls) == (1, 2)
-        assert figures.of_employee(workshop.employee.pk)["probe.clock"].calls == 1
-        assert sum(use.passes for use in figures.use_of(other.employee.pk).values()) == 3
+        assert figures.load_employee_figures(workshop.employee.pk)["probe.clock"].calls == 1
+        assert sum(use.passes for use in figures.load_employee_use(other.employee.pk).values()) == 3
 
     def test_the_newest_failure_is_told_without_secrets_and_shortened(self, workshop: Workshop) -> None:
         for code in ("NOT_FOUND", ""):
@@ -300,7 +300,7 @@ class TestCounting:
             assert written.wait(30)
             workshop.drive(fast)
             for _ in range(5):
-                counting.count()
+                counting.count_batch()
             assert figures_of(workshop, "probe.clock").calls == 0
             assert FiguresHead.objects.get().event_bound >= Event.objects.filter(run=fast).latest("pk").pk
             commit.set()
@@ -313,7 +313,7 @@ class TestCounting:
         workshop.work()
         begin()
         with missing_table("insight_totaluse"), pytest.raises(DatabaseError):
-            eventually(lambda: not counting.count())
+            eventually(lambda: not counting.count_batch())
         assert not ToolFigures.objects.exists()
         assert FiguresHead.objects.get().event_id == 0
         count_all()
@@ -345,7 +345,7 @@ class TestCounting:
         with django_assert_max_num_queries(1):
             counting.count_if_due()
         with django_assert_max_num_queries(10):
-            counting.count()
+            counting.count_batch()
 
     def test_a_database_that_numbers_its_transactions_anew_is_counted_on(self, workshop: Workshop) -> None:
         """After a restored dump, the numbers that were remembered may be of the future."""

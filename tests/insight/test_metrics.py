@@ -31,9 +31,9 @@ Samples = dict[tuple[str, tuple[str, ...]], float]
 @pytest.fixture(autouse=True)
 def _anew(settings: Settings) -> Iterator[None]:
     settings.GADGET_METRICS_TOKEN, settings.GADGET_ONLY_LOCAL = "", True
-    metrics.kept.forget()
+    metrics.metrics_cache.clear()
     yield
-    metrics.kept.forget()
+    metrics.metrics_cache.clear()
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def world() -> World:
 
 def samples() -> Samples:
     """Values by name and the values of the labels, in alphabetical order."""
-    metrics.kept.forget()
+    metrics.metrics_cache.clear()
     answer = nobody().get("/metrics")
     assert answer.status_code == 200, answer.content
     families = text_string_to_metric_families(answer.content.decode())
@@ -84,7 +84,7 @@ class TestWhatItTells:
         assert (found["gadget_open_cards", ("approval",)], found["gadget_open_cards", ("unknown",)]) == (1, 1)
         assert found["gadget_open_cards_oldest_seconds", ("approval",)] == pytest.approx(7200, abs=20)
 
-    def test_what_was_counted_of_all_organisations_together(self, world: World) -> None:
+    def test_what_was_counted_of_all_organizations_together(self, world: World) -> None:
         count_calls(world.employee, SEARCH, succeeded=3, within_20=2, longer=1, duration_ms=2_000_030, approved=1)
         count_calls(world.others_employee, SEARCH, days_ago=1, succeeded=1, **last_error(message="secret words"))
         count_passes(world.employee, passes=2, input_tokens=7, output_tokens=3, cost_micros=500_000, runs_failed=1)
@@ -105,7 +105,7 @@ class TestWhatItTells:
     def test_nobody_is_named(self, world: World) -> None:
         world.run(title="A secret title")
         count_calls(world.employee, SEARCH, **last_error(message="secret words"))
-        text = metrics.exposition().decode()
+        text = metrics.render_metrics().decode()
         for name in ("Acme", "acme", "Dana", "operator", "secret", "Globex"):
             assert name not in text
 

@@ -60,7 +60,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def office(transactional_db: None, installation: Installation, recorder: Recorder) -> Iterator[Office]:
-    """An organisation at work; when its journey has ended, everything has settled and the invariants hold."""
+    """An organization at work; when its journey has ended, everything has settled and the invariants hold."""
     running = Office(installation, build_workshop(), recorder)
     yield running
     recorder.reset()

@@ -1,4 +1,4 @@
-"""An organisation in a running Gadget: who works there, what the runs came to, and the database's word on it."""
+"""An organization in a running Gadget: who works there, what the runs came to, and the database's word on it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agents.approvals.models import Approval, ApprovalStatus
 from agents.platform import notify
 from agents.runs import actions
 from agents.runs.models import ENDED, PARKED, Event, Run, RunStatus
-from agents.web.panel.slots import folded
+from agents.web.panel.slots import fold_events
 from tests.journeys.awaiting import await_that
 from tests.journeys.outside import Outside
 from tests.processes import Installation, RealProcess
@@ -140,7 +140,7 @@ def numbers_of(run_id: int) -> list[int]:
 
 def lines_of(run_id: int) -> list[int]:
     """The numbers of the lines that a whole panel shows, in its order."""
-    return [event.seq for event in folded(events_of(run_id))]
+    return [event.seq for event in fold_events(events_of(run_id))]
 
 
 def told(run_id: int, type_: str) -> list[dict[str, Any]]:

@@ -29,7 +29,7 @@ RULES = {
 }
 WIDER = "() => document.documentElement.scrollWidth - innerWidth"
 COLOURS = ("color-contrast", "link-in-text-block")
-"""The rules of those above that look at colours: what the others look at is all in LOOK.
+"""The rules of those above that look at colors: what the others look at is all in LOOK.
 
 The admin's scroll bars, which no rule looks at, are there for half a second after it was scrolled.
 """
@@ -60,7 +60,7 @@ SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 def faults_of(page: Page, where: str, besides: str = "") -> Iterator[str]:
     """What keeps somebody out of the page as it is now, in the light and in the dark.
 
-    Only the rules about colours look again in the dark, unless anything but colours is different there.
+    Only the rules about colors look again in the dark, unless anything but colors is different there.
 
     Args:
         besides: a selector of what has been looked at before and has not changed.
@@ -92,7 +92,7 @@ def places(office: Office) -> dict[str, str]:
     draft = Draft.objects.create(organization=record.organization, kind="report", title="A report", body="# One\n\ntwo")
     known |= {"record_id": record.pk, "draft_id": draft.pk, "call_id": card.tool_call_id}
     _, secret = invitations.invite(office.member("admin"), invitations.Offer(role="viewer"))
-    _, reset_secret = members.make_reset(office.member("admin"), office.member("viewer").pk)
+    _, reset_secret = members.create_password_reset(office.member("admin"), office.member("viewer").pk)
     return {
         "a run that has ended": f"/runs/{ended.pk}/",
         "the inbox' history": "/approvals/?history=1",

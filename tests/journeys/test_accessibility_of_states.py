@@ -19,7 +19,7 @@ from tests.journeys.visitor import Visitor
 from tests.model_server import Answer, Call, ModelServer
 from tests.workshop import asking, call
 from tests.workshop.colleagues import ask, hand_over, hire, may_ask, may_delegate, question_of
-from tools.records.changes import Author, create_record
+from tools.records.changes import ChangeAuthor, create_record
 
 pytestmark = pytest.mark.once
 
@@ -60,7 +60,7 @@ def test_no_opened_card_keeps_anybody_out(office: Office, visit: Visit) -> None:
     page.goto(f"/approvals/{deletion.pk}/")
     destructive = visitor.card(deletion.pk)
     looks.at("the list unread")
-    destructive.get_by_text("show all 7").click()
+    destructive.get_by_text("Show all 7").click()
     destructive.get_by_text("Exact request").click()
     destructive.locator("[data-confirm]").fill("7")
     expect(destructive.locator(".approve-button")).to_be_enabled()
@@ -69,14 +69,14 @@ def test_no_opened_card_keeps_anybody_out(office: Office, visit: Visit) -> None:
     page.goto(f"/approvals/{update.pk}/")
     card = visitor.card(update.pk)
     card.get_by_text("Deny…").click()
-    expect(card.get_by_label("What the employee is told")).to_be_visible()
+    expect(card.get_by_label("Details (sent to Dana)")).to_be_visible()
     looks.at("the form to deny")
     card.get_by_text("Edit…").click()
     card.locator("select[name='param.changes.status']").select_option("pending")
     expect(card.locator("[data-unsent]")).to_be_visible()
     looks.at("the form to edit")
     visitor.stand_still(card)
-    card.get_by_role("button", name="Show the changed card").click()
+    card.get_by_role("button", name="Preview changes").click()
     expect(page.locator(".changed")).to_be_visible()
     looks.at("the changed card")
     changed = visitor.open_cards.first
@@ -90,7 +90,7 @@ def test_no_opened_card_keeps_anybody_out(office: Office, visit: Visit) -> None:
 
 def test_no_warning_on_a_card_keeps_anybody_out(office: Office, visit: Visit) -> None:
     office.workshop.record(name="Acme Corp")
-    twin = create_record(office.workshop.organization.pk, {"name": "\u0410cme Corp"}, Author("test"))
+    twin = create_record(office.workshop.organization.pk, {"name": "\u0410cme Corp"}, ChangeAuthor("test"))
     office.workshop.play(asking(call("data.updateRecord", record_id=str(twin.pk), changes={"phone": "+1"})))
     (card,) = office.await_cards(office.submit().pk)
     visitor = visit("approver")
@@ -115,7 +115,7 @@ def test_no_question_and_no_task_that_was_handed_over_keeps_anybody_out(office: 
     page.goto(f"/approvals/{card.pk}/")
     looks.at("a question")
     page.goto(f"/runs/{run.pk}/")
-    expect(page.locator(".child")).to_contain_text("1 card waits there")
+    expect(page.locator(".child")).to_contain_text("1 card waiting there")
     page.locator(".child-lines > summary").click()
     looks.at("a task that was handed over")
     visitor.stand_still(visitor.card(card.pk))
@@ -142,7 +142,7 @@ def test_no_dialog_of_the_inbox_and_of_the_users_keeps_anybody_out(office: Offic
     page.locator(".change[open] .removal > summary").click()
     expect(page.get_by_role("button", name="Remove acme-viewer")).to_be_visible()
     looks.at("what may be done about a member")
-    page.get_by_role("button", name="Make a link to a new password").click()
+    page.get_by_role("button", name="Create password link").click()
     expect(page.locator("#the-link")).to_be_visible()
     looks.at("a link that is shown once")
     looks.assert_clear()
@@ -192,7 +192,7 @@ def test_no_run_under_way_and_no_lost_connection_keeps_anybody_out(
     elsewhere.page.goto("/approvals/")
     Session.objects.all().delete()
     for one, bar in ((visitor, visitor.lost_bar), (elsewhere, elsewhere.page.locator("[data-inbox-lost]"))):
-        expect(bar).to_contain_text("You are not logged in any more")
+        expect(bar).to_contain_text("You are logged out")
         lost = Looks(one.page)
         lost.at("a lost connection")
         lost.assert_clear()
@@ -214,16 +214,16 @@ def test_no_refusal_keeps_anybody_out(office: Office, visit: Visit) -> None:
         page.evaluate(SUBMIT)
     expect(page.get_by_role("heading", name="Not allowed")).to_be_visible()
     looks.at("a decision that is refused")
-    _, secret = members.make_reset(office.member("admin"), office.member("viewer").pk)
+    _, secret = members.create_password_reset(office.member("admin"), office.member("viewer").pk)
     page.goto(f"/new-password/{secret}/")
     page.get_by_label("New password", exact=True).fill("correct-horse-battery")
-    page.get_by_label("New password again").fill("correct-horse-buttery")
-    page.get_by_role("button", name="Set the password").click()
-    expect(page.get_by_role("alert")).to_contain_text("differ")
+    page.get_by_label("Repeat new password").fill("correct-horse-buttery")
+    page.get_by_role("button", name="Set password").click()
+    expect(page.get_by_role("alert")).to_contain_text("do not match")
     looks.at("passwords that differ")
     Membership.objects.filter(pk=office.member("viewer").pk).delete()
     page.goto("/")
-    expect(page.get_by_role("heading", name="No organisation")).to_be_visible()
+    expect(page.get_by_role("heading", name="No organization")).to_be_visible()
     looks.at("nobody's member")
     looks.assert_clear()
 

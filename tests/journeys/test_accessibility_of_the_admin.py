@@ -8,7 +8,7 @@ import pytest
 from django.contrib import admin
 from django.db.models import Model
 
-from agents.accounts.members import let_into_admin
+from agents.accounts.members import update_admin_access
 from agents.accounts.membership import issue_token
 from agents.accounts.models import Credential
 from agents.admin.scope import ScopedAdmin
@@ -30,7 +30,7 @@ def rows(office: Office) -> None:
     shop = office.workshop
     shop.admin.user.is_superuser = True
     shop.admin.user.save()
-    let_into_admin(shop.admin.user)
+    update_admin_access(shop.admin.user)
     record = shop.record()
     search = call("data.searchRecords", region="EU")
     updates = [call("data.updateRecord", record_id=str(record.pk), changes={"score": score}) for score in (1, 2)]

@@ -25,15 +25,15 @@ def link_for(admin: Visitor, whom: str, role: str) -> str:
     admin.page.get_by_label("Note (optional)").fill(whom)
     admin.page.locator(".invite").get_by_label("Role").select_option(role)
     admin.page.get_by_role("button", name="Create invite link").click()
-    expect(admin.page.get_by_role("heading", name=f"The invitation for {whom} is ready")).to_be_visible()
+    expect(admin.page.get_by_role("heading", name=f"Invite link for {whom}")).to_be_visible()
     return admin.page.get_by_label("Link", exact=True).input_value()
 
 
 def fill_in(visitor: Visitor, username: str, password: str = PASSWORD) -> None:
-    visitor.page.get_by_label("Your name in Gadget").fill(username)
+    visitor.page.get_by_label("Username").fill(username)
     visitor.page.get_by_label("Password", exact=True).fill(password)
-    visitor.page.get_by_label("Password again").fill(password)
-    visitor.page.get_by_role("button", name="Make an account and join").click()
+    visitor.page.get_by_label("Repeat password").fill(password)
+    visitor.page.get_by_role("button", name="Create account and join").click()
 
 
 @pytest.mark.parametrize("scripts", [True, False])
@@ -53,7 +53,7 @@ def test_a_new_colleague_joins_and_hands_over_a_task(office: Office, visit: Visi
     office.await_end(run_id)
     late = visit(scripts=scripts)
     late.page.goto(link)
-    expect(late.page.get_by_role("alert")).to_contain_text("does not work any more")
+    expect(late.page.get_by_role("alert")).to_contain_text("no longer works")
     admin.page.goto("/users/")
     expect(admin.page.locator(".members")).to_contain_text("ada")
     expect(admin.page.get_by_role("heading", name="Open invitations")).to_have_count(0)
@@ -65,7 +65,7 @@ def test_who_has_an_account_joins_with_it_and_later_gets_a_new_password(office: 
     link = link_for(admin, "Grace", "viewer")
     grace = visit()
     grace.page.goto(link)
-    grace.page.get_by_role("link", name="Log in and join with it").click()
+    grace.page.get_by_role("link", name="Log in to join").click()
     grace.page.get_by_label("Username").fill("grace")
     grace.page.get_by_label("Password").fill(PASSWORD)
     grace.page.get_by_role("button", name="Log in").click()
@@ -75,12 +75,12 @@ def test_who_has_an_account_joins_with_it_and_later_gets_a_new_password(office: 
 
     admin.page.goto("/users/")
     admin.page.get_by_text("Change… grace").click()
-    admin.page.get_by_role("button", name="Make a link to a new password").locator("visible=true").click()
+    admin.page.get_by_role("button", name="Create password link").locator("visible=true").click()
     forgetful = visit()
     forgetful.page.goto(admin.page.get_by_label("Link", exact=True).input_value())
     forgetful.page.get_by_label("New password", exact=True).fill(PASSWORD + "-2")
-    forgetful.page.get_by_label("New password again").fill(PASSWORD + "-2")
-    forgetful.page.get_by_role("button", name="Set the password").click()
+    forgetful.page.get_by_label("Repeat new password").fill(PASSWORD + "-2")
+    forgetful.page.get_by_role("button", name="Set password").click()
     forgetful.log_in("grace", PASSWORD + "-2")
     grace.page.goto("/runs/")
     expect(grace.page.get_by_role("heading", name="Gadget")).to_be_visible()

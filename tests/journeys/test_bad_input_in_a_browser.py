@@ -71,9 +71,9 @@ def test_a_message_of_nothing_is_named_on_the_page_of_its_run(office: Office, vi
     office.await_end(run.pk)
     visitor = visit("operator")
     visitor.open_run(run.pk)
-    visitor.page.get_by_label("Tell Dana something more").fill("  ")
+    visitor.page.get_by_label("Message Dana").fill("  ")
     visitor.page.get_by_role("button", name="Send").click()
-    expect(visitor.page.get_by_role("alert")).to_have_text("Not done. A message needs some words.")
+    expect(visitor.page.get_by_role("alert")).to_have_text("Couldn’t do that. A message needs some words.")
     expect(visitor.answer).to_have_text("Done.")
     assert visitor.page.url == f"{office.url}/runs/{run.pk}/"
     visitor.page.reload()
@@ -114,7 +114,7 @@ def test_a_wrong_password_is_told_without_saying_which_part_is_wrong(office: Off
     expect(visitor.page.get_by_role("heading", name="Runs")).to_be_visible()
 
 
-def test_another_organisations_run_is_not_there(office: Office, visit: Visit) -> None:
+def test_another_organizations_run_is_not_there(office: Office, visit: Visit) -> None:
     visitor = visit("operator")
     visitor.page.goto("/runs/987654/")
-    expect(visitor.page.get_by_role("heading", name="Not there")).to_be_visible()
+    expect(visitor.page.get_by_role("heading", name="Page not found")).to_be_visible()

@@ -57,7 +57,7 @@ class TestOnItsOwnPage:
         expect(visitor.card(card.pk)).to_contain_text("Approved by")
         Record.objects.filter(pk=record.pk).update(status="pending", version=record.version + 1)
         office.end_grace()
-        link = visitor.card(card.pk).get_by_role("link", name="The card that replaced it")
+        link = visitor.card(card.pk).get_by_role("link", name="Replaced by card")
         expect(link).to_be_visible()
         expect(visitor.card(card.pk)).to_contain_text("it waits for a decision")
         link.click()
@@ -122,15 +122,15 @@ class TestOnItsOwnPage:
         shown.get_by_text("Edit…").click()
         shown.locator("[name='param.record_id']").fill("987654")
         visitor.stand_still(shown)
-        shown.get_by_role("button", name="Show the changed card").click()
+        shown.get_by_role("button", name="Preview changes").click()
         expect(shown.locator(".problem")).to_contain_text("987654")
         shown.locator("[name='param.record_id']").fill(str(card.params["record_id"]))
         shown.locator("select[name='param.changes.status']").select_option("pending")
         visitor.stand_still(shown)
-        shown.get_by_role("button", name="Show the changed card").click()
+        shown.get_by_role("button", name="Preview changes").click()
         expect(visitor.page.locator(".notice[role]")).to_contain_text("Nothing is approved yet")
         visitor.page.go_back()
-        expect(visitor.card(card.pk)).to_contain_text("The card that replaced it")
+        expect(visitor.card(card.pk)).to_contain_text("Replaced by card")
         assert sum(line.startswith("POST ") for line in visitor.sent) == 2
 
 
@@ -211,7 +211,7 @@ class TestFourEyes:
 
 
 @pytest.mark.parametrize(
-    ("count", "what"), [(2, "the shortened values"), (7, "the whole list and the shortened values")]
+    ("count", "what"), [(2, "the shortened values"), (7, "all 7 records and the shortened values")]
 )
 def test_only_what_is_there_has_to_be_opened(office: Office, visit: Visit, count: int, what: str) -> None:
     long = f"{'x' * 230}@example.com"
@@ -219,6 +219,6 @@ def test_only_what_is_there_has_to_be_opened(office: Office, visit: Visit, count
     run, (card,) = waiting(office, delete(*records))
     visitor = visit("approver")
     visitor.open_run(run.pk)
-    expect(visitor.card(card.pk).locator("[data-unread]")).to_contain_text(f"Open {what} first.")
-    visitor.card(card.pk).get_by_role("button", name="Open them all").click()
+    expect(visitor.card(card.pk).locator("[data-unread]")).to_contain_text(f"Review {what} to continue.")
+    visitor.card(card.pk).get_by_role("button", name="Show all").click()
     expect(visitor.card(card.pk).locator("[data-unread]")).to_be_hidden()

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from pytest_django import DjangoDbBlocker
 
-from agents.accounts.members import let_into_admin
+from agents.accounts.members import update_admin_access
 from agents.runs.models import CallStatus, RunStatus, ToolCall
 from tests.emptying import empty_tables
 from tests.journeys.conftest import UNSAFE
@@ -46,7 +46,7 @@ WIDTHS = (360, 768, 1440)
 def installation(
     django_db_setup: None, django_db_blocker: DjangoDbBlocker, recorder: Recorder
 ) -> Iterator[Installation]:
-    """A Gadget of its own: one that served other journeys remembers tools of organisations that are gone."""
+    """A Gadget of its own: one that served other journeys remembers tools of organizations that are gone."""
     with Installation(variables={RECORDER_VARIABLE: recorder.url, UNSAFE: ""}) as running_one:
         running_one.start_all()
         yield running_one
@@ -93,7 +93,7 @@ def look_at_all(page: Page) -> list[str]:
     faults += look(page, "list")
     page.locator("#result_list").get_by_role("link", name="pets", exact=True).first.click()
     faults += look(page, "settings")
-    page.get_by_role("link", name="Choose its tools").click()
+    page.get_by_role("link", name="Choose tools").click()
     faults += look(page, "tools")
     page.get_by_label("Level of pets.addPet").select_option("read")
     save(page)
@@ -103,15 +103,15 @@ def look_at_all(page: Page) -> list[str]:
 
 def connect_program(page: Page) -> None:
     page.goto("/admin/connections/source/add/")
-    page.get_by_role("link", name="MCP server, a program on this machine").click()
+    page.get_by_role("link", name="MCP server as a local program").click()
     page.locator("[name=name]").fill("clock")
     page.locator("[name=command_line]").fill(PROGRAM)
     save(page)
     confirm(page)
     expect(page.get_by_text("2 of 2 tools")).to_be_visible()  # the page looks again until a worker has read it
-    page.get_by_label("Use clock.get_current_time").check()
+    page.get_by_label("Enable clock.get_current_time").check()
     save(page)
-    expect(page.get_by_text("Say which level clock.get_current_time has")).to_be_visible()
+    expect(page.get_by_text("Choose a level for clock.get_current_time")).to_be_visible()
     page.get_by_label("Level of clock.get_current_time").select_option("read")
     save(page)
 
@@ -129,9 +129,9 @@ def connect_api(page: Page, api: Outside) -> None:
     save(page)
     confirm(page)
     expect(page.get_by_text("2 of 2 tools")).to_be_visible()
-    page.get_by_role("button", name="Use all 2 shown").click()
-    expect(page.get_by_text("2 changed.")).to_be_visible()
-    page.get_by_role("link", name="Give it").click()
+    page.get_by_role("button", name="Enable all 2 shown").click()
+    expect(page.get_by_text("Tools changed: 2.")).to_be_visible()
+    page.get_by_role("link", name="Add credentials").click()
     page.locator("[name=value_api_key]").fill(KEY)
     save(page)
     expect(page.locator("#result_list")).to_contain_text("pets")
@@ -152,7 +152,7 @@ def test_from_nothing_to_an_approved_request(
     shop = office.workshop
     shop.admin.user.is_superuser = True
     shop.admin.user.save()
-    let_into_admin(shop.admin.user)
+    update_admin_access(shop.admin.user)
     shop.connect(model.url)
     page = visit("admin").page
     connect_program(page)

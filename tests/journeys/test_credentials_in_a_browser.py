@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 from pytest_django import DjangoDbBlocker
 
-from agents.accounts.members import let_into_admin
+from agents.accounts.members import update_admin_access
 from agents.accounts.models import Credential
 from tests.emptying import empty_tables
 from tests.journeys.conftest import UNSAFE
@@ -37,7 +37,7 @@ def installation(
 
 
 def test_a_value_is_written_and_not_shown_again(office: Office, visit: Callable[..., Visitor]) -> None:
-    let_into_admin(office.workshop.admin.user)
+    update_admin_access(office.workshop.admin.user)
     page = visit("admin").page
     faults: list[str] = []
     for service in ("", "?for=slack", "?for=other"):

@@ -26,15 +26,15 @@ IS_TOO_WIDE = "() => document.documentElement.scrollWidth > document.documentEle
 def test_files_come_in_go_out_and_are_deleted(office: Office, visit: Visit, scripts: bool) -> None:
     page = visit("approver", scripts=scripts).page
     page.goto("/files/")
-    expect(page.get_by_text("There are no files yet.")).to_be_visible()
+    expect(page.get_by_text("No files yet.")).to_be_visible()
     page.get_by_label("Files", exact=True).set_input_files(FILES)
-    page.get_by_label("Into folder").fill("reports/2026")
+    page.get_by_label("Folder").fill("reports/2026")
     page.get_by_role("button", name="Upload").click()
-    expect(page.locator(".notice.error").get_by_text("nul.txt was refused")).to_be_visible()
+    expect(page.locator(".notice.error").get_by_text("nul.txt was not uploaded")).to_be_visible()
     expect(page.locator(".notice.success")).to_contain_text(["html are uploaded."])
     page.reload()  # asks nothing, and sends nothing again
     expect(page.locator(".notice:visible")).to_have_count(0)
-    expect(page.get_by_role("navigation", name="Way to this folder")).to_contain_text("reports")
+    expect(page.get_by_role("navigation", name="Path")).to_contain_text("reports")
     with page.expect_download() as waiting:
         page.get_by_role("link", name="notes.txt").click()
     assert (waiting.value.suggested_filename, waiting.value.path().read_bytes()) == ("notes.txt", b"Hello")

@@ -45,7 +45,7 @@ TEXT = f"{HIDDEN} {' '.join(EVIL)}"
 INJECTED = """() => ({
   hacked: window.hacked ?? null,
   elements: [...document.querySelectorAll(
-    "img, svg:not(.icon, .icons, .chart, .strip svg), iframe, object, embed, style, base, video, meta[http-equiv]")]
+    "img, svg:not(.icon, .icons, .chart, .time-strip svg), iframe, object, embed, style, base, video, meta[http-equiv]")]
     .map((element) => element.outerHTML),
   scripts: [...document.scripts].filter((script) => !script.src.startsWith(location.origin + "/static/")).length,
   handlers: [...document.querySelectorAll("*")].filter((element) =>
@@ -306,7 +306,7 @@ def marks_of_the_server() -> str:
 
 def test_a_page_marks_exactly_the_characters_that_the_server_marks(chromium: Browser) -> None:
     """Of all that both know: the browser's Unicode may be newer than the server's, or older."""
-    source = (settings.BASE_DIR / "static/js/visible.js").read_text()
+    source = (settings.BASE_DIR / "static/js/page/visible.js").read_text()
     with chromium.new_context() as context:
         page = context.new_page()
         ours, theirs = marks_of_the_server(), page.evaluate(MARKS_OF_THE_PAGE, [source, EACH])

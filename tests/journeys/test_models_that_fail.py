@@ -46,7 +46,7 @@ REFUSED_CALLS = {
     "the same by its name on the wire": (Call("data.archiveAll", {"record_ids": ["1"]}), "NOT_PERMITTED"),
     "params that are no JSON": (Call("data.searchRecords", arguments='{"limit": '), "INVALID_TOOL_ARGUMENTS"),
     "params of the wrong type": (Call("data.searchRecords", {"limit": "many"}), "INVALID_PARAMETER"),
-    "params that do not exist": (Call("data.updateRecord", {"record_id": "1", "colour": "red"}), "INVALID_PARAMETER"),
+    "params that do not exist": (Call("data.updateRecord", {"record_id": "1", "color": "red"}), "INVALID_PARAMETER"),
     "a record that there is not": (
         Call("data.updateRecord", {"record_id": "987654", "changes": {"score": 1}}),
         "NOT_FOUND",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from agents.accounts.members import let_into_admin
+from agents.accounts.members import update_admin_access
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visitor
 from tests.workshop import asking
@@ -31,7 +31,7 @@ EDGE = 14
 @pytest.fixture(autouse=True)
 def who_may_configure(office: Office) -> None:
     """The admin has every place in the menu, that of the configuration too."""
-    let_into_admin(office.member("admin").user)
+    update_admin_access(office.member("admin").user)
 
 
 def opened(visit: Visit, path: str, width: int, scripts: bool = True, height: int = 800) -> Page:

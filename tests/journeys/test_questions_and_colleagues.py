@@ -126,7 +126,7 @@ def test_a_task_that_was_handed_over_is_followed_inside_the_panel(office: Office
     run = office.submit()
     visitor.open_run(run.pk)
     nested = visitor.page.locator(".child")
-    expect(nested).to_contain_text("1 card waits there")
+    expect(nested).to_contain_text("1 card waiting there")
     expect(visitor.page.locator("[data-badge]")).to_have_text("Waiting for a colleague")
     nested.get_by_role("link", name="Set Acme to inactive").click()
     child = child_of(run)

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.once
 Visit = Callable[..., Visitor]
 
 IS_TOO_WIDE = "() => document.documentElement.scrollWidth > document.documentElement.clientWidth"
-LONG = "Summarise " + "everything-that-was-ever-written " * 20
+LONG = "Summarize " + "everything-that-was-ever-written " * 20
 
 
 def fill(page: Page, task: str = "Look around", cron: str = "0 9 * * MON-FRI") -> None:
@@ -30,12 +30,12 @@ def test_one_is_made_paused_resumed_and_cancelled(office: Office, visit: Visit, 
     page = visit("operator", scripts=scripts).page
     fill(page)
     page.get_by_label("Time zone").select_option("Europe/Berlin")
-    page.get_by_role("button", name="Show the next times").click()
-    shown = page.get_by_text("The next times there:").locator("xpath=..")
+    page.get_by_role("button", name="Preview next runs").click()
+    shown = page.get_by_text("Next runs:").locator("xpath=..")
     expect(shown.get_by_role("listitem")).to_have_count(5)
     expect(shown.get_by_role("listitem").first).to_contain_text("09:00")
     expect(page.get_by_label("Time zone")).to_have_value("Europe/Berlin")
-    page.get_by_role("button", name="Make the schedule").click()
+    page.get_by_role("button", name="Create schedule").click()
     expect(page.get_by_role("heading", name="Look around")).to_be_visible()
     expect(page.get_by_text("every weekday at 09:00 (Europe/Berlin)", exact=True)).to_be_visible()
     page.get_by_role("button", name="Pause").click()
@@ -44,8 +44,8 @@ def test_one_is_made_paused_resumed_and_cancelled(office: Office, visit: Visit, 
     expect(page.get_by_text("active", exact=True)).to_be_visible()
     page.get_by_role("button", name="Cancel").click()
     expect(page.get_by_role("heading", name="Cancel this schedule?")).to_be_visible()
-    page.get_by_role("button", name="Cancel the schedule").click()
-    expect(page.get_by_text("Nothing starts by itself yet.")).to_be_visible()
+    page.get_by_role("button", name="Cancel schedule").click()
+    expect(page.get_by_text("No schedules yet.")).to_be_visible()
 
 
 def test_the_form_begins_with_the_readers_own_zone(office: Office, visit: Visit) -> None:
@@ -58,7 +58,7 @@ def test_the_form_begins_with_the_readers_own_zone(office: Office, visit: Visit)
 def test_what_is_wrong_keeps_what_was_typed_and_the_page_can_be_loaded_again(office: Office, visit: Visit) -> None:
     page = visit("operator").page
     fill(page, cron="0 0 31 2 *")
-    page.get_by_role("button", name="Make the schedule").click()
+    page.get_by_role("button", name="Create schedule").click()
     expect(page.get_by_role("alert")).to_contain_text("month 2 has no day 31")
     expect(page.get_by_label("Task")).to_have_value("Look around")
     expect(page.get_by_label("When")).to_have_value("0 0 31 2 *")
@@ -75,12 +75,12 @@ def test_no_width_needs_a_sideways_scroll_and_nothing_keeps_anybody_out(
     page.set_viewport_size({"width": width, "height": 900})
     faults: list[str] = []
     fill(page, LONG, "5,25,45 3,4,5,6,7,8 1,2,3,4,5,6,7,8 * MON,TUE,WED")
-    page.get_by_role("button", name="Show the next times").click()
-    expect(page.get_by_text("Nothing is made yet.")).to_be_visible()
+    page.get_by_role("button", name="Preview next runs").click()
+    expect(page.get_by_text("Not saved yet.")).to_be_visible()
     assert not page.evaluate(IS_TOO_WIDE)
     faults += faults_of(page, "the next times")
-    page.get_by_role("button", name="Make the schedule").click()
-    expect(page.get_by_text("The whole task")).to_be_visible()
+    page.get_by_role("button", name="Create schedule").click()
+    expect(page.get_by_text("Full task")).to_be_visible()
     for summary in page.locator("summary").all():
         summary.click()
     assert not page.evaluate(IS_TOO_WIDE)

@@ -1,4 +1,4 @@
-"""A socket opens for a member of the run's organisation from a page of ours, and closes when that ends."""
+"""A socket opens for a member of the run's organization from a page of ours, and closes when that ends."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class TestNobody:
         both = {**of_browser(office, office.member("admin")), **wrong}
         assert close_code(office, path.format(run=run.pk), both) == NO_LOGIN
 
-    def test_a_login_without_an_organisation_is_nobody(self, office: Office, run: Run, path: str) -> None:
+    def test_a_login_without_an_organization_is_nobody(self, office: Office, run: Run, path: str) -> None:
         member = office.member("viewer")
         headers = of_browser(office, member)
         member.delete()
@@ -97,7 +97,7 @@ class TestNobody:
 
 
 class TestOthers:
-    def test_another_organisations_run_is_not_there(self, office: Office, run: Run) -> None:
+    def test_another_organizations_run_is_not_there(self, office: Office, run: Run) -> None:
         outsider = build_workshop("globex").admin
         for headers in (of_browser(office, outsider), Outside(office.url, token_of(outsider)).headers):
             assert close_code(office, f"/ws/runs/{run.pk}/", headers) == NOT_THERE
@@ -106,7 +106,7 @@ class TestOthers:
     def test_a_run_that_there_is_not_is_not_there(self, office: Office, run_id: str) -> None:
         assert close_code(office, f"/ws/runs/{run_id}/", of_browser(office, office.member("admin"))) == NOT_THERE
 
-    def test_another_organisations_inbox_counts_its_own_cards(self, office: Office, run: Run) -> None:
+    def test_another_organizations_inbox_counts_its_own_cards(self, office: Office, run: Run) -> None:
         outsider = Outside(office.url, token_of(build_workshop("globex").admin))
         with opened(office.url, "/ws/inbox/", outsider.headers) as socket:
             assert socket.next() == {"type": "inbox_changed", "payload": {"pending": 0, "stopped": None}}
@@ -186,10 +186,10 @@ class TestWhatASocketHears:
         self, office: Office, run: Run, length: int, code: int | None
     ) -> None:
         outside = office.outside("viewer")
-        with outside.socket(run.pk) as socket, outside.socket(run.pk) as neighbour:
+        with outside.socket(run.pk) as socket, outside.socket(run.pk) as neighbor:
             socket.say("x" * length)
             assert socket.close_code() == code
-            assert [neighbour.next()["seq"] for _ in numbers_of(run.pk)] == numbers_of(run.pk)
+            assert [neighbor.next()["seq"] for _ in numbers_of(run.pk)] == numbers_of(run.pk)
         assert outside.get("/health")["status"] == "ok"
 
 

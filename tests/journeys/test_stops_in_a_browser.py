@@ -94,15 +94,15 @@ def test_where_a_run_stands_is_its_last_line_live_as_on_the_page_that_is_loaded(
     page = visit("operator").page
     page.goto(f"/runs/{run.pk}/")
     told = page.locator("#panel > .state")
-    expect(told.last).to_contain_text("Waits for a decision")
+    expect(told.last).to_contain_text("Waiting for a decision")
     stops.stop_everything(office.member("operator"))
     expect(told.last).to_contain_text("Nothing more starts")
     stops.release_everything(office.member("admin"))
-    expect(told.last).to_contain_text("Waits for a decision")
+    expect(told.last).to_contain_text("Waiting for a decision")
     live = told.all_inner_texts()
     assert ["It may continue." in line for line in live[-2:]] == [True, False]
     page.reload()
-    expect(told.last).to_contain_text("Waits for a decision")
+    expect(told.last).to_contain_text("Waiting for a decision")
     assert told.all_inner_texts() == live
     office.workshop.cancel(run)
 
@@ -137,9 +137,9 @@ def test_a_stop_and_its_end_are_announced_once_on_every_page(office: Office, vis
         assert len(said(page, "stopped everything")) == 1, path
     stops.release_everything(office.member("admin"))
     for path, page in pages.items():
-        eventually(lambda page=page: bool(said(page, "go on.") + said(page, "goes on.")))  # type: ignore[misc]
+        eventually(lambda page=page: bool(said(page, "may continue.") + said(page, "stop is lifted.")))  # type: ignore[misc]
         page.wait_for_timeout(600)
-        assert len(said(page, "go on.") + said(page, "goes on.")) == 1, path
+        assert len(said(page, "may continue.") + said(page, "stop is lifted.")) == 1, path
     office.workshop.cancel(run)
 
 

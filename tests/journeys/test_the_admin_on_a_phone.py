@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import expect
 
-from agents.accounts.members import let_into_admin
+from agents.accounts.members import update_admin_access
 from agents.employees.models import Employee, ModelProvider
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visitor
@@ -23,7 +23,7 @@ def test_no_form_is_wider_than_the_screen(office: Office, visit: Callable[..., V
     employee, provider = Employee.objects.first(), ModelProvider.objects.first()
     assert employee is not None
     assert provider is not None
-    let_into_admin(office.workshop.admin.user)
+    update_admin_access(office.workshop.admin.user)
     visitor = visit("admin")
     visitor.page.set_viewport_size({"width": 360, "height": 740})
     for path in (

@@ -81,7 +81,7 @@ def test_what_moves_is_kept_fresh_and_what_has_the_focus_is_left_alone(office: O
     visitor.page.goto("/")
     visitor.page.locator("textarea[name=task]").fill("Half a thou")
     visitor.page.locator("textarea[name=task]").focus()
-    expect(visitor.page.locator("#guide [aria-current=step] h3")).to_have_text("Hand over a task")
+    expect(visitor.page.locator("#guide [aria-current=step] h3")).to_have_text("Assign a task")
     run = office.submit("Set the score")
     (card,) = office.await_cards(run.pk)
     expect(visitor.page.locator("#waiting")).to_contain_text("Update record Acme Corp")
@@ -97,7 +97,7 @@ def test_what_moves_is_kept_fresh_and_what_has_the_focus_is_left_alone(office: O
     expect(visitor.page.locator("#recent")).to_contain_text("Set the score")
     expect(link).to_be_focused()
     visitor.page.locator("textarea[name=task]").focus()
-    expect(visitor.page.locator("#waiting")).to_contain_text("Nothing waits.")
+    expect(visitor.page.locator("#waiting")).to_contain_text("You’re all caught up.")
 
 
 def test_a_row_that_reads_like_the_one_before_it_leads_to_its_own_run(office: Office, visit: Visit) -> None:

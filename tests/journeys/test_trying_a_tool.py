@@ -45,7 +45,7 @@ def test_a_tool_is_tried_and_its_result_is_shown(office: Office, visit: Visit, s
     if not scripts:
         page.reload()
     expect(page.locator(".answer").first).to_contain_text("1 record")
-    expect(page.locator(".run-facts")).to_contain_text("one call by hand, no model")
+    expect(page.locator(".run-facts")).to_contain_text("single call, no model")
     expect(page.locator(".follow-up")).to_have_count(0)
     answered = page.locator("[data-tried] table")
     expect(answered).to_contain_text("Acme Corp")

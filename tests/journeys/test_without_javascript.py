@@ -36,7 +36,7 @@ def test_a_card_is_approved_another_denied_and_the_answer_read(office: Office, v
     shown = visitor.card(second.pk)
     shown.get_by_text("Deny…").click()
     shown.get_by_label("Reason").select_option("Wrong target")
-    shown.get_by_label("What the employee is told").fill("take another")
+    shown.get_by_label("Details (sent to Dana)").fill("take another")
     shown.get_by_role("button", name="Deny", exact=True).click()
     expect(visitor.card(second.pk)).to_contain_text("Denied by acme-approver")
     assert Approval.objects.get(pk=second.pk).reason == "Wrong target. take another"
@@ -60,7 +60,7 @@ def test_a_card_is_edited_undone_and_confirmed(office: Office, visit: Callable[.
     shown = visitor.card(card.pk)
     shown.get_by_text("Edit…").click()
     shown.locator("textarea[name='param.record_ids']").fill("\n".join(str(record.pk) for record in records[:2]))
-    shown.get_by_role("button", name="Show the changed card").click()
+    shown.get_by_role("button", name="Preview changes").click()
     (edited,) = office.workshop.cards(run_of(run_id))
     expect(visitor.card(edited.pk)).to_contain_text("What changed since the earlier card")
 
@@ -107,7 +107,7 @@ def test_a_run_is_cancelled_told_more_and_continued(office: Office, visit: Calla
     visitor.open_run(waiting)
     visitor.page.get_by_text("Cancel…").click()
     visitor.page.get_by_role("button", name="Cancel the run").click()
-    expect(visitor.page.locator("#panel")).to_contain_text("asked to cancel")
+    expect(visitor.page.locator("#panel")).to_contain_text("cancelled the run")
     office.recorder.release("gate")
     assert office.await_end(waiting).status == "cancelled"
     visitor.open_run(waiting)

@@ -129,7 +129,7 @@ TARGETS = [
         "decide_many approve",
         20,
     ),
-    near("agents/approvals/askers", "approvals: askers four_eyes_and_roles", 12),
+    near("agents/approvals/requesters", "approvals: requesters four_eyes_and_roles", 12),
     near("agents/approvals/closed_cards", "approvals: edit deciding expiry web: late_edit api: approve"),
     near("agents/approvals/questions", "approvals: questions"),
     near("agents/approvals/resolutions", "approvals: unknown_outcomes api: resolve_tool_call"),
@@ -180,7 +180,7 @@ TARGETS = [
         "agents/runs/schedules.py", "worker/test_schedules_fire approvals/test_schedule_cards web/test_schedules"
     ),
     organization_filters("agents/runs/stops.py", "runs/test_stops web/test_stops"),
-    organization_filters("agents/runs/trials.py", "runs/test_trials web/test_trials"),
+    organization_filters("agents/runs/manual_calls.py", "runs/test_manual_calls web/test_manual_calls"),
     organization_filters("agents/employees/toolboxes.py", "employees/test_credentials connections/test_generations"),
     organization_filters("agents/runs/engine/lease.py", "runs/test_stops"),
     organization_filters("agents/runs/engine/context.py", "runs/test_delegation runs/test_stops"),
@@ -199,14 +199,14 @@ _OWN_EPOCH = "run.lease_epoch == self.epoch and run.lease_owner == OWNER"
 _USE_APPROVAL = "not tx.run.may_start or not approved.exists()"
 ALWAYS = {
     f"agents/runs/engine/writes.py _use_approval: {_USE_APPROVAL} -> ((not approved.exists()))",
-    f"agents/runs/engine/lease.py Lease.holds: {_OWN_EPOCH} -> ((run.lease_owner == OWNER))",
+    f"agents/runs/engine/lease.py Lease.is_valid_for: {_OWN_EPOCH} -> ((run.lease_owner == OWNER))",
     f"agents/worker/sweeper.py _recover: {_LATE_RENEWAL} -> False",
 }
 """Mutants that are a part of every sample: the last looks before a write, a takeover and a renewal."""
 
 _OPEN_ONES = "ToolCall.objects.exclude(status__in=TERMINAL_CALLS) -> ToolCall.objects.exclude()"
 _DECIDES = (
-    "agents/approvals/decisions.py _decide: Approval.objects.filter("
+    "agents/approvals/decisions.py _record_decision: Approval.objects.filter("
     " pk=card.pk, organization_id=member.organization_id, kind=ApprovalKind.APPROVAL,"
     " status=ApprovalStatus.PENDING, expires_at__gt=Now(), digest=decision.digest, run__cancel_requested_at=None, )"
     " -> Approval.objects.filter(pk=card.pk, {}"
@@ -220,7 +220,7 @@ EQUIVALENT: dict[str, str] = {
     _DECIDES.format("kind=ApprovalKind.APPROVAL, status=ApprovalStatus.PENDING, "): (
         "The same transaction has just found the card by its organization."
     ),
-    "agents/approvals/decisions.py _undone_before: card.status != ApprovalStatus.SUPERSEDED or not was_theirs"
+    "agents/approvals/decisions.py _find_undone: card.status != ApprovalStatus.SUPERSEDED or not was_theirs"
     ' or decision_id not in ("", card.decision_id)'
     ' -> ((not was_theirs) or (decision_id not in ("", card.decision_id)))': (
         "Only a card that was superseded has a next one; the check only spares a query."
@@ -233,7 +233,7 @@ EQUIVALENT: dict[str, str] = {
             for act, whose in (
                 ("stop_everything", "member.organization_id"),
                 ("release_everything", "member.organization_id"),
-                ("tell_all", "organization_id"),
+                ("apply_to_all", "organization_id"),
             )
         ),
         "Each run is told what holds in its own organization, so to tell more of them changes nothing.",
@@ -243,28 +243,28 @@ EQUIVALENT: dict[str, str] = {
     " -> Schedule.objects.filter(is_free, is_active=True, next_at__lte=Now())": (
         "A stopped organization is refused when the run is submitted, and the time then waits."
     ),
-    "agents/approvals/askers.py _load_edits: Approval.objects.filter("
+    "agents/approvals/requesters.py _load_edits: Approval.objects.filter("
     "tool_call_id__in=call_ids, status=ApprovalStatus.SUPERSEDED, start_after=None)"
     " -> Approval.objects.filter(tool_call_id__in=call_ids, start_after=None)": (
         "Any other decision without a start ends its call, and then nobody decides a card of it any more."
     ),
-    "agents/approvals/askers.py _load_edits: Approval.objects.filter("
+    "agents/approvals/requesters.py _load_edits: Approval.objects.filter("
     "tool_call_id__in=call_ids, status=ApprovalStatus.SUPERSEDED, start_after=None)"
     " -> Approval.objects.filter(status=ApprovalStatus.SUPERSEDED, start_after=None)": (
         "What was edited is looked up by call afterwards; the condition only bounds what is read."
     ),
-    "agents/approvals/askers.py askers_of: Message.objects.filter( run_id__in=runs, number__gt=1 )"
+    "agents/approvals/requesters.py find_requesters: Message.objects.filter( run_id__in=runs, number__gt=1 )"
     " -> Message.objects.filter(run_id__in=runs)": (
         "The first message is the task, by whoever started the run, and that person is named before."
     ),
-    "agents/admin/acts.py last_changed_by: AuditEntry.objects.filter(organization_id=organization_id_of(row),"
-    " subject=subject_of(row)) -> AuditEntry.objects.filter(subject=subject_of(row))": (
+    "agents/admin/audit_subjects.py describe_last_editor: AuditEntry.objects.filter(organization_id=get_organization_id(row),"
+    " subject=format_subject(row)) -> AuditEntry.objects.filter(subject=format_subject(row))": (
         "A subject names a row by its id, so no other organization has entries about it."
     ),
-    "agents/worker/sweeper.py _read_at_once: _refuse_if_late(began) -> pass": (
+    "agents/worker/sweeper.py _read_promptly: _refuse_if_late(began) -> pass": (
         "SQLite's readers wait for nobody; the tests notice it on PostgreSQL."
     ),
-    "agents/approvals/askers.py _add_plans: not numbers -> False": "This only spares a query.",
+    "agents/approvals/requesters.py _add_schedules: not ids -> False": "This only spares a query.",
     "agents/accounts/audit.py _head: AuditEntry.objects.filter(organization_id=organization_id)"
     " -> AuditEntry.objects.filter()": ("A chain without its head is reported as faulty, however far it is read."),
     "agents/platform/queries/sweeps.py _overdue_runs:"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import pytest
+from django.db.models.functions import Now
 
 from agents.accounts.models import Organization
-from agents.platform.queries.compiled import CompiledQuery, ModelColumns
+from agents.platform.queries.compiled import CompiledListQuery, CompiledQuery, ModelColumns
 
 pytestmark = pytest.mark.django_db
 
@@ -35,13 +36,13 @@ def organization() -> Organization:
 
 
 def test_a_row_has_the_names_of_its_class_and_converted_values(organization: Organization) -> None:
-    (row,) = BY_SLUG.rows("hill")
+    (row,) = BY_SLUG.fetch_all("hill")
     assert (row.title, row.plan_features) == ("Hill Bakery", ["sql"])
     assert row.organization == organization
 
 
 def test_a_column_that_was_left_out_is_read_on_first_use(organization: Organization) -> None:
-    row = BY_SLUG.row("hill")
+    row = BY_SLUG.fetch_one("hill")
     assert row is not None
     assert row.organization.get_deferred_fields() >= {"name"}
     assert row.organization.name == organization.name
@@ -49,17 +50,39 @@ def test_a_column_that_was_left_out_is_read_on_first_use(organization: Organizat
 
 def test_each_use_has_its_own_values(organization: Organization) -> None:
     other = Organization.objects.create(name="Mill", slug="mill")
-    assert [row.organization for row in BY_SLUG.rows("mill")] == [other]
-    assert [row.organization for row in BY_SLUG.rows("hill")] == [organization]
-    assert BY_SLUG.row("nobody") is None
+    assert [row.organization for row in BY_SLUG.fetch_all("mill")] == [other]
+    assert [row.organization for row in BY_SLUG.fetch_all("hill")] == [organization]
+    assert BY_SLUG.fetch_one("nobody") is None
 
 
 def test_a_wrong_number_of_values_is_refused() -> None:
     with pytest.raises(ValueError, match="2 values for 1"):
-        BY_SLUG.rows("hill", "mill")
+        BY_SLUG.fetch_all("hill", "mill")
 
 
 def test_a_value_that_the_query_does_not_use_is_refused() -> None:
     query = CompiledQuery(Found, lambda unused: Organization.objects.order_by(), title="name", organization="id")
     with pytest.raises(ValueError, match="do not all reach the query"):
-        query.rows(1)
+        query.fetch_all(1)
+
+
+def test_a_list_takes_any_number_of_values(organization: Organization) -> None:
+    other = Organization.objects.create(name="Mill", slug="mill")
+    query = CompiledListQuery(
+        Found,
+        lambda slug: Organization.objects.filter(slug__in=[slug], created_at__lte=Now()).order_by("pk"),
+        placeholders=("a slug",),
+        title="name",
+        organization=ModelColumns(Organization, only=("slug",)),
+    )
+    assert query.fetch_matching([]) == []
+    assert [row.organization for row in query.fetch_matching(["mill"])] == [other]
+    both = query.fetch_matching({"hill", "mill", "nobody"})
+    assert [(row.title, row.plan_features) for row in both] == [("Hill Bakery", ["sql"]), ("Mill", [])]
+
+
+def test_a_list_of_another_shape_is_refused() -> None:
+    build = lambda slug: Organization.objects.filter(slug=slug)  # noqa: E731
+    query = CompiledListQuery(Found, build, placeholders=("a slug",), title="name", organization="id")
+    with pytest.raises(ValueError, match="exactly one list"):
+        query.fetch_matching(["hill"])

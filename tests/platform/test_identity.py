@@ -40,7 +40,7 @@ def refusal() -> str:
     """Return the sentence with which a part would refuse to start; empty if it would start."""
     try:
         identity.confirm()
-    except identity.ForeignPartError as error:
+    except identity.WrongInstallationError as error:
         return str(error)
     return ""
 
@@ -138,7 +138,7 @@ def test_other_audit_keys_are_refused(files: Path, settings: Settings) -> None:
     assert not refusal()
     organization = Organization.objects.create(name="Acme", slug="acme")
     with transaction.atomic():
-        audit.append(organization.pk, [audit.Entry("ann", "stopped", "everything")])
+        audit.append(organization.pk, [audit.NewEntry("ann", "stopped", "everything")])
     assert AuditEntry.objects.count() == 1
     assert not refusal()
     settings.GADGET_AUDIT_KEYS = [new_key()]
@@ -170,7 +170,7 @@ def test_another_secret_key_is_noticed_at_the_start_and_by_the_doctor(
     assert not warnings_of_a_start(caplog), "the same key"
     settings.SECRET_KEY = other
     assert identity.OTHER_SECRET_KEY in told_of("identity")
-    assert warnings_of_a_start(caplog) == [f"{identity.OTHER_SECRET_KEY} {identity.MEND_SECRET_KEY}"]
+    assert warnings_of_a_start(caplog) == [f"{identity.OTHER_SECRET_KEY} {identity.FIX_SECRET_KEY}"]
     assert identity.OTHER_SECRET_KEY not in told_of("identity"), "the newest start counts"
     assert not warnings_of_a_start(caplog)
     settings.SECRET_KEY = one
@@ -182,7 +182,7 @@ def test_of_the_secret_key_only_a_digest_is_left_and_each_installation_has_its_o
     for _ in range(2):
         InstallationRow.objects.all().delete()
         assert not refusal()
-        assert not identity.note_secret_key()
+        assert not identity.record_secret_key()
         with redis.Redis.from_url(redis_url) as client:
             kept.append({key: client.get(key) for key in client.scan_iter(match="*:secret-key:*")})
     assert len(kept[1]) == len(kept[0]) + 1
@@ -193,7 +193,7 @@ def test_of_the_secret_key_only_a_digest_is_left_and_each_installation_has_its_o
 def test_a_redis_that_is_away_holds_no_start_up(files: Path, settings: Settings) -> None:
     assert not refusal()
     settings.REDIS_URL = "unix:///nowhere/redis.sock"
-    assert not identity.note_secret_key()
+    assert not identity.record_secret_key()
     assert not identity.has_other_secret_key()
 
 

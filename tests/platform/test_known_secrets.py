@@ -14,7 +14,7 @@ PEM = "-----BEGIN KEY-----\nMIIEvQIBADANBgkq\nhkiG9w0BAQEFAASC\n-----END KEY----
 def hidden(text: str, *secrets: str) -> str:
     known = KnownSecrets()
     known.learn(secrets)
-    return known.hidden(text, "[hidden]")
+    return known.redact(text, "[hidden]")
 
 
 def test_in_every_spelling() -> None:
@@ -36,7 +36,7 @@ def test_one_owner_pushes_out_only_their_own() -> None:
     known = KnownSecrets()
     known.learn(["token-of-acme"], owner=1)
     known.learn((f"flood-{number}" for number in range(MOST_OF_ONE + 1)), owner=2)
-    assert known.hidden("token-of-acme flood-0 flood-1 ", "x") == "x flood-0 x "
+    assert known.redact("token-of-acme flood-0 flood-1 ", "x") == "x flood-0 x "
     for owner in range(3, MOST_OWNERS + 3):
         known.learn([f"other-{owner}."], owner)
-    assert known.hidden("token-of-acme other-3. other-9.", "x") == "token-of-acme x x"
+    assert known.redact("token-of-acme other-3. other-9.", "x") == "token-of-acme x x"

@@ -13,8 +13,8 @@ from pytest_django import Settings
 
 from agents.accounts.models import Credential, Organization
 from agents.employees.models import ModelProvider, ProviderKind
-from agents.platform import encryption
-from agents.platform.encrypted import Unreadable, sealed_anew
+from agents.platform import key_rotation
+from agents.platform.encrypted_fields import UndecryptableText, reencrypt
 from gadget_site.management.examinations import examine_encryption, examine_providers
 
 pytestmark = pytest.mark.django_db
@@ -25,7 +25,7 @@ VALUE = '{"token": "marker-of-acme"}'
 
 @pytest.fixture
 def acme(settings: Settings) -> Organization:
-    """An organisation with two encrypted values under the old key, and a provider without one."""
+    """An organization with two encrypted values under the old key, and a provider without one."""
     settings.GADGET_ENCRYPTION_KEYS = [OLD]
     acme = Organization.objects.create(name="Acme", slug="acme")
     Credential.objects.create(organization=acme, service="github", fields=VALUE)
@@ -79,12 +79,12 @@ def test_what_no_key_can_read_is_named_and_left_as_it_is(acme: Organization, set
 
 
 def test_many_rows_go_in_batches(acme: Organization, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encryption, "BATCH", 3)
+    monkeypatch.setattr(key_rotation, "BATCH", 3)
     Credential.objects.bulk_create(
         Credential(organization=acme, service=f"service-{number}", fields=VALUE) for number in range(10)
     )
     settings.GADGET_ENCRYPTION_KEYS = [NEW, OLD]
-    assert encryption.rotate().renewed == 12
+    assert key_rotation.rotate_keys().renewed == 12
     settings.GADGET_ENCRYPTION_KEYS = [NEW]
     assert {row.fields for row in Credential.objects.all()} == {VALUE}
 
@@ -96,17 +96,17 @@ def test_a_value_that_somebody_changes_meanwhile_stays_theirs(
 
     def changed_meanwhile(sealed: str) -> str | None:
         Credential.objects.update(fields='{"token": "theirs"}')
-        return sealed_anew(sealed)
+        return reencrypt(sealed)
 
-    monkeypatch.setattr("agents.platform.encryption.sealed_anew", changed_meanwhile)
-    assert encryption.rotate().renewed == 1, "the provider's key alone"
+    monkeypatch.setattr("agents.platform.key_rotation.reencrypt", changed_meanwhile)
+    assert key_rotation.rotate_keys().renewed == 1, "the provider's key alone"
     assert Credential.objects.get().fields == '{"token": "theirs"}'
 
 
 def test_a_value_that_cannot_be_read_survives_saving_its_row(acme: Organization, settings: Settings) -> None:
     settings.GADGET_ENCRYPTION_KEYS = [NEW]
     row = ModelProvider.objects.get(name="Real")
-    assert isinstance(row.api_key, Unreadable)
+    assert isinstance(row.api_key, UndecryptableText)
     assert not row.api_key
     row.name = "Renamed"
     row.save()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agents.providers.base import ModelRequest, ModelResponse, ModelSettings, Provider, ProviderConfig
-from agents.providers.choice import provider_for
+from agents.providers.registry import build_provider
 from gadget_site.private_hosts import LOOPBACK
 from tests.model_server import ModelServer
 from tests.ollama_server import OllamaServer
@@ -49,7 +49,7 @@ class Asking:
             private_hosts=self.private_hosts,
             options=options,
         )
-        return provider_for(config)
+        return build_provider(config)
 
     def __call__(
         self, messages: list[dict[str, Any]] | None = None, *, within: float = 20, closing: bool = False, **options: Any

@@ -46,10 +46,10 @@ def assert_reversible(names: Sequence[str]) -> None:
     """Each name is legal on the wire, no two are the same there, and each comes back."""
     assert len(names) <= MAX_TOOLS
     table = WireNames(names)
-    wires = [table.wire(name) for name in names]
+    wires = [table.to_wire(name) for name in names]
     assert [wire for wire in wires if not LEGAL_NAME.fullmatch(wire)] == []
     assert len(set(wires)) == len(set(names))
-    assert [table.internal(wire) for wire in wires] == list(names)
-    stranger = table.wire(f"{names[0]}.not.offered")
+    assert [table.to_internal(wire) for wire in wires] == list(names)
+    stranger = table.to_wire(f"{names[0]}.not.offered")
     assert LEGAL_NAME.fullmatch(stranger)
-    assert not table.offers(stranger)
+    assert not table.is_offered(stranger)

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from agents.providers.answer_reader import MOST_TOKENS
 from agents.providers.base import ProviderError, Usage
-from agents.providers.reading import MOST_TOKENS
 from tests.model_server import Answer, Call, ModelServer
 from tests.providers.conftest import Asking
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from agents.employees.toolboxes import installed_toolbox
-from agents.providers.ollama_schemas import MOST_REFERENCES, plain_definition, plain_schema
+from agents.employees.toolboxes import get_installed_toolbox
+from agents.providers.ollama_schemas import MOST_REFERENCES, simplify_definition, simplify_schema
 from tests.ollama_server import OllamaServer
 from tests.providers.conftest import Asking, definition
 
@@ -15,7 +15,7 @@ KEPT_BY_OLLAMA = {"type", "description", "enum", "items", "properties", "require
 
 def of_field(field: dict[str, Any], **more: Any) -> Any:
     """The plain form of a schema's one field."""
-    return plain_schema({"type": "object", "properties": {"x": field}, **more})["properties"]["x"]
+    return simplify_schema({"type": "object", "properties": {"x": field}, **more})["properties"]["x"]
 
 
 def keywords_in(schema: Any) -> set[str]:
@@ -70,7 +70,7 @@ def test_rules_are_told_in_the_description(field: dict[str, Any], told: dict[str
 
 
 def test_a_field_that_is_named_like_a_keyword_is_a_field() -> None:
-    schema = plain_schema({"properties": {"title": {"type": "string"}, "default": {"type": "string"}}})
+    schema = simplify_schema({"properties": {"title": {"type": "string"}, "default": {"type": "string"}}})
     assert schema == {"type": "object", "properties": {"title": {"type": "string"}, "default": {"type": "string"}}}
 
 
@@ -105,7 +105,7 @@ def test_parts_of_one_schema_become_one() -> None:
     ],
 )
 def test_what_refers_to_itself_ends(node: dict[str, Any]) -> None:
-    plain = plain_schema({"properties": {"x": {"$ref": "#/$defs/Node"}}, "$defs": {"Node": node}})
+    plain = simplify_schema({"properties": {"x": {"$ref": "#/$defs/Node"}}, "$defs": {"Node": node}})
     assert "$ref" not in json.dumps(plain)
     assert len(json.dumps(plain)) < 2_000
 
@@ -114,14 +114,14 @@ def test_references_that_double_at_every_step_stay_small() -> None:
     steps = {
         f"S{n}": {"properties": {side: {"$ref": f"#/$defs/S{n + 1}"} for side in ("left", "right")}} for n in range(40)
     }
-    plain = plain_schema({"properties": {"x": {"$ref": "#/$defs/S0"}}, "$defs": steps})
+    plain = simplify_schema({"properties": {"x": {"$ref": "#/$defs/S0"}}, "$defs": steps})
     assert json.dumps(plain).count("left") == 2**MOST_REFERENCES - 1
 
 
 def test_every_tool_that_is_installed_is_told_without_loss_of_its_fields() -> None:
-    for tool in installed_toolbox().tools():
+    for tool in get_installed_toolbox().tools():
         before = tool.definition["function"]["parameters"]
-        after = plain_definition(tool.definition)["function"]["parameters"]
+        after = simplify_definition(tool.definition)["function"]["parameters"]
         assert set(after["properties"]) == set(before["properties"]), tool.name
         assert after.get("required") == before.get("required"), tool.name
         assert keywords_in(after) <= KEPT_BY_OLLAMA, tool.name

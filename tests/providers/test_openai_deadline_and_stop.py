@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from agents.providers.base import ProviderError, ProviderStopped
-from agents.providers.tails import GRACE_S
+from agents.providers.late_usage import GRACE_S
 from tests.model_server import Answer, Call, ModelServer, failing
 from tests.providers.conftest import Asking
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from agents.providers.allowance import Allowance
 from agents.providers.base import CallOutcome, ModelRequest, ProviderConfig, ProviderError, ProviderStopped
-from agents.providers.choice import provider_for
-from agents.providers.expressions import Scope, render
-from agents.providers.scripts import validate_script
+from agents.providers.expression_allowance import Allowance
+from agents.providers.expressions import ExpressionScope, render
+from agents.providers.registry import build_provider
+from agents.providers.script_format import validate_script
 
 ROOT = Path(__file__).resolve().parents[2]
 UNKNOWN = "**Nothing was done:** I follow a script, and it does not know this task.\n\nThese it knows:\n\n- {}"
@@ -65,7 +65,7 @@ def refusal(text: str) -> str:
     messages = [{"role": "user", "content": "x" * 20_000}]
     request = ModelRequest("", messages, [], time.monotonic() + 20, outcomes=lambda: outcomes)
     try:
-        provider_for(ProviderConfig("scripted", script=written)).ask(request, lambda _: None, threading.Event())
+        build_provider(ProviderConfig("scripted", script=written)).ask(request, lambda _: None, threading.Event())
     except ProviderError as error:
         return error.code
     return "played"
@@ -112,7 +112,7 @@ def test_all_expressions_of_one_answer_share_what_they_may_use() -> None:
 )  # fmt: skip
 def test_ordinary_expressions_are_evaluated_as_in_jinja(text: str, expected: object) -> None:
     numbers = [{"n": n, "even": n % 2 == 0} for n in (1, 2, 3)]
-    assert render(text, Scope({"records": RECORDS, "numbers": numbers}, Allowance())) == expected
+    assert render(text, ExpressionScope({"records": RECORDS, "numbers": numbers}, Allowance())) == expected
 
 
 def test_an_expression_ends_when_the_answer_is_no_longer_wanted() -> None:
@@ -125,7 +125,7 @@ def test_an_expression_ends_when_the_answer_is_no_longer_wanted() -> None:
 
     endless = "{% for i in range(1000) %}{% for j in range(1000) %}{% endfor %}{% endfor %}"
     with pytest.raises(ProviderStopped):
-        render(endless, Scope({}, Allowance(look)))
+        render(endless, ExpressionScope({}, Allowance(look)))
 
 
 def test_an_expression_ends_at_the_deadline() -> None:
@@ -133,7 +133,7 @@ def test_an_expression_ends_at_the_deadline() -> None:
     written = json.dumps({"scripts": [{"task": ".", "answer": text}]})
     request = ModelRequest("", [{"role": "user", "content": "x"}], [], time.monotonic() + 0.02)
     with pytest.raises(ProviderError) as caught:
-        provider_for(ProviderConfig("scripted", script=written)).ask(request, lambda _: None, threading.Event())
+        build_provider(ProviderConfig("scripted", script=written)).ask(request, lambda _: None, threading.Event())
     assert caught.value.code == "timeout"
 
 
@@ -142,7 +142,7 @@ def script(task: str) -> str:
 
 
 def answer(task: str, text: str) -> str:
-    provider = provider_for(ProviderConfig("scripted", script=script(task)))
+    provider = build_provider(ProviderConfig("scripted", script=script(task)))
     messages = [{"role": "user", "content": text}]
     request = ModelRequest(model="", messages=messages, tools=[], deadline=time.monotonic() + 20)
     return provider.ask(request, lambda _: None, threading.Event()).text

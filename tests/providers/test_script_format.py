@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from agents.providers.allowance import Allowance, ExpressionError
-from agents.providers.expressions import Scope, is_true, render
-from agents.providers.scripts import validate_script
+from agents.providers.expression_allowance import Allowance, ExpressionError
+from agents.providers.expressions import ExpressionScope, is_true, render
+from agents.providers.script_format import validate_script
 
 FAULTS = {
     "not yaml": ("scripts: [", "not valid YAML"),
@@ -35,8 +35,8 @@ FAULTS = {
 }
 
 
-def scope(**names: Any) -> Scope:
-    return Scope(names, Allowance())
+def scope(**names: Any) -> ExpressionScope:
+    return ExpressionScope(names, Allowance())
 
 
 @pytest.mark.parametrize("case", FAULTS)

@@ -16,7 +16,7 @@ from agents.providers.base import (
     ProviderError,
     ProviderStopped,
 )
-from agents.providers.choice import provider_for
+from agents.providers.registry import build_provider
 from tests.providers.conftest import TOOLS
 
 FOLLOW_UP = """
@@ -50,7 +50,7 @@ class Conversation:
     """Plays a run against a script: what the provider asks for is answered with given outcomes."""
 
     def __init__(self, script: str, task: str) -> None:
-        self.provider = provider_for(ProviderConfig("scripted", script=script))
+        self.provider = build_provider(ProviderConfig("scripted", script=script))
         self.messages: list[dict[str, Any]] = [{"role": "system", "content": "x"}, {"role": "user", "content": task}]
         self.outcomes: list[CallOutcome] = []
         self.heard: list[str] = []
@@ -268,7 +268,7 @@ def ask_slowly(*, within: float, stopped: threading.Event) -> None:
     script = "scripts: [{task: ., answer: x, passes: [{delay_ms: 60000, text: one two three}]}]"
     messages = [{"role": "user", "content": "x"}]
     request = ModelRequest("m", messages, [], time.monotonic() + within)
-    provider_for(ProviderConfig("scripted", script=script)).ask(request, lambda text: None, stopped)
+    build_provider(ProviderConfig("scripted", script=script)).ask(request, lambda text: None, stopped)
 
 
 def test_a_delay_ends_at_once_when_stopped() -> None:
@@ -305,7 +305,7 @@ def test_an_expression_that_fails_is_named(broken: str, place: str) -> None:
 
 
 def test_check_finds_a_script_that_cannot_be_read() -> None:
-    provider_for(ProviderConfig("scripted", script=FOLLOW_UP)).check()
+    build_provider(ProviderConfig("scripted", script=FOLLOW_UP)).check()
     with pytest.raises(ProviderError, match="scripts") as caught:
-        provider_for(ProviderConfig("scripted", script="scripts: []")).check()
+        build_provider(ProviderConfig("scripted", script="scripts: []")).check()
     assert caught.value.code == "bad_script"

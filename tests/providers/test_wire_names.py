@@ -30,10 +30,10 @@ HARD_NAMES = [
 
 def test_every_name_is_legal_on_the_wire_and_comes_back() -> None:
     names = WireNames(HARD_NAMES)
-    wires = [names.wire(name) for name in HARD_NAMES]
+    wires = [names.to_wire(name) for name in HARD_NAMES]
     assert all(LEGAL.fullmatch(wire) for wire in wires)
     assert len(set(wires)) == len(HARD_NAMES)
-    assert [names.internal(wire) for wire in wires] == HARD_NAMES
+    assert [names.to_internal(wire) for wire in wires] == HARD_NAMES
 
 
 @settings(max_examples=150, deadline=None, database=None)
@@ -51,19 +51,19 @@ def test_names_that_are_made_to_look_alike_are_told_apart() -> None:
 
 def test_legal_names_stay_and_dots_become_two_underscores() -> None:
     names = WireNames(["search_google", "data.searchRecords"])
-    assert names.wire("search_google") == "search_google"
-    assert names.wire("data.searchRecords") == "data__searchRecords"
+    assert names.to_wire("search_google") == "search_google"
+    assert names.to_wire("data.searchRecords") == "data__searchRecords"
 
 
 def test_two_underscores_never_become_a_dot_by_replacing_text() -> None:
     names = WireNames(["utility.now"])
-    assert names.internal("data__searchRecords") == "data__searchRecords"
+    assert names.to_internal("data__searchRecords") == "data__searchRecords"
 
 
 def test_the_exact_internal_name_is_accepted_and_an_unknown_one_passes_through() -> None:
     names = WireNames(["data.searchRecords"])
-    assert names.internal("data.searchRecords") == "data.searchRecords"
-    assert names.internal("delete_everything") == "delete_everything"
+    assert names.to_internal("data.searchRecords") == "data.searchRecords"
+    assert names.to_internal("delete_everything") == "delete_everything"
 
 
 def test_129_tools_are_refused_with_the_number() -> None:
@@ -75,7 +75,7 @@ def test_129_tools_are_refused_with_the_number() -> None:
 
 def test_a_description_is_cut_at_1024_characters_and_the_definition_itself_stays_whole() -> None:
     tool = definition("data.searchRecords", "x" * 2000)
-    outgoing = WireNames(["data.searchRecords"]).definitions([tool])[0]["function"]
+    outgoing = WireNames(["data.searchRecords"]).rename_definitions([tool])[0]["function"]
     assert len(outgoing["description"]) == 1024
     assert outgoing["name"] == "data__searchRecords"
     assert tool == definition("data.searchRecords", "x" * 2000)
@@ -88,7 +88,7 @@ def test_history_keeps_its_very_objects_unless_a_name_is_illegal() -> None:
         "role": "assistant",
         "tool_calls": [{"id": "2", "function": {"name": "data.searchRecords"}}],
     }
-    kept, changed = names.messages([fine, dotted])
+    kept, changed = names.rename_messages([fine, dotted])
     assert kept is fine
     assert changed["tool_calls"][0]["function"]["name"] == "data__searchRecords"
     assert dotted["tool_calls"][0]["function"]["name"] == "data.searchRecords"

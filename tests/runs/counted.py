@@ -30,7 +30,7 @@ def count_all(most: int = counting.AT_ONCE) -> None:
     begin()
 
     def is_counted() -> bool:
-        counting.count(most)
+        counting.count_batch(most)
         head = FiguresHead.objects.get()
         return head.event_id >= newest and head.pass_id >= last_pass
 
@@ -56,7 +56,7 @@ def counted(model: type[Model], *keys: str) -> dict[tuple[Any, ...], dict[str, i
 
 
 def true_calls() -> dict[tuple[int, str], Counter[str]]:
-    """By organisation and tool, from the calls and cards themselves."""
+    """By organization and tool, from the calls and cards themselves."""
     found: dict[tuple[int, str], Counter[str]] = {}
     ended = ToolCall.objects.filter(status__in=(CallStatus.SUCCEEDED, CallStatus.FAILED))
     told = {(event.run_id, event.seq): event for event in Event.objects.filter(type=EventType.TOOL_RESULT)}

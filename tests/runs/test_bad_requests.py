@@ -43,7 +43,7 @@ class TestARequestThatCannotRun:
             (call("probe.effect"), "MISSING_PARAM"),
             (call("probe.sleep", ms="soon"), "INVALID_PARAMETER"),
             (call("data.searchRecords", limit=5000), "INVALID_PARAMETER"),
-            (call("probe.sleep", ms=0, colour="red"), "INVALID_PARAMETER"),
+            (call("probe.sleep", ms=0, color="red"), "INVALID_PARAMETER"),
             (raw("probe.sleep", "{not json"), "INVALID_TOOL_ARGUMENTS"),
             (raw("probe.sleep", "[1, 2]"), "INVALID_TOOL_ARGUMENTS"),
             (raw("probe.sleep", '"text"'), "INVALID_TOOL_ARGUMENTS"),
@@ -118,7 +118,7 @@ class TestARequestThatCannotRun:
         assert told[0] == "TOOL ERROR: MISSING_PARAMETER"
         assert "PARAMETER: name" in told
 
-    def test_reaches_no_record_of_another_organisation(self, workshop: Workshop) -> None:
+    def test_reaches_no_record_of_another_organization(self, workshop: Workshop) -> None:
         mine = workshop.record()
         foreign = build_other_record()
         workshop.play(asking(call("probe.rename", record_id=foreign, to="x"), call("data.searchRecords")))
@@ -135,7 +135,7 @@ def _with_every_mode(tool: Any) -> Any:
 
 
 def build_other_record() -> int:
-    """The id of a record that another organisation has."""
+    """The id of a record that another organization has."""
     other = build_workshop("other")
     return int(other.record(name="Foreign").pk)
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from agents.employees.context_windows import find_context_tokens
 from agents.employees.models import Employee, Grant, ModelProvider, ProviderKind
-from agents.runs.engine.compaction import FULL, Room, Sizes, Step, context_of, cuts_for
+from agents.runs.engine.compaction import FULL, PassSizes, RequestRoom, Shortening, choose_cuts
 from agents.runs.models import ExitReason, Run, RunStatus
 from tests.model_answers import Answer, Call, failing
 from tests.model_server import ModelServer
@@ -247,42 +248,42 @@ def test_a_task_that_is_too_long_by_itself_is_asked_once(many: Workshop, model: 
     ],
 )
 def test_how_much_a_model_sees(kind: ProviderKind, model: str, fields: dict[str, Any], tokens: int) -> None:
-    assert context_of(Employee(model=model, **fields), ModelProvider(kind=kind)) == tokens
+    assert find_context_tokens(Employee(model=model, **fields), ModelProvider(kind=kind)) == tokens
 
 
-def a_pass(*results: int, text: int = 0, input_tokens: int = 0) -> Sizes:
-    return Sizes(asked=0, response=50 + text, text=text, results=results, input_tokens=input_tokens)
+def a_pass(*results: int, text: int = 0, input_tokens: int = 0) -> PassSizes:
+    return PassSizes(asked=0, response=50 + text, text=text, results=results, input_tokens=input_tokens)
 
 
 def test_the_largest_goes_first_and_no_more_than_has_to() -> None:
     recorded = [a_pass(2_000), a_pass(30_000), a_pass(3_000), a_pass(10_000)]
-    cuts = cuts_for(recorded, 1_000, 0, Room(tokens=16_000))
+    cuts = choose_cuts(recorded, 1_000, 0, RequestRoom(tokens=16_000))
     assert cuts.results == {(1, 0): 0}
     assert not cuts.texts
 
 
 def test_what_the_model_counts_weighs_more_than_our_estimate() -> None:
     recorded = [a_pass(9_000), a_pass(9_000), a_pass(9_000)]
-    assert not cuts_for(recorded, 1_000, 0, Room(tokens=16_000))
+    assert choose_cuts(recorded, 1_000, 0, RequestRoom(tokens=16_000)).is_empty
     counted = [a_pass(9_000, input_tokens=1_000), a_pass(9_000, input_tokens=10_000), a_pass(9_000)]
-    assert cuts_for(counted, 1_000, 0, Room(tokens=16_000)).results == {(0, 0): 0, (1, 0): 0}
+    assert choose_cuts(counted, 1_000, 0, RequestRoom(tokens=16_000)).results == {(0, 0): 0, (1, 0): 0}
 
 
 def test_texts_follow_where_results_are_not_enough_the_oldest_first() -> None:
     recorded = [a_pass(text=20_000), a_pass(text=20_000), a_pass(text=20_000), a_pass(100)]
-    assert cuts_for(recorded, 1_000, 0, Room(tokens=16_000)).texts == {0, 1}
+    assert choose_cuts(recorded, 1_000, 0, RequestRoom(tokens=16_000)).texts == {0, 1}
 
 
 def test_nothing_is_shortened_while_there_is_room() -> None:
-    cuts = cuts_for([a_pass(24_000)] * 10, 1_000, 0, Room(tokens=128_000))
-    assert not cuts
-    assert cuts.step is None
+    cuts = choose_cuts([a_pass(24_000)] * 10, 1_000, 0, RequestRoom(tokens=128_000))
+    assert cuts.is_empty
+    assert cuts.added is None
 
 
 def test_what_was_short_before_is_no_news() -> None:
     recorded = [a_pass(20_000), a_pass(30_000)]
-    first = cuts_for(recorded, 1_000, 0, Room(tokens=16_000))
-    assert first.step == Step(results=1, texts=0, tokens_before=15_354, tokens_after=9_450)
-    again = cuts_for([*recorded, a_pass(100)], 1_000, 0, Room(tokens=16_000))
+    first = choose_cuts(recorded, 1_000, 0, RequestRoom(tokens=16_000))
+    assert first.added == Shortening(results=1, texts=0, tokens_before=15_354, tokens_after=9_450)
+    again = choose_cuts([*recorded, a_pass(100)], 1_000, 0, RequestRoom(tokens=16_000))
     assert again == first
-    assert again.step is None
+    assert again.added is None

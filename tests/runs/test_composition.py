@@ -69,7 +69,7 @@ class TestAnInnerCall:
         workshop.play(asking(composed("probe.effect", {"name": "a"})))
         (parent,) = calls(workshop.work())
         assert data_of(parent)[0]["error"]["code"] == "OPERATION_NOT_ALLOWED"
-        assert "ask for it directly" in data_of(parent)[0]["summary"]
+        assert "call it directly" in data_of(parent)[0]["summary"]
         assert not recorder.effects
 
     @pytest.mark.parametrize(

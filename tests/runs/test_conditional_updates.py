@@ -3,8 +3,8 @@
 import pytest
 
 from agents.approvals.models import Approval, ApprovalStatus
-from agents.runs.engine.cards import Effect, lose_outcome, reopen, supersede, withdraw
-from agents.runs.engine.results import Execution, end_unexecuted, record_result
+from agents.runs.engine.cards import CallEffect, mark_outcome_unknown, reopen, supersede, withdraw
+from agents.runs.engine.results import CallExecution, end_unexecuted, record_result
 from agents.runs.engine.suspension import suspend
 from agents.runs.engine.transaction import run_transaction
 from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
@@ -31,7 +31,7 @@ class TestACallThatExecutes:
     def test_is_lost_alone(self, executing: list[ToolCall]) -> None:
         first, second = executing
         with run_transaction(first.run_id) as tx:
-            lose_outcome(tx, first, "Nobody knows.")
+            mark_outcome_unknown(tx, first, "Nobody knows.")
         assert status_of(first, second) == [CallStatus.OUTCOME_UNKNOWN, CallStatus.EXECUTING]
         lose_worker(second.run)
 
@@ -46,7 +46,7 @@ class TestACallThatExecutes:
         first, _ = executing
         assert first.exec_epoch is not None
         with run_transaction(first.run_id) as tx:
-            assert not record_result(tx, first, Execution(first.exec_epoch - 1, ToolResult.ok(), 0))
+            assert not record_result(tx, first, CallExecution(first.exec_epoch - 1, ToolResult.ok(), 0))
         assert not suspends(first, first.exec_epoch - 1)
         assert status_of(first) == [CallStatus.EXECUTING]
         lose_worker(first.run)
@@ -55,8 +55,8 @@ class TestACallThatExecutes:
         first, _ = executing
         with run_transaction(first.run_id) as tx:
             assert first.exec_epoch is not None
-            assert record_result(tx, first, Execution(first.exec_epoch, ToolResult.ok(), 0))
-            lose_outcome(tx, first, "Nobody knows.")
+            assert record_result(tx, first, CallExecution(first.exec_epoch, ToolResult.ok(), 0))
+            mark_outcome_unknown(tx, first, "Nobody knows.")
         assert status_of(first) == [CallStatus.SUCCEEDED]
         assert not Approval.objects.exists()
 
@@ -99,7 +99,7 @@ class TestACard:
         card, other = cards
         card.tool_call.params = {"name": "c"}
         with run_transaction(card.run_id) as tx:
-            reopen(tx, card, Effect("Do c", Preview.impossible("None.")), "It changed.")
+            reopen(tx, card, CallEffect("Do c", Preview.impossible("None.")), "It changed.")
         assert [row.params for row in calls(card.run)] == [{"name": "c"}, other.tool_call.params]
 
 

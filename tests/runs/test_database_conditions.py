@@ -10,7 +10,7 @@ from django.db import DatabaseError, connection
 from django.db.models.functions import Now
 
 from agents.accounts.models import AuditEntry
-from agents.platform.database_condition import condition_of
+from agents.platform.database_outages import describe_outage
 from agents.runs.engine import lease
 from agents.runs.engine.next_step import ENGINE_FAILED
 from agents.runs.models import CallStatus, Run, RunStatus
@@ -65,8 +65,8 @@ def test_postgresql_says_the_others_by_their_states(workshop: Workshop) -> None:
 
 
 def test_what_is_no_error_of_the_database_is_no_condition() -> None:
-    assert condition_of(ValueError("database is locked")) == ""
-    assert condition_of(DatabaseError("database is locked")) == "", "nobody knows where this comes from"
+    assert describe_outage(ValueError("database is locked")) == ""
+    assert describe_outage(DatabaseError("database is locked")) == "", "nobody knows where this comes from"
 
 
 class TestAReport:
@@ -122,12 +122,12 @@ class TestTheSweeper:
         mine = sweeper.Sweeper()
         with impatience(), locked_database():
             assert mine.sweep() == 0
-            assert not sweeper._database_works(for_writes=True)
-        assert mine.is_hindered
+            assert not sweeper._is_database_available(for_writes=True)
+        assert mine.is_blocked
         assert caplog.text.count("holds a lock") == 2
-        assert sweeper._database_works(for_writes=True)
+        assert sweeper._is_database_available(for_writes=True)
         assert mine.sweep() >= 3
-        assert not mine.is_hindered
+        assert not mine.is_blocked
 
     def test_takes_no_run_whose_lease_nobody_could_renew(self, workshop: Workshop) -> None:
         """The sweeper got the lock first, while everybody waited for it."""
@@ -148,7 +148,7 @@ class TestTheSweeper:
         is_locked.wait(10)
         assert mine.sweep() == 0
         stranger.join()
-        assert (mine.is_hindered, again(run).status) == (True, RunStatus.RUNNING)
+        assert (mine.is_blocked, again(run).status) == (True, RunStatus.RUNNING)
         assert mine.sweep() >= 1
         assert again(run).crash_count == 1
 

@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from agents.employees.models import Employee, Grant, ProviderKind
 from agents.platform.refusals import Conflict
 from agents.runs import actions
-from agents.runs.engine.suspension import collect
+from agents.runs.engine.suspension import collect_delegate_results
 from agents.runs.models import CallStatus, ExitReason, Origin, Run, RunStatus
 from agents.worker.sweeper import sweep_once
 from gadget_site.backup.restored import recover_runs
@@ -97,7 +97,7 @@ class TestAHandedOverTask:
         assert again(run).status == RunStatus.WAITING
         sweep_once()
         assert (again(run).status, statuses(run)) == (RunStatus.QUEUED, [CallStatus.SUCCEEDED])
-        assert not collect(run.pk)
+        assert not collect_delegate_results(run.pk)
 
     def test_that_fails_fails_the_call(self, workshop: Workshop, kim: Employee) -> None:
         kim.is_active = True
@@ -107,7 +107,7 @@ class TestAHandedOverTask:
         assert run.status == RunStatus.SUCCEEDED
         (row,) = calls(run)
         assert (row.status, error_code(row)) == (CallStatus.FAILED, "SUBAGENT_FAILED")
-        assert "Kim did not get it done" in row.content
+        assert "Kim did not finish the task" in row.content
         assert child_of(run).problem in row.content
 
     def test_that_runs_out_of_passes_without_an_answer_fails_the_call(self, workshop: Workshop, kim: Employee) -> None:
@@ -122,7 +122,7 @@ class TestAHandedOverTask:
         assert (child.status, child.exit_reason) == (RunStatus.FAILED, ExitReason.MAX_PASSES)
         (row,) = calls(run)
         assert (row.status, error_code(row)) == (CallStatus.FAILED, "SUBAGENT_FAILED")
-        assert "Kim did not get it done: out of passes" in row.content
+        assert "Kim did not finish the task: out of passes" in row.content
 
     def test_that_a_person_cancels_fails_the_call(self, workshop: Workshop, kim: Employee) -> None:
         run = workshop.work()
@@ -201,7 +201,7 @@ class TestATaskIsNotHandedOver:
         may_delegate(workshop.employee)
         assert refused(workshop) == "NOT_PERMITTED"
 
-    def test_to_somebody_of_another_organisation(self, workshop: Workshop, kim: Employee) -> None:
+    def test_to_somebody_of_another_organization(self, workshop: Workshop, kim: Employee) -> None:
         stranger = hire(build_workshop("globex"), "Zoe")
         may_delegate(workshop.employee, kim, stranger)
         workshop.play(asking(hand_over("Zoe")))
@@ -227,7 +227,7 @@ class TestATaskIsNotHandedOver:
         run = drive_all(workshop, workshop.submit())
         (row,) = calls(child_of(run))
         assert error_code(row) == "OPERATION_NOT_ALLOWED"
-        assert "waiting for this very task" in row.content
+        assert "waiting for this task" in row.content
 
     def test_more_than_three_times(self, workshop: Workshop, kim: Employee) -> None:
         chain = [kim, *[hire(workshop, name) for name in ("Lee", "Max", "Noa")]]
@@ -273,7 +273,7 @@ class TestACancelledParent:
         workshop.cancel(run)
         assert (again(run).status, statuses(run)) == (RunStatus.CANCELLED, [CallStatus.CANCELLED])
         assert child_of(run).status == RunStatus.CANCELLED
-        assert "Nobody waits for the answer any more" in calls(run)[0].content
+        assert "Nobody is waiting for the answer" in calls(run)[0].content
 
     def test_and_theirs(self, workshop: Workshop, kim: Employee) -> None:
         lee = hire(workshop, "Lee", asking(ask("Which?")))
@@ -329,7 +329,7 @@ class TestACancelledParent:
             run = workshop.work()
             child = child_of(run)
             all_at_once([lambda c=child: workshop.drive(c), lambda r=run: workshop.cancel(r)])  # type: ignore[misc]
-            collect(run.pk)
+            collect_delegate_results(run.pk)
             sweep_once()
             assert again(run).status == RunStatus.CANCELLED
             assert again(child).status in (RunStatus.CANCELLED, RunStatus.SUCCEEDED, RunStatus.RUNNING)
@@ -340,7 +340,14 @@ class TestACancelledParent:
 def test_an_answered_child_and_two_drivers_of_its_parent_end_the_call_once(workshop: Workshop, kim: Employee) -> None:
     run = workshop.work()
     workshop.drive(child_of(run))
-    all_at_once([lambda: collect(run.pk), lambda: workshop.drive(run), sweep_once, lambda: collect(run.pk)])
+    all_at_once(
+        [
+            lambda: collect_delegate_results(run.pk),
+            lambda: workshop.drive(run),
+            sweep_once,
+            lambda: collect_delegate_results(run.pk),
+        ]
+    )
     workshop.drive(run)
     assert (again(run).status, event_types(run).count("tool_result")) == (RunStatus.SUCCEEDED, 1)
 

@@ -289,7 +289,7 @@ class TestAWriteThatSucceeded:
             workshop.say(other)
         assert statuses(workshop.drive(run)) == [SUCCEEDED, DUPLICATE]
 
-    def test_is_recognised_by_what_the_model_asked_though_a_person_edited_it(
+    def test_is_recognized_by_what_the_model_asked_though_a_person_edited_it(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         effect = call("probe.effect", name="a")

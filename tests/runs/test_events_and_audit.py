@@ -120,7 +120,7 @@ class TestTheAuditChain:
         for number in range(count):
             with transaction.atomic():
                 audit.append(
-                    workshop.organization.pk, [audit.Entry("user:me", "did", f"thing:{number}", {"n": number})]
+                    workshop.organization.pk, [audit.NewEntry("user:me", "did", f"thing:{number}", {"n": number})]
                 )
         return workshop.organization.pk
 
@@ -176,12 +176,12 @@ class TestTheAuditChain:
 
     def test_is_written_only_within_the_transaction_of_its_fact(self, workshop: Workshop) -> None:
         with pytest.raises(RuntimeError):
-            audit.append(workshop.organization.pk, [audit.Entry("user:me", "did", "thing", {})])
+            audit.append(workshop.organization.pk, [audit.NewEntry("user:me", "did", "thing", {})])
 
     def test_loses_with_its_fact_what_is_rolled_back(self, workshop: Workshop) -> None:
         pk = self.fill(workshop, 1)
         with suppress(RuntimeError), transaction.atomic():
-            audit.append(pk, [audit.Entry("user:me", "did", "thing", {})])
+            audit.append(pk, [audit.NewEntry("user:me", "did", "thing", {})])
             raise RuntimeError
         assert (AuditEntry.objects.count(), audit.verify(pk)) == (1, [])
 
@@ -198,7 +198,7 @@ class TestTheAuditChain:
         assert started.payload["digest"] == card.digest == decided.payload["digest"]
 
 
-def test_two_runs_of_one_organisation_never_wait_for_each_others_locks_in_a_circle(
+def test_two_runs_of_one_organization_never_wait_for_each_others_locks_in_a_circle(
     workshop: Workshop, recorder: Recorder
 ) -> None:
     """Run, approval, call, targets, event, audit: the same order everywhere."""

@@ -13,7 +13,7 @@ from agents.runs.models import RunStatus
 from tests.model_answers import Answer, Call
 from tests.model_server import ModelServer
 from tests.workshop import Workshop, asking, call, calls
-from tools.contract.portions import MOST_CHARACTERS, handle_of
+from tools.contract.excerpts import MAX_CHARACTERS, format_handle
 from tools.records.models import Record
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -45,7 +45,7 @@ def reading_on(body: dict[str, Any]) -> Answer:
     assert found is not None, told[0][-200:]
     if told[-1].endswith("this is the end]"):
         return Answer(text="All read.")
-    seen = re.search(r"read on with offset (\d+)\]$", told[-1])
+    seen = re.search(r"continue with offset (\d+)\]$", told[-1])
     offset = int(seen[1]) if seen else int(found[1].replace(",", ""))
     return Answer(calls=(Call("results__read", {"handle": found[3], "offset": offset}),))
 
@@ -56,7 +56,7 @@ def test_the_model_reads_all_of_it_in_parts(many: Workshop, model: ModelServer) 
     assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "All read.")
     told = tool_messages(model.requests[-1])
     assert len(told) > 2
-    assert max(map(len, told)) < MOST_CHARACTERS + 200
+    assert max(map(len, told)) < MAX_CHARACTERS + 200
     assert set(re.findall(r"Company \d{4}", "".join(told))) == {f"Company {number:04}" for number in range(COUNT)}
     assert len((calls(run)[0].result or {})["data"]["records"]) == COUNT
 
@@ -65,7 +65,7 @@ def test_a_handle_opens_the_result_of_its_own_call(workshop: Workshop) -> None:
     workshop.play(asking(*[call("probe.sleep", ms=0, tag=tag) for tag in "ab"]))
     run = workshop.work()
     first, second = calls(run)
-    told = load_context(run.pk).tool_context(first).earlier_result(handle_of(second.pk))
+    told = load_context(run.pk).build_tool_context(first).earlier_result(format_handle(second.pk))
     assert told is not None
     assert told.data == {"tag": "b"}
 

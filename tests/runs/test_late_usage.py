@@ -60,7 +60,7 @@ def test_without_any_usage_the_estimate_stays_and_the_budgets_count_it(workshop:
     assert run.estimated_tokens == run.input_tokens + run.output_tokens > 10
     assert passes(run)[0].usage_estimated
     run = Run.objects.select_related("employee", "organization").get(pk=run.pk)
-    assert budgets.budgets_of_run(run)[0].is_exhausted
+    assert budgets.list_run_budgets(run)[0].is_exhausted
 
 
 def test_a_usage_that_comes_at_once_is_no_estimate(workshop: Workshop, model: ModelServer) -> None:

@@ -12,7 +12,7 @@ from agents.runs.engine import lease
 from agents.runs.engine.history import OpenCalls
 from agents.runs.engine.loop import advance, recover
 from agents.runs.engine.passes import ask_model
-from agents.runs.engine.timing import CRASHES, clock_s, timing
+from agents.runs.engine.timing import MOST_CRASHES, clock_s, timing
 from agents.runs.engine.transaction import LEAVE, Action, NextStep
 from agents.runs.models import CallStatus, ExitReason, Run, RunStatus
 from tests.model_server import ModelServer
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture(autouse=True)
 def _own_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Going down ends with the test."""
-    monkeypatch.setattr(lease, "_going_down", False)
+    monkeypatch.setattr(lease, "_shutting_down", False)
 
 
 def claimed(run: Run) -> lease.Lease:
@@ -173,7 +173,7 @@ class TestTheHeartbeat:
     def test_renews_no_lease_of_who_gives_up(self, workshop: Workshop) -> None:
         run = workshop.submit()
         held = claimed(run)
-        held.gives_up = True
+        held.has_given_up = True
         before = lease_end(run)
         renew(held)
         assert lease_end(run) == before
@@ -312,7 +312,7 @@ class TestWhoLostTheLease:
 
     def test_to_errors_again_and_again_ends_as_an_internal_error(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        for _ in range(CRASHES):
+        for _ in range(MOST_CRASHES):
             make_due(run)
             with pytest.raises(ValueError, match="refused"), lease.keep_renewing(claimed(run)):
                 raise ValueError("refused")
@@ -335,7 +335,7 @@ class TestGivingOthersTheirTurn:
     def test_puts_the_run_back_when_the_worker_goes_down(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.sleep", ms=0)))
         run = workshop.submit()
-        lease.go_down()
+        lease.shut_down()
         run = workshop.drive(run)
         assert (run.status, run.crash_count, run.pass_number) == (RunStatus.QUEUED, 0, 0)
 
@@ -349,7 +349,7 @@ class TestGivingOthersTheirTurn:
         with workshop.driving(run):
             for gate in gates:
                 recorder.await_arrival(gate)
-            lease.go_down()
+            lease.shut_down()
             for gate in gates:
                 recorder.release(gate)
         run = again(run)
@@ -361,7 +361,7 @@ class TestGivingOthersTheirTurn:
         run = workshop.submit()
         with workshop.driving(run):
             model.wait_for_held()
-            lease.go_down()
+            lease.shut_down()
         run = again(run)
         assert (run.status, run.pass_number, run.crash_count) == (RunStatus.QUEUED, 0, 0)
         assert not passes(run)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from agents.employees.context_windows import OLLAMA_CONTEXT
 from agents.employees.models import Employee, ProviderKind
-from agents.runs.engine.compaction import OLLAMA_CONTEXT
 from agents.runs.models import CallStatus, ExitReason, RunStatus
 from tests.model_server import Call
 from tests.ollama_server import Chat, OllamaServer, refused

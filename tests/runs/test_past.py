@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def read(run: Run) -> ConversationCache:
     past = ConversationCache()
-    past.read_on(run.pk)
+    past.load_new_passes(run.pk)
     return past
 
 
@@ -43,8 +43,8 @@ def test_what_is_known_is_not_read_again(workshop: Workshop) -> None:
 
     with transaction.atomic():
         ToolCall.objects.filter(run=run, pass_number=1).delete()
-        past.read_on(run.pk)
-        past.read_on(run.pk)
+        past.load_new_passes(run.pk)
+        past.load_new_passes(run.pk)
         transaction.set_rollback(True)
     assert past == whole
 
@@ -68,8 +68,8 @@ def test_a_call_that_has_not_ended_is_no_past(workshop: Workshop) -> None:
     run = workshop.work()
     past = ConversationCache()
     with pytest.raises(OpenCalls, match="a call of pass 1 has no result"):
-        past.read_on(run.pk)
+        past.load_new_passes(run.pk)
     assert past == ConversationCache()
     workshop.deny(workshop.card(run))
-    past.read_on(run.pk)
+    past.load_new_passes(run.pk)
     assert told(past) == [[each.content for each in calls(run)]]

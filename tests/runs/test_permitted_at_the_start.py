@@ -15,8 +15,8 @@ from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee, Grant, ToolRule
 from agents.platform.refusals import Conflict
 from agents.runs import stops
-from agents.runs.engine.context import grants_of, load_context
-from agents.runs.engine.requested_calls import ROUNDS
+from agents.runs.engine.context import load_context, load_grants
+from agents.runs.engine.requested_calls import MOST_ROUNDS
 from agents.runs.models import CallStatus, RunStatus
 from tests import composed_probes
 from tests.model_server import Answer, Call, ModelServer
@@ -112,12 +112,12 @@ def test_while_the_model_answers(workshop: Workshop, toolbox: Toolbox, model: Mo
 
 def test_what_is_granted_is_read_each_time_and_for_each_mode(workshop: Workshop) -> None:
     employee, tool = workshop.employee.pk, "data.searchRecords"
-    assert tool in grants_of(employee, "general").tools
-    assert grants_of(employee, "research").mode == "research"
+    assert tool in load_grants(employee, "general").tools
+    assert load_grants(employee, "research").mode == "research"
     Grant.objects.filter(employee=employee, tool=tool).update(level=Level.WRITE)
-    assert grants_of(employee, "general").raised == {tool: Level.WRITE}
+    assert load_grants(employee, "general").raised == {tool: Level.WRITE}
     Grant.objects.filter(employee=employee, tool=tool).delete()
-    assert tool not in grants_of(employee, "general").tools
+    assert tool not in load_grants(employee, "general").tools
 
 
 def test_a_level_raised_while_the_model_answers_asks_for_a_card(workshop: Workshop, model: ModelServer) -> None:
@@ -198,12 +198,12 @@ def test_what_changes_in_every_preview_is_refused_after_a_few(workshop: Workshop
     run = workshop.work()
     assert (run.status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.REJECTED, CallStatus.SUCCEEDED])
     assert "changed while this call was prepared" in calls(run)[0].content
-    assert write.previewed == ["a"] * ROUNDS
+    assert write.previewed == ["a"] * MOST_ROUNDS
 
 
 def test_a_tool_that_promises_something_else_is_judged_anew(workshop: Workshop) -> None:
     place = load_context(workshop.submit().pk)
-    wider = replace(place, toolbox=place.toolbox.extended([Judged()], frozenset()))
+    wider = replace(place, toolbox=place.toolbox.with_tools([Judged()], frozenset()))
     assert wider.has_same_rules(wider)
     assert not wider.has_same_rules(place)
 
@@ -271,7 +271,7 @@ class TestAStepOfARecipe:
         allow(workshop, toolbox, write)
         recipe.steps = (Step("probe.previewed", lambda params, results: {"name": "a"}),)
         assert statuses(workshop.work()) == [CallStatus.FAILED, CallStatus.REJECTED]
-        assert write.previewed == ["a"] * ROUNDS
+        assert write.previewed == ["a"] * MOST_ROUNDS
 
 
 class TestAnInnerCall:
@@ -364,7 +364,7 @@ class TestAnEdit:
             "raised": lambda: workshop.raise_for_all("probe.previewed", Level.DESTRUCTIVE),
             "revoked": lambda: Grant.objects.filter(tool="probe.previewed").delete(),
         }[change]
-        with pytest.raises(Conflict, match="what is permitted changed meanwhile"):
+        with pytest.raises(Conflict, match="permissions have changed"):
             workshop.edit(card, {"name": "b"})
         card.refresh_from_db()
         assert (card.status, calls(again(card.run))[0].params) == (ApprovalStatus.PENDING, {"name": "a"})

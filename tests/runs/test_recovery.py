@@ -39,7 +39,9 @@ class TestALostLease:
         run = workshop.submit()
         assert lease.claim(run.pk) is not None
         run = lose_worker(run)
-        assert payloads(run, "run_resumed") == [{"by": "gadget", "reason": "The worker was lost; another one goes on."}]
+        assert payloads(run, "run_resumed") == [
+            {"by": "gadget", "reason": "The worker was lost; another one continues."}
+        ]
 
     def test_asks_the_model_again_if_its_answer_was_not_recorded(self, workshop: Workshop, model: ModelServer) -> None:
         model.script(Answer(text="Done.", hold="start"), Answer(text="Done."))
@@ -96,7 +98,7 @@ class TestAReadInFlight:
         run = workshop.drive(lose_worker(run))
         (row,) = calls(run)
         assert (run.status, row.status, row.attempts) == (RunStatus.SUCCEEDED, CallStatus.SUCCEEDED, 2)
-        assert payloads(run, "run_resumed")[0]["reason"].endswith("another one goes on. Started again: probe.sleep.")
+        assert payloads(run, "run_resumed")[0]["reason"].endswith("another one continues. Repeated: probe.sleep.")
         assert event_types(run).count("tool_start") == 2
         assert event_types(run).count("tool_result") == 1
 
@@ -167,7 +169,7 @@ class TestAWriteInFlight:
             (row,) = calls(run)
             assert (row.status, row.attempts) == (CallStatus.OUTCOME_UNKNOWN, 1)
             told = payloads(run, "run_resumed")[-1]["reason"]
-            assert told.endswith("Perhaps done, perhaps not, and never repeated by itself: probe.effect.")
+            assert told.endswith("Outcome unknown, so not repeated automatically: probe.effect.")
             workshop.resolve(row, "succeeded")
             assert workshop.drive(run).status == RunStatus.SUCCEEDED
             recorder.release("a")

@@ -70,7 +70,7 @@ class TestTheSameRequest:
         assert outcomes == {(run.pk, True): 1, (run.pk, False): 19}
         assert event_types(run) == ["run_started"]
 
-    def test_of_another_organisation_is_another_run(self, workshop: Workshop) -> None:
+    def test_of_another_organization_is_another_run(self, workshop: Workshop) -> None:
         other = build_workshop("other")
         mine, _ = actions.submit(
             workshop.operator, actions.Submission(workshop.employee.pk, "W", client_request_id="r")
@@ -100,7 +100,7 @@ class TestARefusedTask:
         assert refused.value.extra["field"] == "client_request_id"
 
     def test_has_an_id_that_only_a_schedule_may_have(self, workshop: Workshop) -> None:
-        with pytest.raises(Invalid, match="'schedule:7:tomorrow', but what begins with 'schedule:' is kept") as refused:
+        with pytest.raises(Invalid, match="'schedule:7:tomorrow', but ids that begin with 'schedule:' are reserved") as refused:
             workshop.submit(client_request_id="schedule:7:tomorrow")
         assert refused.value.extra["field"] == "client_request_id"
         assert not Run.objects.exists()
@@ -110,7 +110,7 @@ class TestARefusedTask:
             workshop.submit(mode="party")
         assert refused.value.extra["field"] == "mode"
 
-    def test_is_for_an_employee_that_is_not_there_or_another_organisations(self, workshop: Workshop) -> None:
+    def test_is_for_an_employee_that_is_not_there_or_another_organizations(self, workshop: Workshop) -> None:
         foreign = build_workshop("other").employee
         for employee_id in (999_999_999, foreign.pk):
             with pytest.raises(NotFound):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agents.runs.models import Event, RunStatus
-from agents.web.panel.panel import lines_of
+from agents.web.panel.lines import render_lines
 from tests.model_server import Answer, Call, ModelServer
 from tests.workshop import Workshop, passes, payloads
 
@@ -36,7 +36,7 @@ def test_a_thought_is_told_apart_and_never_sent_back(workshop: Workshop, model: 
     assert "think" not in json.dumps(asked(model, 1)[1:])
     assert [line["text"] for line in payloads(run, "assistant_message")] == ["Waiting.", "All done."]
     assert [line["text"] for line in payloads(run, "assistant_thought")] == ["I should\nwait.", "Now I know."]
-    thought = lines_of(run.pk, Event.objects.filter(run=run, type="assistant_thought"))[0]
+    thought = render_lines(run.pk, Event.objects.filter(run=run, type="assistant_thought"))[0]
     assert "<details><summary>Thought in pass 1</summary>" in thought.html
     assert "<details open" not in thought.html
 

@@ -10,7 +10,7 @@ from agents.runs import stops
 from agents.runs.engine.ending import Ending, end_run
 from agents.runs.engine.transaction import run_transaction
 from agents.runs.models import ExitReason, Run, RunStatus
-from agents.runs.models.run import title_of
+from agents.runs.models.run import make_title
 from agents.runs.titles import title_run
 from tests.model_server import Answer, ModelServer
 from tests.runs.counted import assert_use_is_true, count_all
@@ -25,7 +25,7 @@ TASK = "Look through all companies of the region EU.\nQualify those with a score
 def test_comes_from_the_model_and_is_told_in_a_line(workshop: Workshop, model: ModelServer) -> None:
     model.script(Answer(text='"Qualify the best companies in the EU".\n'))
     run = workshop.submit(TASK)
-    assert run.title == title_of(TASK)
+    assert run.title == make_title(TASK)
     assert title_run(run.pk)
     run = again(run)
     assert run.title == "Qualify the best companies in the EU"
@@ -82,7 +82,7 @@ def test_stays_the_beginning_of_the_task_if_the_model_gives_none(
     run = workshop.submit(TASK)
     assert not title_run(run.pk)
     run = again(run)
-    assert (run.title, run.input_tokens + run.output_tokens) == (title_of(TASK), used)
+    assert (run.title, run.input_tokens + run.output_tokens) == (make_title(TASK), used)
     unnamed = {"input_tokens": 100, "output_tokens": 10, "cost": None}
     assert payloads(run, "run_titled") == ([unnamed] if used else [])
 
@@ -196,7 +196,7 @@ def test_is_given_up_at_once_when_its_run_is_stopped(
         thread.join(5)
         assert not thread.is_alive(), "the request is not waited for"
     run = again(run)
-    assert (run.title, run.input_tokens) == (title_of(TASK), 0)
+    assert (run.title, run.input_tokens) == (make_title(TASK), 0)
     assert "run_titled" not in event_types(run)
 
 

@@ -34,5 +34,5 @@ def test_it_goes_on_under_a_rule_that_stops_nothing(workshop: Workshop) -> None:
 def is_told(run: Run, tool: str) -> bool:
     """Whether the heartbeat tells this tool, at work beside the run, to stop."""
     watch = lease.SideWork(run.pk, tool)
-    lease._stop_where([watch], lease._HAS_TO_STOP | lease._is_over_for(tool))
+    lease._stop_matching([watch], lease._MUST_STOP | lease._match_useless_runs(tool))
     return watch.stopped.is_set()

@@ -9,13 +9,13 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from agents.employees.models import Employee
-from agents.insight.figures import today
+from agents.insight.figures import get_today
 from agents.insight.models import EmployeeFigures, EmployeeUse, FiguresHead, ToolFigures, TotalFigures, TotalUse
 
 
 def count_calls(employee: Employee, tool: str, days_ago: int = 0, **columns: Any) -> None:
-    """Figures of the employee and its organisation for that day, and the total of the tool."""
-    day = today() - timedelta(days=days_ago)
+    """Figures of the employee and its organization for that day, and the total of the tool."""
+    day = get_today() - timedelta(days=days_ago)
     ToolFigures.objects.create(organization_id=employee.organization_id, day=day, tool=tool, **columns)
     EmployeeFigures.objects.create(employee=employee, day=day, tool=tool, **columns)
     sums = {name: number for name, number in columns.items() if not name.startswith("last_error")}
@@ -24,7 +24,7 @@ def count_calls(employee: Employee, tool: str, days_ago: int = 0, **columns: Any
 
 def count_passes(employee: Employee, days_ago: int = 0, **columns: int) -> None:
     """What its model used on that day."""
-    EmployeeUse.objects.create(employee=employee, day=today() - timedelta(days=days_ago), **columns)
+    EmployeeUse.objects.create(employee=employee, day=get_today() - timedelta(days=days_ago), **columns)
     TotalUse.objects.create(currency=f"{days_ago:03}", **columns)
 
 

@@ -1,4 +1,4 @@
-"""Every page refuses who is not logged in, not of the organisation or not allowed; and nothing decides on GET."""
+"""Every page refuses who is not logged in, not of the organization or not allowed; and nothing decides on GET."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agents.runs import schedules
 from agents.runs.models import Run, RunStatus
 from agents.urls import urlpatterns
 from tests.world import World, make_world, nobody
-from tools.files.changing import write_file
+from tools.files.changes import write_file
 from tools.records.models import Draft
 from tools.schedules.models import Schedule
 
@@ -127,7 +127,7 @@ def test_nobody_is_sent_to_the_login(world: World, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in (*READ, *ACTS) if name not in WITHOUT_ROW])
-def test_another_organisations_rows_are_not_there(world: World, name: str) -> None:
+def test_another_organizations_rows_are_not_there(world: World, name: str) -> None:
     path = address_of(world, name)
     client = world.client("outsider")
     answer = client.get(path) if name in READ else client.post(path, {"organization": world.acme.pk, "text": "x"})
@@ -135,7 +135,7 @@ def test_another_organisations_rows_are_not_there(world: World, name: str) -> No
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_lists_hold_nothing_of_another_organisation(world: World, name: str) -> None:
+def test_lists_hold_nothing_of_another_organization(world: World, name: str) -> None:
     path = address_of(world, name)
     assert b"Acme" not in world.client("outsider").get(path).content
 
@@ -196,10 +196,10 @@ def test_a_form_without_its_token_is_refused(world: World, name: str) -> None:
     assert Approval.objects.get().status == ApprovalStatus.PENDING
 
 
-def test_who_is_in_no_organisation_is_told_so(world: World) -> None:
+def test_who_is_in_no_organization_is_told_so(world: World) -> None:
     answer = world.client("stranger").get("/")
     assert answer.status_code == 403
-    assert b"not a member" in answer.content
+    assert b"do not belong to an organization" in answer.content
 
 
 def test_an_id_that_no_row_can_have_is_not_there(world: World) -> None:
@@ -207,7 +207,7 @@ def test_an_id_that_no_row_can_have_is_not_there(world: World) -> None:
     assert world.client("viewer").get(f"/approvals/{10**30}/").status_code == 404
 
 
-def test_switching_the_organisation_shows_only_the_other_one(world: World) -> None:
+def test_switching_the_organization_shows_only_the_other_one(world: World) -> None:
     Membership.objects.create(organization=world.acme, user=world.users["outsider"], role=Role.VIEWER)
     run = world.run(RunStatus.SUCCEEDED)
     client = world.client("outsider")

@@ -31,13 +31,15 @@ def world() -> World:
     return make_world()
 
 
-def note(world: World, *entries: audit.Entry) -> None:
+def note(world: World, *entries: audit.NewEntry) -> None:
     with transaction.atomic():
         audit.append(world.acme.pk, entries)
 
 
-def entry(number: int = 1, actor: str = "user:admin", action: str = "employee_changed", **payload: Any) -> audit.Entry:
-    return audit.Entry(actor, action, f"employee:{number}", payload)
+def entry(
+    number: int = 1, actor: str = "user:admin", action: str = "employee_changed", **payload: Any
+) -> audit.NewEntry:
+    return audit.NewEntry(actor, action, f"employee:{number}", payload)
 
 
 def text_of(client: Client, query: str = "") -> str:
@@ -67,10 +69,10 @@ def test_it_says_who_did_what_to_which_thing_and_links_it(world: World) -> None:
     note(
         world,
         entry(world.employee.pk),
-        audit.Entry("user:operator", "run_cancelled", f"run:{run.pk}"),
-        audit.Entry("employee:Dana", "call_started", f"tool_call:{call.pk}", {"tool": call.tool}),
-        audit.Entry("user:admin", "membership_changed", "membership:7", {"row": "ada in Acme"}),
-        audit.Entry("gadget", "something_new", "odd subject"),
+        audit.NewEntry("user:operator", "run_cancelled", f"run:{run.pk}"),
+        audit.NewEntry("employee:Dana", "call_started", f"tool_call:{call.pk}", {"tool": call.tool}),
+        audit.NewEntry("user:admin", "membership_changed", "membership:7", {"row": "ada in Acme"}),
+        audit.NewEntry("gadget", "something_new", "odd subject"),
     )
     html = text_of(world.client("admin"))
     for part in (
@@ -85,13 +87,13 @@ def test_it_says_who_did_what_to_which_thing_and_links_it(world: World) -> None:
         assert part in html
 
 
-def test_nothing_of_another_organisation_is_told(world: World) -> None:
+def test_nothing_of_another_organization_is_told(world: World) -> None:
     foreign = world.others_employee.pk
-    note(world, entry(foreign), audit.Entry("user:admin", "run_cancelled", "run:x"))
+    note(world, entry(foreign), audit.NewEntry("user:admin", "run_cancelled", "run:x"))
     html = text_of(world.client("admin"))
     assert "Hank" not in html
     assert f"/employees/{foreign}/" not in html
-    assert "No entry fits" in text_of(world.client("outsider"))
+    assert "No matching entries" in text_of(world.client("outsider"))
 
 
 def test_it_is_filtered_by_actor_action_and_dates(world: World) -> None:
@@ -134,14 +136,14 @@ def test_who_and_what_together_look_through_so_many_and_say_so(world: World, mon
     for _ in range(2):
         html = text_of(world.client("admin"), query)
         found += re.findall(r'id="entry-(\d+)"', html)
-        following = re.search(r'href="/audit/([^"]+)" rel="next">Look through older entries', html)
+        following = re.search(r'href="/audit/([^"]+)" rel="next">Search older entries', html)
         assert following is not None
-        assert "No entry fits among the" in html
+        assert "No match in" in html
         query = following[1].replace("&amp;", "&")
     assert found == []
     html = text_of(world.client("admin"), query)
     assert re.findall(r'id="entry-(\d+)"', html) == ["1"]
-    assert "Look through older" not in html
+    assert "Search older" not in html
 
 
 @pytest.mark.parametrize("query", ["?actor=approver", "?action=call_started", "?actor=approver&action=call_started"])
@@ -169,7 +171,7 @@ def test_it_goes_on_behind_its_cursor(world: World) -> None:
 def test_many_entries_cost_no_more_questions(world: World, django_assert_max_num_queries: Any) -> None:
     card = world.card()
     kinds = (f"run:{card.run_id}", f"approval:{card.pk}", f"tool_call:{card.tool_call_id}", "record:1", "employee:1")
-    note(world, *(audit.Entry("user:admin", "x", kind) for kind in kinds * 10))
+    note(world, *(audit.NewEntry("user:admin", "x", kind) for kind in kinds * 10))
     client = world.client("admin")
     text_of(client)
     with django_assert_max_num_queries(12):
@@ -198,7 +200,7 @@ class TestExport:
         for query, count in {"": 2, "?actor=gadget&format=json": 1, "?actor=nobody": 0}.items():
             disposition = client.get(f"/audit/export/{query}")["Content-Disposition"]
             assert re.search(rf"-{count}-entries\.(csv|json)", disposition), disposition
-        assert "its name says how many" in text_of(client)
+        assert "The file name says how many" in text_of(client)
 
     def test_more_than_one_file_can_hold_is_refused_before_it_starts(
         self, world: World, monkeypatch: pytest.MonkeyPatch
@@ -210,7 +212,7 @@ class TestExport:
         note(world, entry(actor="gadget"))
         refused = client.get("/audit/export/")
         assert refused.status_code == 409
-        assert "More than 2 entries fit" in refused.content.decode()
+        assert "More than 2 entries match" in refused.content.decode()
         assert exported(client, "?actor=gadget").count("employee_changed") == 1
 
     @pytest.mark.parametrize("format_", ["csv", "json"])
@@ -225,7 +227,7 @@ class TestExport:
         (row,) = csv.DictReader(io.StringIO(exported(world.client("admin"), "")))
         assert row["actor"] == "'=HYPERLINK(1)"
 
-    def test_another_format_is_refused_and_another_organisation_gets_its_own(self, world: World) -> None:
+    def test_another_format_is_refused_and_another_organization_gets_its_own(self, world: World) -> None:
         note(world, entry())
         assert world.client("admin").get("/audit/export/?format=xml").status_code == 422
         assert json.loads(exported(world.client("outsider"), "?format=json")) == []
@@ -235,16 +237,16 @@ class TestVerification:
     def test_a_chain_that_holds_is_said_to_on_request_only(self, world: World) -> None:
         note(world, entry(), entry(2))
         client = world.client("admin")
-        assert "The chain holds" not in text_of(client)
+        assert "The log is intact" not in text_of(client)
         html = client.post("/audit/verify/").content.decode()
-        assert "The chain holds" in html
+        assert "The log is intact" in html
         assert AuditHead.objects.get(organization=world.acme).hash in html
 
     def test_a_changed_entry_is_named(self, world: World) -> None:
         note(world, entry(), entry(2), entry(3))
         AuditEntry.objects.filter(organization=world.acme, seq=2).update(actor="user:somebody")
         html = world.client("admin").post("/audit/verify/").content.decode()
-        assert "The chain does not hold" in html
+        assert "The log is not intact" in html
         assert "entry 2 was changed" in html
 
     def test_a_long_chain_is_read_a_part_at_a_time(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,9 +259,9 @@ class TestVerification:
             read += re.findall(r"<b>(.*?)</b>", html)
             sent = dict(re.findall(r'name="(before)" value="(\d+)"', html))
         assert read == [
-            "The entries 5 to 7 hold.",
-            "The entries 2 to 4 hold.",
-            "The chain holds from its beginning to entry 1.",
+            "Entries 5 to 7 are intact.",
+            "Entries 2 to 4 are intact.",
+            "The log is intact up to entry 1.",
         ]
         assert sent == {}
 

@@ -58,7 +58,7 @@ def test_it_shows_level_sentence_effect_and_reason(world: World) -> None:
     html = card_page(world, card)
     for part in (
         "WRITE",
-        "creates or changes things",
+        "Creates or changes data",
         "+1 555 0100",
         "write level",
         "not verified",
@@ -97,8 +97,8 @@ def test_what_cannot_be_previewed_is_said_aloud(world: World) -> None:
     }
     Approval.objects.filter(pk=card.pk).update(preview=preview)
     html = card_page(world, card)
-    assert "The effect cannot be previewed." in html
-    assert "Gadget cannot tell how much it would affect" in html
+    assert "No preview:" in html
+    assert "we can’t tell what this affects" in html
 
 
 def test_hidden_characters_of_a_record_are_visible(world: World) -> None:
@@ -131,9 +131,9 @@ def test_all_affected_are_shown_the_first_five_at_once(world: World) -> None:
     preview = {"effect": "delete", "targets": targets, "total": 212, "reversible": False, "problem": ""}
     Approval.objects.filter(pk=card.pk).update(preview=preview)
     html = card_page(world, card)
-    assert "show all 212" in html
+    assert "Show all 212" in html
     assert "delete 212 records" in html
-    first, _, rest = html.partition("show all 212")
+    first, _, rest = html.partition("Show all 212")
     assert "Company 4" in first
     assert "Company 5<" not in first
     assert "Company 211" in rest
@@ -270,7 +270,7 @@ def test_what_all_targets_share_is_said_once(world: World) -> None:
 def test_an_unknown_outcome_is_settled_by_a_person(world: World) -> None:
     call = world.unknown_call()
     card = Approval.objects.get(tool_call=call)
-    assert "It is not known whether this happened." in card_page(world, card)
+    assert "We don’t know whether this happened." in card_page(world, card)
     assert post(world, card, "resolve", outcome="succeeded", reason="").status_code == 422
     assert post(world, card, "resolve", outcome="succeeded", reason="I looked.").status_code == 302
     assert ToolCall.objects.get(pk=call.pk).status == CallStatus.SUCCEEDED
@@ -357,8 +357,8 @@ def test_a_replaced_card_leads_to_the_one_that_took_its_place(world: World) -> N
     post(world, card, "approve")
     world.client("approver").post(f"/approvals/{card.pk}/undo/")
     fresh = Approval.objects.get(tool_call=card.tool_call, status=ApprovalStatus.PENDING)
-    link = f'<a href="/approvals/{fresh.pk}/">The card that replaced it</a>: '
-    assert f"{link}it waits for a decision." in card_page(world, card)
+    link = f'<a href="/approvals/{fresh.pk}/">Replaced by card {fresh.pk}</a>: '
+    assert f"{link}waiting for a decision." in card_page(world, card)
     post(world, fresh, "deny")
     assert f"{link}denied." in card_page(world, card)
 
@@ -374,7 +374,7 @@ def test_a_card_that_is_asked_again_without_a_preview_tells_one_story(world: Wor
     assert re.findall(r"<dt>(.*?)</dt>", section(html, "changed")) == ["effect"]
     assert "cannot be previewed any more" in section(html, "changed")
     assert "There is no record" in section(html, "effect")
-    assert "whether that can be undone" in section(html, "effect")
+    assert "whether it can be undone" in section(html, "effect")
     facts = html.split('class="facts"')[1].split("</dl>")[0]
     assert "Affected" not in facts
     assert "not known" not in facts

@@ -12,7 +12,7 @@ from agents.employees.models import Grant, ModelProvider, ToolRule
 from agents.runs.actions import Submission, submit
 from agents.runs.engine.loop import advance
 from agents.runs.models import Event, EventType
-from agents.web.panel.panel import lines_of
+from agents.web.panel.lines import render_lines
 from tests.web.test_cards import text_of
 from tests.world import SEARCH, World, make_world
 from tools.toolbox import Condition, Rule
@@ -57,7 +57,7 @@ def test_a_read_that_is_made_to_ask_shows_its_card_wherever_one_looks(
     events = list(Event.objects.filter(run=run))
     assert here in text_of(client, f"/runs/{run.pk}/"), "on the page as it is loaded"
     (asked,) = [event for event in events if event.type == EventType.APPROVAL_REQUESTED]
-    assert here in lines_of(run.pk, [asked])[0].html, "in a live line"
+    assert here in render_lines(run.pk, [asked])[0].html, "in a live line"
     assert here in text_of(client, "/approvals/")
     listed = client.get(f"/api/approvals?status=pending&run_id={run.pk}").json()["items"]
     assert [each["id"] for each in listed] == [str(card.pk)]
@@ -67,4 +67,4 @@ def test_a_read_that_is_made_to_ask_shows_its_card_wherever_one_looks(
     assert here in html
     assert "Approved" in html
     (began,) = Event.objects.filter(run=run, type=EventType.TOOL_RESULT)
-    assert "data-began" not in lines_of(run.pk, [began])[0].html, "a call that waited for a person has no bar"
+    assert "time_strip" not in render_lines(run.pk, [began])[0].parts, "a call that waited for a person has no bar"

@@ -8,7 +8,7 @@ from django.test import Client
 from agents.employees.models import Employee, ModelProvider, ProviderKind
 from agents.runs.models import Event as EventRow
 from agents.runs.models import EventType, Pass, Run, RunStatus
-from agents.web.panel.transcript import facts_of, read_entries
+from agents.web.panel.transcript import describe_run, read_entries
 from tests.world import World, make_world
 
 pytestmark = pytest.mark.django_db
@@ -94,7 +94,7 @@ def test_rest_tells_the_cost_or_that_it_is_not_known(world: World) -> None:
 
 def test_transcripts_tell_it_too(world: World) -> None:
     run = Run.objects.get(pk=used(world).pk)
-    assert facts_of(run)["cost"] == "0.0123 USD"
+    assert describe_run(run)["cost"] == "0.0123 USD"
     begun, _ = read_entries(run.pk, 0, 9, set())
     assert begun.figures == "1,200 + 80 tokens · 0.0123 USD · 2.1 s"
 
@@ -103,24 +103,24 @@ class TestBudgets:
     def test_an_employee_shows_what_is_left_of_the_month(self, world: World) -> None:
         used(world)
         client, path = world.client("viewer"), f"/employees/{world.employee.pk}/"
-        assert "Budget of" not in text_of(client, path)
+        assert "Budget for" not in text_of(client, path)
         Employee.objects.filter(pk=world.employee.pk).update(month_tokens=1_600, month_cost="1")
         html = text_of(client, path)
         assert "Dana: 1,280 of 1,600 tokens" in html
         assert "80 % used" in html
-        assert "triangle-alert" in html.split("Budget of")[1].split("</section>")[0]
+        assert "triangle-alert" in html.split("Budget for")[1].split("</section>")[0]
         assert "Dana: 0.0123 of 1.00 USD" in html
         assert "1 % used" in html
 
-    def test_the_start_page_shows_the_organisations(self, world: World) -> None:
+    def test_the_start_page_shows_the_organizations(self, world: World) -> None:
         used(world)
-        assert "Budget of" not in text_of(world.client("viewer"), "/")
+        assert "Budget for" not in text_of(world.client("viewer"), "/")
         world.acme.month_tokens = 1_000
         world.acme.save()
         html = text_of(world.client("viewer"), "/")
         assert "Acme: 1,280 of 1,000 tokens" in html
         assert "Used up" in html
-        assert "Budget of" not in text_of(world.client("outsider"), "/")
+        assert "Budget for" not in text_of(world.client("outsider"), "/")
 
     def test_a_task_is_refused_in_words_once_it_is_used_up(self, world: World) -> None:
         used(world)

@@ -36,7 +36,7 @@ def draft_of(world: World, title: str = "Northern companies", body: str = BODY, 
 
 
 def titles_on(html: str) -> list[str]:
-    return re.findall(r'<th scope="row"><a href="/drafts/\d+/">([^<]*)</a>', html)
+    return re.findall(r'<th scope="row">\s*<a href="/drafts/\d+/">([^<]*)</a>', html)
 
 
 def test_they_are_listed_newest_first_with_the_run_that_made_them(world: World) -> None:
@@ -129,7 +129,7 @@ def test_its_file_holds_what_was_written_under_a_tame_name(world: World, title: 
     assert answer["Content-Disposition"] == f'attachment; filename="{name}-{draft.pk}.md"'
 
 
-def test_another_organisations_drafts_are_not_there(world: World) -> None:
+def test_another_organizations_drafts_are_not_there(world: World) -> None:
     draft = draft_of(world)
     client = world.client("outsider")
     assert client.get(f"/drafts/{draft.pk}/").status_code == 404
@@ -137,7 +137,7 @@ def test_another_organisations_drafts_are_not_there(world: World) -> None:
     assert titles_on(text_of(client, "/drafts/")) == []
 
 
-def test_a_run_of_another_organisation_is_never_linked(world: World) -> None:
+def test_a_run_of_another_organization_is_never_linked(world: World) -> None:
     run = world.run(RunStatus.SUCCEEDED, task="A secret task")
     draft = Draft.objects.create(organization=world.globex, kind="report", title="T", body="x", run_id=str(run.pk))
     client = world.client("outsider")

@@ -8,7 +8,7 @@ import pytest
 
 from agents.web.cards.edit_form import blamed, fields_of, plainly
 from agents.web.cards.fields import Field, Typed
-from agents.web.cards.typed import Unreadable, read_typed
+from agents.web.cards.typed import UnreadableField, read_typed
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -182,7 +182,7 @@ def test_an_emptied_optional_field_is_null_or_left_out() -> None:
     ],
 )
 def test_what_is_not_of_its_type_names_the_field(key: str, text: str) -> None:
-    with pytest.raises(Unreadable) as caught:
+    with pytest.raises(UnreadableField) as caught:
         read(**dict[str, Any]({key.replace(".", "__"): text}))
     assert caught.value.key == key
 

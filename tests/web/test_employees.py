@@ -44,7 +44,7 @@ class TestTheList:
         world.run(RunStatus.SUCCEEDED)
         world.run()
         html = text_of(world.client("viewer"), "/employees/")
-        for part in ("Dana", "Data steward", "Follows a script", ">AL<", "not active"):
+        for part in ("Dana", "Data steward", "follows a script", ">AL<", "inactive"):
             assert part in html
         dana = html.split("Data steward")[1].split("</li>")[0]
         for part in ("<b>3</b> tools", "<b>2</b> runs", "<b>1</b> succeeded", "<b>1</b> in progress"):
@@ -73,7 +73,7 @@ class TestTheList:
         assert "Worker 59" not in first
         assert "Worker 64" in text_of(client, f"/employees/?after={quote('Worker 58')}")
         assert "Worker 64" in text_of(client, "/employees/?q=job+64")
-        assert "No employee fits" in text_of(client, "/employees/?q=nobody")
+        assert "No employee matches" in text_of(client, "/employees/?q=nobody")
 
     def test_many_employees_cost_no_more_questions(self, world: World, django_assert_max_num_queries: Any) -> None:
         for number in range(20):
@@ -98,8 +98,8 @@ class TestTheProfile:
     def test_it_says_which_tool_would_be_refused_or_is_missing(self, world: World) -> None:
         Grant.objects.create(employee=world.employee, tool="gone.tool")
         html = profile(world)
-        assert "Granted, but not installed" in html
-        assert "A call would be refused" not in html
+        assert "Allowed, but not installed" in html
+        assert "Calls are refused" not in html
 
     def test_example_tasks_lead_to_the_start_pages_form(self, world: World) -> None:
         world.employee.example_tasks = ["Tidy up & <b>report</b>"]
@@ -128,7 +128,7 @@ class TestTheProfile:
         assert "Out of passes" not in html
         Run.objects.filter(status=RunStatus.FAILED).update(exit_reason="max_passes")
         assert "<dt>Out of passes</dt><dd>1</dd>" in profile(world)
-        for part in ("<dd>67 %</dd>", "<dd>20.0 s</dd>", "<dt>In progress</dt><dd>1</dd>", "<dd>112</dd>"):
+        for part in ("<dd>67%</dd>", "<dd>20.0 s</dd>", "<dt>In progress</dt><dd>1</dd>", "<dd>112</dd>"):
             assert part in html
         assert f'<a href="/approvals/?employee={world.employee.pk}">1</a>' in html
 
@@ -139,8 +139,8 @@ class TestTheProfile:
         count_passes(world.employee, passes=3, input_tokens=1200, output_tokens=90, cost_micros=40_000)
         html = profile(world).split('id="did-head"')[1].split("</section>")[0]
         for part in (
-            "31, 97 % succeeded",
-            "1,200 read, 90 written",
+            "31, 97% succeeded",
+            "1,200 input, 90 output",
             "0.0400 USD",
             "gone.tool",
             '<td class="number">30 ms',
@@ -166,5 +166,5 @@ class TestTheProfile:
         with django_assert_max_num_queries(13):
             text_of(client, f"/employees/{world.employee.pk}/")
 
-    def test_another_organisations_employee_is_not_there(self, world: World) -> None:
+    def test_another_organizations_employee_is_not_there(self, world: World) -> None:
         assert world.client("admin").get(f"/employees/{world.others_employee.pk}/").status_code == 404

@@ -19,7 +19,7 @@ from agents.web.views import files as views
 from agents.web.views.files import MOST_NAMED, MOST_SHOWN, PAGE_SIZE
 from tests.tools.builtin import test_files_stay_inside as hostile
 from tests.world import World, make_world
-from tools.files import changing
+from tools.files import changes
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
@@ -100,7 +100,7 @@ def test_folders_lead_down_and_the_way_leads_back(world: World, folder: Path) ->
 
 def test_an_empty_folder_says_so_in_words(world: World, folder: Path) -> None:
     (folder / "empty").mkdir()
-    assert "There are no files yet." in html_of(world.client("outsider"))
+    assert "No files yet." in html_of(world.client("outsider"))
     assert "This folder is empty." in html_of(world.client("viewer"), "?folder=empty")
 
 
@@ -118,7 +118,7 @@ def test_what_is_not_shown_is_counted_and_hidden_names_stay_hidden(world: World,
     (folder / "a\u202etxt.exe").touch()
     (folder / "<b>bold").touch()
     html = html_of(world.client("viewer"))
-    assert "3 things in this folder are not shown" in html
+    assert "3 items in this folder are not shown" in html
     assert "bold" not in html
 
 
@@ -134,7 +134,7 @@ def test_a_name_is_never_markup(world: World, folder: Path) -> None:
     "path",
     ["?folder=reports", "download/reports/a%20b.txt", "?folder=../{acme}", "download/../{acme}/reports/a%20b.txt"],
 )
-def test_another_organisations_files_are_not_there(world: World, folder: Path, path: str) -> None:
+def test_another_organizations_files_are_not_there(world: World, folder: Path, path: str) -> None:
     assert world.client("outsider").get(f"/files/{path.format(acme=world.acme.pk)}").status_code == 404
 
 
@@ -160,8 +160,8 @@ def test_an_upload_is_reported_file_by_file_and_is_in_the_audit(world: World, fo
     assert (answer.status_code, answer["Location"]) == (302, "/files/?folder=reports")
     html = html_of(client, "?folder=reports")
     assert "one.txt is uploaded." in html
-    assert "nul.txt was refused:" in html
-    assert "a b.txt was refused: A file of this name is there already." in html
+    assert "nul.txt was not uploaded:" in html
+    assert "a b.txt was not uploaded: A file with this name already exists." in html
     assert "is uploaded" not in html_of(client, "?folder=reports"), "it is told once"
     assert (folder / "reports" / "one.txt").read_bytes() == b"1"
     assert (folder / "reports" / "a b.txt").read_text() == "Hello"
@@ -206,10 +206,10 @@ def test_only_the_last_part_of_a_hostile_name_counts(world: World, folder: Path,
 def test_a_file_that_is_too_large_is_refused_and_leaves_nothing(
     world: World, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changing, "LARGEST_FILE", 1_000_000)
+    monkeypatch.setattr(changes, "LARGEST_FILE", 1_000_000)
     answer = upload(world.client("operator"), ("big.bin", b"x" * 1_000_001))
     assert answer.status_code == 422
-    assert "<b>big.bin</b> was refused: The file is larger than 1 MB." in answer.content.decode()
+    assert "<b>big.bin</b> was not uploaded: The file is larger than 1 MB." in answer.content.decode()
     assert [one.name for one in folder.iterdir()] == ["reports"]
     assert not AuditEntry.objects.exists()
 
@@ -226,11 +226,11 @@ def test_an_upload_that_cannot_be_is_not_in_the_audit(world: World, folder: Path
 def test_no_connection_is_kept_while_others_write(world: World, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     acts: list[str] = []
     monkeypatch.setattr(views, "release_connection", lambda: acts.append("release"))
-    for name in ("write_file", "delete"):
+    for name in ("write_file", "delete_files"):
         monkeypatch.setattr(views, name, lambda *_, name=name: acts.append(name))
     upload(world.client("operator"), ("x.txt", b"x"), ("y.txt", b"y"))
     delete(world.client("approver"), "reports")
-    assert acts == ["release", "write_file"] * 2 + ["release", "delete"]
+    assert acts == ["release", "write_file"] * 2 + ["release", "delete_files"]
 
 
 # Download
@@ -281,10 +281,10 @@ def test_a_folder_that_stays_is_not_called_deleted(world: World, folder: Path) -
     (folder / "reports" / "link").symlink_to(folder)
     client = world.client("approver")
     assert delete(client, "reports").status_code == 302
-    assert "The files in reports are deleted. It stays: something else is in it." in html_of(client)
+    assert "The files in reports are deleted. The folder is kept because it holds something else." in html_of(client)
     again = client.post("/files/delete/reports")
     assert again.status_code == 409
-    assert "it holds only things that stay" in again.content.decode()
+    assert "it holds only entries that cannot be deleted" in again.content.decode()
     assert AuditEntry.objects.count() == 1
 
 
@@ -310,14 +310,14 @@ def test_a_question_about_many_files_shows_the_first(world: World, folder: Path)
     for number in range(MOST_SHOWN + 10):
         (folder / "reports" / f"{number}.txt").touch()
     asked = world.client("admin").post("/files/delete/reports").content.decode()
-    assert f"These {MOST_SHOWN + 11} files would be lost" in asked
-    assert asked.count("<li>reports/") == MOST_SHOWN
+    assert f"It deletes {MOST_SHOWN + 11} files:" in asked
+    assert len(re.findall(r"<li>\s*reports/", asked)) == MOST_SHOWN
 
 
 def test_too_many_files_at_once_are_refused_in_words(
     world: World, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changing, "MOST_DELETED", 1)
+    monkeypatch.setattr(changes, "MAX_DELETED", 1)
     (folder / "reports" / "b.txt").touch()
     answer = world.client("admin").post("/files/delete/reports")
     assert answer.status_code == 409

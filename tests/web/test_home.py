@@ -36,7 +36,7 @@ def world() -> World:
 
 @pytest.fixture(autouse=True)
 def nothing_remembered() -> Iterator[None]:
-    """Ids of organisations come again after each test."""
+    """Ids of organizations come again after each test."""
     figures.forget()
     yield
     figures.forget()
@@ -90,7 +90,7 @@ def test_a_day_ends_at_midnight(world: World) -> None:
     assert [day.figures.runs for day in shown[-2:]] == [1, 2]
 
 
-def test_figures_hold_nothing_of_another_organisation(world: World) -> None:
+def test_figures_hold_nothing_of_another_organization(world: World) -> None:
     world.call(world.run(RunStatus.SUCCEEDED))
     assert not any(any(day.figures) for day in last_days(world.globex.pk))
 
@@ -159,7 +159,7 @@ def test_the_page_draws_the_charts_with_titles_and_a_table(world: World) -> None
 def test_a_viewer_is_told_why_nothing_can_be_started(world: World) -> None:
     html = text_of(world.client("viewer"))
     assert "You are a viewer in Acme" in html
-    assert "That takes an operator" in html
+    assert "Starting runs takes the operator role" in html
     assert "<textarea" not in html
 
 
@@ -229,7 +229,7 @@ def test_the_guide_ticks_off_what_the_database_knows_and_goes_away(world: World)
     assert current_step(client) == "Set up an employee"
     assert "There is no active employee yet" in text_of(client)
     employee = make_employee(fresh, "Flo")
-    assert current_step(client) == "Hand over a task"
+    assert current_step(client) == "Assign a task"
     client.post("/", {"employee": employee.pk, "task": "Begin."})
     assert current_step(client) == "Decide a card"
     card = world.card()
@@ -250,7 +250,7 @@ def test_the_guide_says_who_does_what_this_person_may_not(world: World) -> None:
     assert "An operator does this." in section(text_of(world.client("viewer")), "guide")
     world.card()
     assert "An approver does this." in section(text_of(world.client("operator")), "guide")
-    assert "To the card that waits" in section(text_of(world.client("approver")), "guide")
+    assert "Review the approval" in section(text_of(world.client("approver")), "guide")
 
 
 def test_waiting_cards_stand_with_level_and_sentence_oldest_first(world: World) -> None:
@@ -378,7 +378,7 @@ def test_the_list_offers_a_way_back_from_a_filter(world: World) -> None:
     client = world.client("viewer")
     assert "All runs, newest first" not in text_of(client, "/runs/")
     assert "All runs, newest first" in text_of(client, "/runs/?q=nothing")
-    assert "There is no run yet." in text_of(world.client("outsider"), "/runs/")
+    assert "No runs yet." in text_of(world.client("outsider"), "/runs/")
 
 
 def test_a_form_that_is_sent_twice_starts_one_run(world: World) -> None:

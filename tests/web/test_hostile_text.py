@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 
 import pytest
+from django.template import engines
 from django.template.loader import render_to_string
-from django.template.utils import EngineHandler
-from django.test import override_settings
+from jinja2 import UndefinedError
 
-from agents.runs.models import CallStatus
-from agents.web.panel.panel import LINE_TEMPLATES, MARKS
+from agents.runs.models import CallStatus, ToolCall
+from agents.web.jinja_environment import JINJA
+from agents.web.panel.lines import MARKS
 from agents.web.text import safe_text
 from agents.web.text.markdown import render_markdown
 
@@ -52,16 +53,23 @@ def test_a_whole_link_stays(target: str) -> None:
 
 
 def resolved(outcome: str) -> str:
-    call = {"pk": 1, "status": CallStatus.FAILED, "params": {}, "duration_ms": None}
     payload = {"outcome": outcome, "by": "gadget", "reason": "It reported after all: succeeded."}
     about = {
-        "line": {"seq": 1, "slot": "call-1"},
-        "call": call,
+        "line": {"seq": 1, "slot": "call-1", "moves_to_end": False},
+        "call": ToolCall(pk=1, run_id=1, status=CallStatus.FAILED, level="write", params={}, pass_number=1),
         "payload": payload,
         "title": "Pay",
         "mark": MARKS["succeeded"],
+        "card": None,
+        "child": None,
+        "params": "",
+        "asked_params": "",
+        "call_url": "",
+        "connected_as": "",
+        "icon_name": "wrench",
+        "level_icon": "eye",
     }
-    return render_to_string("call_resolved.html", about, using=LINE_TEMPLATES)
+    return render_to_string("panel/call_resolved.html", about, using=JINJA)
 
 
 def test_a_late_report_says_what_it_reported_and_nothing_else() -> None:
@@ -71,11 +79,15 @@ def test_a_late_report_says_what_it_reported_and_nothing_else() -> None:
     assert "It did not happen" in resolved("not_done")
 
 
-def test_the_templates_of_lines_escape_and_show_nothing_for_what_is_missing() -> None:
-    line = {"seq": 1, "slot": "", "created_at": None}
-    html = render_to_string("history_shortened.html", {"line": line, "told": '"><script>'}, using=LINE_TEMPLATES)
+def test_the_templates_escape_what_others_wrote_and_know_their_names() -> None:
+    line = {"seq": 1, "slot": "", "moves_to_end": False}
+    shortened = {"line": line, "sentence": '"><script>'}
+    html = render_to_string("panel/history_shortened.html", shortened, using=JINJA)
     assert "<script" not in html
     assert 'data-seq="1"' in html
-    with override_settings(DEBUG=True):
-        resumed = EngineHandler()[LINE_TEMPLATES].get_template("run_resumed.html")
-        assert "Goes on" in resumed.render({"line": line, "payload": {}})
+    with pytest.raises(UndefinedError):
+        render_to_string("panel/history_shortened.html", {"line": line}, using=JINJA)
+    for printed in ("text.upper", "call.get_status_display"):
+        template = engines[JINJA].from_string(f"{{{{ {printed} }}}}")
+        with pytest.raises(TypeError, match="parentheses"):
+            template.render({"text": "a", "call": ToolCall(status=CallStatus.FAILED)})

@@ -44,7 +44,7 @@ def waiting(world: World, **query: Any) -> list[int]:
 def decided(world: World, **query: Any) -> list[int]:
     """The cards that the history lists, from top to bottom."""
     html = page(world.client("viewer"), **HISTORY, **query)
-    return [int(pk) for pk in re.findall(r'</span> <a href="/approvals/(\d+)/">', html)]
+    return [int(pk) for pk in re.findall(r'</span>\s+<a href="/approvals/(\d+)/">', html)]
 
 
 def deny(world: World, card: Approval, by: str = "approver", reason: str = "No.") -> Approval:
@@ -80,7 +80,7 @@ def test_nobody_learns_from_the_next_page_which_cards_another_organization_has(w
 
 
 def of_somebody_else(world: World) -> Approval:
-    """A card of another employee of the same organisation."""
+    """A card of another employee of the same organization."""
     card = world.card()
     other = Employee.objects.create(
         organization=world.acme, name=f"Employee {card.pk}", provider=world.employee.provider
@@ -118,8 +118,8 @@ class TestWaiting:
 
     def test_nothing_waits_is_told_apart_from_nothing_fits(self, world: World) -> None:
         client = world.client("approver")
-        assert "Nothing waits." in page(client)
-        assert "No waiting card fits." in page(client, level="draft")
+        assert "You’re all caught up." in page(client)
+        assert "No waiting card matches." in page(client, level="draft")
 
     def test_its_queries_do_not_grow_with_the_cards(self, world: World, django_assert_max_num_queries: Any) -> None:
         for _ in range(6):
@@ -143,7 +143,7 @@ class TestHistory:
     def test_what_waits_is_not_in_it(self, world: World) -> None:
         world.card()
         assert decided(world) == []
-        assert "Nothing was decided yet." in page(world.client("viewer"), **HISTORY)
+        assert "No decisions yet." in page(world.client("viewer"), **HISTORY)
 
     def test_it_filters_by_outcome_person_employee_and_tool(self, world: World) -> None:
         denied, by_admin = deny(world, world.card()), deny(world, of_somebody_else(world), "admin")
@@ -194,9 +194,9 @@ class TestHistory:
         query, found = {**HISTORY, "by": world.users["admin"].pk, "tool": UPDATE}, []
         for _ in range(3):
             html = page(world.client("viewer"), **query)
-            found += re.findall(r'</span> <a href="/approvals/(\d+)/">', html)
+            found += re.findall(r'</span>\s+<a href="/approvals/(\d+)/">', html)
             for after in re.findall(r'after=([^"&]+)" rel="next"', html):
-                assert "No card fits among the" in html
+                assert "No match in the latest" in html
                 query["after"] = unquote_plus(after)
         assert found == [str(by_admin.pk)]
 
@@ -209,7 +209,7 @@ class TestHistory:
             page(client, **HISTORY)
 
 
-def test_another_organisations_cards_and_people_are_not_there(world: World) -> None:
+def test_another_organizations_cards_and_people_are_not_there(world: World) -> None:
     deny(world, world.card(), reason="Of Acme alone")
     world.card()
     outsider = world.client("outsider")

@@ -30,7 +30,7 @@ def test_an_edit_of_a_card_that_was_decided_says_by_whom_and_keeps_what_was_type
     answer = post(world, card, **{field: typed, "param.changes.name": "Acme Ltd"})
     html = answer.content.decode()
     assert answer.status_code == 409
-    assert "The card was denied by admin meanwhile; the edit was not applied." in html
+    assert "The card was denied by admin; the edit was not applied." in html
     kept = html.split("Your edit was not applied")[1].split("</section>")[0]
     assert "Acme Ltd" in kept
     assert (typed or "changes · phone") in kept
@@ -42,6 +42,6 @@ def test_an_edit_of_a_card_that_somebody_else_edited_shows_theirs_and_keeps_what
     theirs = change(world.records[0], "+1 555 0111")
     decisions.edit(world.member("admin"), card.pk, decisions.Decision(card.digest), theirs)
     html = post(world, card, **{"param.changes.phone": "+1 555 0199"}).content.decode()
-    assert "The card was replaced by admin meanwhile; the edit was not applied." in html
+    assert "The card was replaced by admin; the edit was not applied." in html
     assert "+1 555 0199" in html.split("Your edit was not applied")[1]
     assert "+1 555 0111" in html.split('<div class="changed">')[1]

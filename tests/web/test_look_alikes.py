@@ -8,14 +8,14 @@ import pytest
 from agents.web.cards import similar_names
 from agents.web.text.safe_text import FLAG, flagged_text, sentence, visible
 from tests.world import World, make_world
-from tools.contract.look_alikes import joined_skeleton, odd_words, skeleton
-from tools.records.changes import Author, create_record, update_records, update_target
+from tools.contract.look_alikes import find_odd_words, reduce_to_joined_look, reduce_to_look
+from tools.records.changes import ChangeAuthor, build_update_target, create_record, update_records
 from tools.records.models import Record
 
 
 def find_marks(text: str) -> list[tuple[str, str]]:
     """The odd words, with their odd letters."""
-    return [(text[word.start : word.end], "".join(sorted(word.letters))) for word in odd_words(text)]
+    return [(text[word.start : word.end], "".join(sorted(word.letters))) for word in find_odd_words(text)]
 
 
 @pytest.mark.parametrize(
@@ -94,14 +94,14 @@ def test_names_in_a_sentence_are_judged_by_themselves() -> None:
     ],
 )
 def test_names_that_look_the_same_have_the_same_skeleton(one: str, other: str) -> None:
-    assert skeleton(one) == skeleton(other)
+    assert reduce_to_look(one) == reduce_to_look(other)
 
 
 @pytest.mark.parametrize(
     ("one", "other"), [("Acme", "Acne"), ("Müller", "Muller"), ("Unit 2", "Unit 3"), ("Москва", "Mockva")]
 )
 def test_other_names_have_not(one: str, other: str) -> None:
-    assert skeleton(one) != skeleton(other)
+    assert reduce_to_look(one) != reduce_to_look(other)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_other_names_have_not(one: str, other: str) -> None:
     ],
 )
 def test_blanks_and_punctuation_do_not_tell_names_apart(one: str, other: str) -> None:
-    assert joined_skeleton(one) == joined_skeleton(other)
+    assert reduce_to_joined_look(one) == reduce_to_joined_look(other)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_blanks_and_punctuation_do_not_tell_names_apart(one: str, other: str) ->
     ],
 )
 def test_names_that_differ_in_more_stay_apart(one: str, other: str) -> None:
-    assert joined_skeleton(one) != joined_skeleton(other)
+    assert reduce_to_joined_look(one) != reduce_to_joined_look(other)
 
 
 @pytest.mark.django_db
@@ -145,7 +145,7 @@ class TestACard:
         return world.client("approver").get(f"/approvals/{card.pk}/").content.decode()
 
     def twin(self, world: World, name: str) -> Record:
-        return create_record(world.acme.pk, {"name": name}, Author("test"))
+        return create_record(world.acme.pk, {"name": name}, ChangeAuthor("test"))
 
     @pytest.mark.parametrize("name", ["Аcme Corp", "Acrne Corp", "Acme Corp.", "AcmeCorp", "Acme-Corp"])
     def test_about_a_twin_names_the_record_that_it_looks_like(self, world: World, name: str) -> None:
@@ -172,13 +172,13 @@ class TestACard:
         assert '<bdi class="value">Acrne Corp</bdi>' in self.page(world, world.records[0], phone="+1")
 
     def test_says_nothing_about_another_organizations_records(self, world: World) -> None:
-        create_record(world.globex.pk, {"name": "Acrne Corp"}, Author("test"))
+        create_record(world.globex.pk, {"name": "Acrne Corp"}, ChangeAuthor("test"))
         assert "looks like the record" not in self.page(world, world.records[0], phone="+1")
 
     def test_a_renamed_record_gets_its_new_look(self, world: World) -> None:
         record = self.twin(world, "Somebody Else")
-        target = update_target(record, {"name": "Acrne Corp"})
+        target = build_update_target(record, {"name": "Acrne Corp"})
         assert target is not None
-        update_records(world.acme.pk, [target], Author("test"))
+        update_records(world.acme.pk, [target], ChangeAuthor("test"))
         record.refresh_from_db()
-        assert record.look == world.records[0].look == joined_skeleton("Acme Corp")
+        assert record.look == world.records[0].look == reduce_to_joined_look("Acme Corp")

@@ -10,7 +10,7 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from agents.platform.liveness import SWEEPER, WORKER, Pulse
+from agents.platform.liveness import SWEEPER, WORKER, SignOfLife
 from agents.web.views import pages
 from tests.world import World, make_world
 
@@ -28,8 +28,8 @@ def nobody_has_looked_yet() -> None:
 
 
 @pytest.fixture
-def pulses(redis_url: str) -> Iterator[dict[str, Pulse]]:
-    running = {part: Pulse(part, f"{part}-of-this-test") for part in (WORKER, SWEEPER)}
+def pulses(redis_url: str) -> Iterator[dict[str, SignOfLife]]:
+    running = {part: SignOfLife(part, f"{part}-of-this-test") for part in (WORKER, SWEEPER)}
     for pulse in running.values():
         pulse.start()
     yield running
@@ -43,14 +43,14 @@ def told(world: World) -> list[str]:
     return [each for each in sentences if each in page]
 
 
-def test_nothing_is_said_while_all_are_there(world: World, pulses: dict[str, Pulse]) -> None:
+def test_nothing_is_said_while_all_are_there(world: World, pulses: dict[str, SignOfLife]) -> None:
     assert told(world) == []
 
 
 @pytest.mark.parametrize(
     ("part", "sentence"), [(WORKER, "No worker is running"), (SWEEPER, "The sweeper is not running")]
 )
-def test_a_part_that_is_missing_is_named(world: World, pulses: dict[str, Pulse], part: str, sentence: str) -> None:
+def test_a_part_that_is_missing_is_named(world: World, pulses: dict[str, SignOfLife], part: str, sentence: str) -> None:
     pulses[part].stop()
     assert told(world) == [sentence]
 
@@ -64,12 +64,12 @@ def test_no_page_waits_for_a_redis_that_is_silent(world: World, monkeypatch: pyt
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setattr(settings, "REDIS_URL", f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
         began = time.monotonic()
-        pages.PRESENCE.look()
+        pages.PRESENCE.read()
         assert time.monotonic() - began < 1
         assert told(world) == ["Redis is unavailable"]
 
 
-def test_nobody_looks_again_within_seconds(world: World, pulses: dict[str, Pulse]) -> None:
+def test_nobody_looks_again_within_seconds(world: World, pulses: dict[str, SignOfLife]) -> None:
     assert told(world) == []
     pulses[WORKER].stop()
     assert told(world) == []

@@ -25,9 +25,9 @@ from agents.web.views import employees
 from tests.admin.rows import make_admin_world
 from tests.hostile.world import HostileWorld, Words, fill
 from tests.world import SEARCH, UPDATE, World, streamed
-from tools.connections.changes import new_generation
+from tools.connections.changes import bump_tools_version
 from tools.connections.models import AllowedHost, Source, SourceKind, SourceTool
-from tools.files.changing import write_file
+from tools.files.changes import write_file
 from tools.records.models import Draft, ListEntry, Record, RecordChange, RecordList
 from tools.sources.mcp import Definition
 
@@ -50,7 +50,7 @@ def made(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     settings.GADGET_FILES_DIR = tmp_path
     monkeypatch.setattr(employees, "MOST_COUNTED", 2)
     world = make_admin_world()
-    audit.append(world.acme.pk, [audit.Entry("user:admin", "signed_in", "user:admin", {})])
+    audit.append(world.acme.pk, [audit.NewEntry("user:admin", "signed_in", "user:admin", {})])
     RecordList.objects.create(organization=world.acme, name=NAMED)
     return HostileWorld(world, Words(is_hostile=False))
 
@@ -65,8 +65,8 @@ def test_a_full_organization_changes_nothing_that_a_member_of_another_reads(made
     fill(made)
     rival(made.world)
     cross(made.world)
-    toolboxes.forget_toolboxes()
-    toolboxes.forget_credentials()
+    toolboxes.clear_toolbox_cache()
+    toolboxes.clear_credentials_cache()
     assert [address for address in addresses if text_at(client, address) != before[address]] == []
 
 
@@ -83,7 +83,7 @@ def test_an_id_that_is_kept_as_text_leads_to_no_row_of_another_organization(made
     )
     rows = {"run": card.run, "approval": card, "tool_call": card.tool_call, "employee": world.employee}
     subjects = [f"{kind}:{row.pk}" for kind, row in {**rows, "record": world.records[0]}.items()]
-    audit.append(globex.globex.pk, [audit.Entry("user:outsider", "looked", subject, {}) for subject in subjects])
+    audit.append(globex.globex.pk, [audit.NewEntry("user:outsider", "looked", subject, {}) for subject in subjects])
     draft = Draft.objects.get(organization=globex.globex)
     client = globex.client("outsider")
     for address in ("/drafts/", f"/drafts/{draft.pk}/", f"/records/{globex.records[0].pk}/", "/audit/"):
@@ -124,7 +124,7 @@ def furnish(world: World) -> World:
     draft = Draft.objects.create(organization=world.globex, kind="report", title="Draft", body="Text")
     draft.records.add(globex.records[0])
     write_file(world.globex.pk, ("notes.txt",), [b"Hooli"], lambda _: None)
-    audit.append(world.globex.pk, [audit.Entry("user:outsider", "signed_in", "user:outsider", {})])
+    audit.append(world.globex.pk, [audit.NewEntry("user:outsider", "signed_in", "user:outsider", {})])
     return globex
 
 
@@ -162,7 +162,7 @@ def cross(world: World) -> None:
     rows = [*Employee.objects.filter(organization=world.globex), *Source.objects.filter(organization=world.globex)]
     rows += [*Credential.objects.filter(organization=world.globex)]
     subjects = [f"{row._meta.model_name}:{row.pk}" for row in rows]
-    audit.append(acme.pk, [audit.Entry("user:approver", "changed", subject, {}) for subject in subjects])
+    audit.append(acme.pk, [audit.NewEntry("user:approver", "changed", subject, {}) for subject in subjects])
 
 
 def connect(organization: Organization, *, is_chosen: bool) -> None:
@@ -175,7 +175,7 @@ def connect(organization: Organization, *, is_chosen: bool) -> None:
         source=source, key="find", tool=OFFERED, definition=FIND.to_json(), hash=FIND.hash, accepted_hash=FIND.hash,
         inferred_level="read", level="read", is_chosen=is_chosen,
     )  # fmt: skip
-    new_generation(organization.pk)
+    bump_tools_version(organization.pk)
 
 
 def addresses_of_rows(globex: World) -> list[str]:

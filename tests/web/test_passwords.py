@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 from django.test import Client
 
 from agents.accounts import members
-from agents.accounts.membership import hash_of, issue_token, member_with_token
+from agents.accounts.membership import authenticate_token, hash_secret, issue_token
 from agents.accounts.models import AuditEntry, Membership, PasswordReset, Role
 from agents.platform.refusals import Forbidden, NotFound
 from tests.web.test_users import PASSWORD, opened, reset_link, text_of
@@ -40,12 +40,12 @@ class TestByLink:
         member = world.member("viewer")
         (_, secret), (_, elsewhere) = issue_token(member, "Key"), issue_token(world.member("operator"), "Other")
         client = opened(reset_link(world, "viewer"))
-        assert "its API tokens in Acme will be revoked" in client.get("/new-password/").content.decode()
-        assert member_with_token(secret) == member
+        assert "revokes its API tokens in Acme" in client.get("/new-password/").content.decode()
+        assert authenticate_token(secret) == member
         answer = client.post("/new-password/", {"password": PASSWORD, "again": PASSWORD}, follow=True)
         assert "Your API tokens in Acme are revoked." in answer.content.decode()
-        assert member_with_token(secret) is None
-        assert member_with_token(elsewhere) is not None
+        assert authenticate_token(secret) is None
+        assert authenticate_token(elsewhere) is not None
         assert AuditEntry.objects.get(action="password_reset").payload["api_tokens_revoked"] == ["Key"]
 
     def test_a_newer_link_ends_the_one_before_and_each_works_once(self, world: World) -> None:
@@ -80,17 +80,17 @@ class TestByLink:
         )
         for member in (theirs, roots, world.member("admin")):
             with pytest.raises(Forbidden):
-                members.make_reset(world.member("admin"), member.pk)
+                members.create_password_reset(world.member("admin"), member.pk)
         Membership.objects.filter(pk=roots.pk).update(role=Role.ADMIN)
         world.users["root"] = root
-        _, secret = members.make_reset(world.member("root"), theirs.pk)
-        assert members.open_reset(hash_of(secret)).membership == theirs
+        _, secret = members.create_password_reset(world.member("root"), theirs.pk)
+        assert members.find_open_reset(hash_secret(secret)).membership == theirs
 
     def test_what_is_no_link_is_not_there(self) -> None:
         for path in ("/join/x/", "/new-password/x/", "/new-password/", f"/join/{'y' * 5000}/"):
             assert nobody().get(path).status_code == 404
         with pytest.raises(NotFound):
-            members.open_reset("")
+            members.find_open_reset("")
 
 
 class TestTheOwnPassword:
@@ -115,7 +115,7 @@ class TestTheOwnPassword:
         entry = AuditEntry.objects.get()
         assert (entry.actor, entry.action) == ("user:viewer", "password_changed")
         assert PASSWORD not in str(entry.payload)
-        assert "changed the own password" in text_of(world.client("admin"), "/audit/")
+        assert "changed their own password" in text_of(world.client("admin"), "/audit/")
 
     @pytest.mark.parametrize(
         ("old", "new", "again"),

@@ -9,7 +9,7 @@ import pytest
 from django.db.models.functions import Now
 
 from agents.approvals.models import Approval, ApprovalStatus
-from agents.runs.engine.suspension import MOST_MS, collect
+from agents.runs.engine.suspension import MOST_MS, collect_delegate_results
 from agents.runs.models import CallStatus, ToolCall
 from tests.web.asking import end_child, handed_over, question, suspended
 from tests.web.test_transcript import download
@@ -131,7 +131,7 @@ class TestATaskThatWasHandedOver:
         world.card(child)
         fragment = world.client("viewer").get(f"/runs/{child.pk}/nested/").content.decode()
         assert "Found" in fragment
-        assert "1 card waits there" in fragment
+        assert "1 card waiting there" in fragment
         end_child(child, "It is **3**.")
         fragment = world.client("viewer").get(f"/runs/{child.pk}/nested/").content.decode()
         assert "<strong>3</strong>" in fragment
@@ -140,9 +140,9 @@ class TestATaskThatWasHandedOver:
     def test_says_on_its_own_page_whose_it_is(self, world: World) -> None:
         child = handed_over(world)
         html = world.client("viewer").get(f"/runs/{child.pk}/").content.decode()
-        assert "Dana asked Kim to do this for" in html
+        assert "Dana delegated this to Kim in" in html
         assert f'href="/runs/{child.parent_id}/#call-{child.parent_call_id}"' in html
-        assert "handed over" in world.client("viewer").get("/runs/").content.decode()
+        assert "delegated" in world.client("viewer").get("/runs/").content.decode()
 
     def test_says_on_its_cards_who_asked(self, world: World) -> None:
         child = handed_over(world)
@@ -155,7 +155,7 @@ class TestATaskThatWasHandedOver:
     def test_stands_in_both_transcripts(self, world: World) -> None:
         child = handed_over(world)
         end_child(child, "The answer is 3.")
-        collect(child.parent_id or 0)
+        collect_delegate_results(child.parent_id or 0)
         assert child.parent is not None
         parent = download(world.client("viewer"), child.parent, "md")
         assert "Kim works on it." in parent
@@ -167,7 +167,7 @@ class TestATaskThatWasHandedOver:
         child = handed_over(world)
         assert world.client("viewer").get(f"/api/runs/{child.pk}").json()["parent_run_id"] == str(child.parent_id)
 
-    def test_of_another_organisation_is_not_there(self, world: World) -> None:
+    def test_of_another_organization_is_not_there(self, world: World) -> None:
         child = handed_over(world)
         assert world.client("outsider").get(f"/runs/{child.pk}/nested/").status_code == 404
         assert world.client("viewer").get(f"/runs/{child.parent_id}/nested/").status_code == 404
@@ -215,7 +215,7 @@ class TestACallThatWaited:
         assert child.parent_call_id is not None
         began_long_ago(child.parent_call_id)
         end_child(child)
-        collect(child.parent_id or 0)
+        collect_delegate_results(child.parent_id or 0)
         shows_how_long_it_took(world, child.parent_call_id)
 
     def test_longer_than_a_number_can_hold_is_not_lost_for_it(self, world: World) -> None:
@@ -239,7 +239,7 @@ def test_a_long_answer_is_cut_with_a_mark_in_the_summary_and_whole_in_the_result
     said = "x" * length
     child = handed_over(world)
     end_child(child, said)
-    collect(child.parent_id or 0)
+    collect_delegate_results(child.parent_id or 0)
     card = question(world)
     post(world.client("operator"), f"/api/approvals/{card.pk}/answer", {"text": said})
     for call, who in ((child.parent_call, "Kim"), (card.tool_call, "operator")):

@@ -15,8 +15,8 @@ from agents.approvals.models import Approval, ApprovalStatus
 from agents.runs.models import RunStatus
 from tests.world import World, make_world, nobody
 from tools.contract import Target
-from tools.records.changes import Author, update_records
-from tools.records.listing import PAGE_SIZE, Wanted, page_of, sort_of, wanted_records
+from tools.records.changes import ChangeAuthor, update_records
+from tools.records.lists import PAGE_SIZE, RecordListQuery, filter_records, load_page, parse_sort
 from tools.records.models import Draft, ListEntry, Record, RecordChange, RecordList
 
 pytestmark = pytest.mark.django_db
@@ -37,7 +37,7 @@ def text_of(client: Client, path: str) -> str:
 
 def names_on(html: str) -> list[str]:
     """The names in the list's rows, from top to bottom."""
-    return re.findall(r'<th scope="row"><a href="/records/\d+/">([^<]*)</a>', html)
+    return re.findall(r'<th scope="row">\s*<a href="/records/\d+/">([^<]*)</a>', html)
 
 
 def many_records(world: World, count: int) -> None:
@@ -72,7 +72,7 @@ def many_records(world: World, count: int) -> None:
         ("?status=inactive", ["Initech"]),
         ("?status=archived", ["Gone"]),
         ("?region=EU&status=active", ["Acme Corp"]),
-        ("?status=nonsense&list=x&sort=colour", ["Acme Corp", "Initech", "Umbrella"]),
+        ("?status=nonsense&list=x&sort=color", ["Acme Corp", "Initech", "Umbrella"]),
     ],
 )
 def test_it_shows_what_was_asked_for_in_the_order_asked_for(world: World, query: str, expected: list[str]) -> None:
@@ -84,7 +84,7 @@ def test_it_shows_what_was_asked_for_in_the_order_asked_for(world: World, query:
     assert names_on(text_of(world.client("viewer"), f"/records/{query}")) == expected
 
 
-def test_a_list_can_be_chosen_but_not_another_organisations(world: World) -> None:
+def test_a_list_can_be_chosen_but_not_another_organizations(world: World) -> None:
     mine = RecordList.objects.create(organization=world.acme, name="To call")
     theirs = RecordList.objects.create(organization=world.globex, name="Secret list")
     for record_list in (mine, theirs):
@@ -99,16 +99,16 @@ def test_a_list_can_be_chosen_but_not_another_organisations(world: World) -> Non
 @pytest.mark.parametrize("order", ORDERS)
 def test_pages_show_each_record_once_whatever_is_equal(world: World, order: str) -> None:
     many_records(world, 60)
-    records, sort = wanted_records(world.acme.pk, Wanted()), sort_of(order)
+    records, sort = filter_records(world.acme.pk, RecordListQuery()), parse_sort(order)
     seen, after = [], ""
     while True:
-        shown = page_of(records, sort, after, size=7)
+        shown = load_page(records, sort, after, size=7)
         seen += [record.pk for record in shown.records]
         after = shown.after
         if not after:
             break
     assert len(seen) == len(set(seen)) == 63
-    assert seen == [record.pk for record in page_of(records, sort, size=100).records]
+    assert seen == [record.pk for record in load_page(records, sort, size=100).records]
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -217,11 +217,11 @@ def test_its_history_says_who_changed_what_in_which_run_with_whose_approval(worl
     Approval.objects.filter(pk=card.pk).update(
         status=ApprovalStatus.CONSUMED, decided_by=world.users["approver"], decided_at=now, consumed_at=now
     )
-    by_employee = Author("Dana", str(run.pk), str(card.tool_call_id))
+    by_employee = ChangeAuthor("Dana", str(run.pk), str(card.tool_call_id))
     target = Target(str(record.pk), record.name, 1, {"score": None}, {"score": 9})
     update_records(world.acme.pk, [target], by_employee)
     again = Target(str(record.pk), record.name, 2, {"phone": ""}, {"phone": "+49 1"})
-    update_records(world.acme.pk, [again], Author("admin"))
+    update_records(world.acme.pk, [again], ChangeAuthor("admin"))
     html = text_of(world.client("viewer"), f"/records/{record.pk}/")
     newest, oldest = re.findall(r'<li class="surface step".*?</li>', html, re.DOTALL)
     assert "admin" in newest
@@ -230,7 +230,7 @@ def test_its_history_says_who_changed_what_in_which_run_with_whose_approval(worl
         assert part in oldest
 
 
-def test_a_run_of_another_organisation_is_never_linked(world: World) -> None:
+def test_a_run_of_another_organization_is_never_linked(world: World) -> None:
     run = world.run(RunStatus.SUCCEEDED, task="A secret task")
     record = Record.objects.create(organization=world.globex, name="Theirs")
     RecordChange.objects.create(record=record, version=2, run_id=str(run.pk), actor="Hank", after={"score": 1})
@@ -278,7 +278,7 @@ def test_hidden_and_hostile_text_of_a_record_is_shown_as_text(world: World) -> N
         assert "⟦U+202E⟧" in html
 
 
-def test_another_organisations_records_are_not_there(world: World) -> None:
+def test_another_organizations_records_are_not_there(world: World) -> None:
     client = world.client("outsider")
     assert client.get(f"/records/{world.records[0].pk}/").status_code == 404
     assert client.get(f"/records/{10**30}/").status_code == 404

@@ -17,8 +17,8 @@ from django.test import Client
 
 from agents.accounts.models import AuditEntry
 from tests.world import World, make_world
-from tools.records.exporting import HEADER, ROWS_OF_A_PART, guarded
-from tools.records.importing import FORMULA_STARTS, ImportRefusedError, import_csv, plain
+from tools.records.csv_export import HEADER, ROWS_PER_PART, guard_cell
+from tools.records.csv_import import FORMULA_STARTS, ImportRefusedError, import_csv, remove_guard
 from tools.records.models import Record
 
 pytestmark = pytest.mark.django_db
@@ -85,7 +85,7 @@ def test_an_admin_imports_a_file_and_is_told_of_bad_rows_by_line(world: World) -
     assert 'id="outcome"' in html
     assert 'id="outcome"' not in client.get("/records/import/").content.decode(), "the report is shown once"
     assert "2 records imported" in html
-    assert "2 rows were left out" in html
+    assert "2 rows were skipped" in html
     assert re.findall(r'<th scope="row" class="number">(\d+)</th>', html) == ["3", "4"]
     made = Record.objects.get(name="Good One")
     assert made.organization == world.acme
@@ -148,14 +148,14 @@ def test_a_file_that_is_sent_twice_at_once_is_imported_once(world: World) -> Non
 
 def test_only_the_first_of_very_many_bad_rows_are_shown(world: World) -> None:
     html = upload(world.client("admin"), "name,status\n" + "Bad,dead\n" * 1_000).content.decode()
-    assert "1000 rows were left out" in html
+    assert "1000 rows were skipped" in html
     assert html.count('<th scope="row" class="number">') == 200
 
 
 # Export
 
 
-def test_it_exports_nothing_of_another_organisation(world: World) -> None:
+def test_it_exports_nothing_of_another_organization(world: World) -> None:
     assert exported(world.client("outsider")) == []
 
 
@@ -177,10 +177,10 @@ def test_it_is_a_file_that_nobody_keeps(world: World) -> None:
 
 
 def test_it_is_sent_in_parts_of_bounded_size(world: World) -> None:
-    names = (f"Record {number}" for number in range(2 * ROWS_OF_A_PART))
+    names = (f"Record {number}" for number in range(2 * ROWS_PER_PART))
     Record.objects.bulk_create(Record(organization=world.acme, name=name) for name in names)
     sizes = [part.count(b"\r\n") for part in parts_of(world.client("viewer"))]
-    assert sizes == [1, ROWS_OF_A_PART, ROWS_OF_A_PART, 3]
+    assert sizes == [1, ROWS_PER_PART, ROWS_PER_PART, 3]
 
 
 @pytest.mark.parametrize(
@@ -188,9 +188,9 @@ def test_it_is_sent_in_parts_of_bounded_size(world: World) -> None:
     [f"{start}1+1" for start in FORMULA_STARTS] + ["'=1+1", "''=1", " =1+1", "'Tis", "plain", "=cmd|' /C calc'!A0"],
 )
 def test_no_cell_is_run_by_a_spreadsheet_and_an_import_gives_the_text_back(text: str) -> None:
-    cell = guarded(text)
+    cell = guard_cell(text)
     assert not cell.lstrip(" ").startswith(FORMULA_STARTS)
-    assert plain(cell) == text.strip() or text[0] in " \t\r\n"
+    assert remove_guard(cell) == text.strip() or text[0] in " \t\r\n"
 
 
 def test_an_exported_file_can_be_imported_elsewhere_and_holds_the_same(world: World) -> None:

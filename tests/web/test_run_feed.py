@@ -12,8 +12,10 @@ from agents.runs.engine.transaction import run_transaction
 from agents.runs.events import PassStarted
 from agents.runs.models import Run, RunStatus
 from agents.web.sockets import feeds
-from agents.web.sockets.feeds import Viewer, in_thread
-from agents.web.sockets.run_feed import RunFeed, RunSeat
+from agents.web.sockets.database import database_to_async
+from agents.web.sockets.run_feed import RunFeed, RunSubscriber
+from agents.web.sockets.viewers import Viewer
+from agents.web.text.run_status import describe_status
 from tests.web.socket_client import SocketClient, in_loop
 from tests.world import World, make_world
 
@@ -43,16 +45,16 @@ def test_lines_of_one_reading_stay_good_and_older_ones_whose_place_they_take_do_
 
     async def read() -> None:
         feed = RunFeed("nobody", run.pk)
-        feed.seats.add(RunSeat(viewer, 0))
+        feed.subscribers.add(RunSubscriber(viewer, 0))
         await feed.read()
-        await in_thread(begin_pass)(run, 1, 1, 2)
+        await database_to_async(begin_pass)(run, 1, 1, 2)
         await feed.read()
-        assert [line.seq for line in feed.since(0) or ()] == [1, 2, 3]
-        await in_thread(begin_pass)(run, 2, 3)
+        assert [line.seq for line in feed.find_messages(0) or ()] == [1, 2, 3]
+        await database_to_async(begin_pass)(run, 2, 3)
         await feed.read()
-        assert feed.since(0) is None, "the third line is not true any more"
-        assert [line.seq for line in feed.since(3) or ()] == [4, 5]
-        assert feed.since(5) == []
+        assert feed.find_messages(0) is None, "the third line is not true any more"
+        assert [line.seq for line in feed.find_messages(3) or ()] == [4, 5]
+        assert feed.find_messages(5) == []
 
     in_loop(read())
 
@@ -63,28 +65,36 @@ def test_a_status_that_changes_without_an_event_is_told_to_who_follows_it(
     monkeypatch.setattr(feeds, "POLL_S", 0.05)
     run, client = world.run(RunStatus.QUEUED), world.client("viewer")
     Run.objects.filter(pk=run.pk).update(patience_tries=1, next_wake_at="2030-01-01T00:00:00Z")
-    silently = in_thread(lambda **columns: Run.objects.filter(pk=run.pk).update(**columns))
+    silently = database_to_async(lambda **columns: Run.objects.filter(pk=run.pk).update(**columns))
 
     async def follow() -> None:
         path = f"/ws/runs/{run.pk}/?after=0"
         async with SocketClient(f"{path}&status=1", client) as page, SocketClient(path, client) as other:
-            assert await page.message() == status("queued", "delayed", 0, "2030-01-01T00:00:00+00:00")
+            assert await state_sent(page) == status("queued", "delayed", 0, "2030-01-01T00:00:00+00:00")
             await silently(patience_tries=0, next_wake_at=None)
-            assert await page.message() == status("queued", "", 0)
-            await in_thread(world.card)(run)
+            assert await state_sent(page) == status("queued", "", 0)
+            await database_to_async(world.card)(run)
             await silently(status=RunStatus.WAITING)
-            assert await page.message() == status("waiting", "decision", 0)
-            await in_thread(begin_pass)(run, 1)
+            assert await state_sent(page) == status("waiting", "decision", 0)
+            await database_to_async(begin_pass)(run, 1)
             assert [(await socket.message())["type"] for socket in (page, other)] == ["pass_started"] * 2
-            assert await page.message() == status("waiting", "decision", 1)
+            assert await state_sent(page) == status("waiting", "decision", 1)
             await silently(status=RunStatus.FAILED, exit_reason="deadline", finished_at="2026-01-01T00:00:00Z")
-            assert await page.message() == status("failed", "deadline", 1)
+            assert await state_sent(page) == status("failed", "deadline", 1)
             await silently(stopped_because="Ada stopped Dana.")
-            assert await page.message() == status("failed", "deadline", 1, stopped="Ada stopped Dana.")
-            await in_thread(begin_pass)(run, 2)
+            assert await state_sent(page) == status("failed", "deadline", 1, stopped="Ada stopped Dana.")
+            await database_to_async(begin_pass)(run, 2)
             assert (await other.message())["seq"] == 2, "what it heard before were events"
 
     in_loop(follow())
+
+
+async def state_sent(socket: SocketClient) -> dict[str, Any]:
+    """The next message without its HTML, which has the badge for the same state."""
+    message = await socket.message()
+    payload = message["payload"]
+    assert describe_status(payload["status"], payload["reason"]) in message.pop("html")
+    return message
 
 
 def status(name: str, reason: str, after: int, next_try: str | None = None, stopped: str = "") -> dict[str, Any]:

@@ -22,8 +22,8 @@ from agents.runs.engine.loop import advance
 from agents.runs.engine.transaction import run_transaction
 from agents.runs.events import RunResumed
 from agents.runs.models import CallStatus, Event, EventType, Run, RunStatus
-from agents.web.panel.panel import lines_of
-from agents.web.panel.slots import folded
+from agents.web.panel.lines import render_lines
+from agents.web.panel.slots import fold_events
 from tests.web.asking import handed_over, question
 from tests.web.test_runs import add_events, text_of
 from tests.workshop import beside
@@ -45,13 +45,13 @@ def test_a_task_that_no_script_knows_is_no_answer_and_offers_what_is_known(world
     (event,) = add_events(run, (EventType.RUN_FINISHED, {**ended, "answer": f"{UNKNOWN_TASK}\n\n- Tidy"}))
     known = f'href="/?employee={world.employee.pk}&amp;example=0#new-task"'
     page = text_of(world.client("viewer"), f"/runs/{run.pk}/").split('id="end"')[1].split("</section>")[0]
-    live = lines_of(run.pk, [event])[0].html
+    live = render_lines(run.pk, [event])[0].html
     for html in (page, live):
         assert "No script fits this task" in html
         assert known in html
         assert " Answer</h2>" not in html
     ModelProvider.objects.update(kind=ProviderKind.OPENAI)
-    assert "No script fits" not in lines_of(run.pk, [event])[0].html
+    assert "No script fits" not in render_lines(run.pk, [event])[0].html
 
 
 @pytest.mark.django_db(transaction=True)
@@ -106,7 +106,7 @@ def test_a_replaced_card_leaves_a_line_that_says_who_and_why(world: World) -> No
         (EventType.APPROVAL_DECIDED, undone),
         requested,
     )
-    assert [event.seq for event in folded(events)] == [4, 3]
+    assert [event.seq for event in fold_events(events)] == [4, 3]
     html = text_of(world.client("viewer"), f"/runs/{card.run_id}/")
     assert html.count("approver took the approval back.") == 2, "in the line, and for a screen reader"
     assert '<a href="/approvals/5/">Card 5</a> became <a href="/approvals/6/">card 6</a>' in html
@@ -114,9 +114,9 @@ def test_a_replaced_card_leaves_a_line_that_says_who_and_why(world: World) -> No
 
 def test_a_lost_worker_is_told(world: World) -> None:
     run = world.run()
-    add_events(run, (EventType.RUN_RESUMED, {"by": "gadget", "reason": "The worker was lost; another one goes on."}))
+    add_events(run, (EventType.RUN_RESUMED, {"by": "gadget", "reason": "The worker was lost; another one continues."}))
     html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
-    assert '>The worker was lost; another one goes on. <span class="small">' in html
+    assert '>The worker was lost; another one continues. <span class="small">' in html
 
 
 def test_a_provider_that_asked_for_patience_is_waited_for_by_name_and_time(world: World) -> None:
@@ -128,7 +128,7 @@ def test_a_provider_that_asked_for_patience_is_waited_for_by_name_and_time(world
     assert "data-badge>Waiting for the model</span>" in html
     head = html.split('class="delayed small"')[1].split("</p>")[0]
     assert "hidden" not in head.split(">")[0]
-    assert re.search(r"next try <time [^>]+>in (89|90) s</time>", head)
+    assert re.search(r"next try\s<time [^>]+>in (89|90) s</time>", head)
     assert html.count("Later.") == 1
     assert "hidden" in html.split('class="continue"')[1].split(">")[0]
     Run.objects.filter(pk=run.pk).update(patience_tries=0, next_wake_at=None)
@@ -148,7 +148,7 @@ def test_a_rejected_call_is_told_in_plain_words(world: World) -> None:
     reason = "The 'changes.code' parameter is wrong: String should match pattern '^[A-Z]{2}$' (given: 'x')."
     payload = {"call_id": str(call.pk), "tool": call.tool, "code": "INVALID_PARAMETER", "reason": reason}
     (event,) = add_events(call.run, (EventType.TOOL_REJECTED, payload))
-    html = lines_of(call.run_id, [event])[0].html
+    html = render_lines(call.run_id, [event])[0].html
     assert "changes.code: It does not have the form that is expected." in html
     assert "^[A-Z]" not in html
 
@@ -179,7 +179,7 @@ def parked(run: Run) -> str:
     Run.objects.filter(pk=run.pk).update(status=RunStatus.RUNNING, lease_owner="w", lease_expires_at=timezone.now())
     with run_transaction(run.pk) as tx:
         park(tx, needs_attention=False)
-    return lines_of(run.pk, [Event.objects.filter(run=run, type=EventType.RUN_WAITING).latest("seq")])[0].html
+    return render_lines(run.pk, [Event.objects.filter(run=run, type=EventType.RUN_WAITING).latest("seq")])[0].html
 
 
 def test_a_waiting_run_says_for_what_in_its_line_and_wherever_it_is_listed(world: World) -> None:
@@ -187,17 +187,17 @@ def test_a_waiting_run_says_for_what_in_its_line_and_wherever_it_is_listed(world
     child = handed_over(world, "Kim <b>")
     assert child.parent is not None
     for run, state, line in (
-        (decision, "Waiting for a decision", "Waits for a decision <"),
-        (answer, "Waiting for an answer", "Waits for an answer <"),
-        (child.parent, "Waiting for a colleague", "Waits for Kim &lt;b&gt; <"),
-        (world.run(), "Waiting", "Waits a moment: what was approved can still be taken back <"),
+        (decision, "Waiting for a decision", "Waiting for a decision <"),
+        (answer, "Waiting for an answer", "Waiting for an answer <"),
+        (child.parent, "Waiting for a colleague", "Waiting for Kim &lt;b&gt; <"),
+        (world.run(), "Waiting", "Waiting a moment: the approval can still be undone <"),
     ):
         assert line in parked(run)
         assert headline(world, run) == state
         assert shown_in_lists(world, run) == {state}
     question(world, run=decision)
     world.card(decision)
-    assert "Waits for 2 decisions and an answer <" in parked(decision)
+    assert "Waiting for 2 decisions and an answer <" in parked(decision)
 
 
 def test_a_pass_has_one_line_of_waiting_however_often_somebody_decides(world: World) -> None:
@@ -211,14 +211,14 @@ def test_a_pass_has_one_line_of_waiting_however_often_somebody_decides(world: Wo
         parked(run)
     html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
     assert html.count('data-slot="wait-1"') == 1
-    assert "Waits for a decision <" in html
-    assert "Goes on" not in html
+    assert "Waiting for a decision <" in html
+    assert "Resumed, asked" not in html
     with run_transaction(run.pk) as tx:
         tx.publish(RunResumed("approver", pass_number=1))
     html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
     assert html.count('data-slot="wait-1"') == 1
-    assert "Goes on, asked by approver <" in html
-    assert "Waits for" not in html
+    assert "Resumed, asked by approver <" in html
+    assert "Waiting for a decision <" not in html
 
 
 def test_a_stop_and_its_end_are_lines_of_their_own(world: World) -> None:
@@ -243,12 +243,12 @@ def test_where_a_run_stands_is_told_below_a_stop_and_its_end(world: World) -> No
     stops.stop_everything(world.member("operator"))
     assert last_line(world, run).startswith("operator stopped everything. Nothing more starts")
     stops.release_everything(world.member("admin"))
-    assert last_line(world, run).startswith("Waits for a decision")
+    assert last_line(world, run).startswith("Waiting for a decision")
     html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
     assert html.index("Nothing more starts <") < html.index("It may continue. <")
     with run_transaction(run.pk) as tx:
         tx.publish(RunResumed("approver", pass_number=1))
-    assert last_line(world, run).startswith("Goes on, asked by approver")
+    assert last_line(world, run).startswith("Resumed, asked by approver")
 
 
 @pytest.mark.parametrize("has_more", [False, True])
@@ -261,7 +261,7 @@ def test_a_settled_outcome_needs_no_attention_any_more(world: World, has_more: b
         park(tx, needs_attention=True)
     assert last_line(world, run).startswith("Needs attention")
     resolutions.resolve(world.member("approver"), call.pk, "succeeded", "I looked.")
-    assert last_line(world, run).startswith("Waits for a decision" if has_more else "Goes on, asked by approver")
+    assert last_line(world, run).startswith("Waiting for a decision" if has_more else "Resumed, asked by approver")
     assert "Please look" not in text_of(world.client("viewer"), f"/runs/{run.pk}/")
 
 
@@ -270,7 +270,7 @@ def test_a_settled_outcome_needs_no_attention_any_more(world: World, has_more: b
     [
         ({"title": "Tidy up"}, "Named: Tidy up"),
         ({"title": "Tidy up", "input_tokens": 1200, "output_tokens": 9}, "Named: Tidy up 1,200 + 9 tokens"),
-        ({"input_tokens": 1200, "output_tokens": 9}, "Asking for a name used 1,200 + 9 tokens"),
+        ({"input_tokens": 1200, "output_tokens": 9}, "Naming the run used 1,200 + 9 tokens"),
     ],
 )
 def test_only_what_got_a_name_was_named(world: World, payload: dict[str, Any], told: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,10 +15,11 @@ from django.test.utils import CaptureQueriesContext
 
 from agents.runs.models import CallStatus, Event, EventType, Pass, Run, RunStatus, ToolCall
 from agents.runs.models.event import brief_result
-from agents.web.panel.panel import LINE_TEMPLATES, lines_of
-from agents.web.panel.slots import folded
-from agents.web.panel.strip import strip_of
-from agents.web.panel.tree import table_of, tree_html
+from agents.web.jinja_environment import JINJA
+from agents.web.panel.json_html import find_table, render_tree
+from agents.web.panel.lines import render_lines
+from agents.web.panel.slots import fold_events
+from agents.web.panel.time_strip import build_time_strip
 from tests.world import World, make_world, success
 from tools.records.models import Draft
 
@@ -35,10 +37,27 @@ def text_of(client: Client, path: str) -> str:
     return answer.content.decode()
 
 
+ALWAYS_THERE: dict[EventType, dict[str, Any]] = {
+    EventType.RUN_TITLED: {"input_tokens": 0, "output_tokens": 0, "cost": None},
+    EventType.RUN_RESUMED: {"by": "gadget"},
+    EventType.LATE_EFFECT: {"done_again_by": []},
+    EventType.RUN_FINISHED: {
+        "pass_number": 1,
+        "input_tokens": 0,
+        "output_tokens": 0,
+        "usage_estimated": False,
+        "cost": None,
+        "currency": "",
+    },
+}
+"""Fields of the payloads that most tests do not care about."""
+
+
 def add_events(run: Run, *events: tuple[EventType, dict[str, Any]]) -> list[Event]:
     first = run.next_event_seq
     rows = [
-        Event(run=run, seq=first + place, type=type_, payload=payload) for place, (type_, payload) in enumerate(events)
+        Event(run=run, seq=first + place, type=type_, payload=ALWAYS_THERE.get(type_, {}) | payload)
+        for place, (type_, payload) in enumerate(events)
     ]
     Event.objects.bulk_create(rows)
     run.next_event_seq = first + len(rows)
@@ -58,7 +77,7 @@ def ended(call: Any, **result: Any) -> tuple[EventType, dict[str, Any]]:
 
 @pytest.mark.parametrize("type_", EventType.values)
 def test_every_kind_of_event_has_its_fragment(type_: str) -> None:
-    assert get_template(f"{type_}.html", using=LINE_TEMPLATES)
+    assert get_template(f"panel/{type_}.html", using=JINJA)
 
 
 def test_every_kind_of_event_renders_as_one_line(world: World) -> None:
@@ -103,7 +122,7 @@ def test_every_kind_of_event_renders_as_one_line(world: World) -> None:
         EventType.RUN_FINISHED: {"status": "succeeded", "exit_reason": "final_answer", "answer": "Done"},
     }
     assert payloads.keys() == set(EventType)
-    for line in lines_of(card.run_id, add_events(card.run, *payloads.items())):
+    for line in render_lines(card.run_id, add_events(card.run, *payloads.items())):
         assert line.html.startswith("<li "), line
         assert line.html.count("<li ") == 1, line
         assert line.html.endswith("</li>"), line
@@ -123,7 +142,7 @@ def test_a_call_is_one_line_that_moves_on(world: World) -> None:
         ),
     )
     events = add_events(run, started(first), started(second), ended(first))
-    assert [event.type for event in folded(events)] == ["tool_result", "tool_start"]
+    assert [event.type for event in fold_events(events)] == ["tool_result", "tool_start"]
     html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
     assert html.count(f'id="call-{first.pk}"') == html.count(f'id="call-{second.pk}"') == 1
     assert html.count('class="spinner"') == 1
@@ -137,7 +156,7 @@ def test_the_page_shows_what_the_socket_sends(world: World) -> None:
         run, started(world.call(run)), (EventType.MESSAGE_ADDED, {"text": "<b>hi</b>", "by": "operator"})
     )
     page = text_of(world.client("viewer"), f"/runs/{run.pk}/")
-    for line in lines_of(run.pk, events):
+    for line in render_lines(run.pk, events):
         assert line.html in page
     assert "<b>hi</b>" not in page
 
@@ -146,7 +165,7 @@ def test_the_answer_stands_there_once(world: World) -> None:
     run = world.run(RunStatus.SUCCEEDED)
     says = (EventType.ASSISTANT_MESSAGE, {"text": "All done.", "pass_number": 1})
     ends = (EventType.RUN_FINISHED, {"status": "succeeded", "exit_reason": "final_answer", "answer": "All done."})
-    lines = lines_of(run.pk, add_events(run, says, ends))
+    lines = render_lines(run.pk, add_events(run, says, ends))
     assert " hidden>" in lines[0].html
     assert "All done." in lines[1].html
     page = text_of(world.client("viewer"), f"/runs/{run.pk}/")
@@ -173,7 +192,7 @@ def test_an_earlier_answer_keeps_its_place_and_its_figures_when_the_run_goes_on(
     assert "1,001 + 5 tokens" in panel
     assert "Answer 2." not in panel
     Run.objects.filter(pk=run.pk).update(status=RunStatus.QUEUED, finished_at=None, exit_reason="")
-    assert "The run goes on" in text_of(world.client("viewer"), f"/runs/{run.pk}/").split('id="panel"')[0]
+    assert "Resumed. Earlier result:" in text_of(world.client("viewer"), f"/runs/{run.pk}/").split('id="panel"')[0]
 
 
 def ended_run(answer: str) -> dict[str, Any]:
@@ -187,10 +206,13 @@ def test_a_pass_tells_what_it_has_cost_and_its_first_line_brings_the_figures_to_
     )
     first, second = world.call(run), world.call(run)
     events = add_events(run, (EventType.PASS_STARTED, {"pass_number": 1}), started(first), started(second))
-    heads = [line.html for line in lines_of(run.pk, events)]
-    assert "1,200 + 80 tokens · 2.1 s" in heads[0]
-    assert 'data-figures="1,200 + 80 tokens · 2.1 s"' in heads[1]
-    assert "data-figures" not in heads[2]
+    figures = "1,200 + 80 tokens · 2.1 s"
+    whole = render_lines(run.pk, events)
+    assert figures in whole[0].html
+    assert not any(figures in line.parts for line in whole), "they stand in the line of the pass"
+    later = render_lines(run.pk, events[1:])
+    assert f'<template data-into="pass-1-figures">{figures}</template>' in later[0].parts
+    assert figures not in later[1].parts
 
 
 def test_parallel_calls_stand_side_by_side_and_those_that_waited_for_a_person_are_left_out(world: World) -> None:
@@ -200,15 +222,42 @@ def test_parallel_calls_stand_side_by_side_and_those_that_waited_for_a_person_ar
     ]
     waited = world.card(run).tool_call
     ToolCall.objects.filter(pk=waited.pk).update(started_at=began + timedelta(hours=3), attempts=1)
-    strip = strip_of(reads)
+    strip = build_time_strip(reads)
     assert strip is not None
-    assert strip.took_ms == 200
+    assert strip.duration_ms == 200
     assert [(bar.x, bar.width) for bar in strip.bars] == [(0, 500), (250, 500), (500, 500)]
-    assert strip_of(reads[:1]) is None
+    assert build_time_strip(reads[:1]) is None
     events = add_events(run, (EventType.PASS_STARTED, {"pass_number": 1}), *map(started, [*reads, waited]))
-    lines = lines_of(run.pk, events)
+    lines = render_lines(run.pk, events)
     assert lines[0].html.count("<rect ") == 3
-    assert ["data-began" in line.html for line in lines[1:]] == [True, True, True, False]
+    assert not any("<rect " in line.parts for line in lines)
+
+
+def test_an_open_page_gets_the_strip_of_a_pass_with_the_last_line_of_its_calls_just_as_it_is_loaded(
+    world: World,
+) -> None:
+    run, began = world.run(), datetime(2030, 1, 1, tzinfo=UTC)
+    calls = [world.call(run, started_at=began + timedelta(seconds=number), duration_ms=100) for number in range(3)]
+    events = add_events(run, (EventType.PASS_STARTED, {"pass_number": 1}), *map(started, calls), *map(ended, calls))
+    drawn = re.search(r"<svg viewBox.*</svg>", render_lines(run.pk, events)[0].html, re.DOTALL)
+    assert drawn is not None
+    for later in (events[1:], events[1:3], events[-1:]):
+        lines = render_lines(run.pk, later)
+        assert ["<rect " in line.parts for line in lines] == [False] * (len(lines) - 1) + [True]
+        assert f'<template data-into="pass-1-strip">{drawn[0]}' in lines[-1].parts
+
+
+def test_the_strips_of_a_reading_cost_one_query_and_only_where_a_call_has_started(
+    world: World, django_assert_num_queries: Any
+) -> None:
+    run, began = world.run(), datetime(2030, 1, 1, tzinfo=UTC)
+    calls = [world.call(run, started_at=began + timedelta(seconds=number), duration_ms=100) for number in range(30)]
+    waiting = world.call(run)
+    events = add_events(run, *map(ended, [*calls, waiting]))
+    render_lines(run.pk, events)
+    for batch, queries in ((events[:1], 2), (events[:30], 2), (events[30:], 1)):
+        with django_assert_num_queries(queries):
+            render_lines(run.pk, batch)
 
 
 def test_a_draft_is_read_in_the_panel(world: World) -> None:
@@ -218,7 +267,7 @@ def test_a_draft_is_read_in_the_panel(world: World) -> None:
     mine, theirs = (world.call(run, "content.buildReport", level="draft") for _ in range(2))
     html = "".join(
         line.html
-        for line in lines_of(
+        for line in render_lines(
             run.pk,
             add_events(
                 run,
@@ -239,7 +288,7 @@ def test_a_drafted_text_too_long_for_its_event_is_read_from_the_call(world: Worl
     told = brief_result(whole)
     assert told["truncated"]
     cut = {"call_id": str(call.pk), "tool": call.tool, "duration_ms": 1, "result": told}
-    (line,) = lines_of(run.pk, add_events(run, (EventType.TOOL_RESULT, cut)))
+    (line,) = render_lines(run.pk, add_events(run, (EventType.TOOL_RESULT, cut)))
     assert "<h3>Preview</h3>" in line.html
     assert line.html.count("word") == 2000
 
@@ -276,7 +325,7 @@ def test_the_page_of_a_run_costs_the_same_number_of_queries_however_many_lines_i
 
 def test_the_page_says_when_a_message_will_be_read(world: World) -> None:
     html = text_of(world.client("operator"), f"/runs/{world.run().pk}/")
-    assert '<span data-when="waiting">It is read once every open card of this run is decided' in html
+    assert '<span data-when="waiting">Dana reads this after all approvals in this run are decided' in html
     assert '<span data-when="running" hidden>' in html
 
 
@@ -306,7 +355,7 @@ def test_runs_are_filtered_by_status_employee_and_text(world: World) -> None:
         html = text_of(client, f"/runs/?{query}")
         assert f"/runs/{shown.pk}/" in html
         assert f"/runs/{hidden.pk}/" not in html
-    assert "No run fits" in text_of(client, "/runs/?employee=999")
+    assert "No run matches" in text_of(client, "/runs/?employee=999")
     assert text_of(client, "/runs/?status=nonsense&employee=x&before=y")
 
 
@@ -378,23 +427,23 @@ def test_a_scripted_employee_is_said_to_follow_a_script(world: World) -> None:
 
 
 def test_rows_in_a_result_become_a_table() -> None:
-    table = table_of({"total": 30, "records": [{"id": number, "name": "x"} for number in range(30)]})
+    table = find_table({"total": 30, "records": [{"id": number, "name": "x"} for number in range(30)]})
     assert table is not None
     assert (table.columns, len(table.rows), table.left_out) == (["id", "name"], 20, 10)
     assert table.rest == {"total": 30}
-    assert table_of({"a": 1}) is None
-    assert table_of(None) is None
-    assert table_of([1, 2]) is None
+    assert find_table({"a": 1}) is None
+    assert find_table(None) is None
+    assert find_table([1, 2]) is None
 
 
 def test_nested_data_becomes_a_tree_that_folds_and_ends() -> None:
-    html = tree_html({"plain": 1, "<key>": {"deep": [{"name": "<b>\u202e"}]}})
+    html = render_tree({"plain": 1, "<key>": {"deep": [{"name": "<b>\u202e"}]}})
     assert html.count("<details") == 3
     assert "&lt;key&gt;" in html
     assert "<b>" not in html
     assert "U+202E" in html
-    assert "and 9,700 more" in tree_html({str(number): number for number in range(10_000)})
+    assert "and 9,700 more" in render_tree({str(number): number for number in range(10_000)})
     deep: Any = "end"
     for _ in range(500):
         deep = {"in": deep}
-    assert len(tree_html(deep)) < 100_000
+    assert len(render_tree(deep)) < 100_000

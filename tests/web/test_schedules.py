@@ -11,7 +11,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from agents.accounts.models import AuditEntry
 from agents.employees.models import Employee
-from agents.platform.queries.runs import with_waits
+from agents.platform.queries.runs import annotate_waits
 from agents.runs import schedules
 from agents.runs.models import Run
 from agents.web.template_filters import state as state_of
@@ -20,7 +20,7 @@ from tests.hostile import packed
 from tests.hostile.pages import Reading, strange, tells
 from tests.web.asking import question
 from tests.world import World, make_world
-from tools.schedules.changes import MOST_SCHEDULES
+from tools.schedules.changes import MAX_SCHEDULES
 from tools.schedules.models import Schedule
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
@@ -71,14 +71,14 @@ def test_the_last_run_is_linked(world: World) -> None:
     run = Run.objects.get(origin="schedule")
     assert f'href="/runs/{run.pk}/"' in page_of(world)
     assert now(schedule).fired == 1
-    assert f"by itself: schedule {schedule.pk}" in world.client("viewer").get(f"/runs/{run.pk}/").content.decode()
+    assert f"automatically by schedule {schedule.pk}" in world.client("viewer").get(f"/runs/{run.pk}/").content.decode()
 
 
 def test_the_last_run_says_for_what_it_waits(world: World) -> None:
     made(world)
     run = question(world).run
     Schedule.objects.update(last_run=run, last_at=Now(), fired=1)
-    assert state_of(with_waits(Run.objects.all()).get()) == "Waiting for an answer"
+    assert state_of(annotate_waits(Run.objects.all()).get()) == "Waiting for an answer"
     assert '<span class="badge status-waiting">Waiting for an answer</span>' in page_of(world)
     with pytest.raises(AttributeError, match="waits_for"):
         state_of(Run.objects.get(pk=run.pk))
@@ -91,13 +91,13 @@ def test_why_one_was_switched_off_is_told(world: World) -> None:
     sweep_once()
     body = page_of(world)
     assert "switched off" in body
-    assert "Dana is not active any more." in body
+    assert "Dana is no longer active." in body
 
 
 def test_that_one_waits_for_a_stopped_employee_is_told(world: World) -> None:
     made(world)
     Employee.objects.filter(pk=world.employee.pk).update(stopped_at=Now(), stopped_by="approver")
-    assert "approver stopped Dana: it waits" in re.sub(r"<[^>]+>", "", page_of(world))
+    assert "approver stopped Dana." in re.sub(r"<[^>]+>", "", page_of(world))
 
 
 def test_cancelled_ones_stand_on_a_page_of_their_own(world: World) -> None:
@@ -193,7 +193,7 @@ def test_a_task_that_is_too_long_is_refused_as_elsewhere_and_is_kept(world: Worl
     assert not re.search(r'<textarea[^>]* name="task"[^>]* maxlength', there.content.decode()), "a browser would cut it"
 
 
-def test_an_employee_of_another_organisation_is_not_there(world: World) -> None:
+def test_an_employee_of_another_organization_is_not_there(world: World) -> None:
     answer = world.client("operator").post("/schedules/new/", form(world, employee=str(world.others_employee.pk)))
     assert answer.status_code == 404
     assert not Schedule.objects.exists()
@@ -215,7 +215,7 @@ def test_the_same_one_twice_and_one_too_many_are_refused(world: World) -> None:
     first = Schedule.objects.get()
     Schedule.objects.bulk_create(
         Schedule(organization=world.acme, task=str(n), cron="0 9 * * *", time_zone="UTC", next_at=first.next_at)
-        for n in range(MOST_SCHEDULES - 1)
+        for n in range(MAX_SCHEDULES - 1)
     )
     answer = client.post("/schedules/new/", form(world, task="One more"))
     assert answer.status_code == 409
@@ -314,7 +314,7 @@ def test_the_page_costs_the_same_for_many(world: World, django_assert_max_num_qu
         client.get("/schedules/")
 
 
-def test_another_organisations_page_offers_only_its_own_employees(world: World) -> None:
+def test_another_organizations_page_offers_only_its_own_employees(world: World) -> None:
     body = page_of(world, "outsider")
     assert "Hank" in body
     assert "Dana" not in body

@@ -11,7 +11,7 @@ from agents.approvals import decisions
 from agents.approvals.models import Approval
 from agents.runs import stops
 from agents.web.sockets import feeds
-from agents.web.sockets.feeds import in_thread
+from agents.web.sockets.database import database_to_async
 from tests.web.socket_client import SocketClient, in_loop
 from tests.world import World, make_world
 
@@ -28,7 +28,7 @@ def pending(message: dict[str, Any]) -> int:
     return int(message["payload"]["pending"])
 
 
-def test_it_counts_the_organisations_own_waiting_cards(world: World) -> None:
+def test_it_counts_the_organizations_own_waiting_cards(world: World) -> None:
     card = world.card()
     world.card()
     clients = world.client("viewer"), world.client("outsider")
@@ -39,7 +39,7 @@ def test_it_counts_the_organisations_own_waiting_cards(world: World) -> None:
     async def watch() -> list[int]:
         async with SocketClient("/ws/inbox/", clients[0]) as ours, SocketClient("/ws/inbox/", clients[1]) as theirs:
             seen = [pending(await ours.message()), pending(await theirs.message())]
-            await in_thread(deny)()
+            await database_to_async(deny)()
             return [*seen, pending(await ours.message())]
 
     assert in_loop(watch()) == [2, 0, 1]
@@ -52,9 +52,9 @@ def test_it_tells_who_stopped_everything_and_when_it_goes_on(world: World) -> No
     async def watch() -> list[Any]:
         async with SocketClient("/ws/inbox/", clients[0]) as ours, SocketClient("/ws/inbox/", clients[1]) as theirs:
             seen = [(await ours.message())["payload"], (await theirs.message())["payload"]]
-            await in_thread(lambda: stops.stop_everything(world.member("operator")))()
+            await database_to_async(lambda: stops.stop_everything(world.member("operator")))()
             seen.append((await ours.message())["payload"])
-            await in_thread(lambda: stops.release_everything(world.member("admin")))()
+            await database_to_async(lambda: stops.release_everything(world.member("admin")))()
             seen.append((await ours.message())["payload"])
             with pytest.raises(TimeoutError):
                 await theirs.message(patience_s=0.3)
@@ -73,7 +73,7 @@ def test_a_stop_is_told_by_a_bell_and_not_by_the_clock(world: World, monkeypatch
     async def watch() -> Any:
         async with SocketClient("/ws/inbox/", client) as ours:
             await ours.message()
-            await in_thread(lambda: stops.stop_everything(world.member("operator")))()
+            await database_to_async(lambda: stops.stop_everything(world.member("operator")))()
             return (await ours.message())["payload"]["stopped"]["by"]
 
     async def look_elsewhere() -> Any:

@@ -18,7 +18,7 @@ from agents.runs.engine.cards import publish_card
 from agents.runs.engine.transaction import run_transaction
 from agents.runs.events import RunTitled
 from agents.runs.models import Event, EventType, Run
-from agents.web.sockets.feeds import in_thread
+from agents.web.sockets.database import database_to_async
 from tests.web.socket_client import SocketClient, in_loop
 from tests.world import World, make_world
 
@@ -40,8 +40,9 @@ def publish(run: Run, count: int, name: str = "Title") -> None:
 def insert(run: Run, count: int) -> None:
     """Events whose bell got lost."""
     first = Run.objects.get(pk=run.pk).next_event_seq
+    titled = {"input_tokens": 0, "output_tokens": 0, "cost": None}
     rows = [
-        Event(run=run, seq=first + number, type=EventType.RUN_TITLED, payload={"title": f"Silent {number}"})
+        Event(run=run, seq=first + number, type=EventType.RUN_TITLED, payload={**titled, "title": f"Silent {number}"})
         for number in range(count)
     ]
     Event.objects.bulk_create(rows)
@@ -112,7 +113,7 @@ def test_a_thousand_events_reach_a_slow_reader_once_each(world: World) -> None:
     async def burst() -> tuple[list[int], list[int]]:
         async with SocketClient(path_of(run), client) as slow, SocketClient(path_of(run), client) as fast:
             slow.delay_s = 0.001
-            writing = asyncio.gather(*(in_thread(publish)(run, 20) for _ in range(50)))
+            writing = asyncio.gather(*(database_to_async(publish)(run, 20) for _ in range(50)))
             received = await asyncio.gather(slow.messages(1000), fast.messages(1000), writing)
             return [one["seq"] for one in received[0]], [one["seq"] for one in received[1]]
 
@@ -127,9 +128,9 @@ def test_an_event_without_its_bell_arrives_all_the_same(world: World) -> None:
 
     async def wait() -> int:
         async with SocketClient(path_of(run), client) as socket:
-            await in_thread(publish)(run, 1)
+            await database_to_async(publish)(run, 1)
             await socket.message()
-            await in_thread(insert)(run, 1)
+            await database_to_async(insert)(run, 1)
             return int((await socket.message(patience_s=4.5))["seq"])
 
     assert in_loop(wait()) == 2
@@ -140,10 +141,10 @@ def expelled_by(world: World, act: Callable[[], object], **how: Any) -> int:
 
     async def watch() -> int:
         async with SocketClient(path_of(run), **how) as socket:
-            await in_thread(publish)(run, 1)
+            await database_to_async(publish)(run, 1)
             await socket.message()
-            await in_thread(act)()
-            await in_thread(publish)(run, 1)
+            await database_to_async(act)()
+            await database_to_async(publish)(run, 1)
             return await socket.close_code()
 
     return in_loop(watch())
@@ -204,7 +205,7 @@ def test_nonsense_is_ignored_and_too_much_of_it_ends_the_socket(world: World) ->
             await socket.message()
             for text in ("", "{", "[]", '{"after": "x"}', '{"after": -1}', '{"after": true}', "null", "[" * 4000):
                 await socket.say(text)
-            await in_thread(publish)(run, 1)
+            await database_to_async(publish)(run, 1)
             assert (await socket.message())["seq"] == 2
             await socket.say("x" * 5000)
             return await socket.close_code()

@@ -1,4 +1,4 @@
-"""The stop page: who may press what, what everybody sees of it, and nothing of another organisation."""
+"""The stop page: who may press what, what everybody sees of it, and nothing of another organization."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.test import Client, RequestFactory
 from agents.accounts.models import AuditEntry
 from agents.admin.employees import EmployeeAdmin, EmployeeForm
 from agents.employees.models import Employee, ToolRule
-from agents.employees.toolboxes import installed_toolbox
+from agents.employees.toolboxes import get_installed_toolbox
 from agents.runs import stops
 from agents.runs.models import RunStatus
 from tests.admin.rows import make_admin_world
@@ -91,14 +91,14 @@ def test_tools_are_named_with_their_ids_and_levels(world: World) -> None:
     press(world.client("operator"), "stop", "tool", "data.searchRecords")
     ToolRule.objects.create(organization=world.acme, tool="old.gone", stopped_at=Now(), stopped_by="operator")
     page = text_of(world.client("admin"), "/stop/")
-    counting = installed_toolbox().get_tool("data.getStats")
+    counting = get_installed_toolbox().get_tool("data.getStats")
     assert counting is not None
     assert f'<option value="data.getStats">{counting.title} · data.getStats · write</option>' in page
     stopped = page.partition('id="tools-head"')[2].partition('class="stop-tool"')[0]
     lines = [re.sub(r"<[^>]+>|\s+", " ", line) for line in stopped.split("<li>")[1:]]
-    assert [" ".join(line.split())[:50] for line in lines] == [
-        "old.gone not installed any more stopped by operato",
-        "read Search records data.searchRecords stopped by ",
+    assert [" ".join(line.split())[:48] for line in lines] == [
+        "old.gone no longer installed stopped by operator",
+        "read Search records data.searchRecords stopped b",
     ]
     assert 'value="data.searchRecords">Search' not in page
     assert press(world.client("admin"), "release", "tool", "old.gone") == 302
@@ -112,7 +112,7 @@ def test_a_level_raised_for_all_is_shown_in_the_catalog_and_over_rest(world: Wor
     assert "data.getStats" in text_of(world.client("viewer"), "/tools/?level=write&q=getStats")
 
 
-def test_what_is_another_organisations_is_not_there(world: World) -> None:
+def test_what_is_another_organizations_is_not_there(world: World) -> None:
     assert press(world.client("operator"), "stop", "employee", world.others_employee.pk) == 404
     assert Employee.objects.get(pk=world.others_employee.pk).stopped_at is None
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from agents.employees.toolboxes import installed_toolbox
+from agents.employees.toolboxes import get_installed_toolbox
 from agents.web.cards.schema_table import params_of
 from agents.web.views import tools
 from tests.web.counted import count_calls, last_error, sweep_at
@@ -34,7 +34,7 @@ def entry(html: str, tool: str) -> str:
 
 def test_every_tool_is_there_with_its_level(world: World) -> None:
     html = text_of(world.client("viewer"))
-    for tool in installed_toolbox().tools():
+    for tool in get_installed_toolbox().tools():
         assert f'<code class="small">{tool.name}</code>' in html
     assert 'class="level destructive"' in html
 
@@ -44,16 +44,16 @@ def test_it_says_what_a_tool_takes_and_who_may_use_it(world: World) -> None:
     for part in ("changes.status", "one of active, inactive, pending", "required", "JSON schema", "every mode"):
         assert part in update
     assert f'<a href="/employees/{world.employee.pk}/">Dana</a>' in update
-    assert "No employee." in entry(text_of(world.client("outsider")), UPDATE)
+    assert "No employees." in entry(text_of(world.client("outsider")), UPDATE)
 
 
 def test_it_names_id_author_side_effects_and_output(world: World) -> None:
     html = text_of(world.client("viewer"))
-    for part in (f"{UPDATE}@1.0", "by Gadget", "changes things, so a person decides"):
+    for part in (f"{UPDATE}@1.0", "by Gadget", "changes data, so it needs approval"):
         assert part in entry(html, UPDATE)
     search = entry(html, SEARCH)
     assert "changes nothing" in search
-    assert "<summary>Output</summary>" in search
+    assert "<summary>Output schema</summary>" in search
     assert "filters_applied" in search
 
 
@@ -75,12 +75,12 @@ def test_it_is_filtered_by_category_level_and_text(world: World, query: str, the
 
 def test_what_nothing_fits_is_said(world: World) -> None:
     for query in ("?q=zzz", "?level=nonsense", "?category=%00", "?after=zzz"):
-        assert "No tool fits" in text_of(world.client("viewer"), query)
+        assert "No matching tools" in text_of(world.client("viewer"), query)
 
 
 def test_a_large_catalog_goes_on_behind_its_cursor(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tools, "PAGE_SIZE", 2)
-    ids = sorted(installed_toolbox().tools(), key=lambda tool: (tool.category, tool.id))
+    ids = sorted(get_installed_toolbox().tools(), key=lambda tool: (tool.category, tool.id))
     html = text_of(world.client("viewer"))
     assert html.count('class="tool surface"') == 2
     assert f"after={ids[1].id.replace('@', '%40')}" in html
@@ -93,20 +93,20 @@ class TestFigures:
         count_calls(world.employee, SEARCH, days_ago=29, **last_error())
         count_calls(world.employee, SEARCH, days_ago=30, succeeded=1000)
         html = entry(text_of(world.client("viewer")), SEARCH)
-        for part in ("10 calls", "1 failed", "90 %", "half within about 16 ms", "95 % within about 277 ms"):
+        for part in ("10 calls", "1 failed", "90%", "p50 about 16 ms", "p95 about 277 ms"):
             assert part in html
         assert re.search(
-            r"<dt>Last error</dt><dd><time[^>]*>[^<]*</time>: <code[^>]*>NOT_FOUND</code> There is no", html
+            r"<dt>Last error</dt>\s*<dd>\s*<time[^>]*>[^<]*</time>:\s*<code[^>]*>NOT_FOUND</code> There is no", html
         )
-        assert "not called" in entry(text_of(world.client("outsider")), SEARCH)
+        assert "no calls" in entry(text_of(world.client("outsider")), SEARCH)
 
     def test_cards_and_cost_are_told_where_there_were_any(self, world: World) -> None:
         count_calls(world.employee, UPDATE, asked=1500, approved=3, denied=2, succeeded=3, cost_micros=2_500_000)
         count_calls(world.employee, SEARCH, succeeded=1)
         html = text_of(world.client("viewer"))
-        assert "1,500 shown, 3 approved, 2 denied" in entry(html, UPDATE)
+        assert "1,500 requested, 3 approved," in entry(html, UPDATE)
         assert "2.50 USD" in entry(html, UPDATE)
-        assert "<dt>Cards</dt>" not in entry(html, SEARCH)
+        assert "<dt>Approvals</dt>" not in entry(html, SEARCH)
         assert "<dt>Cost</dt>" not in entry(html, SEARCH)
 
     def test_the_chart_marks_failures_and_says_the_same_in_words(self, world: World) -> None:
@@ -116,7 +116,7 @@ class TestFigures:
         chart = html.split("<svg")[1].split("</svg>")[0]
         assert "Calls that ended on each of the last 30 days" in chart
         assert "6 altogether, 2 today. Most on " in chart
-        assert "Altogether 5 succeeded, 1 failed." in chart
+        assert "Total: 5 succeeded, 1 failed." in chart
         assert chart.count("<path") == 2
         assert re.search(r'<path class="bar failed" d="M281.25 0h7.5v12h-7.5z"/>', chart)
 
@@ -127,9 +127,9 @@ class TestFigures:
         assert "⟦U+202E⟧" in html
 
     def test_it_says_when_it_was_counted(self, world: World) -> None:
-        assert "nothing was counted yet" in text_of(world.client("viewer"))
+        assert "No data yet" in text_of(world.client("viewer"))
         sweep_at()
-        assert "nothing was counted yet" not in text_of(world.client("viewer"))
+        assert "No data yet" not in text_of(world.client("viewer"))
 
     def test_the_page_asks_few_questions(self, world: World, django_assert_max_num_queries: Any) -> None:
         for days_ago in range(20):

@@ -13,8 +13,8 @@ from django.test import Client
 
 from agents.employees.models import ModelProvider
 from agents.runs.models import EventType, Pass, Run, RunStatus
-from agents.web.panel.panel import lines_of
-from agents.web.panel.transcript import fenced, inline
+from agents.web.panel.lines import render_lines
+from agents.web.panel.transcript import fence, quote
 from tests.web.test_runs import add_events, ended, started
 from tests.world import World, make_world, streamed, success
 
@@ -60,7 +60,7 @@ def download(client: Client, run: Run, form: str) -> str:
 
 
 def outside_fences(text: str) -> str:
-    """What a Markdown program would render: without fenced blocks and code spans."""
+    """What a Markdown program would render: without fence blocks and code spans."""
     kept, fence = [], ""
     for line in text.splitlines():
         mark = re.match("`{3,}", line)
@@ -115,8 +115,8 @@ def test_a_long_run_comes_in_pages_without_gaps(world: World) -> None:
 @pytest.mark.parametrize("form", ["md", "json"])
 def test_a_lost_worker_is_told(world: World, form: str) -> None:
     run = world.run(RunStatus.SUCCEEDED)
-    add_events(run, (EventType.RUN_RESUMED, {"by": "gadget", "reason": "The worker was lost; another one goes on."}))
-    assert "The worker was lost; another one goes on." in download(world.client("viewer"), run, form)
+    add_events(run, (EventType.RUN_RESUMED, {"by": "gadget", "reason": "The worker was lost; another one continues."}))
+    assert "The worker was lost; another one continues." in download(world.client("viewer"), run, form)
 
 
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous iterators")
@@ -164,7 +164,7 @@ def test_what_was_shortened_for_the_model_is_told(world: World) -> None:
     told = {"pass_number": 3, "results": 2, "texts": 1, "tokens_before": 21_000, "tokens_after": 14_500}
     (event,) = add_events(run, (EventType.HISTORY_SHORTENED, told))
     line = "shortened to fit the model's context: 2 results and 1 text, about 21,000 → 14,500 tokens."
-    assert f"{line}<" in html.unescape(lines_of(run.pk, [event])[0].html)
+    assert f"{line}<" in html.unescape(render_lines(run.pk, [event])[0].html)
     assert f"{line}*\n" in download(world.client("viewer"), run, "md")
     (entry,) = json.loads(download(world.client("viewer"), run, "json"))["events"]
     assert told.items() <= entry.items()
@@ -177,10 +177,10 @@ def test_a_strangers_transcript_is_not_there(world: World, run: Run, form: str) 
 
 @pytest.mark.parametrize("text", ["`", "```", "a\n````\nb", "`` `", "", " ", "\n```", "~~~\n```js"])
 def test_no_text_closes_its_fence_or_its_span(text: str) -> None:
-    block = fenced(text).splitlines()
+    block = fence(text).splitlines()
     assert block[0] == block[-1]
     assert block[0] not in block[1:-1]
-    span = inline(text)
+    span = quote(text)
     ticks = re.match("`*", span)
     assert ticks is not None
     assert "\n" not in span

@@ -9,12 +9,12 @@ import pytest
 
 from agents.employees.models import Grant
 from agents.runs.engine import lease
-from agents.runs.engine.timing import CRASHES
+from agents.runs.engine.timing import MOST_CRASHES
 from agents.runs.models import CallStatus, ExitReason, RunStatus
 from agents.worker.jobs import MOST_ABANDONED, advance_run
 from tests.workshop import Workshop, again, asking, call, calls, error_code, eventually, make_due, statuses
 from tools.contract import Level, Tool, ToolContext, ToolResult
-from tools.toolbox.threads import abandoned_threads
+from tools.toolbox.threads import count_abandoned_threads
 from tools.toolbox.toolbox import Toolbox
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -39,7 +39,7 @@ class Stubborn(Tool):
 def leaving(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """The signals by which this process is told to leave; it stays."""
     told: list[int] = []
-    monkeypatch.setattr(lease, "_going_down", False)
+    monkeypatch.setattr(lease, "_shutting_down", False)
     before = signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
     yield told
     signal.signal(signal.SIGTERM, before)
@@ -65,7 +65,7 @@ def test_a_failure_of_the_engine_stays_inside_and_ends_the_run_when_it_comes_aga
     """A limit of the employee's is kept in a form that nobody knows, so nothing of it can be judged."""
     run = workshop.submit()
     Grant.objects.update(conditions=[{"of": "another version"}])
-    for crashes in range(1, CRASHES + 1):
+    for crashes in range(1, MOST_CRASHES + 1):
         advance_run(run.pk)
         assert (again(run).status, again(run).crash_count) == (RunStatus.QUEUED, crashes)
         make_due(run)
@@ -86,8 +86,8 @@ def test_a_worker_with_eight_hanging_tools_leaves(workshop: Workshop, toolbox: T
         assert {error_code(row) for row in calls(run)} == {"TIMEOUT"}
         assert statuses(run) == [CallStatus.FAILED] * MOST_ABANDONED
         eventually(lambda: leaving == [signal.SIGTERM])
-        assert lease.is_going_down()
+        assert lease.is_shutting_down()
     finally:
         Stubborn.released.set()
-        eventually(lambda: abandoned_threads() == 0)
+        eventually(lambda: count_abandoned_threads() == 0)
     assert again(run).status == RunStatus.SUCCEEDED, "what it had begun is told before it leaves"

@@ -5,10 +5,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db.models.functions import Now
 
+from agents.platform.queries.sweeps import HELD_LEASES, ObservedLease
 from agents.runs.engine import lease
 from agents.runs.engine.timing import timing
 from agents.runs.models import Run, RunStatus
-from agents.worker.lease_watch import LeaseWatch, ObservedLease, read_held_leases
+from agents.worker.lease_watch import LeaseWatch
 from agents.worker.sweeper import Sweeper, _recover_unrenewed, sweep_once
 from tests.workshop import Workshop, again, event_types, eventually, lose_worker
 
@@ -34,21 +35,21 @@ def make_older(sweeper: Sweeper) -> None:
 class TestTheWatch:
     def test_tells_a_lease_that_stays_the_same_for_longer_than_it_lasts(self) -> None:
         watch, one = LeaseWatch(), ObservedLease(1, "w", 1, datetime(2030, 1, 1, tzinfo=UTC))
-        assert watch.see([one], 100.0) == []
-        assert watch.see([one], 100.0 + LASTS_S) == []
-        assert watch.see([one], 100.1 + LASTS_S) == [one]
+        assert watch.update([one], 100.0) == []
+        assert watch.update([one], 100.0 + LASTS_S) == []
+        assert watch.update([one], 100.1 + LASTS_S) == [one]
 
     @pytest.mark.parametrize("change", [{"owner": "v"}, {"epoch": 2}, {"expires_at": datetime(2030, 1, 2, tzinfo=UTC)}])
     def test_begins_anew_whenever_the_lease_changes(self, change: dict[str, object]) -> None:
         watch, one = LeaseWatch(), ObservedLease(1, "w", 1, datetime(2030, 1, 1, tzinfo=UTC))
         renewed = one._replace(**change)  # type: ignore[arg-type]
-        assert watch.see([one], 0.0) == watch.see([renewed], LASTS_S) == []
-        assert watch.see([renewed], LASTS_S * 1.5) == []
+        assert watch.update([one], 0.0) == watch.update([renewed], LASTS_S) == []
+        assert watch.update([renewed], LASTS_S * 1.5) == []
 
     def test_keeps_nothing_of_leases_that_are_gone(self) -> None:
         watch = LeaseWatch()
-        watch.see([ObservedLease(number, "w", 1, datetime(2030, 1, 1, tzinfo=UTC)) for number in range(100)], 0.0)
-        watch.see([ObservedLease(1, "w", 1, datetime(2030, 1, 1, tzinfo=UTC))], 1.0)
+        watch.update([ObservedLease(number, "w", 1, datetime(2030, 1, 1, tzinfo=UTC)) for number in range(100)], 0.0)
+        watch.update([ObservedLease(1, "w", 1, datetime(2030, 1, 1, tzinfo=UTC))], 1.0)
         assert len(watch._since) == 1
 
 
@@ -78,7 +79,7 @@ class TestTheSweeper:
 
     def test_looks_again_under_the_lock(self, workshop: Workshop) -> None:
         run = abandon(workshop)
-        (seen,) = read_held_leases()
+        (seen,) = HELD_LEASES.fetch_all()
         Run.objects.filter(pk=run.pk).update(lease_expires_at=Now() + timing().lease)
         assert not _recover_unrenewed(seen)
         assert again(run).status == RunStatus.RUNNING

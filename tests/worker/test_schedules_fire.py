@@ -16,8 +16,8 @@ from agents.runs import schedules, stops
 from agents.runs.models import Origin, Run, RunStatus
 from agents.worker.sweeper import sweep_once
 from tests.workshop import Workshop, all_at_once, build_workshop, payloads
+from tools.schedules.cron_times import parse_cron
 from tools.schedules.models import Schedule
-from tools.schedules.times import times_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -75,7 +75,7 @@ class TestATimeThatHasCome:
         }
         schedule = now(schedule)
         assert (schedule.last_run, schedule.last_at, schedule.fired) == (run, time, 1)
-        assert schedule.next_at == times_of(*EVERY_DAY).next_after(datetime.now(UTC))
+        assert schedule.next_at == parse_cron(*EVERY_DAY).next_after(datetime.now(UTC))
 
     def test_is_worked_on_like_any_task(self, workshop: Workshop) -> None:
         workshop.play(answer="I looked.")
@@ -165,7 +165,7 @@ class TestTimesThatJump:
     def test_years_of_missed_times_are_not_counted_one_by_one(self, workshop: Workshop) -> None:
         make_due(made(workshop, when=("*/5 * * * *", "UTC")), timedelta(days=3000))
         sweep_once()
-        assert payloads(Run.objects.get(), "run_started")[0]["missed"] == schedules.MOST_COUNTED
+        assert payloads(Run.objects.get(), "run_started")[0]["missed"] == schedules.MOST_MISSED
 
     def test_a_clock_that_is_set_back_fires_no_time_again(self, workshop: Workshop) -> None:
         """After the firing the next time stands in the row: earlier moments are not due, whatever the clock shows."""
@@ -255,12 +255,12 @@ class TestWhatIsSwitchedOff:
     @pytest.mark.parametrize(
         ("change", "problem"),
         [
-            (_leaves, "acme-operator is not a member any more."),
-            (_leaves_for_another_organization, "acme-operator is not a member any more."),
-            (_is_switched_off, "acme-operator is not a member any more."),
-            (_is_viewer_now, "acme-operator is a viewer by now, who may not start a run."),
-            (_employee_rests, "Dana is not active any more."),
-            (_employee_goes, "Its employee is gone."),
+            (_leaves, "acme-operator is no longer a member."),
+            (_leaves_for_another_organization, "acme-operator is no longer a member."),
+            (_is_switched_off, "acme-operator is no longer a member."),
+            (_is_viewer_now, "acme-operator is now a viewer, who may not start runs."),
+            (_employee_rests, "Dana is no longer active."),
+            (_employee_goes, "Its employee was deleted."),
         ],
     )
     def test_says_why_and_stays_so(self, workshop: Workshop, change: Callable[[Workshop], None], problem: str) -> None:
@@ -308,7 +308,7 @@ class TestEveryAct:
         schedules.cancel(workshop.operator, schedule.pk)
         assert actions() == ["schedule_created", "schedule_paused", "schedule_resumed", "schedule_cancelled"]
 
-    def test_of_another_organisation_changes_nothing(self, workshop: Workshop) -> None:
+    def test_of_another_organization_changes_nothing(self, workshop: Workshop) -> None:
         schedule, other = made(workshop), build_workshop("other")
         for act in (schedules.pause, schedules.resume, schedules.cancel):
             with pytest.raises(NotFound):

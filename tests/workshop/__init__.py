@@ -1,4 +1,4 @@
-"""An organisation with an employee that follows a script, and the engine driven in this process."""
+"""An organization with an employee that follows a script, and the engine driven in this process."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LONG_AGO = timedelta(days=1)
 
 @dataclass
 class Workshop:
-    """One organisation, its employee, and a member for each role."""
+    """One organization, its employee, and a member for each role."""
 
     organization: Organization
     employee: Employee
@@ -120,7 +120,7 @@ class Workshop:
         return list(waiting.select_related("tool_call").order_by("pk"))
 
     def approve(self, card: Approval, by: Membership | None = None, **more: Any) -> Approval:
-        values = {"digest": card.digest, "confirm": decisions.confirm_phrase(card), **more}
+        values = {"digest": card.digest, "confirm": decisions.make_confirmation_phrase(card), **more}
         return decisions.approve(by or self.approver, card.pk, decisions.Decision(**values))
 
     def deny(self, card: Approval, reason: str = "not now", by: Membership | None = None, **more: Any) -> Approval:
@@ -144,7 +144,7 @@ class Workshop:
 
 
 def build_workshop(slug: str = "acme") -> Workshop:
-    """Rows of one organisation; the employee may use every probe and some tools on records."""
+    """Rows of one organization; the employee may use every probe and some tools on records."""
     with transaction.atomic():
         organization = Organization.objects.create(name=slug.title(), slug=slug)
         provider = ModelProvider.objects.create(organization=organization, name="Script", kind=ProviderKind.SCRIPTED)

@@ -38,7 +38,7 @@ def may_delegate(employee: Employee, *colleagues: Employee) -> Grant:
 
 
 def hire(workshop: Workshop, name: str, *script: dict[str, Any], answer: str = "Done.") -> Employee:
-    """One more employee of the organisation with a script of its own, and the same tools."""
+    """One more employee of the organization with a script of its own, and the same tools."""
     one = {"title": "anything", "task": ".*", "passes": list(script), "answer": answer}
     provider = ModelProvider.objects.create(
         organization=workshop.organization,

@@ -13,7 +13,7 @@ from django.db.backends.postgresql.base import DatabaseWrapper as PostgreSQL
 from django.db.backends.signals import connection_created
 from pytest_django import DjangoDbBlocker
 
-from agents.employees.toolboxes import installed_toolbox
+from agents.employees.toolboxes import get_installed_toolbox
 from agents.runs.engine.history import ConversationCache
 from tests.model_server import ModelServer
 from tests.probes import RECORDER_VARIABLE
@@ -59,7 +59,7 @@ def _django_db_helper(django_db_setup: None, django_db_blocker: DjangoDbBlocker)
 
 @pytest.fixture
 def workshop(transactional_db: None) -> Iterator[Workshop]:
-    """An organisation at work; when the test has ended, the invariants must hold."""
+    """An organization at work; when the test has ended, the invariants must hold."""
     yield build_workshop()
     assert_invariants()
 
@@ -67,15 +67,15 @@ def workshop(transactional_db: None) -> Iterator[Workshop]:
 @pytest.fixture
 def nothing_kept_is_stale(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a driver has kept of its run is, at each pass, what somebody new would read."""
-    read_on = ConversationCache.read_on
+    load_new_passes = ConversationCache.load_new_passes
 
     def read_and_compared(past: ConversationCache, run_id: int) -> None:
         fresh = ConversationCache()
-        read_on(past, run_id)
-        read_on(fresh, run_id)
+        load_new_passes(past, run_id)
+        load_new_passes(fresh, run_id)
         assert past == fresh
 
-    monkeypatch.setattr(ConversationCache, "read_on", read_and_compared)
+    monkeypatch.setattr(ConversationCache, "load_new_passes", read_and_compared)
 
 
 def _clear() -> None:
@@ -120,7 +120,7 @@ def model(workshop: Workshop) -> Iterator[ModelServer]:
 @pytest.fixture
 def toolbox() -> Iterator[Toolbox]:
     """The installed toolbox; what a test changes in it is put back."""
-    installed = installed_toolbox()
+    installed = get_installed_toolbox()
     policy, before = installed.policy, {tool.id: tool for tool in installed.tools()}
     yield installed
     installed.policy = replace(policy)

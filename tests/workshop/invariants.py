@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 
 from agents.accounts import audit
 from agents.approvals.models import Approval, ApprovalStatus
-from agents.runs.engine.cards import digest_of
+from agents.runs.engine.cards import compute_digest
 from agents.runs.models import PARKED, TERMINAL_CALLS, CallStatus, Pass, Run, RunStatus, ToolCall
 
 _BEYOND_DEADLINE = timedelta(seconds=45)
@@ -63,7 +63,7 @@ _FAULTS: Mapping[str, str] = {
         SELECT a.id FROM approvals_approval a JOIN runs_toolcall c ON c.id = a.tool_call_id
         WHERE a.kind = 'unknown' AND a.status = 'pending'
           AND c.status <> 'outcome_unknown' AND c.late_effect IS NULL""",
-    "I6: another organisation along the chain": """
+    "I6: another organization along the chain": """
         SELECT c.id FROM runs_toolcall c JOIN runs_run r ON r.id = c.run_id
           JOIN employees_employee e ON e.id = r.employee_id
         WHERE c.organization_id <> r.organization_id OR e.organization_id <> r.organization_id
@@ -114,7 +114,7 @@ def _calls_without_a_row() -> list[str]:
 def _foreign_digests() -> list[str]:
     """I2: what was executed is what was approved, by the digest made anew from the call as it is now."""
     consumed = Approval.objects.filter(status=ApprovalStatus.CONSUMED).select_related("tool_call")
-    wrong = [card for card in consumed if digest_of(card.tool_call, card.preview) != card.digest]
+    wrong = [card for card in consumed if compute_digest(card.tool_call, card.preview) != card.digest]
     return [f"I2: call {card.tool_call_id} is not what its approval {card.pk} shows" for card in wrong]
 
 

@@ -1,21 +1,20 @@
-"""The tools that ship: one explicit list."""
+"""The built-in tools, in one explicit list."""
 
+from tools.builtin.analysis import BatchScore, CrossReference, ScoreRecord
+from tools.builtin.content import BuildReport, GenerateSummary
+from tools.builtin.data_bulk import ArchiveAll, BulkDelete, BulkUpdate
+from tools.builtin.data_read import GetRecordDetail, GetStats, SearchRecords
+from tools.builtin.data_write import AddToList, CreateRecord, QualifyRecord, UpdateRecord
+from tools.builtin.employee import AskHuman, Delegate
+from tools.builtin.files import DeleteFile, ListFiles, ReadFile, SearchFiles, WriteFile
+from tools.builtin.google_search import SearchGoogle
+from tools.builtin.report import BuildPreview
+from tools.builtin.results import ReadResult
+from tools.builtin.schedule import CancelSchedule, CreateSchedule, ListSchedules
+from tools.builtin.system import TitleRun
+from tools.builtin.utility import Calculate, Now
+from tools.builtin.web import FetchPage, SearchCompany, ValidateDomain
 from tools.contract import Tool
-
-from .analysis import BatchScore, CrossReference, ScoreRecord
-from .content import BuildReport, GenerateSummary
-from .data_bulk import ArchiveAll, BulkDelete, BulkUpdate
-from .data_read import GetRecordDetail, GetStats, SearchRecords
-from .data_write import AddToList, CreateRecord, QualifyRecord, UpdateRecord
-from .employee import AskHuman, Delegate
-from .files import DeleteFile, ListFiles, ReadFile, SearchFiles, WriteFile
-from .google_search import SearchGoogle
-from .report import BuildPreview
-from .results import ReadResult
-from .schedule import CancelSchedule, CreateSchedule, ListSchedules
-from .system import TitleRun
-from .utility import Calculate, Now
-from .web import FetchPage, SearchCompany, ValidateDomain
 
 BUILTIN_TOOLS: tuple[type[Tool], ...] = (
     SearchRecords,

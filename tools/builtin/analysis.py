@@ -1,4 +1,4 @@
-"""Tools that judge records; they store nothing."""
+"""Tools that score and compare records without storing anything."""
 
 import re
 from collections.abc import Iterable
@@ -6,19 +6,18 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from tools.builtin.outputs import Comparison, Score, Scores
+from tools.builtin.record_writes import require_selection
+from tools.builtin.scoring import score_record
 from tools.contract import ErrorCode, Level, Tool, ToolContext, ToolError, ToolResult
 from tools.records.fields import Name, RecordFilters, RecordId, RecordIds, Selection, Sparse
 from tools.records.models import Record
-from tools.records.queries import matching, missing, records_of
-from tools.records.tables import markdown_table
+from tools.records.queries import build_missing_error, find_records, get_records
+from tools.records.tables import build_markdown_table
 
-from .analysis_scoring import scored
-from .data_base import require_selection
-from .outputs import Compared, Score, Scores
-
-MOST_SCORED = 200
-MOST_COMPARED = 10_000
-MOST_SHOWN = 200
+MAX_SCORED = 200
+MAX_COMPARED = 10_000
+MAX_SHOWN = 200
 LEGAL_FORMS = frozenset(
     {
         "ag",
@@ -47,7 +46,7 @@ class ScoreRecord(Tool):
 
     name = "analysis.scoreRecord"
     display_name = "Score a record"
-    description = "Work out a score from 0 to 100 for one record, with the reasons. Stores nothing."
+    description = "Compute a score from 0 to 100 for one record, with the reasons. Stores nothing."
     level = Level.READ
     Output = Score
 
@@ -55,17 +54,19 @@ class ScoreRecord(Tool):
         record_id: RecordId = Field(description="Id of the record, from data.searchRecords")
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
-        record = records_of(context.organization_id).filter(pk=int(params.record_id)).first()
+        record = get_records(context.organization_id).filter(pk=int(params.record_id)).first()
         if record is None:
-            raise missing([params.record_id])
-        data = scored(record)
+            raise build_missing_error([params.record_id])
+        data = score_record(record)
         reasons = [(reason["text"], f"{reason['points']} of {reason['of']}") for reason in data["reasons"]]
         head = f"{record.name} scores {data['score']} of 100"
-        return ToolResult.ok(data, head, f"{head} (id {record.pk}).\n\n{markdown_table(('reason', 'points'), reasons)}")
+        return ToolResult.ok(
+            data, head, f"{head} (id {record.pk}).\n\n{build_markdown_table(('reason', 'points'), reasons)}"
+        )
 
 
 class BatchScore(Tool):
-    """data: {scores: [as analysis.scoreRecord, highest first], total, scored, average}."""
+    """data: {scores: [as in analysis.scoreRecord, highest first], total, scored, average}."""
 
     name = "analysis.batchScore"
     display_name = "Score many records"
@@ -75,20 +76,22 @@ class BatchScore(Tool):
 
     class Params(Selection):
         record_ids: RecordIds | None = Field(
-            None, max_length=MOST_SCORED, description="Ids of the records; or give filters"
+            None, max_length=MAX_SCORED, description="Ids of the records; or give filters"
         )
-        limit: int = Field(50, ge=1, le=MOST_SCORED, description="With filters: most records to score, by name")
+        limit: int = Field(50, ge=1, le=MAX_SCORED, description="With filters: maximum number of records to score")
 
     def validate(self, params: Params) -> None:
         require_selection(params)
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
-        records, total = _to_score(params, context.organization_id)
-        scores = sorted((scored(record) for record in records), key=lambda score: (-score["score"], score["name"]))
+        records, total = _select_records(params, context.organization_id)
+        scores = sorted(
+            (score_record(record) for record in records), key=lambda score: (-score["score"], score["name"])
+        )
         average = round(sum(score["score"] for score in scores) / len(scores), 1) if scores else None
         data = {"scores": scores, "total": total, "scored": len(scores), "average": average}
         of = f" of {total}" if total > len(scores) else ""
-        table = markdown_table(
+        table = build_markdown_table(
             ("id", "name", "score", "stored score"),
             ((score["id"], score["name"], score["score"], score["stored_score"]) for score in scores),
         )
@@ -96,13 +99,13 @@ class BatchScore(Tool):
         return ToolResult.ok(data, head, f"{head}.\n\n{table}")
 
 
-def _to_score(params: BatchScore.Params, organization_id: int) -> tuple[list[Record], int]:
+def _select_records(params: BatchScore.Params, organization_id: int) -> tuple[list[Record], int]:
     if params.record_ids:
-        found = records_of(organization_id).in_bulk([int(record_id) for record_id in params.record_ids])
+        found = get_records(organization_id).in_bulk([int(record_id) for record_id in params.record_ids])
         if absent := [record_id for record_id in params.record_ids if int(record_id) not in found]:
-            raise missing(absent)
+            raise build_missing_error(absent)
         return list(found.values()), len(found)
-    matches = matching(organization_id, params.filters or RecordFilters())
+    matches = find_records(organization_id, params.filters or RecordFilters())
     return list(matches.order_by("name", "id")[: params.limit]), matches.count()
 
 
@@ -115,18 +118,18 @@ class CrossReference(Tool):
     name = "analysis.crossReference"
     display_name = "Cross-reference records"
     description = (
-        "Compare records with a list of names (which are known, which are missing), or with the records of a second "
-        "filter (which are in both, which only in one). Names are compared without case, punctuation and legal form."
+        "Compare records with a list of names (to find known and missing ones), or with the records of a second filter "
+        "(to find those in both, or only in one). Names are compared without case, punctuation and legal form."
     )
     level = Level.READ
-    Output = Compared
+    Output = Comparison
 
     class Params(Sparse):
-        filters: RecordFilters | None = Field(None, description="The records to compare; left out: all of them")
+        filters: RecordFilters | None = Field(None, description="The records to compare; if omitted, all records")
         names: list[Name] | None = Field(None, max_length=500, description="Names to look for; or give other_filters")
         other_filters: RecordFilters | None = Field(None, description="A second set of records; or give names")
         match_on: Literal["record", "name", "domain"] = Field(
-            "record", description="With other_filters: when two records count as the same"
+            "record", description="With other_filters: the value by which two records count as the same"
         )
 
     def validate(self, params: Params) -> None:
@@ -141,19 +144,23 @@ class CrossReference(Tool):
             )
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
-        first = _compared(params.filters, context.organization_id)
+        first = _load_records(params.filters, context.organization_id)
         if params.other_filters is None:
-            return _against_names(first, params.names or [])
-        return _against_records(first, _compared(params.other_filters, context.organization_id), params.match_on)
+            return _compare_with_names(first, params.names or [])
+        return _compare_with_records(
+            first, _load_records(params.other_filters, context.organization_id), params.match_on
+        )
 
 
-def _compared(filters: RecordFilters | None, organization_id: int) -> list[Record]:
-    found = matching(organization_id, filters or RecordFilters()).only("id", "name", "domain").order_by("name", "id")
-    records = list(found[: MOST_COMPARED + 1])
-    if len(records) > MOST_COMPARED:
+def _load_records(filters: RecordFilters | None, organization_id: int) -> list[Record]:
+    found = (
+        find_records(organization_id, filters or RecordFilters()).only("id", "name", "domain").order_by("name", "id")
+    )
+    records = list(found[: MAX_COMPARED + 1])
+    if len(records) > MAX_COMPARED:
         raise ToolError(
             ErrorCode.LIMIT_EXCEEDED,
-            f"{found.count():,} records are too many to compare; at most {MOST_COMPARED:,}.",
+            f"{found.count():,} records are too many to compare; the limit is {MAX_COMPARED:,}.",
             parameter="filters",
             recovery_hint="Narrow the filters.",
             attempted=False,
@@ -161,44 +168,46 @@ def _compared(filters: RecordFilters | None, organization_id: int) -> list[Recor
     return records
 
 
-def name_key(name: str) -> str:
-    """The name without case, punctuation and legal form: "ACME Corp." and "Acme" are equal."""
+def normalize_name(name: str) -> str:
+    """Normalize a name by removing case, punctuation and legal form: "ACME Corp." and "Acme" are equal."""
     words = re.findall(r"\w+", name.casefold())
     meaningful = [word for word in words if word not in LEGAL_FORMS]
     return " ".join(meaningful or words)
 
 
-def _brief(record: Record) -> dict[str, str]:
+def _build_reference(record: Record) -> dict[str, str]:
     return {"id": str(record.pk), "name": record.name}
 
 
-def _against_names(records: Iterable[Record], names: list[str]) -> ToolResult:
+def _compare_with_names(records: Iterable[Record], names: list[str]) -> ToolResult:
     by_key: dict[str, list[dict[str, str]]] = {}
     for record in records:
-        by_key.setdefault(name_key(record.name), []).append(_brief(record))
-    found = [{"name": name, "records": by_key[name_key(name)]} for name in names if name_key(name) in by_key]
-    absent = [name for name in names if name_key(name) not in by_key]
+        by_key.setdefault(normalize_name(record.name), []).append(_build_reference(record))
+    found = [
+        {"name": name, "records": by_key[normalize_name(name)]} for name in names if normalize_name(name) in by_key
+    ]
+    absent = [name for name in names if normalize_name(name) not in by_key]
     summary = f"{len(found)} of {len(names)} names are known"
     return ToolResult.ok({"found": found, "missing": absent}, summary)
 
 
-def _against_records(first: list[Record], second: list[Record], match_on: str) -> ToolResult:
-    first_keys, second_keys = ({_key(record, match_on) for record in side} - {""} for side in (first, second))
+def _compare_with_records(first: list[Record], second: list[Record], match_on: str) -> ToolResult:
+    first_keys, second_keys = ({_build_key(record, match_on) for record in side} - {""} for side in (first, second))
     groups = {
-        "both": [record for record in first if _key(record, match_on) in second_keys],
-        "only_first": [record for record in first if _key(record, match_on) not in second_keys],
-        "only_second": [record for record in second if _key(record, match_on) not in first_keys],
+        "both": [record for record in first if _build_key(record, match_on) in second_keys],
+        "only_first": [record for record in first if _build_key(record, match_on) not in second_keys],
+        "only_second": [record for record in second if _build_key(record, match_on) not in first_keys],
     }
     counts = {group: len(records) for group, records in groups.items()}
     data: dict[str, Any] = {
-        group: [_brief(record) for record in records[:MOST_SHOWN]] for group, records in groups.items()
+        group: [_build_reference(record) for record in records[:MAX_SHOWN]] for group, records in groups.items()
     }
     alone = f"{counts['only_first']} only in the first, {counts['only_second']} only in the second"
     summary = f"{counts['both']} in both, {alone}"
     return ToolResult.ok({**data, "counts": counts}, summary)
 
 
-def _key(record: Record, match_on: str) -> str:
+def _build_key(record: Record, match_on: str) -> str:
     if match_on == "name":
-        return name_key(record.name)
+        return normalize_name(record.name)
     return record.domain.lower() if match_on == "domain" else str(record.pk)

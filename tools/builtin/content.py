@@ -1,14 +1,13 @@
-"""Tools that store what an employee wrote as a draft, which nobody outside sees until a person uses it."""
+"""Tools that store an employee's text as a draft, which stays private until a person uses it."""
 
 from pydantic import Field
 
+from tools.builtin.report_rendering import Report, ReportParams, render_report
 from tools.contract import Level, Tool, ToolContext, ToolResult
 from tools.records.drafts import NewDraft, store_draft
 from tools.records.fields import Body, ListName, RecordIds, Sparse
 from tools.records.models import Draft
-from tools.records.queries import existing_ids
-
-from .content_parts import Report, ReportParams, render
+from tools.records.queries import check_ids
 
 
 class GenerateSummary(Tool):
@@ -18,7 +17,7 @@ class GenerateSummary(Tool):
     display_name = "Draft a summary"
     description = (
         "Store a summary that you have written, in Markdown, as a draft with links to the records it is about. "
-        "A person reads it before anything is done with it."
+        "A person reads it before it is used."
     )
     level = Level.DRAFT
 
@@ -30,9 +29,9 @@ class GenerateSummary(Tool):
         )
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
-        ids = existing_ids(context.organization_id, params.record_ids)
-        draft = store_draft(_new(context, Draft.Kind.SUMMARY, Report(params.title, params.body, ids)))
-        return _stored(draft, ids)
+        ids = check_ids(context.organization_id, params.record_ids)
+        draft = store_draft(_build_draft(context, Draft.Kind.SUMMARY, Report(params.title, params.body, ids)))
+        return _build_result(draft, ids)
 
 
 class BuildReport(Tool):
@@ -42,7 +41,7 @@ class BuildReport(Tool):
     display_name = "Draft a report"
     description = (
         "Build a report from sections of text and tables of records and store it as a draft. "
-        "report.buildPreview shows the same without storing it."
+        "report.buildPreview shows the same report without storing it."
     )
     level = Level.DRAFT
 
@@ -50,12 +49,12 @@ class BuildReport(Tool):
         pass
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
-        report = render(params, context.organization_id)
-        draft = store_draft(_new(context, Draft.Kind.REPORT, report))
-        return _stored(draft, report.record_ids)
+        report = render_report(params, context.organization_id)
+        draft = store_draft(_build_draft(context, Draft.Kind.REPORT, report))
+        return _build_result(draft, report.record_ids)
 
 
-def _new(context: ToolContext, kind: Draft.Kind, report: Report) -> NewDraft:
+def _build_draft(context: ToolContext, kind: Draft.Kind, report: Report) -> NewDraft:
     return NewDraft(
         organization_id=context.organization_id,
         kind=kind,
@@ -68,7 +67,7 @@ def _new(context: ToolContext, kind: Draft.Kind, report: Report) -> NewDraft:
     )
 
 
-def _stored(draft: Draft, record_ids: tuple[int, ...]) -> ToolResult:
+def _build_result(draft: Draft, record_ids: tuple[int, ...]) -> ToolResult:
     data = {
         "draft_id": str(draft.pk),
         "title": draft.title,

@@ -4,13 +4,12 @@ from typing import Any
 
 from pydantic import Field
 
+from tools.builtin.record_sentences import describe_changes, describe_new_values, describe_subject
+from tools.builtin.record_writes import RecordWrite, build_author, build_no_change_error, require_selection
 from tools.contract import ErrorCode, Level, Preview, Target, ToolContext, ToolError, ToolResult
-from tools.records.changes import delete_records, deletion_target, update_records, update_target
+from tools.records.changes import build_deletion_target, build_update_target, delete_records, update_records
 from tools.records.fields import Selection, SharedChanges
-from tools.records.queries import chosen
-
-from .data_base import RecordWrite, author_of, nothing_to_do, require_selection
-from .data_words import changes_in_words, new_values_in_words, subject
+from tools.records.queries import load_selection
 
 
 class BulkUpdate(RecordWrite):
@@ -19,8 +18,8 @@ class BulkUpdate(RecordWrite):
     name = "data.bulkUpdate"
     display_name = "Update many records"
     description = (
-        "Make the same change to many records (at most 1,000), chosen by ids or by filters. "
-        "Archived records are touched only if their ids are given."
+        "Make the same change to many records (at most 1,000), selected by ids or by filters. "
+        "Archived records change only if their ids are given."
     )
 
     class Params(Selection):
@@ -31,7 +30,7 @@ class BulkUpdate(RecordWrite):
         if not params.changes.model_dump(mode="json"):
             raise ToolError(
                 ErrorCode.MISSING_PARAMETER,
-                "'changes' names no field.",
+                "'changes' has no field.",
                 parameter="changes",
                 expected="at least one of region, category, status, score",
                 attempted=False,
@@ -39,18 +38,20 @@ class BulkUpdate(RecordWrite):
 
     def preview(self, params: Params, context: ToolContext) -> Preview:
         wanted = params.changes.model_dump(mode="json")
-        targets = _changed(params, context, wanted)
+        targets = _build_targets(params, context, wanted)
         return Preview("update", targets)
 
     def sentence(self, params: Params, preview: Preview) -> str:
         if preview.total == 1:
             target = preview.targets[0]
-            return f"Update {subject(params, preview)}: {changes_in_words(target.before, target.after)}"
-        return f"Update {subject(params, preview)}: {new_values_in_words(params.changes.model_dump(mode='json'))}"
+            return f"Update {describe_subject(params, preview)}: {describe_changes(target.before, target.after)}"
+        return (
+            f"Update {describe_subject(params, preview)}: {describe_new_values(params.changes.model_dump(mode='json'))}"
+        )
 
     def apply(self, params: Params, effect: Preview, context: ToolContext) -> ToolResult:
-        update_records(context.organization_id, effect.targets, author_of(context))
-        return _done("updated", effect)
+        update_records(context.organization_id, effect.targets, build_author(context))
+        return _build_result("updated", effect)
 
 
 class BulkDelete(RecordWrite):
@@ -59,7 +60,7 @@ class BulkDelete(RecordWrite):
     name = "data.bulkDelete"
     display_name = "Delete records"
     description = (
-        "Delete records for good (at most 1,000), chosen by ids or by filters. This cannot be taken back; "
+        "Permanently delete records (at most 1,000), selected by ids or by filters. This cannot be undone; "
         "data.archiveAll only hides them."
     )
     level = Level.DESTRUCTIVE
@@ -71,15 +72,15 @@ class BulkDelete(RecordWrite):
         require_selection(params)
 
     def preview(self, params: Params, context: ToolContext) -> Preview:
-        records = chosen(context.organization_id, params)
-        return Preview("delete", tuple(deletion_target(record) for record in records), reversible=False)
+        records = load_selection(context.organization_id, params)
+        return Preview("delete", tuple(build_deletion_target(record) for record in records), reversible=False)
 
     def sentence(self, params: Params, preview: Preview) -> str:
-        return f"Delete {subject(params, preview)} for good"
+        return f"Permanently delete {describe_subject(params, preview)}"
 
     def apply(self, params: Params, effect: Preview, context: ToolContext) -> ToolResult:
         delete_records(context.organization_id, effect.targets)
-        return _done("deleted", effect)
+        return _build_result("deleted", effect)
 
 
 class ArchiveAll(RecordWrite):
@@ -88,8 +89,8 @@ class ArchiveAll(RecordWrite):
     name = "data.archiveAll"
     display_name = "Archive records"
     description = (
-        "Move records to the archive (at most 1,000), chosen by ids or by filters: searches no longer find them. "
-        "data.updateRecord with archived: false brings one back."
+        "Move records to the archive (at most 1,000), selected by ids or by filters: searches no longer find them. "
+        "data.updateRecord with archived: false restores one."
     )
     level = Level.DESTRUCTIVE
 
@@ -100,25 +101,25 @@ class ArchiveAll(RecordWrite):
         require_selection(params)
 
     def preview(self, params: Params, context: ToolContext) -> Preview:
-        return Preview("archive", _changed(params, context, {"archived": True}))
+        return Preview("archive", _build_targets(params, context, {"archived": True}))
 
     def sentence(self, params: Params, preview: Preview) -> str:
-        return f"Archive {subject(params, preview)}"
+        return f"Archive {describe_subject(params, preview)}"
 
     def apply(self, params: Params, effect: Preview, context: ToolContext) -> ToolResult:
-        update_records(context.organization_id, effect.targets, author_of(context))
-        return _done("archived", effect)
+        update_records(context.organization_id, effect.targets, build_author(context))
+        return _build_result("archived", effect)
 
 
-def _changed(selection: Selection, context: ToolContext, wanted: dict[str, Any]) -> tuple[Target, ...]:
-    records = chosen(context.organization_id, selection)
-    targets = tuple(target for record in records if (target := update_target(record, wanted)) is not None)
+def _build_targets(selection: Selection, context: ToolContext, wanted: dict[str, Any]) -> tuple[Target, ...]:
+    records = load_selection(context.organization_id, selection)
+    targets = tuple(target for record in records if (target := build_update_target(record, wanted)) is not None)
     if not targets:
-        raise nothing_to_do(f"All of these {len(records)} records have these values already.")
+        raise build_no_change_error(f"All of these {len(records)} records already have these values.")
     return targets
 
 
-def _done(verb: str, effect: Preview) -> ToolResult:
+def _build_result(verb: str, effect: Preview) -> ToolResult:
     ids = [target.id for target in effect.targets]
     noun = "record" if len(ids) == 1 else "records"
     return ToolResult.ok({verb: len(ids), "record_ids": ids}, f"{verb.capitalize()} {len(ids):,} {noun}")

@@ -1,72 +1,75 @@
-"""Tools that look records up."""
+"""Tools that read records."""
 
 from pydantic import Field
 
+from tools.builtin.outputs import FoundRecords, RecordDetail, RecordStats
 from tools.contract import Level, Tool, ToolContext, ToolResult
 from tools.records.fields import RecordFilters, RecordId, Sparse
 from tools.records.models import Record
 from tools.records.queries import (
-    counts_by,
-    counts_by_score,
-    detail_of,
-    known_values,
-    matching,
-    missing,
-    records_of,
-    row_of,
+    build_detail,
+    build_missing_error,
+    build_row,
+    count_by_field,
+    count_by_score,
+    find_records,
+    get_records,
+    list_known_values,
 )
-from tools.records.tables import markdown_table
-
-from .outputs import FoundRecords, RecordDetail, RecordStats
+from tools.records.tables import build_markdown_table
 
 COLUMNS = ("id", "name", "region", "category", "status", "score", "email", "domain", "qualification")
 
 
 class SearchRecords(Tool):
-    """data: {records: [row], total, filters_applied}; `total` counts all matches, also beyond the limit."""
+    """data: {records: [row], total, filters_applied}; `total` counts all matches, including those beyond the limit."""
 
     name = "data.searchRecords"
     display_name = "Search records"
     description = (
-        "Search the organisation's business records (companies, customers, leads) and filter them by region, category, "
-        "status, qualification, score and text. Archived records are left out. Gives the ids that other tools need."
+        "Search the organization's business records (companies, customers, leads) and filter them by region, category, "
+        "status, qualification, score and text. Archived records are omitted. Returns the ids that other tools need."
     )
     level = Level.READ
     Output = FoundRecords
 
     class Params(RecordFilters):
-        limit: int = Field(100, ge=1, le=1000, description="Most records to return")
+        limit: int = Field(100, ge=1, le=1000, description="Maximum number of records to return")
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
-        found = matching(context.organization_id, params)
-        rows = [row_of(record) for record in found.order_by("name", "id")[: params.limit]]
+        found = find_records(context.organization_id, params)
+        rows = [build_row(record) for record in found.order_by("name", "id")[: params.limit]]
         total = len(rows) if len(rows) < params.limit else found.count()
         data = {"records": rows, "total": total, "filters_applied": params.given()}
         if not rows:
-            return ToolResult.ok(data, f"Found no records{_where(params)}", _nothing(params, context.organization_id))
-        table = markdown_table(COLUMNS, ([row[column] for column in COLUMNS] for row in rows))
+            return ToolResult.ok(
+                data,
+                f"Found no records{_describe_filters(params)}",
+                _describe_no_match(params, context.organization_id),
+            )
+        table = build_markdown_table(COLUMNS, ([row[column] for column in COLUMNS] for row in rows))
         noun = "record" if total == 1 else "records"
-        head = f"{total} {noun}{_where(params)}"
+        head = f"{total} {noun}{_describe_filters(params)}"
         shown = f", the first {len(rows)} of them" if len(rows) < total else ""
         return ToolResult.ok(data, f"Found {head}", f"{head}{shown}:\n\n{table}")
 
     def running_summary(self, params: Params) -> str:
-        return f"Searching records{_where(params)}…"
+        return f"Searching records{_describe_filters(params)}…"
 
 
-def _where(filters: RecordFilters) -> str:
+def _describe_filters(filters: RecordFilters) -> str:
     rest = RecordFilters(**{key: value for key, value in filters.given().items() if key != "region"}).in_words()
     return (f" in {filters.region}" if filters.region else "") + (f" ({rest})" if rest else "")
 
 
-def _nothing(filters: RecordFilters, organization_id: int) -> str:
+def _describe_no_match(filters: RecordFilters, organization_id: int) -> str:
     known = {
-        field: ", ".join(known_values(organization_id, field)) or "none"
+        field: ", ".join(list_known_values(organization_id, field)) or "none"
         for field in ("region", "category")
         if getattr(filters, field)
     }
     hints = [f"Values of {field} in use: {values}." for field, values in known.items()]
-    return " ".join([f"No record matches{_where(filters)}.", *hints])
+    return " ".join([f"No record matches{_describe_filters(filters)}.", *hints])
 
 
 class GetRecordDetail(Tool):
@@ -82,10 +85,10 @@ class GetRecordDetail(Tool):
         record_id: RecordId = Field(description="Id of the record, from data.searchRecords")
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
-        record: Record | None = records_of(context.organization_id).filter(pk=int(params.record_id)).first()
+        record: Record | None = get_records(context.organization_id).filter(pk=int(params.record_id)).first()
         if record is None:
-            raise missing([params.record_id])
-        return ToolResult.ok({"record": detail_of(record)}, f"Read record {record.name}")
+            raise build_missing_error([params.record_id])
+        return ToolResult.ok({"record": build_detail(record)}, f"Read record {record.name}")
 
 
 class GetStats(Tool):
@@ -101,19 +104,22 @@ class GetStats(Tool):
         pass
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
-        found = matching(context.organization_id, params)
-        groups = {f"by_{field}": counts_by(found, field) for field in ("region", "category", "status", "qualification")}
-        groups["by_score"] = counts_by_score(found)
+        found = find_records(context.organization_id, params)
+        groups = {
+            f"by_{field}": count_by_field(found, field) for field in ("region", "category", "status", "qualification")
+        }
+        groups["by_score"] = count_by_score(found)
         total = sum(groups["by_score"].values())
         data = {
             "total": total,
-            "archived": records_of(context.organization_id).filter(archived_at__isnull=False).count(),
+            "archived": get_records(context.organization_id).filter(archived_at__isnull=False).count(),
             **groups,
             "filters_applied": params.given(),
         }
+        columns = ("value", "records")
         tables = [
-            f"**{name.removeprefix('by_').capitalize()}**\n\n{markdown_table(('value', 'records'), counts.items())}"
+            f"**{name.removeprefix('by_').capitalize()}**\n\n{build_markdown_table(columns, counts.items())}"
             for name, counts in groups.items()
         ]
-        head = f"{total} records{_where(params)}; {data['archived']} in the archive"
-        return ToolResult.ok(data, f"Counted {total} records{_where(params)}", "\n\n".join([head, *tables]))
+        head = f"{total} records{_describe_filters(params)}; {data['archived']} in the archive"
+        return ToolResult.ok(data, f"Counted {total} records{_describe_filters(params)}", "\n\n".join([head, *tables]))

@@ -1,9 +1,18 @@
-"""Tools that create and change single records and put records on lists."""
+"""Tools that create and change single records, and add records to lists."""
 
 from pydantic import Field
 
+from tools.builtin.record_sentences import (
+    describe_changes,
+    describe_subject,
+    describe_values,
+    format_name,
+    format_target_name,
+    format_value,
+)
+from tools.builtin.record_writes import RecordWrite, build_author, build_no_change_error, require_selection
 from tools.contract import ErrorCode, Preview, Target, ToolContext, ToolError, ToolResult
-from tools.records.changes import add_to_list, create_record, creation_target, update_records, update_target
+from tools.records.changes import add_to_list, build_creation_target, build_update_target, create_record, update_records
 from tools.records.fields import (
     ListName,
     QualificationName,
@@ -16,33 +25,30 @@ from tools.records.fields import (
     Sparse,
 )
 from tools.records.models import ListEntry, RecordList
-from tools.records.queries import chosen, one_record, row_of
-
-from .data_base import RecordWrite, author_of, nothing_to_do, require_selection
-from .data_words import bold, changes_in_words, named, shown, subject, values_in_words
+from tools.records.queries import build_row, load_record, load_selection
 
 
 class CreateRecord(RecordWrite):
-    """data: {record}, a row as data.searchRecords gives it."""
+    """data: {record}, a row as in data.searchRecords."""
 
     name = "data.createRecord"
     display_name = "Create a record"
-    description = "Create a new business record. Search first: a record of the same name may be there already."
+    description = "Create a new business record. Search first: a record of the same name may already exist."
 
     class Params(RecordFields):
         pass
 
     def preview(self, params: Params, context: ToolContext) -> Preview:
         fields = {key: value for key, value in params.model_dump(mode="json").items() if value not in ("", {})}
-        return Preview("create", (creation_target(fields),))
+        return Preview("create", (build_creation_target(fields),))
 
     def sentence(self, params: Params, preview: Preview) -> str:
         rest = {key: value for key, value in params.model_dump(mode="json").items() if key != "name"}
-        return f"Create record {bold(params.name)}: {values_in_words(rest)}"
+        return f"Create record {format_name(params.name)}: {describe_values(rest)}"
 
     def apply(self, params: Params, effect: Preview, context: ToolContext) -> ToolResult:
-        record = create_record(context.organization_id, effect.targets[0].after, author_of(context))
-        return ToolResult.ok({"record": row_of(record)}, f"Created record {record.name}")
+        record = create_record(context.organization_id, effect.targets[0].after, build_author(context))
+        return ToolResult.ok({"record": build_row(record)}, f"Created record {record.name}")
 
 
 class UpdateRecord(RecordWrite):
@@ -60,7 +66,7 @@ class UpdateRecord(RecordWrite):
         if not params.changes.model_dump(mode="json"):
             raise ToolError(
                 ErrorCode.MISSING_PARAMETER,
-                "'changes' names no field.",
+                "'changes' has no field.",
                 parameter="changes",
                 expected="at least one field with its new value",
                 example='{"record_id": "42", "changes": {"status": "inactive"}}',
@@ -68,28 +74,29 @@ class UpdateRecord(RecordWrite):
             )
 
     def preview(self, params: Params, context: ToolContext) -> Preview:
-        record = one_record(context.organization_id, params.record_id)
-        target = update_target(record, params.changes.model_dump(mode="json"))
+        record = load_record(context.organization_id, params.record_id)
+        target = build_update_target(record, params.changes.model_dump(mode="json"))
         if target is None:
-            raise nothing_to_do(f"Record {params.record_id} ({record.name}) has these values already.")
+            raise build_no_change_error(f"Record {params.record_id} ({record.name}) already has these values.")
         return Preview("update", (target,))
 
     def sentence(self, params: Params, preview: Preview) -> str:
         if not preview.targets:
-            return f"Update record {bold(params.record_id)}: {values_in_words(params.changes.model_dump(mode='json'))}"
+            wanted = describe_values(params.changes.model_dump(mode="json"))
+            return f"Update record {format_name(params.record_id)}: {wanted}"
         target = preview.targets[0]
-        return f"Update record {bold(target.label)}: {changes_in_words(target.before, target.after)}"
+        return f"Update record {format_name(target.label)}: {describe_changes(target.before, target.after)}"
 
     def apply(self, params: Params, effect: Preview, context: ToolContext) -> ToolResult:
-        update_records(context.organization_id, effect.targets, author_of(context))
-        record = one_record(context.organization_id, effect.targets[0].id)
+        update_records(context.organization_id, effect.targets, build_author(context))
+        record = load_record(context.organization_id, effect.targets[0].id)
         changed = effect.targets[0].after
         summary = f"Updated record {record.name}: {', '.join(changed)}"
-        return ToolResult.ok({"record": row_of(record), "changed": changed}, summary)
+        return ToolResult.ok({"record": build_row(record), "changed": changed}, summary)
 
 
 class QualifyRecord(RecordWrite):
-    """data: {record}, a row as data.searchRecords gives it, and its `qualification_reason`."""
+    """data: {record}, a row as in data.searchRecords, with its `qualification_reason`."""
 
     name = "data.qualifyRecord"
     display_name = "Qualify a record"
@@ -98,39 +105,41 @@ class QualifyRecord(RecordWrite):
     class Params(Sparse):
         record_id: RecordId = Field(description="Id of the record, from data.searchRecords")
         qualification: QualificationName = Field(description="qualified or disqualified")
-        reason: Reason = Field(description="Why, in one sentence of at most 500 characters")
-        score: Score | None = Field(None, description="Score from 0 to 100; left out: stays as it is")
+        reason: Reason = Field(description="The reason, in one sentence of at most 500 characters")
+        score: Score | None = Field(None, description="Score from 0 to 100; unchanged if omitted")
 
     def preview(self, params: Params, context: ToolContext) -> Preview:
-        record = one_record(context.organization_id, params.record_id)
+        record = load_record(context.organization_id, params.record_id)
         wanted = {"qualification": params.qualification, "qualification_reason": params.reason}
-        target = update_target(record, wanted if params.score is None else {**wanted, "score": params.score})
+        target = build_update_target(record, wanted if params.score is None else {**wanted, "score": params.score})
         if target is None:
-            raise nothing_to_do(f"Record {params.record_id} ({record.name}) is {params.qualification} so already.")
+            raise build_no_change_error(
+                f"Record {params.record_id} ({record.name}) is {params.qualification} so already."
+            )
         return Preview("update", (target,))
 
     def sentence(self, params: Params, preview: Preview) -> str:
         scored = {key: value for target in preview.targets for key, value in target.after.items() if key == "score"}
         before = {key: value for target in preview.targets for key, value in target.before.items()}
-        more = f", {changes_in_words(before, scored)}" if scored else ""
+        more = f", {describe_changes(before, scored)}" if scored else ""
         return (
-            f"Mark record {named(preview, params.record_id)} as {params.qualification}: "
-            f"reason {shown(params.reason)}{more}"
+            f"Mark record {format_target_name(preview, params.record_id)} as {params.qualification}: "
+            f"reason {format_value(params.reason)}{more}"
         )
 
     def apply(self, params: Params, effect: Preview, context: ToolContext) -> ToolResult:
-        update_records(context.organization_id, effect.targets, author_of(context))
-        record = one_record(context.organization_id, effect.targets[0].id)
-        row = {**row_of(record), "qualification_reason": record.qualification_reason}
+        update_records(context.organization_id, effect.targets, build_author(context))
+        record = load_record(context.organization_id, effect.targets[0].id)
+        row = {**build_row(record), "qualification_reason": record.qualification_reason}
         return ToolResult.ok({"record": row}, f"Marked record {record.name} as {params.qualification}")
 
 
 class AddToList(RecordWrite):
-    """data: {list: {id, name, records}, added}; `added` are the ids that were not on it."""
+    """data: {list: {id, name, records}, added}; `added` holds the ids that were not on the list before."""
 
     name = "data.addToList"
     display_name = "Add records to a list"
-    description = "Put records on a named list; the list is made if there is none of that name."
+    description = "Add records to a named list. The list is created if it does not exist."
 
     class Params(Selection):
         list_name: ListName = Field(description="Name of the list, e.g. Spring campaign")
@@ -139,24 +148,27 @@ class AddToList(RecordWrite):
         require_selection(params)
 
     def preview(self, params: Params, context: ToolContext) -> Preview:
-        records = chosen(context.organization_id, params)
+        records = load_selection(context.organization_id, params)
         record_list = RecordList.objects.filter(organization_id=context.organization_id, name=params.list_name).first()
-        there: set[int] = set()
+        on_list: set[int] = set()
         if record_list is not None:
-            there.update(ListEntry.objects.filter(list=record_list).values_list("record_id", flat=True))
+            on_list.update(ListEntry.objects.filter(list=record_list).values_list("record_id", flat=True))
         after = {"list": params.list_name, "list_is_new": record_list is None}
         targets = tuple(
             Target(str(record.pk), record.name, record.version, after=dict(after))
             for record in records
-            if record.pk not in there
+            if record.pk not in on_list
         )
         if not targets:
-            raise nothing_to_do(f"All of these {len(records)} records are on the list {params.list_name!r} already.")
+            raise build_no_change_error(
+                f"All of these {len(records)} records are on the list {params.list_name!r} already."
+            )
         return Preview("add", targets)
 
     def sentence(self, params: Params, preview: Preview) -> str:
         is_new = any(target.after.get("list_is_new") for target in preview.targets)
-        return f"Add {subject(params, preview)} to the {'new ' if is_new else ''}list {bold(params.list_name)}"
+        kind = "new list" if is_new else "list"
+        return f"Add {describe_subject(params, preview)} to the {kind} {format_name(params.list_name)}"
 
     def apply(self, params: Params, effect: Preview, context: ToolContext) -> ToolResult:
         record_list = add_to_list(context.organization_id, params.list_name, effect.targets)

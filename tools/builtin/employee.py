@@ -1,16 +1,15 @@
-"""Tools of the category employee: ask a person, hand a task to a colleague. Their calls wait without a worker."""
+"""Tools of the category employee: ask a person, delegate a task. Their calls wait without a worker."""
 
 from typing import Annotated
 
 from pydantic import BaseModel, Field
 
+from tools.builtin.outputs import HumanAnswer
 from tools.contract import Delegation, Level, Question, Tool, ToolContext
-
-from .outputs import HumanAnswer
 
 LONGEST_QUESTION = 2_000
 LONGEST_CHOICE = 200
-MOST_CHOICES = 8
+MAX_CHOICES = 8
 LONGEST_TASK = 20_000
 
 
@@ -18,8 +17,8 @@ class AskHuman(Tool):
     name = "employee.askHuman"
     display_name = "Ask a person"
     description = (
-        "Ask a person a question and wait for the answer. Use it when only a person can know or decide something that "
-        "you need to go on; not to get permission for a call, which is asked for by itself."
+        "Ask a person a question and wait for the answer. Use it only if you need a fact or a decision that you can get "
+        "from a person alone. Do not use it to get permission for a call: approval is requested automatically."
     )
     level = Level.READ
     Output = HumanAnswer
@@ -29,13 +28,13 @@ class AskHuman(Tool):
         question: str = Field(
             min_length=1,
             max_length=LONGEST_QUESTION,
-            description="One clear question, with all that a person needs to answer it",
+            description="One clear question, with everything that a person needs to answer it",
             examples=["Which of the two addresses is the right one?"],
         )
         choices: list[Annotated[str, Field(min_length=1, max_length=LONGEST_CHOICE)]] = Field(
             default_factory=list,
-            max_length=MOST_CHOICES,
-            description="Answers to choose from, if there are only few; the person may still answer otherwise",
+            max_length=MAX_CHOICES,
+            description="Answers to choose from, if there are only a few; the person may still give another answer",
         )
 
     def execute(self, params: Params, context: ToolContext) -> Question:
@@ -47,27 +46,27 @@ class AskHuman(Tool):
 
 class Delegate(Tool):
     name = "employee.delegate"
-    display_name = "Hand over a task"
+    display_name = "Delegate a task"
     description = (
-        "Hand a task to a colleague, who works on it with tools of their own, and wait for their answer. Your "
-        "instructions name the colleagues. They see nothing of your work: the task says all that they need."
+        "Delegate a task to a colleague, who works on it with their own tools, and wait for the answer. Your "
+        "instructions name the colleagues. They see nothing of your work: put everything they need into the task."
     )
     level = Level.DRAFT
     suspends = True
 
     class Params(BaseModel):
-        employee: str = Field(min_length=1, max_length=80, description="The colleague's name, as it was told to you")
+        employee: str = Field(min_length=1, max_length=80, description="The colleague's name, as in your instructions")
         task: str = Field(
             min_length=1,
             max_length=LONGEST_TASK,
-            description="What the colleague shall do, and what the answer has to say",
+            description="The work to do, and what the answer must contain",
         )
 
     def execute(self, params: Params, context: ToolContext) -> Delegation:
         return Delegation(params.employee, params.task)
 
     def sentence(self, params: Params, preview: object) -> str:
-        return f"Hand a task to **{params.employee}**: {params.task}"
+        return f"Delegate to **{params.employee}**: {params.task}"
 
     def running_summary(self, params: Params) -> str:
-        return f"Handing a task to {params.employee}…"
+        return f"Delegating to {params.employee}…"

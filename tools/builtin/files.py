@@ -1,24 +1,31 @@
-"""Tools of the category files: the organisation's own folder, and nothing outside of it."""
+"""Tools of the category files, limited to the organization's own folder."""
 
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
+from tools.builtin.file_display import (
+    EMPTY_FOLDER,
+    describe_gaps,
+    describe_size,
+    format_change_time,
+    format_code_block,
+    format_count,
+    take_lines,
+)
+from tools.builtin.outputs import FileEntries, FileHits, FileText
+from tools.builtin.record_sentences import format_name
+from tools.builtin.record_writes import build_no_change_error
 from tools.contract import ErrorCode, Level, Preview, Target, Tool, ToolContext, ToolError, ToolResult
-from tools.files.changing import LARGEST_FILE, Staged, check_writable, delete, doomed_at, write_file
-from tools.files.contents import LARGEST_TEXT, Content, content_of, kind_of, text_of
-from tools.files.folder import Entry, Listing, entry_at, listing_of, open_file, tree_of
-from tools.files.paths import LONGEST_PATH, Names, file_names_of, names_of, path_of, quoted
-from tools.files.searching import LONGEST_PATTERN, Search, compiled, search
+from tools.files.changes import LARGEST_FILE, StagedFile, check_writable, delete_files, list_deletions, write_file
+from tools.files.contents import LARGEST_TEXT, FileContent, decode_text, detect_kind, read_content
+from tools.files.folder import FolderEntry, FolderListing, find_entry, list_folder, list_tree, open_file
+from tools.files.paths import LONGEST_PATH, Names, join_path, parse_file_path, parse_path, quote_path
+from tools.files.searching import LONGEST_PATTERN, FileSearch, compile_pattern, search_files
 
-from .data_base import nothing_to_do
-from .data_words import bold
-from .files_words import EMPTY_FOLDER, as_block, changed_at, counted, page_of_lines, size_in_words, what_is_left_out
-from .outputs import FileEntries, FileHits, FileText
-
-MOST_LISTED = 1_000
-MOST_LINES = 2_000
-MOST_HITS = 500
+MAX_ENTRIES = 1_000
+MAX_LINES = 2_000
+MAX_HITS = 500
 
 FolderPath = Annotated[str, Field(max_length=LONGEST_PATH, examples=["reports/2026"])]
 FilePath = Annotated[str, Field(min_length=1, max_length=LONGEST_PATH, examples=["reports/2026/summary.md"])]
@@ -30,29 +37,29 @@ class ListFiles(Tool):
     name = "files.list"
     display_name = "List files"
     description = (
-        "List the files and folders of your organisation's own folder, or of one folder in it. "
+        "List the files and folders of your organization's own folder, or of one folder in it. "
         "Paths are relative to it, with '/' between names."
     )
     level = Level.READ
     Output = FileEntries
 
     class Params(BaseModel):
-        path: FolderPath = Field("", description="The folder; left out: all of your organisation's folder")
-        recursive: bool = Field(default=False, description="Also what the folders in it hold")
-        limit: int = Field(200, ge=1, le=MOST_LISTED, description="At most so many entries")
+        path: FolderPath = Field("", description="The folder; if omitted, your organization's whole folder")
+        recursive: bool = Field(default=False, description="Include the contents of subfolders")
+        limit: int = Field(200, ge=1, le=MAX_ENTRIES, description="Maximum number of entries")
 
     def validate(self, params: Params) -> None:
-        names_of(params.path)
+        parse_path(params.path)
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
-        look: Any = tree_of if params.recursive else listing_of
-        listing: Listing = look(context.organization_id, names_of(params.path))
+        list_entries: Any = list_tree if params.recursive else list_folder
+        listing: FolderListing = list_entries(context.organization_id, parse_path(params.path))
         total = len(listing.entries)
-        entries = [_row(entry) for entry in listing.entries[: params.limit]]
+        entries = [_build_row(entry) for entry in listing.entries[: params.limit]]
         data = {"entries": entries, "total": total, "passed_over": listing.passed_over}
         where = f" in {params.path}" if params.path else ""
         shortened = f", the first {params.limit:,} shown" if total > params.limit else ""
-        return ToolResult.ok(data, f"Found {counted(total, 'entry', 'entries')}{where}{shortened}")
+        return ToolResult.ok(data, f"Found {format_count(total, 'entry', 'entries')}{where}{shortened}")
 
 
 class ReadFile(Tool):
@@ -60,24 +67,24 @@ class ReadFile(Tool):
 
     name = "files.read"
     display_name = "Read a file"
-    description = "Read a text file of your organisation's folder, or some of its lines."
+    description = "Read a text file of your organization's folder, or some of its lines."
     level = Level.READ
     Output = FileText
 
     class Params(BaseModel):
         path: FilePath = Field(description="The file, e.g. reports/2026/summary.md")
         offset: int = Field(1, ge=1, le=LARGEST_FILE, description="The first line to read; lines count from 1")
-        limit: int = Field(500, ge=1, le=MOST_LINES, description="At most so many lines")
+        limit: int = Field(500, ge=1, le=MAX_LINES, description="Maximum number of lines")
 
     def validate(self, params: Params) -> None:
-        file_names_of(params.path)
+        parse_file_path(params.path)
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
-        text = _text_at(context.organization_id, file_names_of(params.path))
-        page = page_of_lines(text, params.offset, params.limit)
+        text = _read_text(context.organization_id, parse_file_path(params.path))
+        page = take_lines(text, params.offset, params.limit)
         data = {"path": params.path, **page.as_data()}
-        told = f"{params.path}, {page.in_words}"
-        return ToolResult.ok(data, f"Read {told}", f"{told}:\n\n{as_block(page.text)}")
+        heading = f"{params.path}, {page.in_words}"
+        return ToolResult.ok(data, f"Read {heading}", f"{heading}:\n\n{format_code_block(page.text)}")
 
 
 class SearchFiles(Tool):
@@ -86,32 +93,30 @@ class SearchFiles(Tool):
     name = "files.grep"
     display_name = "Search in files"
     description = (
-        "Search the lines of text files in your organisation's folder for a regular expression (RE2: no "
+        "Search the lines of text files in your organization's folder for a regular expression (RE2: no "
         "backreferences, no look-around). ^ and $ are the start and the end of a line."
     )
     level = Level.READ
     Output = FileHits
 
     class Params(BaseModel):
-        pattern: str = Field(
-            min_length=1, max_length=LONGEST_PATTERN, description=r"What to look for, e.g. invoice \d{4}"
-        )
-        path: FolderPath = Field("", description="A file, or a folder with all in it; left out: everything")
-        ignore_case: bool = Field(default=False, description="Whether capital and small letters are the same")
-        limit: int = Field(100, ge=1, le=MOST_HITS, description="At most so many lines")
+        pattern: str = Field(min_length=1, max_length=LONGEST_PATTERN, description=r"The pattern, e.g. invoice \d{4}")
+        path: FolderPath = Field("", description="A file, or a folder with its subfolders; if omitted, all files")
+        ignore_case: bool = Field(default=False, description="Ignore the difference between upper and lower case")
+        limit: int = Field(100, ge=1, le=MAX_HITS, description="Maximum number of lines")
 
     def validate(self, params: Params) -> None:
-        names_of(params.path)
-        compiled(params.pattern)
+        parse_path(params.path)
+        compile_pattern(params.pattern)
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
-        found = Search(params.limit)
-        wanted = compiled(params.pattern, ignore_case=params.ignore_case)
-        search(context.organization_id, names_of(params.path), wanted, found)
+        found = FileSearch(params.limit)
+        wanted = compile_pattern(params.pattern, ignore_case=params.ignore_case)
+        search_files(context.organization_id, parse_path(params.path), wanted, found)
         hits = [{"path": hit.path, "line": hit.line, "text": hit.text} for hit in found.hits]
         counts = {"searched": found.searched, "passed_over": found.passed_over, "left_out": found.left_out}
-        summary = f"Found {counted(len(hits), 'line', 'lines')} in {counted(found.searched, 'file', 'files')}"
-        return ToolResult.ok({"hits": hits, **counts}, summary + what_is_left_out(found))
+        summary = f"Found {format_count(len(hits), 'line', 'lines')} in {format_count(found.searched, 'file', 'files')}"
+        return ToolResult.ok({"hits": hits, **counts}, summary + describe_gaps(found))
 
 
 class WriteFile(Tool):
@@ -120,18 +125,18 @@ class WriteFile(Tool):
     name = "files.write"
     display_name = "Write a file"
     description = (
-        "Create a text file in your organisation's folder, or replace one as a whole. Missing folders are made. "
-        "Read the file first if it may be there already."
+        "Create a text file in your organization's folder, or replace a whole file. Missing folders are created. "
+        "Read the file first if it may already exist."
     )
     level = Level.WRITE
     idempotent = True
 
     class Params(BaseModel):
         path: FilePath = Field(description="The file, e.g. reports/2026/summary.md")
-        text: str = Field(max_length=LARGEST_TEXT, description="All of the file's text, at most 1 MB")
+        text: str = Field(max_length=LARGEST_TEXT, description="The whole text of the file, at most 1 MB")
 
     def validate(self, params: Params) -> None:
-        file_names_of(params.path)
+        parse_file_path(params.path)
         if len(params.text.encode("utf-8")) > LARGEST_TEXT:
             raise ToolError(
                 ErrorCode.LIMIT_EXCEEDED,
@@ -144,14 +149,14 @@ class WriteFile(Tool):
     def preview(self, params: Params, context: ToolContext) -> Preview:
         effect = self._effect(params, context)
         size = len(params.text.encode("utf-8"))
-        check_writable(context.organization_id, file_names_of(params.path), size)
+        check_writable(context.organization_id, parse_file_path(params.path), size)
         return effect
 
     def _effect(self, params: Params, context: ToolContext) -> Preview:
-        names = file_names_of(params.path)
-        now = _content_at(context.organization_id, names)
+        names = parse_file_path(params.path)
+        now = _read_content(context.organization_id, names)
         if now is not None and now.text == params.text:
-            raise nothing_to_do(f"{quoted(params.path)} holds this text already.")
+            raise build_no_change_error(f"{quote_path(params.path)} already holds this text.")
         after = {"content": params.text}
         if now is None:
             return Preview("create", (Target("", "/".join(names), after=after),))
@@ -161,20 +166,20 @@ class WriteFile(Tool):
     def sentence(self, params: Params, preview: Preview) -> str:
         verb = "Create" if preview.effect == "create" else "Replace"
         size = len(params.text.encode("utf-8"))
-        lines = counted(len(params.text.splitlines()), "line", "lines")
-        return f"{verb} file {bold(params.path)} with {lines} of text ({counted(size, 'byte', 'bytes')})"
+        lines = format_count(len(params.text.splitlines()), "line", "lines")
+        return f"{verb} file {format_name(params.path)} with {lines} of text ({format_count(size, 'byte', 'bytes')})"
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
-        names, data = file_names_of(params.path), params.text.encode("utf-8")
-        there = _content_at(context.organization_id, names)
-        if there is not None and there.text == params.text:
-            return _written(params.path, "There already:", there)
+        names, data = parse_file_path(params.path), params.text.encode("utf-8")
+        existing = _read_content(context.organization_id, names)
+        if existing is not None and existing.text == params.text:
+            return _build_write_result(params.path, "Already written:", existing)
 
-        def agree(_: Staged) -> None:
-            require_seal(self._effect(params, context), context)
+        def agree(_: StagedFile) -> None:
+            check_seal(self._effect(params, context), context)
 
         staged = write_file(context.organization_id, names, [data], agree)
-        return _written(params.path, "Replaced" if staged.replaces else "Created", staged)
+        return _build_write_result(params.path, "Replaced" if staged.replaces else "Created", staged)
 
 
 class DeleteFile(Tool):
@@ -182,7 +187,7 @@ class DeleteFile(Tool):
 
     name = "files.delete"
     display_name = "Delete files"
-    description = "Delete a file of your organisation's folder, or a folder with all that it holds. For good."
+    description = "Permanently delete a file of your organization's folder, or a folder with all its contents."
     level = Level.DESTRUCTIVE
     idempotent = True
 
@@ -190,30 +195,30 @@ class DeleteFile(Tool):
         path: FilePath = Field(description="The file or folder, e.g. reports/2026")
 
     def validate(self, params: Params) -> None:
-        file_names_of(params.path)
+        parse_file_path(params.path)
 
     def preview(self, params: Params, context: ToolContext) -> Preview:
-        return _deletion(doomed_at(context.organization_id, file_names_of(params.path)))
+        return _build_deletion(list_deletions(context.organization_id, parse_file_path(params.path)))
 
     def sentence(self, params: Params, preview: Preview) -> str:
-        if [target.label for target in preview.targets] == [path_of(file_names_of(params.path))]:
+        if [target.label for target in preview.targets] == [join_path(parse_file_path(params.path))]:
             noun = "empty folder" if preview.targets[0].before["size"] == EMPTY_FOLDER else "file"
-            return f"Delete {noun} {bold(params.path)} for good"
-        inside = f": {counted(preview.total, 'file', 'files')}" if preview.total else ""
-        return f"Delete folder {bold(params.path)} with all that it holds{inside}, for good"
+            return f"Permanently delete the {noun} {format_name(params.path)}"
+        inside = f": {format_count(preview.total, 'file', 'files')}" if preview.total else ""
+        return f"Permanently delete the folder {format_name(params.path)} with all its contents{inside}"
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
-        def agree(doomed: tuple[Entry, ...]) -> None:
-            require_seal(_deletion(doomed), context)
+        def agree(doomed: tuple[FolderEntry, ...]) -> None:
+            check_seal(_build_deletion(doomed), context)
 
-        doomed = delete(context.organization_id, file_names_of(params.path), agree)
+        doomed = delete_files(context.organization_id, parse_file_path(params.path), agree)
         deleted = [entry.path for entry in doomed]
         what = deleted[0] if len(deleted) == 1 else f"{len(deleted):,} files"
         return ToolResult.ok({"deleted": deleted}, f"Deleted {what}")
 
 
-def require_seal(effect: Preview, context: ToolContext) -> None:
-    """Refuse if the effect is not the one that the person approved.
+def check_seal(effect: Preview, context: ToolContext) -> None:
+    """Refuse an effect that differs from the approved one.
 
     Raises:
         ToolError: OPERATION_FAILED
@@ -222,50 +227,50 @@ def require_seal(effect: Preview, context: ToolContext) -> None:
     if sealed is not None and not sealed.problem and sealed.seal != effect.seal:
         raise ToolError(
             ErrorCode.OPERATION_FAILED,
-            "The file changed in the moment before the start; nothing was done.",
-            recovery_hint="Look at it again, and ask again if it is still needed.",
+            "The file changed just before the call started; nothing was done.",
+            recovery_hint="Read the file again, and repeat the call if it is still needed.",
             attempted=False,
         )
 
 
-def _row(entry: Entry) -> dict[str, Any]:
+def _build_row(entry: FolderEntry) -> dict[str, Any]:
     kind = "folder" if entry.is_folder else "file"
-    return {"path": entry.path, "kind": kind, "size": entry.size, "changed": changed_at(entry)}
+    return {"path": entry.path, "kind": kind, "size": entry.size, "changed": format_change_time(entry)}
 
 
-def _text_at(organization_id: int, names: Names) -> str:
+def _read_text(organization_id: int, names: Names) -> str:
     with open_file(organization_id, names) as file:
         data = file.read(LARGEST_FILE + 1)
         size = file.seek(0, 2)
-    text = text_of(data) if size <= LARGEST_FILE else None
+    text = decode_text(data) if size <= LARGEST_FILE else None
     if text is not None:
         return text
     too_large = f", and more than {LARGEST_FILE // 1_000_000} MB cannot be read" if size > LARGEST_FILE else ""
     raise ToolError(
         ErrorCode.INVALID_OPERATION,
-        f"{quoted('/'.join(names))} cannot be read as text: it is {kind_of(data)} of {size:,} bytes{too_large}.",
+        f"{quote_path(join_path(names))} cannot be read as text: it is {detect_kind(data)} of {size:,} bytes{too_large}.",
         parameter="path",
         expected="a text file in UTF-8",
         attempted=False,
     )
 
 
-def _content_at(organization_id: int, names: Names) -> Content | None:
-    """What the file holds; None if there is none, and a refusal if something else is there."""
-    entry = entry_at(organization_id, names)
+def _read_content(organization_id: int, names: Names) -> FileContent | None:
+    """Read the file's content; return None if there is no file, and refuse if the path leads to something else."""
+    entry = find_entry(organization_id, names)
     if entry is None:
         return None
     with open_file(organization_id, names) as file:
-        return content_of(file)
+        return read_content(file)
 
 
-def _deletion(doomed: tuple[Entry, ...]) -> Preview:
+def _build_deletion(doomed: tuple[FolderEntry, ...]) -> Preview:
     targets = tuple(
-        Target("", entry.path, version=entry.changed_ns, before={"size": size_in_words(entry)}) for entry in doomed
+        Target("", entry.path, version=entry.changed_ns, before={"size": describe_size(entry)}) for entry in doomed
     )
     return Preview("delete", targets, reversible=False)
 
 
-def _written(path: str, verb: str, what: Content | Staged) -> ToolResult:
+def _build_write_result(path: str, verb: str, what: FileContent | StagedFile) -> ToolResult:
     data = {"path": path, "size": what.size, "sha256": what.sha256, "created": verb == "Created"}
-    return ToolResult.ok(data, f"{verb} {path} ({counted(what.size, 'byte', 'bytes')})")
+    return ToolResult.ok(data, f"{verb} {path} ({format_count(what.size, 'byte', 'bytes')})")

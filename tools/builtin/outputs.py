@@ -1,18 +1,18 @@
-"""Output schemas of the reading tools: they check the results' data, and the catalog shows them."""
+"""Output schemas of the read tools, which validate result data and appear in the catalog."""
 
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
 
-class Brief(BaseModel):
+class RecordReference(BaseModel):
     """A record by id and name."""
 
     id: str
     name: str
 
 
-class RecordRow(Brief):
+class RecordRow(RecordReference):
     """A record in a list."""
 
     region: str
@@ -29,11 +29,11 @@ class RecordRow(Brief):
 
 class FoundRecords(BaseModel):
     records: list[RecordRow]
-    total: int = Field(description="All matches, also beyond the limit")
+    total: int = Field(description="All matches, including those beyond the limit")
     filters_applied: dict[str, Any]
 
 
-class RecordStep(BaseModel):
+class HistoryEntry(BaseModel):
     at: str
     actor: str
     version: int
@@ -43,18 +43,18 @@ class RecordStep(BaseModel):
     run_id: str
 
 
-class WholeRecord(RecordRow):
+class FullRecord(RecordRow):
     notes: str
     attributes: dict[str, Any]
     qualification_reason: str
     created_at: str
     archived_at: str | None
     lists: list[str]
-    history: list[RecordStep] = Field(description="Newest first, at most 20")
+    history: list[HistoryEntry] = Field(description="Newest first, at most 20")
 
 
 class RecordDetail(BaseModel):
-    record: WholeRecord
+    record: FullRecord
 
 
 class RecordStats(BaseModel):
@@ -74,7 +74,7 @@ class ScoreReason(BaseModel):
     text: str
 
 
-class Score(Brief):
+class Score(RecordReference):
     score: int = Field(ge=0, le=100)
     stored_score: int | None
     reasons: list[ScoreReason]
@@ -87,26 +87,26 @@ class Scores(BaseModel):
     average: float | None
 
 
-class FoundName(BaseModel):
+class MatchedName(BaseModel):
     name: str
-    records: list[Brief]
+    records: list[RecordReference]
 
 
-class ComparedCounts(BaseModel):
+class ComparisonCounts(BaseModel):
     both: int
     only_first: int
     only_second: int
 
 
-class Compared(BaseModel):
-    """The comparison with names (found and missing) or with other_filters (the rest)."""
+class Comparison(BaseModel):
+    """A comparison with names (found and missing) or with other_filters (all other fields)."""
 
-    found: list[FoundName] | None = None
+    found: list[MatchedName] | None = None
     missing: list[str] | None = None
-    both: list[Brief] | None = None
-    only_first: list[Brief] | None = None
-    only_second: list[Brief] | None = None
-    counts: ComparedCounts | None = None
+    both: list[RecordReference] | None = None
+    only_first: list[RecordReference] | None = None
+    only_second: list[RecordReference] | None = None
+    counts: ComparisonCounts | None = None
 
 
 class FileEntry(BaseModel):
@@ -138,7 +138,7 @@ class FileHit(BaseModel):
 
 
 class FileHits(BaseModel):
-    """The three numbers count files."""
+    """Matching lines, and numbers of files."""
 
     hits: list[FileHit]
     searched: int
@@ -163,8 +163,8 @@ class Schedules(BaseModel):
     schedules: list[ScheduleRow]
 
 
-class ResultPortion(BaseModel):
-    """The part itself is the markdown of the result."""
+class ResultExcerpt(BaseModel):
+    """The position of an excerpt; its text is the Markdown of the result."""
 
     unit: str
     start: int = Field(alias="from")
@@ -172,7 +172,7 @@ class ResultPortion(BaseModel):
     total: int
 
 
-class Link(BaseModel):
+class PageLink(BaseModel):
     text: str
     url: str
 
@@ -184,11 +184,11 @@ class FetchedPage(BaseModel):
     text: str
     total_characters: int
     truncated: bool
-    links: list[Link] = Field(max_length=200)
+    links: list[PageLink] = Field(max_length=200)
 
 
-class Certificate(BaseModel):
-    """A site's certificate; only `error` if there is none."""
+class CertificateReport(BaseModel):
+    """A site's certificate, or only `error` if there is none."""
 
     valid: bool | None = None
     problem: str | None = None
@@ -198,8 +198,8 @@ class Certificate(BaseModel):
     error: str | None = None
 
 
-class WebAnswer(BaseModel):
-    """A site's answer; only `error` if none came."""
+class WebsiteReport(BaseModel):
+    """A site's answer, or only `error` if there was none."""
 
     url: str | None = None
     status: int | None = None
@@ -207,14 +207,14 @@ class WebAnswer(BaseModel):
     error: str | None = None
 
 
-class CheckedDomain(BaseModel):
-    """The findings about a domain; without http and tls if it does not exist."""
+class DomainReport(BaseModel):
+    """Findings about a domain, without http and tls if it does not exist."""
 
     domain: str
     exists: bool
     addresses: list[str]
-    http: WebAnswer | None = None
-    tls: Certificate | None = None
+    http: WebsiteReport | None = None
+    tls: CertificateReport | None = None
 
 
 class SearchHit(BaseModel):
@@ -240,7 +240,7 @@ class CalculatedValue(BaseModel):
     value: int | float
 
 
-class Moment(BaseModel):
+class CurrentTime(BaseModel):
     iso: str
     date: str
     time: str

@@ -1,8 +1,7 @@
-"""The tool that shows a report without storing it."""
+"""The tool that previews a report without storing it."""
 
+from tools.builtin.report_rendering import ReportParams, render_report
 from tools.contract import Level, Tool, ToolContext, ToolResult
-
-from .content_parts import ReportParams, render
 
 
 class BuildPreview(Tool):
@@ -10,14 +9,14 @@ class BuildPreview(Tool):
 
     name = "report.buildPreview"
     display_name = "Preview a report"
-    description = "Render a report from sections of text and tables of records, as content.buildReport, unsaved."
+    description = "Render a report from sections of text and tables of records, like content.buildReport, but unsaved."
     level = Level.DRAFT
 
     class Params(ReportParams):
         pass
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
-        report = render(params, context.organization_id)
+        report = render_report(params, context.organization_id)
         ids = [str(record_id) for record_id in report.record_ids]
         data = {"title": params.title, "body": report.body, "record_ids": ids}
         return ToolResult.ok(data, f"Rendered the report “{params.title}”", report.body)

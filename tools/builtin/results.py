@@ -1,22 +1,21 @@
-"""Tools of the category results: the rest of a result that was too large to be told at once."""
+"""Tools of the category results: read the rest of a shortened result."""
 
 from pydantic import BaseModel, Field
 
+from tools.builtin.outputs import ResultExcerpt
 from tools.contract import ErrorCode, Level, Tool, ToolContext, ToolError, ToolResult
-from tools.contract.portions import Portion, portion_of
-
-from .outputs import ResultPortion
+from tools.contract.excerpts import Excerpt, take_excerpt
 
 
 class ReadResult(Tool):
     name = "results.read"
-    display_name = "Read on in a large result"
+    display_name = "Continue reading a large result"
     description = (
-        "Read on in an earlier result of this run that was shortened. Its last line names the handle and how much of "
-        "it you have seen: go on from there."
+        "Continue reading an earlier result of this run that was shortened. Its last line has the handle and the "
+        "position up to which you have seen it: continue from there."
     )
     level = Level.READ
-    Output = ResultPortion
+    Output = ResultExcerpt
     idempotent = True
 
     class Params(BaseModel):
@@ -33,19 +32,19 @@ class ReadResult(Tool):
                 expected="the handle in the last line of a shortened result",
                 attempted=False,
             )
-        portion = portion_of(result, params.offset)
-        told = f"{portion.unit.capitalize()} {portion.start:,} to {portion.end:,} of {portion.total:,}"
+        excerpt = take_excerpt(result, params.offset)
+        position = f"{excerpt.unit.capitalize()} {excerpt.start:,} to {excerpt.end:,} of {excerpt.total:,}"
         return ToolResult.ok(
-            {"unit": portion.unit, "from": portion.start, "to": portion.end, "total": portion.total},
-            told,
-            f"{portion.text}\n[{told}{_how_to_go_on(portion)}]",
+            {"unit": excerpt.unit, "from": excerpt.start, "to": excerpt.end, "total": excerpt.total},
+            position,
+            f"{excerpt.text}\n[{position}{_describe_next_step(excerpt)}]",
         )
 
     def running_summary(self, params: Params) -> str:
-        return f"Reading on in {params.handle}…"
+        return f"Reading more of {params.handle}…"
 
 
-def _how_to_go_on(portion: Portion) -> str:
-    if portion.end == portion.total:
+def _describe_next_step(excerpt: Excerpt) -> str:
+    if excerpt.end == excerpt.total:
         return "; this is the end"
-    return f"; read on with offset {portion.end}"
+    return f"; continue with offset {excerpt.end}"

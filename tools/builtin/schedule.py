@@ -1,4 +1,4 @@
-"""Tools of the category schedule: what this employee does by itself, at the times of a cron expression."""
+"""Tools of the category schedule: tasks that start automatically, at the times of a cron expression."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -6,23 +6,30 @@ from typing import Annotated, Any
 from django.db import transaction
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from tools.builtin.outputs import Schedules
+from tools.builtin.record_sentences import format_name, format_value
+from tools.builtin.record_writes import build_no_change_error
 from tools.contract import ErrorCode, Level, Preview, Target, Tool, ToolContext, ToolError, ToolResult
-from tools.records.queries import when
-from tools.records.tables import markdown_table
-from tools.schedules.changes import LONGEST_TASK, Wanted, cancel, check_new, create, one_schedule, schedules_of
+from tools.records.queries import format_time
+from tools.records.tables import build_markdown_table
+from tools.schedules.changes import (
+    LONGEST_TASK,
+    NewSchedule,
+    cancel_schedule,
+    check_new_schedule,
+    create_schedule,
+    get_schedules,
+    load_schedule,
+)
+from tools.schedules.cron_times import EXAMPLE, LONGEST_CRON, SMALLEST_MINUTES, CronTimes, parse_cron
+from tools.schedules.descriptions import describe_times, format_moment
 from tools.schedules.models import Schedule
-from tools.schedules.times import EXAMPLE, LONGEST_CRON, SMALLEST_MINUTES, Times, times_of
-from tools.schedules.words import in_words, moment_in_words
-
-from .data_base import nothing_to_do
-from .data_words import bold, shown
-from .outputs import Schedules
 
 SHOWN_OF_TASK = 500
 NEXT_TIMES = 5
 
 
-def _task(text: str) -> str:
+def _check_task(text: str) -> str:
     if "\x00" in text:
         raise ValueError("it contains a null character")
     if not text.strip():
@@ -30,12 +37,12 @@ def _task(text: str) -> str:
     return text.strip()
 
 
-def _as_text(value: Any) -> Any:
+def _convert_to_text(value: Any) -> Any:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-Task = Annotated[str, Field(max_length=LONGEST_TASK), AfterValidator(_task)]
-ScheduleId = Annotated[str, BeforeValidator(_as_text), Field(pattern=r"^[0-9]{1,18}$", examples=["7"])]
+Task = Annotated[str, Field(max_length=LONGEST_TASK), AfterValidator(_check_task)]
+ScheduleId = Annotated[str, BeforeValidator(_convert_to_text), Field(pattern=r"^[0-9]{1,18}$", examples=["7"])]
 
 
 class ListSchedules(Tool):
@@ -43,7 +50,7 @@ class ListSchedules(Tool):
 
     name = "schedule.list"
     display_name = "List the schedules"
-    description = "List what starts by itself in this organisation: the task, who does it, when, and the next time."
+    description = "List this organization's scheduled tasks, each with its employee, its times and the next time."
     level = Level.READ
     Output = Schedules
     idempotent = True
@@ -52,16 +59,16 @@ class ListSchedules(Tool):
         model_config = ConfigDict(extra="forbid")
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
-        kept = schedules_of(context.organization_id).filter(cancelled_at=None).select_related("employee")
-        rows = [_row_of(schedule) for schedule in kept.order_by("pk")]
+        schedules = get_schedules(context.organization_id).filter(cancelled_at=None).select_related("employee")
+        rows = [_build_row(schedule) for schedule in schedules.order_by("pk")]
         columns = ("id", "employee", "task", "when", "state", "next_at")
-        table = markdown_table(columns, [[row[column] for column in columns] for row in rows])
-        told = "1 schedule" if len(rows) == 1 else f"{len(rows)} schedules"
-        return ToolResult.ok({"schedules": rows}, told, table if rows else "There are no schedules.")
+        table = build_markdown_table(columns, [[row[column] for column in columns] for row in rows])
+        summary = "1 schedule" if len(rows) == 1 else f"{len(rows)} schedules"
+        return ToolResult.ok({"schedules": rows}, summary, table if rows else "There are no schedules.")
 
 
 class ScheduleWrite(Tool):
-    """What both changes share: they are one commit with the engine's record of them."""
+    """Base class of both changes: each shares one commit with the engine's record of the call."""
 
     level = Level.WRITE
     transactional = True
@@ -73,14 +80,14 @@ class CreateSchedule(ScheduleWrite):
     name = "schedule.create"
     display_name = "Create a schedule"
     description = (
-        "Give yourself a task again and again, at the times of a cron expression of five fields. Each time a new run "
-        "starts, which knows nothing of this one: put everything that it needs into the task."
+        "Schedule a recurring task for yourself, at the times of a cron expression of five fields. Each time, a new run "
+        "starts that knows nothing about this one: put everything that it needs into the task."
     )
 
     class Params(BaseModel):
         model_config = ConfigDict(extra="forbid")
 
-        task: Task = Field(description="What is to be done each time, with everything that has to be known for it")
+        task: Task = Field(description="The work to do each time, with everything that you need to know for it")
         cron: str = Field(
             description="minute hour day-of-month month day-of-week, e.g. 0 9 * * MON-FRI; at least "
             f"{SMALLEST_MINUTES} minutes apart",
@@ -90,34 +97,40 @@ class CreateSchedule(ScheduleWrite):
         time_zone: str = Field("UTC", description="Time zone of the cron expression, e.g. Europe/Berlin", max_length=64)
 
     def validate(self, params: Params) -> None:
-        times_of(params.cron, params.time_zone)
+        parse_cron(params.cron, params.time_zone)
 
     def preview(self, params: Params, context: ToolContext) -> Preview:
-        wanted = _wanted(params, context)
-        check_new(context.organization_id, wanted)
+        wanted = _build_new_schedule(params, context)
+        check_new_schedule(context.organization_id, wanted)
         after = {
             "task": params.task,
             "employee": context.employee_name,
-            "when": in_words(wanted.times),
+            "when": describe_times(wanted.times),
             "cron": wanted.times.cron,
             "time_zone": wanted.times.time_zone,
             "on_behalf_of": context.user.name,
         }
-        return Preview("start", (Target("", _label(params.task, wanted.times), after=after),))
+        return Preview("start", (Target("", _build_label(params.task, wanted.times), after=after),))
 
     def sentence(self, params: Params, preview: Preview) -> str:
-        """With the next times as they are now; they are not sealed, because they pass."""
-        times = times_of(params.cron, params.time_zone)
-        by = [f" by {bold(str(target.after['employee']))}" for target in preview.targets if "employee" in target.after]
-        upcoming = [moment_in_words(time) for time in times.upcoming(datetime.now(UTC), NEXT_TIMES)]
-        return f"Start {shown(params.task)} {in_words(times)}{''.join(by)}. Next times: {'; '.join(upcoming)}"
+        """Write the sentence with the current next times, which change and are therefore not sealed."""
+        times = parse_cron(params.cron, params.time_zone)
+        by = [
+            f" by {format_name(str(target.after['employee']))}"
+            for target in preview.targets
+            if "employee" in target.after
+        ]
+        upcoming = [format_moment(time) for time in times.upcoming(datetime.now(UTC), NEXT_TIMES)]
+        return (
+            f"Start {format_value(params.task)} {describe_times(times)}{''.join(by)}. Next times: {'; '.join(upcoming)}"
+        )
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
-        schedule = create(context.organization_id, _wanted(params, context))
+        schedule = create_schedule(context.organization_id, _build_new_schedule(params, context))
         upcoming = schedule.times.upcoming(datetime.now(UTC), NEXT_TIMES)
-        data = {"schedule": _row_of(schedule), "next_times": [time.isoformat() for time in upcoming]}
-        first = f", first on {moment_in_words(upcoming[0])}" if upcoming else ""
-        return ToolResult.ok(data, f"Schedule {schedule.pk}: {in_words(schedule.times)}{first}")
+        data = {"schedule": _build_row(schedule), "next_times": [time.isoformat() for time in upcoming]}
+        first = f", first on {format_moment(upcoming[0])}" if upcoming else ""
+        return ToolResult.ok(data, f"Schedule {schedule.pk}: {describe_times(schedule.times)}{first}")
 
 
 class CancelSchedule(ScheduleWrite):
@@ -125,7 +138,7 @@ class CancelSchedule(ScheduleWrite):
 
     name = "schedule.cancel"
     display_name = "Cancel a schedule"
-    description = "End a schedule for good. A run that it has started goes on."
+    description = "Permanently cancel a schedule. A run that it has already started continues."
 
     class Params(BaseModel):
         model_config = ConfigDict(extra="forbid")
@@ -133,58 +146,58 @@ class CancelSchedule(ScheduleWrite):
         schedule_id: ScheduleId = Field(description="Id of the schedule, from schedule.list")
 
     def preview(self, params: Params, context: ToolContext) -> Preview:
-        schedule = _open_schedule(params, context)
-        label = _label(schedule.task, schedule.times)
+        schedule = _load_open_schedule(params, context)
+        label = _build_label(schedule.task, schedule.times)
         target = Target(str(schedule.pk), label, None, {"state": schedule.state}, {"state": "cancelled"})
         return Preview("cancel", (target,), reversible=False)
 
     def sentence(self, params: Params, preview: Preview) -> str:
         if not preview.targets:
             return f"Cancel schedule {params.schedule_id}"
-        return f"Cancel schedule {bold(params.schedule_id)}: {preview.targets[0].label}"
+        return f"Cancel schedule {format_name(params.schedule_id)}: {preview.targets[0].label}"
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
         with transaction.atomic():
-            schedule = _open_schedule(params, context)
-            cancel(schedule, context.employee_name)
+            schedule = _load_open_schedule(params, context)
+            cancel_schedule(schedule, context.employee_name)
         schedule.refresh_from_db()
-        return ToolResult.ok({"schedule": _row_of(schedule)}, f"Cancelled schedule {schedule.pk}")
+        return ToolResult.ok({"schedule": _build_row(schedule)}, f"Cancelled schedule {schedule.pk}")
 
 
-def _wanted(params: CreateSchedule.Params, context: ToolContext) -> Wanted:
-    """For the employee itself, on behalf of the person for whom its run works."""
+def _build_new_schedule(params: CreateSchedule.Params, context: ToolContext) -> NewSchedule:
+    """Build a schedule for the employee itself, on behalf of the person for whom its run works."""
     if not context.user.id or not context.employee_id:
         raise ToolError(
             ErrorCode.OPERATION_NOT_ALLOWED,
-            "Nobody in particular has started this run, so there is nobody on whose behalf a schedule could work.",
+            "No person started this run, so a schedule has nobody to work for.",
             attempted=False,
         )
-    times = times_of(params.cron, params.time_zone)
-    return Wanted(int(context.employee_id), params.task, times, int(context.user.id), context.run_id)
+    times = parse_cron(params.cron, params.time_zone)
+    return NewSchedule(int(context.employee_id), params.task, times, int(context.user.id), context.run_id)
 
 
-def _open_schedule(params: CancelSchedule.Params, context: ToolContext) -> Schedule:
-    schedule = one_schedule(context.organization_id, int(params.schedule_id))
+def _load_open_schedule(params: CancelSchedule.Params, context: ToolContext) -> Schedule:
+    schedule = load_schedule(context.organization_id, int(params.schedule_id))
     if schedule.cancelled_at is not None:
-        raise nothing_to_do(f"Schedule {schedule.pk} is cancelled already.")
+        raise build_no_change_error(f"Schedule {schedule.pk} is already cancelled.")
     return schedule
 
 
-def _label(task: str, times: Times) -> str:
-    return f"{shown(task)} {in_words(times)}"
+def _build_label(task: str, times: CronTimes) -> str:
+    return f"{format_value(task)} {describe_times(times)}"
 
 
-def _row_of(schedule: Schedule) -> dict[str, Any]:
+def _build_row(schedule: Schedule) -> dict[str, Any]:
     task = schedule.task
     return {
         "id": str(schedule.pk),
         "employee": schedule.employee.name if schedule.employee else "",
         "task": task if len(task) <= SHOWN_OF_TASK else f"{task[: SHOWN_OF_TASK - 1]}…",
-        "when": in_words(schedule.times),
+        "when": describe_times(schedule.times),
         "cron": schedule.cron,
         "time_zone": schedule.time_zone,
         "state": schedule.state,
-        "next_at": when(schedule.next_at),
-        "last_at": when(schedule.last_at),
+        "next_at": format_time(schedule.next_at),
+        "last_at": format_time(schedule.last_at),
         "problem": schedule.problem,
     }

@@ -1,12 +1,11 @@
-"""Tools for the platform itself; no model is ever offered one."""
+"""Tools of the platform itself, never offered to a model."""
 
 import re
 
 from pydantic import BaseModel, Field
 
+from tools.builtin.outputs import RunTitle
 from tools.contract import ErrorCode, Level, Tool, ToolContext, ToolError, ToolResult
-
-from .outputs import RunTitle
 
 LONGEST_TITLE = 80
 _MOST_OF_THE_TASK = 4_000
@@ -29,13 +28,13 @@ class TitleRun(Tool):
     timeout_s = 60.0
 
     class Params(BaseModel):
-        task: str = Field(min_length=1, description="What the employee was asked to do")
+        task: str = Field(min_length=1, description="The employee's task")
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
         answer = context.ask_model(_ASKED + params.task[:_MOST_OF_THE_TASK])
         first = next((line for line in answer.splitlines() if line.strip()), "")
         title = re.sub(r"\s+", " ", first.strip(_AROUND).removeprefix("Title:")).strip(_AROUND)
         if not title:
-            raise ToolError(ErrorCode.OPERATION_FAILED, "The model gave no title.", attempted=False)
+            raise ToolError(ErrorCode.OPERATION_FAILED, "The model returned no title.", attempted=False)
         shown = title if len(title) <= LONGEST_TITLE else f"{title[: LONGEST_TITLE - 1]}…"
         return ToolResult.ok({"title": shown}, shown)

@@ -1,4 +1,4 @@
-"""Tools of the category utility: exact arithmetic, and what time it is."""
+"""Tools of the category utility: exact arithmetic and the current time."""
 
 import math
 from datetime import UTC, datetime
@@ -9,9 +9,8 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, Field
 
+from tools.builtin.outputs import CalculatedValue, CurrentTime
 from tools.contract import ErrorCode, Level, Tool, ToolContext, ToolError, ToolResult
-
-from .outputs import CalculatedValue, Moment
 
 LARGEST = 1e30
 LARGEST_WHOLE = Decimal(10) ** 60
@@ -19,8 +18,8 @@ LARGEST_WHOLE = Decimal(10) ** 60
 Number = Annotated[int | float, Field(ge=-LARGEST, le=LARGEST)]
 
 
-class Operation(StrEnum):
-    """What to do with two numbers; the value is the word, `sign` its symbol."""
+class ArithmeticOperation(StrEnum):
+    """An operation on two numbers, with its symbol as `sign`."""
 
     ADD = "add"
     SUBTRACT = "subtract"
@@ -41,12 +40,12 @@ class Calculate(Tool):
     idempotent = True
 
     class Params(BaseModel):
-        operation: Operation = Field(description="add, subtract, multiply or divide", examples=["divide"])
+        operation: ArithmeticOperation = Field(description="add, subtract, multiply or divide", examples=["divide"])
         a: Number = Field(description="The first number", examples=[84])
         b: Number = Field(description="The second number; for divide, the divisor", examples=[2])
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
-        value = _plain_number(_calculated(params.operation, Decimal(str(params.a)), Decimal(str(params.b))))
+        value = _convert_to_number(_calculate(params.operation, Decimal(str(params.a)), Decimal(str(params.b))))
         line = f"{params.a} {params.operation.sign} {params.b} = {value}"
         return ToolResult.ok({"value": value}, line)
 
@@ -57,19 +56,19 @@ class Calculate(Tool):
 class Now(Tool):
     name = "utility.now"
     display_name = "Current time"
-    description = "The current date and time, in UTC or in a named time zone."
+    description = "Get the current date and time, in UTC or in a named time zone."
     level = Level.READ
-    Output = Moment
+    Output = CurrentTime
     volatile = True
 
     class Params(BaseModel):
         timezone: str = Field("UTC", description="IANA time zone, e.g. Europe/Berlin", examples=["Europe/Berlin"])
 
     def validate(self, params: Params) -> None:
-        _zone(params.timezone)
+        _load_zone(params.timezone)
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
-        now = datetime.now(UTC).astimezone(_zone(params.timezone))
+        now = datetime.now(UTC).astimezone(_load_zone(params.timezone))
         data = {
             "iso": now.isoformat(timespec="seconds"),
             "date": now.date().isoformat(),
@@ -80,37 +79,37 @@ class Now(Tool):
         return ToolResult.ok(data, f"{data['weekday']}, {data['date']} {data['time']} ({params.timezone})")
 
 
-def _calculated(operation: Operation, a: Decimal, b: Decimal) -> Decimal:
+def _calculate(operation: ArithmeticOperation, a: Decimal, b: Decimal) -> Decimal:
     with localcontext(prec=80):
         match operation:
-            case Operation.ADD:
+            case ArithmeticOperation.ADD:
                 return a + b
-            case Operation.SUBTRACT:
+            case ArithmeticOperation.SUBTRACT:
                 return a - b
-            case Operation.MULTIPLY:
+            case ArithmeticOperation.MULTIPLY:
                 return a * b
-            case Operation.DIVIDE if b:
+            case ArithmeticOperation.DIVIDE if b:
                 return a / b
     raise ToolError(
         ErrorCode.INVALID_OPERATION,
         f"{a} cannot be divided by zero.",
         parameter="b",
         expected="a divisor other than 0",
-        recovery_hint="Check where the zero comes from, or ask for another operation.",
+        recovery_hint="Check the source of the zero, or use another operation.",
     )
 
 
-def _plain_number(value: Decimal) -> int | float:
-    """An int where the value is whole, else the nearest float."""
+def _convert_to_number(value: Decimal) -> int | float:
+    """Convert a whole value to int, and any other to the nearest float."""
     if abs(value) <= LARGEST_WHOLE and value == value.to_integral_value():
         return int(value)
     nearest = float(value)
     if math.isfinite(nearest):
         return nearest
-    raise ToolError(ErrorCode.LIMIT_EXCEEDED, "The result is too large to be written as a number.")
+    raise ToolError(ErrorCode.LIMIT_EXCEEDED, "The result is too large for a number.")
 
 
-def _zone(name: str) -> ZoneInfo:
+def _load_zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:

@@ -1,7 +1,7 @@
-"""From a page of HTML to the text that a person would read, in time that grows with the page's length alone.
+"""Extraction of readable text from HTML, in linear time.
 
-A scanner of our own: pages come from strangers, and the parsers at hand take quadratic time over some of them or fall
-over deep nesting. It builds no tree, so nesting costs nothing, and it searches every stretch of text once.
+Pages are untrusted, and the available parsers take quadratic time for some of them or fail at deep nesting. This
+scanner builds no tree, so nesting costs nothing, and it searches every stretch of text once.
 """
 
 import html
@@ -9,7 +9,7 @@ import re
 import unicodedata
 from dataclasses import dataclass, field
 
-BLOCKS = frozenset(
+BLOCK_ELEMENTS = frozenset(
     {
         *(
             "address",
@@ -29,18 +29,20 @@ BLOCKS = frozenset(
         *("ol", "option", "p", "pre", "section", "summary", "table", "tbody", "tfoot", "thead", "tr", "ul", "br"),
     }
 )
-UNREAD = frozenset(
+UNREAD_ELEMENTS = frozenset(
     {"script", "style", "template", "svg", "math", "iframe", "object", "canvas", "noscript", "select", "nav"}
 )
-"""Whose content nobody reads as text."""
-RAW = frozenset({"script", "style", "iframe", "noscript", "textarea", "title", "xmp"})
-"""Whose content holds no tags."""
-VOID = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"})
+"""Elements whose content is not part of the readable text."""
+RAW_ELEMENTS = frozenset({"script", "style", "iframe", "noscript", "textarea", "title", "xmp"})
+"""Elements whose content holds no tags."""
+VOID_ELEMENTS = frozenset(
+    {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
+)
 LONGEST_TAG = 8_000
-LONGEST_WORDS = 300
-"""Characters of a title or of a link's words."""
+LONGEST_LINE = 300
+"""Characters of a title or of a link's text."""
 KEPT_FORMATS = frozenset("\u200c\u200d")
-"""Joiners, without which some scripts cannot be written."""
+"""Joiners that some scripts need."""
 
 _MARKUP = re.compile(r"<(?=[a-zA-Z!?]|/[a-zA-Z])")
 _NAME = re.compile(r"</?([a-zA-Z][a-zA-Z0-9:-]*)")
@@ -51,10 +53,10 @@ _HIDING = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECAS
 
 @dataclass
 class PageText:
-    """What there is to read.
+    """The readable content of a page.
 
     Attributes:
-        links: (words, address as it stands in the page), each address once.
+        links: (text, address as written in the page), each address once.
     """
 
     title: str = ""
@@ -62,29 +64,29 @@ class PageText:
     links: list[tuple[str, str]] = field(default_factory=list)
 
 
-def plain(text: str) -> str:
-    """The text without what is not seen: control characters, and formatting ones in which words can be hidden."""
+def remove_hidden_characters(text: str) -> str:
+    """Remove invisible characters: control characters, and formatting characters that can hide words."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(char for char in text if char in "\n\t" or char in KEPT_FORMATS or _is_seen(char))
+    return "".join(char for char in text if char in "\n\t" or char in KEPT_FORMATS or _is_visible(char))
 
 
-def one_line(text: str, most: int = LONGEST_WORDS) -> str:
-    """The text as one line of at most so many characters, so that it can imitate no other line."""
-    line = " ".join(plain(text).split())
+def collapse_to_line(text: str, most: int = LONGEST_LINE) -> str:
+    """Collapse the text to one line of limited length, so that it cannot imitate other lines."""
+    line = " ".join(remove_hidden_characters(text).split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
-def _is_seen(char: str) -> bool:
+def _is_visible(char: str) -> bool:
     return unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Co", "Cn")
 
 
-def text_of_page(page: str) -> PageText:
-    """The readable text of HTML: headings with `#`, entries of lists with `-`, cells divided by `|`."""
-    return _Reader(page).read()
+def extract_page_text(page: str) -> PageText:
+    """Extract the readable text of HTML: headings with `#`, list items with `-`, cells separated by `|`."""
+    return _PageReader(page).read()
 
 
-class _Reader:
+class _PageReader:
     def __init__(self, page: str) -> None:
         self._page = page
         self._at = 0
@@ -102,8 +104,8 @@ class _Reader:
             self._at = found.start()
             self._markup()
         self._write(page[self._at :])
-        links = [(one_line("".join(words)), address) for address, words in self._links.items()]
-        return PageText(one_line(self._title), _tidy("".join(self._parts)), links)
+        links = [(collapse_to_line("".join(words)), address) for address, words in self._links.items()]
+        return PageText(collapse_to_line(self._title), _tidy("".join(self._parts)), links)
 
     def _markup(self) -> None:
         page, at = self._page, self._at
@@ -126,11 +128,11 @@ class _Reader:
         return len(self._page) if found < 0 else found + len(mark)
 
     def _open(self, name: str, attributes: str) -> None:
-        if name in RAW:
+        if name in RAW_ELEMENTS:
             self._raw(name)
         elif self._skipped:
             self._depth += name == self._skipped
-        elif name not in VOID and (name in UNREAD or _is_hidden(attributes)):
+        elif name not in VOID_ELEMENTS and (name in UNREAD_ELEMENTS or _is_hidden(attributes)):
             self._skipped, self._depth = name, 1
         else:
             self._begin(name, attributes)
@@ -141,7 +143,7 @@ class _Reader:
             self._skipped = self._skipped if self._depth else ""
         elif name == "a":
             self._link = None
-        elif name in BLOCKS:
+        elif name in BLOCK_ELEMENTS:
             self._parts.append("\n")
 
     def _raw(self, name: str) -> None:
@@ -152,12 +154,12 @@ class _Reader:
         if self._skipped:
             return
         if name == "title":
-            self._title = self._title or _unescaped(content[: LONGEST_WORDS * 10])
-        elif name not in UNREAD:
+            self._title = self._title or _unescape(content[: LONGEST_LINE * 10])
+        elif name not in UNREAD_ELEMENTS:
             self._write(content)
 
     def _begin(self, name: str, attributes: str) -> None:
-        if name in BLOCKS:
+        if name in BLOCK_ELEMENTS:
             self._parts.append("\n")
         if len(name) == 2 and name[0] == "h" and name[1] in "123456":
             self._parts.append("#" * int(name[1]) + " ")
@@ -165,31 +167,31 @@ class _Reader:
             self._parts.append("- ")
         elif name in ("td", "th"):
             self._parts.append(" | ")
-        elif name == "img" and (words := _value(attributes, "alt")):
+        elif name == "img" and (words := _find_attribute(attributes, "alt")):
             self._write(words)
         elif name == "a":
-            address = _value(attributes, "href").strip()
+            address = _find_attribute(attributes, "href").strip()
             self._link = self._links.setdefault(address, []) if address and address not in self._links else None
 
     def _write(self, raw: str) -> None:
         if self._skipped or not raw:
             return
-        text = _unescaped(raw)
-        # Line breaks of the source mean nothing: those of the text come from its blocks.
+        text = _unescape(raw)
+        # Line breaks in the source mean nothing; only block elements break lines.
         self._parts.append(re.sub(r"\s+", " ", text))
-        if self._link is not None and len(self._link) < LONGEST_WORDS:
-            self._link.append(text[:LONGEST_WORDS])
+        if self._link is not None and len(self._link) < LONGEST_LINE:
+            self._link.append(text[:LONGEST_LINE])
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     try:
         return html.unescape(text)
-    except ValueError:  # a number of more digits than Python reads
+    except ValueError:  # a numeric reference with more digits than Python reads
         return text
 
 
 def _is_hidden(attributes: str) -> bool:
-    """Whether a person would not see it: what is hidden so is often meant for machines alone."""
+    """Return True if a person would not see the element: hidden text is often aimed at machines."""
     lowered = attributes.lower()
     if "hidden" not in lowered and "display" not in lowered:
         return False
@@ -197,14 +199,14 @@ def _is_hidden(attributes: str) -> bool:
     return "hidden" in given or given.get("aria-hidden") == "true" or bool(_HIDING.search(given.get("style", "")))
 
 
-def _value(attributes: str, name: str) -> str:
+def _find_attribute(attributes: str, name: str) -> str:
     for found in _ATTRIBUTE.finditer(attributes):
         if found[1].lower() == name:
-            return _unescaped((found[2] or "").strip("\"'"))
+            return _unescape((found[2] or "").strip("\"'"))
     return ""
 
 
 def _tidy(text: str) -> str:
-    lines = (" ".join(line.split()).strip("| ") for line in plain(text).split("\n"))
+    lines = (" ".join(line.split()).strip("| ") for line in remove_hidden_characters(text).split("\n"))
     kept = [line for line in lines if line and line != "-" and line.strip("#")]
     return "\n".join(kept)

@@ -1,1 +1,1 @@
-"""The Django app of what reaches outside: an organisation's sources of tools, and the hosts that it allows."""
+"""The Django app for external connections: an organization's tool sources and its allowed hosts."""

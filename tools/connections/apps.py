@@ -1,4 +1,4 @@
-"""The Django app of what reaches outside."""
+"""The configuration of the Django app `connections`."""
 
 from django.apps import AppConfig
 

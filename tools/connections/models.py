@@ -1,4 +1,4 @@
-"""Where an organisation's tools from outside come from, what they are, and which hosts may be reached."""
+"""Tool sources that an organization has connected, their tools, and the hosts that tools may reach."""
 
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
@@ -7,20 +7,20 @@ from django.db.models.functions import Now
 
 from tools.contract import Level
 
-LONGEST_NAME = 30
-LONGEST_KEY = 500
+MAX_NAME_LENGTH = 30
+MAX_KEY_LENGTH = 500
 
 
 class SourceKind(models.TextChoices):
-    """What describes the tools, and how they are reached."""
+    """The kind of a source: the format of its description and its protocol."""
 
     OPENAPI = "openapi", "HTTP API with an OpenAPI description"
-    MCP_HTTP = "mcp_http", "MCP server, over HTTP"
-    MCP_STDIO = "mcp_stdio", "MCP server, a program on this machine"
+    MCP_HTTP = "mcp_http", "MCP server over HTTP"
+    MCP_STDIO = "mcp_stdio", "MCP server as a local program"
 
 
-class Authentication(models.TextChoices):
-    """How a source's requests are signed; the values are in the organisation's credentials."""
+class AuthenticationMethod(models.TextChoices):
+    """The authentication of a source's requests; the secrets are in the organization's credentials."""
 
     NONE = "none", "None"
     API_KEY = "api_key", "API key"
@@ -30,60 +30,63 @@ class Authentication(models.TextChoices):
 
 
 class KeyPlace(models.TextChoices):
-    """Where an API key goes."""
+    """The place of an API key in a request."""
 
     HEADER = "header", "Header"
-    QUERY = "query", "Query"
+    QUERY = "query", "Query parameter"
     COOKIE = "cookie", "Cookie"
 
 
 class Source(models.Model):
-    """One API or MCP server that an organisation has connected.
+    """One API or MCP server that an organization has connected.
 
     Attributes:
-        name: what its tools' names begin with, e.g. `crm` for `crm.listContacts`.
-        address: where the description or the server is; empty for a program, or a description that was given as text.
+        name: the prefix of its tools' names, e.g. `crm` for `crm.listContacts`.
+        address: the URL of the description or the server; empty for a program or an uploaded description.
         document: the text of an OpenAPI description as it was last read.
-        base_url: where an OpenAPI's operations go; the admin's choice, whatever the description says.
-        command: of a program, as a list of words.
-        environment: of a program, {variable: field of the credentials}.
-        service: the organisation's credentials that its requests get; empty: those named like the source.
-        title, described_version: what the source says of itself.
-        checked_at, problem: when it was last asked, and what was wrong then; empty: nothing.
+        base_url: the base address of an API's operations, chosen by an admin; no description overrides it.
+        command: the program and its arguments.
+        environment: the program's variables, {variable: field of the credentials}.
+        service: the name of the organization's credentials for its requests; empty for the source's own name.
+        title, described_version: the title and version in the description.
+        checked_at, problem: the time of the last check and the problem it found; empty if none.
         refreshed_at: when its description was last read.
-        due_at: when a worker should read it, if it is of a kind that is read by itself, or was never read.
-        told: what came of that, in words: what is new, what was left out and why, what an admin has to do.
+        due_at: when a worker should read the description, if the source is refreshed automatically or was never read.
+        told: the import log for an admin: what is new, what was left out and why, and what to do next.
     """
 
     organization = models.ForeignKey("accounts.Organization", models.CASCADE, related_name="sources", db_index=False)
     kind = models.CharField(max_length=10, choices=SourceKind)
     name = models.CharField(
-        max_length=LONGEST_NAME,
-        validators=[RegexValidator(r"\A[a-z][a-z0-9_]*\Z", "Small letters, digits and _, beginning with a letter.")],
+        max_length=MAX_NAME_LENGTH,
+        validators=[
+            RegexValidator(r"\A[a-z][a-z0-9_]*\Z", "Use lowercase letters, digits and _, starting with a letter.")
+        ],
     )
     address = models.CharField(max_length=1_000, blank=True, default="")
     document = models.TextField(blank=True, default="")
-    base_url = models.CharField(max_length=1_000, blank=True, default="")
+    base_url = models.CharField("address of operations", max_length=1_000, blank=True, default="")
     command = models.JSONField(default=list, blank=True)
     environment = models.JSONField(default=dict, blank=True)
-    authentication = models.CharField(max_length=7, choices=Authentication, default=Authentication.NONE)
+    authentication = models.CharField(max_length=7, choices=AuthenticationMethod, default=AuthenticationMethod.NONE)
     key_name = models.CharField(max_length=100, blank=True, default="")
-    key_place = models.CharField(max_length=6, choices=KeyPlace, default=KeyPlace.HEADER)
-    token_url = models.CharField(max_length=1_000, blank=True, default="")
+    key_place = models.CharField("key location", max_length=6, choices=KeyPlace, default=KeyPlace.HEADER)
+    token_url = models.CharField("token address", max_length=1_000, blank=True, default="")
     scopes = models.CharField(max_length=500, blank=True, default="")
     service = models.CharField(max_length=80, blank=True, default="")
     timeout_s = models.PositiveSmallIntegerField(
+        "timeout (seconds)",
         default=30,
         validators=[MinValueValidator(1), MaxValueValidator(600)],
-        help_text="Seconds that one call may take.",
+        help_text="Time limit for one call.",
     )
-    is_active = models.BooleanField(default=True)
+    is_active = models.BooleanField("active", default=True)
     title = models.CharField(max_length=200, blank=True, default="", editable=False)
     described_version = models.CharField(max_length=60, blank=True, default="", editable=False)
     problem = models.CharField(max_length=500, blank=True, default="", editable=False)
     told = models.CharField(max_length=2_000, blank=True, default="", editable=False)
-    checked_at = models.DateTimeField(null=True, editable=False)
-    refreshed_at = models.DateTimeField(null=True, editable=False)
+    checked_at = models.DateTimeField("last tested", null=True, editable=False)
+    refreshed_at = models.DateTimeField("last refreshed", null=True, editable=False)
     due_at = models.DateTimeField(db_default=Now(), editable=False)
     created_at = models.DateTimeField(db_default=Now())
 
@@ -93,7 +96,7 @@ class Source(models.Model):
             models.UniqueConstraint(fields=("organization", "name"), name="one_source_per_name"),
             models.CheckConstraint(condition=Q(kind__in=SourceKind.values), name="source_kind_is_known"),
             models.CheckConstraint(
-                condition=Q(authentication__in=Authentication.values), name="source_authentication_is_known"
+                condition=Q(authentication__in=AuthenticationMethod.values), name="source_authentication_is_known"
             ),
             models.CheckConstraint(condition=Q(key_place__in=KeyPlace.values), name="source_key_place_is_known"),
         )
@@ -106,8 +109,8 @@ class Source(models.Model):
         return self.kind in (SourceKind.MCP_HTTP, SourceKind.MCP_STDIO)
 
     @property
-    def leads_nowhere(self) -> bool:
-        """An API of which neither its description nor an admin says where its operations go."""
+    def lacks_base_url(self) -> bool:
+        """True for an API if neither its description nor an admin names the address of its operations."""
         return self.kind == SourceKind.OPENAPI and not self.base_url
 
     @property
@@ -116,24 +119,24 @@ class Source(models.Model):
 
 
 class SourceTool(models.Model):
-    """One operation of a source, as it was described when the source was last read.
+    """One tool of a source, as described when the source was last read.
 
-    It can be granted and called while it is chosen, still described, and what an admin has accepted is what it is.
+    It can be granted and called while it is chosen, still described, and its definition is the accepted one.
 
     Attributes:
-        key: what the source calls it: `GET /pets/{id}`, or the name of an MCP tool.
-        tool: the name of the tool, e.g. `crm.listContacts`; it stays, whatever the source calls its others.
-        definition: what the tool is made from, as JSON.
-        hash: of the definition.
-        accepted_hash: of the definition to which an admin has given a level; empty: none. Another one is quarantined.
-        accepted_definition: the one that was accepted last, kept while the source describes another; empty: none is.
-        inferred_level: what the description suggests.
-        level: what an admin has set; empty: the inferred one.
-        gone_at: since when the source describes it no more.
+        key: the source's own name for it: `GET /pets/{id}`, or the name of an MCP tool.
+        tool: the name of the tool, e.g. `crm.listContacts`; it never changes, even if the source renames it.
+        definition: the definition that the tool is built from, as JSON.
+        hash: the hash of the definition.
+        accepted_hash: the hash of the definition that an admin accepted; empty for none. Any other is quarantined.
+        accepted_definition: the last accepted definition, kept while the source describes another; else empty.
+        inferred_level: the level that the description suggests.
+        level: the level that an admin has set; empty for the inferred one.
+        gone_at: when the source stopped describing it.
     """
 
     source = models.ForeignKey(Source, models.CASCADE, related_name="tools", db_index=False)
-    key = models.CharField(max_length=LONGEST_KEY)
+    key = models.CharField(max_length=MAX_KEY_LENGTH)
     tool = models.CharField(max_length=120)
     title = models.CharField(max_length=200, blank=True, default="")
     tags = models.JSONField(default=list, blank=True)
@@ -172,7 +175,7 @@ class SourceTool(models.Model):
 
     @property
     def state(self) -> str:
-        """In one word, for people: offered, quarantined, not chosen, gone."""
+        """The state for people: offered, quarantined, not chosen or gone."""
         if self.gone_at is not None:
             return "gone"
         if not self.is_chosen:
@@ -181,13 +184,13 @@ class SourceTool(models.Model):
 
 
 class AllowedHost(models.Model):
-    """An admin's settings for a host that tools may want to reach.
+    """An admin's settings for a host that tools may reach.
 
     Attributes:
         host: in lower case, IDNA form, without a port.
-        without_card: reading tools may go there without asking a person, wherever their params lead them.
-        may_be_private: whether it may lie in a network that is not public, such as this machine's own.
-        opened_by_superuser: a superuser allowed that; an admin's tick holds only for servers in ALLOWED_PRIVATE_HOSTS.
+        without_card: reading tools may reach the host without approval.
+        may_be_private: the host may have a private address, such as this machine's own.
+        opened_by_superuser: a superuser set `may_be_private`; an admin's choice covers only ALLOWED_PRIVATE_HOSTS.
     """
 
     organization = models.ForeignKey(
@@ -195,16 +198,16 @@ class AllowedHost(models.Model):
     )
     host = models.CharField(max_length=253)
     without_card = models.BooleanField(
-        "without a card",
+        "reachable without approval",
         default=True,
-        help_text="Reading tools may go there without asking, including tools you have connected. "
-        "A source's own address needs no tick here.",
+        help_text="Reading tools can reach the host without approval, including tools that you have connected. "
+        "A source's own address needs no entry here.",
     )
     may_be_private = models.BooleanField(
-        "may be in a private network",
+        "private network allowed",
         default=False,
-        help_text="Addresses such as 10.0.0.5, 192.168.1.2 or this machine itself. Needs a superuser or the setting "
-        "ALLOWED_PRIVATE_HOSTS.",
+        help_text="For addresses such as 10.0.0.5, 192.168.1.2 or this machine. "
+        "Needs a superuser or the setting ALLOWED_PRIVATE_HOSTS.",
     )
     opened_by_superuser = models.BooleanField(default=False)
     created_at = models.DateTimeField(db_default=Now())

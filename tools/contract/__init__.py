@@ -1,30 +1,30 @@
-"""What a tool is: plain Python, known to everything that makes, judges or runs tools."""
+"""The tool contract in plain Python, shared by everything that builds, judges or runs tools."""
 
-from .addresses import address_params, named_hosts
-from .canonical import (
+from tools.contract.addresses import find_address_params, find_named_hosts
+from tools.contract.canonical import (
+    build_signature,
     canonical_json,
+    find_unstorable,
     fingerprint,
-    made_storable,
+    make_storable,
     parse_arguments,
-    signature_of,
     storable_json,
-    unstorable_in,
 )
-from .context import Person, ToolContext
-from .environment import SHORTEST_SECRET, Environment, secrets_of
-from .errors import INDEFINITE_CODES, REPEATABLE_CODES, ErrorCode, ToolError, format_error
-from .function import FunctionTool, tool
-from .inner_requests import inner_requests
-from .last_look import LastLook, look_before_request, looking
-from .level import Level
-from .limits import RateLimit
-from .preview import Preview, Target
-from .reach import HostPort, PrivateHost, PrivateHosts, Reach
-from .recipe import Recipe, Step
-from .result import ResultError, ToolResult
-from .schema import NoParams
-from .suspend import Delegation, Question, Steps, Suspend
-from .tool import Parameter, Tool
+from tools.contract.context import Person, ToolContext
+from tools.contract.embedded_requests import find_embedded_requests
+from tools.contract.environment import SHORTEST_SECRET, Environment, collect_secrets
+from tools.contract.errors import INDEFINITE_CODES, REPEATABLE_CODES, ErrorCode, ToolError, format_error
+from tools.contract.fence import Fence, check_fence, fencing
+from tools.contract.function import FunctionTool, tool
+from tools.contract.level import Level
+from tools.contract.limits import RateLimit
+from tools.contract.network_access import HostPort, NetworkAccess, PrivateHost, PrivateHosts
+from tools.contract.preview import Preview, Target
+from tools.contract.recipe import Recipe, Step
+from tools.contract.result import ResultError, ToolResult
+from tools.contract.schema import NoParams
+from tools.contract.suspension import Delegation, Question, Steps, Suspend
+from tools.contract.tool import Parameter, Tool
 
 __all__ = [
     "INDEFINITE_CODES",
@@ -33,10 +33,11 @@ __all__ = [
     "Delegation",
     "Environment",
     "ErrorCode",
+    "Fence",
     "FunctionTool",
     "HostPort",
-    "LastLook",
     "Level",
+    "NetworkAccess",
     "NoParams",
     "Parameter",
     "Person",
@@ -45,7 +46,6 @@ __all__ = [
     "PrivateHosts",
     "Question",
     "RateLimit",
-    "Reach",
     "Recipe",
     "ResultError",
     "Step",
@@ -56,19 +56,19 @@ __all__ = [
     "ToolContext",
     "ToolError",
     "ToolResult",
-    "address_params",
+    "build_signature",
     "canonical_json",
+    "check_fence",
+    "collect_secrets",
+    "fencing",
+    "find_address_params",
+    "find_embedded_requests",
+    "find_named_hosts",
+    "find_unstorable",
     "fingerprint",
     "format_error",
-    "inner_requests",
-    "look_before_request",
-    "looking",
-    "made_storable",
-    "named_hosts",
+    "make_storable",
     "parse_arguments",
-    "secrets_of",
-    "signature_of",
     "storable_json",
     "tool",
-    "unstorable_in",
 ]

@@ -1,7 +1,7 @@
-"""Finds the hosts that a call names in its params, for tools that Gadget did not write.
+"""Hosts in a call's params, for tools that Gadget did not write.
 
-A tool that reads such a param may reach the host and send it data, so reading is strict: an address that could be read
-as two different hosts is named as written, in quotes, and is on nobody's list.
+A tool may contact any host in its params and send data to it, so the search is strict: an address that could be read
+as two different hosts is returned as written, in quotes, and matches no list of allowed hosts.
 """
 
 import re
@@ -11,36 +11,36 @@ from ipaddress import IPv6Address, ip_address
 from typing import Any
 from urllib.parse import unquote
 
-from tools.contract.inner_json import TOO_DEEP, json_in
+from tools.contract.embedded_json import TOO_DEEP, parse_embedded_json
 
 
-def _words(text: str) -> frozenset[str]:
+def _split_words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
 _FORMATS = frozenset(
     {"uri", "url", "iri", "uri-reference", "iri-reference", "uri-template", "hostname", "idn-hostname", "ipv4", "ipv6"}
 )
-_NAMES = _words(
+_NAMES = _split_words(
     "url uri iri href host hostname endpoint webhook callback domain fqdn website webpage server proxy nameserver ip "
     "link redirect upstream dsn"
 )
 _ENDINGS = ("url", "uri", "href", "hostname", "webhook", "endpoint", "website")
 """These also count at the end of names written as one word, such as `imageurl`."""
 _ADDRESS_OF = frozenset({"ip", "web", "host", "server", "proxy", "remote", "url", "site"})
-_LOOSE_NAMES = _words(
+_LOOSE_NAMES = _split_words(
     "target destination dest remote peer site page link source src origin redirect upstream feed gateway address "
     "addr where location mirror image repository repo query q"
 )
-"""Any value written like a host in these params is one, even with a rare ending."""
-_OTHER_NAMES = _words(
+"""In params of these names, any value that looks like a host is one, even with a rare ending."""
+_OTHER_NAMES = _split_words(
     "path file filename filepath folder directory dir field column property sort order orderby select expand include "
     "fields columns properties"
 )
 """Params with these names may hold `README.md` or `user.id`, which look like hosts."""
-_NO_DOMAINS = _words("js ts gz db cs")
-"""Two-letter endings that no country has."""
-_COMMON_DOMAINS = _words(
+_NO_DOMAINS = _split_words("js ts gz db cs")
+"""Two-letter endings that are not country codes."""
+_COMMON_DOMAINS = _split_words(
     "com net org edu gov mil int arpa info biz name pro mobi app dev page cloud tech xyz online site store shop "
     "website space live blog news club top vip work works world today email link click host hosting agency digital "
     "systems solutions services support network media group global company business center zone one run tools software "
@@ -49,15 +49,15 @@ _COMMON_DOMAINS = _words(
 )
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _SCHEME = re.compile(r"(?:(?:https?|wss?|ftp):[/\\]*|(?<![a-z0-9+.-])[a-z0-9+.-]+:[/\\]{2,})([^\s/?#]*)", re.IGNORECASE)
-"""Some readers need no slash behind `https:`, and take a backslash for one. Looking back keeps long words cheap."""
+"""Some parsers need no slash after `https:`, and accept a backslash. The lookbehind keeps long words cheap."""
 _UNSEEN = re.compile(
     "[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
 _AFTER_SLASHES = re.compile(r"(?:^|(?<=[\s='\"(<\[,;]))[/\\]{2,}([^\s/?#]*)")
-"""`//host` at the start, or behind what opens a value in HTML, Markdown or CSS."""
+"""`//host` at the start, or after a character that opens a value in HTML, Markdown or CSS."""
 _PORT_OF_NAME = re.compile(r"((?=[^:]*[a-z])[a-z0-9_-]+):\d{1,5}(?P<rest>[/?#].*)?", re.IGNORECASE)
-"""A name of one word, such as `intranet:8080/x`."""
+"""A host of one word with a port, such as `intranet:8080/x`."""
 _PARTS = re.compile(r"[\s'\"<>()\[\],;=]+")
 _OVER_SSH = re.compile(r"[^\s@/:]+@([^\s@/:]+):")
 _BARE = re.compile(r"((?:[^\s./?#:@\\]+\.)+([^\W\d_]{2,63}|xn--[a-z0-9-]+)\.?)((?::\d+)?(?:[/?#].*)?)", re.IGNORECASE)
@@ -69,7 +69,7 @@ _BEHIND_TEXT = ".,;:!'\"`)>}*"
 _SEPARATORS = re.compile(r"[\s,;|]+")
 _DECODINGS = 3
 _ESCAPE = re.compile(r"\\+u([0-9a-fA-F]{4})")
-"""A letter as JSON may spell it, also in JSON that Python does not read, such as with a comma too many."""
+"""A JSON escape of a letter; also matches in invalid JSON, for example with a trailing comma."""
 _LONGEST_QUOTED = 80
 
 
@@ -95,19 +95,19 @@ def is_address_name(name: str) -> bool:
     )
 
 
-def address_params(schema: Mapping[str, Any]) -> frozenset[str]:
-    """Name the params, at every depth, that hold an address by their format or their name.
+def find_address_params(schema: Mapping[str, Any]) -> frozenset[str]:
+    """Find the params, at every depth, that hold an address according to their format or name.
 
-    Enumerations and numbers do not count: nobody is reached through them.
+    Enumerations and numbers do not count, because the model cannot put a host into them.
     """
     return frozenset(_address_params(schema, schema))
 
 
-def named_hosts(params: Mapping[str, Any], names: frozenset[str] = frozenset()) -> frozenset[str]:
-    """Return every host that these params name: in lower case and ASCII, or in quotes if it is ambiguous.
+def find_named_hosts(params: Mapping[str, Any], names: frozenset[str] = frozenset()) -> frozenset[str]:
+    """Find every host in these params, in lower case and ASCII, or in quotes if it is ambiguous.
 
     Args:
-        names: params that hold an address whatever it looks like, see `address_params`.
+        names: params that hold an address whatever it looks like, see `find_address_params`.
     """
     found: set[str] = set()
     waiting: list[tuple[Any, str, bool]] = [(params, "", False)]
@@ -123,7 +123,7 @@ def named_hosts(params: Mapping[str, Any], names: frozenset[str] = frozenset()) 
             found.add(_quote(value))
         elif isinstance(value, str):
             found.update(_hosts_in(value, name, is_named=is_named))
-            waiting += [(inner, name, is_named) for inner in json_in(value)]
+            waiting += [(inner, name, is_named) for inner in parse_embedded_json(value)]
         elif name in names and isinstance(value, int | float) and not isinstance(value, bool):
             found.add(_quote(str(value)))
     return frozenset(found)
@@ -147,7 +147,7 @@ def _address_params(node: Any, root: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _holds_address(name: str, schema: Any, root: Mapping[str, Any]) -> bool:
-    kinds = list(_kinds(schema, root))
+    kinds = list(_list_kinds(schema, root))
     if any(str(kind.get("format")) in _FORMATS for kind in kinds):
         return True
     is_free = any(_is_free_text(kind) for kind in kinds)
@@ -161,15 +161,15 @@ def _is_free_text(kind: Mapping[str, Any]) -> bool:
     return is_text and not {"enum", "const"} & kind.keys()
 
 
-def _kinds(schema: Any, root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Return the schemas that the value itself, or an entry of it, may have."""
+def _list_kinds(schema: Any, root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the schemas that apply to the value or to an entry of it."""
     waiting, seen = [schema], set[int]()
     while waiting:
         here = waiting.pop()
         if not isinstance(here, Mapping) or id(here) in seen:
             continue
         seen.add(id(here))
-        forms = [form for word in ("anyOf", "oneOf", "allOf") for form in _list(here.get(word))]
+        forms = [form for word in ("anyOf", "oneOf", "allOf") for form in _as_list(here.get(word))]
         inside = [here["items"]] if "items" in here else []
         target = [found] if (found := resolve_reference(here, root)) is not here else []
         if not (forms or inside or target) or "format" in here:
@@ -177,7 +177,7 @@ def _kinds(schema: Any, root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         waiting += [*forms, *inside, *target]
 
 
-def _list(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
@@ -197,18 +197,18 @@ def resolve_reference(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Map
 
 
 def _hosts_in(text: str, name: str, *, is_named: bool) -> Iterator[str]:
-    for plain in dict.fromkeys(_readings(text)):
+    for plain in dict.fromkeys(_decode_variants(text)):
         found = [*_SCHEME.findall(plain), *_AFTER_SLASHES.findall(plain)]
         found = [authority for authority in found if authority.strip(_BEHIND_TEXT)] + list(_find_inside(plain))
         if not found:
             found = list(_find_bare_host(plain, "" if is_named else name))
         if not found and is_named and plain and not _RELATIVE.match(plain):
             found = [re.split("[/?#]", each, maxsplit=1)[0] or each for each in _SEPARATORS.split(plain) if each]
-        yield from map(_host, found)
+        yield from map(_normalize_host, found)
 
 
-def _readings(text: str) -> Iterator[str]:
-    """Yield the text as others may read it: without ignored characters, and with its escapes decoded."""
+def _decode_variants(text: str) -> Iterator[str]:
+    """Yield the text as other programs may read it: without ignored characters, and with its escapes decoded."""
     for _ in range(_DECODINGS):
         text = _CONTROLS.sub("", text if text.isascii() else _fold(text)).strip()
         yield text
@@ -226,7 +226,7 @@ def _fold(text: str) -> str:
 
 
 def _find_bare_host(text: str, name: str) -> Iterator[str]:
-    """Find a host without a scheme if the whole text is one; a mail address is not.
+    """Find a host without a scheme if it is the whole text; an e-mail address is not a host.
 
     Args:
         name: the param's name; empty if it certainly holds an address.
@@ -242,7 +242,7 @@ def _find_bare_host(text: str, name: str) -> Iterator[str]:
 
 
 def _find_inside(text: str) -> Iterator[str]:
-    """Find hosts without a scheme among other words: only those with a path or query, such as `evil.com/?x`."""
+    """Find hosts without a scheme among other words, but only with a path or query, such as `evil.com/?x`."""
     parts = _PARTS.split(text)
     for part in parts if len(parts) > 1 else []:
         match = _BARE.fullmatch(part) if "." in part else None
@@ -251,7 +251,7 @@ def _find_inside(text: str) -> Iterator[str]:
 
 
 def _is_host(match: re.Match[str], name: str) -> bool:
-    """Return True if `word.word` is meant as a host, not as a person's name, a file or a field."""
+    """Return True if `word.word` is probably a host rather than a person's name, a file or a field."""
     words = [word.lower() for word in _WORD.findall(name)] or [""]
     ending = match[2].lower()
     if _is_loose(name):
@@ -276,8 +276,8 @@ def _is_ipv6(text: str) -> bool:
         return False
 
 
-def _host(authority: str) -> str:
-    """Return the one host that every reader finds in it, else all of it in quotes."""
+def _normalize_host(authority: str) -> str:
+    """Return the host if every program reads the same one, else the whole text in quotes."""
     trimmed = authority.rstrip(_BEHIND_TEXT)
     if _is_ipv6(trimmed):
         return str(ip_address(trimmed))

@@ -1,19 +1,19 @@
-"""What a tool is told about the run that it works for."""
+"""The context of a call: the run that the tool works for."""
 
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from .level import Level
-from .preview import Preview
-from .reach import Reach
-from .result import ToolResult
+from tools.contract.level import Level
+from tools.contract.network_access import NetworkAccess
+from tools.contract.preview import Preview
+from tools.contract.result import ToolResult
 
 
 @dataclass(frozen=True)
 class Person:
-    """The user on whose behalf the run works; id is empty when nobody in particular started it."""
+    """The user on whose behalf the run works; `id` is empty if no particular user started it."""
 
     id: str = ""
     name: str = ""
@@ -38,22 +38,22 @@ def _no_model(_prompt: str) -> str:
 
 @dataclass(frozen=True)
 class ToolContext:
-    """Comes from the run, never from params.
+    """The facts and functions that a tool receives from the run, never from its params.
 
     Attributes:
-        organization_id: the tenant; every query of a tool is scoped by it.
-        organization_name, user, employee_id, employee_name, run_id, mode: who asks, for whom.
+        organization_id: the tenant; scopes every query of a tool.
+        organization_name, user, employee_id, employee_name, run_id, mode: the requester of the call.
         correlation_id: joins the log lines of one run.
-        call_id, idempotency_key: of this call; the same call always has the same key.
-        level: of this call, as far as an admin raised it; None: the tool's own.
-        session: data kept per run.
-        credentials: by service, e.g. credentials["github"]["token"]; what a call says is cleaned of their values.
-        reach: which hosts it may reach; given to `tools.network`, the only way out.
-        preview: of an approved call, the sealed effect that the person approved.
-        progress: `progress(fraction, text)`, fraction from 0 to 1.
-        earlier_result: the whole result of an earlier call of the run, by the handle that the model was told.
+        call_id, idempotency_key: identify this call; every attempt at it has the same key.
+        level: the call's level if an admin raised it; None means the tool's own.
+        session: data shared by the calls of the run.
+        credentials: by service, e.g. credentials["github"]["token"]; their values are removed from all output.
+        reach: the hosts that the call may contact; pass it to `tools.network`, the only way to the network.
+        preview: the sealed effect that a person approved; None for a call without approval.
+        progress: `progress(fraction, text)` reports progress, with a fraction from 0 to 1.
+        earlier_result: returns the full result of an earlier call of the run, by its handle.
         call_tool: runs another tool whose verdict is auto, as a child call.
-        ask_model: for the platform's own tools, what the employee's model answers to a text.
+        ask_model: sends a prompt to the employee's model and returns the answer; for the platform's own tools.
     """
 
     organization_id: int
@@ -69,7 +69,7 @@ class ToolContext:
     level: Level | None = None
     session: dict[str, Any] = field(default_factory=dict)
     credentials: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
-    reach: Reach = field(default_factory=Reach)
+    reach: NetworkAccess = field(default_factory=NetworkAccess)
     preview: Preview | None = None
     logger: logging.Logger = field(default_factory=lambda: logging.getLogger("gadget.tools"))
     progress: Callable[[float, str], None] = _no_progress
@@ -78,7 +78,7 @@ class ToolContext:
     ask_model: Callable[[str], str] = _no_model
 
     def with_progress(self, progress: Callable[[float, str], None]) -> Self:
-        """The same, but reporting elsewhere."""
+        """Return a copy that reports progress to this function."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__, progress=progress)
         return twin

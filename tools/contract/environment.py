@@ -1,16 +1,16 @@
-"""The installation's credentials, by service, as tools get them."""
+"""The installation's credentials, by service."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
 SHORTEST_SECRET = 6
-"""What is shorter is found in ordinary text too, so it cannot be told from it."""
+"""Shorter values also occur in ordinary text, so they cannot be recognized as secrets."""
 
 
 @dataclass(frozen=True)
 class Environment:
-    """What tools may know of the installation.
+    """The part of the installation's settings that tools may use.
 
     Attributes:
         credentials: by service, e.g. {"google.cse": {"api_key": …, "engine_id": …}}; never printed.
@@ -20,16 +20,16 @@ class Environment:
 
     @classmethod
     def empty(cls) -> Self:
-        """Without any credentials, for tests."""
+        """Build an environment without credentials, for tests."""
         return cls()
 
     @property
     def secrets(self) -> frozenset[str]:
-        """Every value that must appear nowhere."""
-        return secrets_of(self.credentials)
+        """All values that must not appear in any output."""
+        return collect_secrets(self.credentials)
 
 
-def secrets_of(credentials: Mapping[str, Mapping[str, str]]) -> frozenset[str]:
-    """The values that are long enough to be told from ordinary text."""
+def collect_secrets(credentials: Mapping[str, Mapping[str, str]]) -> frozenset[str]:
+    """Collect the values that are long enough to differ from ordinary text."""
     values = (value for fields in credentials.values() for value in fields.values())
     return frozenset(value for value in values if len(value) >= SHORTEST_SECRET)

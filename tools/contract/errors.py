@@ -1,21 +1,21 @@
-"""What can go wrong with a call, in the words that the model is told."""
+"""Error codes and errors of tool calls, and their text for the model."""
 
 from enum import StrEnum
 
 
 class ErrorCode(StrEnum):
-    """One set of codes for tools, the executor and the gate."""
+    """Error codes shared by tools, the executor and the gate."""
 
     MISSING_PARAMETER = "MISSING_PARAMETER"
     INVALID_PARAMETER = "INVALID_PARAMETER"
     NOT_FOUND = "NOT_FOUND"
     PERMISSION_DENIED = "PERMISSION_DENIED"
-    """The outside refused us."""
+    """The external service refused the request."""
     OPERATION_FAILED = "OPERATION_FAILED"
     OPERATION_NOT_ALLOWED = "OPERATION_NOT_ALLOWED"
     VALIDATION_ERROR = "VALIDATION_ERROR"
     RATE_LIMITED = "RATE_LIMITED"
-    """Our own limit."""
+    """Gadget's own rate limit was reached."""
     LIMIT_EXCEEDED = "LIMIT_EXCEEDED"
     INVALID_CRON_SPEC = "INVALID_CRON_SPEC"
     INVALID_OPERATION = "INVALID_OPERATION"
@@ -24,18 +24,18 @@ class ErrorCode(StrEnum):
     """The arguments are not JSON, or not an object."""
     SUBAGENT_FAILED = "SUBAGENT_FAILED"
     TOOL_EXECUTION_FAILED = "TOOL_EXECUTION_FAILED"
-    """The tool raised something of its own; the text stays in the log."""
+    """The tool raised an unexpected exception; its text stays in the log."""
     UNAUTHORIZED = "UNAUTHORIZED"
-    """Our key is wrong."""
+    """The external service rejected the credentials."""
     FORBIDDEN = "FORBIDDEN"
     RATE_LIMIT_EXCEEDED = "RATE_LIMIT_EXCEEDED"
-    """The outside's limit."""
+    """The external service's rate limit was reached."""
     NETWORK_ERROR = "NETWORK_ERROR"
     SECURITY_VIOLATION = "SECURITY_VIOLATION"
     TOOL_NOT_FOUND = "TOOL_NOT_FOUND"
     NOT_PERMITTED = "NOT_PERMITTED"
     MISSING_PARAM = "MISSING_PARAM"
-    """The gate's code for an absent required parameter."""
+    """The gate's code for a missing required parameter; the model sees MISSING_PARAMETER."""
     TOOL_DISABLED = "TOOL_DISABLED"
     APPROVAL_DENIED = "APPROVAL_DENIED"
     APPROVAL_EXPIRED = "APPROVAL_EXPIRED"
@@ -46,7 +46,7 @@ class ErrorCode(StrEnum):
 INDEFINITE_CODES = frozenset(
     {ErrorCode.TIMEOUT, ErrorCode.NETWORK_ERROR, ErrorCode.TOOL_EXECUTION_FAILED, ErrorCode.OUTCOME_UNKNOWN}
 )
-"""After these nobody can know whether the effect happened, unless the error says `attempted=False`."""
+"""Codes that leave it open whether the effect happened, unless the error says `attempted=False`."""
 
 REPEATABLE_CODES = frozenset(
     {
@@ -57,17 +57,17 @@ REPEATABLE_CODES = frozenset(
         ErrorCode.WORKER_LOST,
     }
 )
-"""A call that failed so may be asked for again."""
+"""Codes after which the model may request the same call again."""
 
 
 class ToolError(Exception):
-    """A failure that the model is told about, word for word; everything else stays hidden.
+    """A failure whose text is shown to the model; the text of any other exception stays hidden.
 
     Args:
         code: one of `ErrorCode`.
         message: one sentence that quotes the value and says what is wrong.
-        parameter, expected, example, recovery_hint: lines of the formatted text; left out when empty.
-        attempted: False promises that the effect was never begun, so that a write may be reported as plainly failed.
+        parameter, expected, example, recovery_hint: lines of the formatted text; empty ones are left out.
+        attempted: False promises that the effect never began, so a failed write is certain to have done nothing.
     """
 
     def __init__(  # noqa: PLR0913 - one argument for each line of the text
@@ -92,12 +92,12 @@ class ToolError(Exception):
 
     @property
     def is_definite(self) -> bool:
-        """True if it is certain that the effect did not happen, or did not happen whole."""
+        """True if the effect certainly did not happen, or did not complete."""
         return not self.attempted or self.code not in INDEFINITE_CODES
 
 
 def format_error(error: ToolError) -> str:
-    """The text that the model gets, e.g. `TOOL ERROR: NOT_FOUND`, the message, and one line for each detail."""
+    """Format the error for the model: `TOOL ERROR: NOT_FOUND`, the message, and one line for each detail."""
     code = ErrorCode.MISSING_PARAMETER if error.code is ErrorCode.MISSING_PARAM else error.code
     lines = [f"TOOL ERROR: {code}", error.message]
     details = {

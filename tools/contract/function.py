@@ -1,4 +1,4 @@
-"""`@tool`: a tool made of a typed function, its schema from the hints, its descriptions from the docstring."""
+"""The `@tool` decorator: builds a tool from a typed function, its type hints and its docstring."""
 
 import inspect
 import re
@@ -9,27 +9,27 @@ from typing import Any, get_type_hints
 from pydantic import BaseModel, Field, create_model
 from pydantic.fields import FieldInfo
 
-from .context import ToolContext
-from .level import Level
-from .tool import Tool
+from tools.contract.context import ToolContext
+from tools.contract.level import Level
+from tools.contract.tool import Tool
 
 _SECTION = re.compile(r"(?:Args|Arguments|Parameters|Returns|Raises|Yields|Example|Examples|Note|Notes):\s*")
 _ARGUMENT = re.compile(r"(\w+)(?:\s*\([^)]*\))?\s*:\s*(.*)")
 
 
 class FunctionTool(Tool):
-    """A tool whose work is a function; calling the tool calls the function."""
+    """A tool that wraps a function; calling the tool calls the function."""
 
     def __init__(self, function: Callable[..., Any], **attributes: Any) -> None:
         self.function = function
-        self.name = attributes.pop("name", "") or _category_of(function) + _camel_case(function.__name__)
-        text, described = _docstring_of(function)
+        self.name = attributes.pop("name", "") or _derive_category(function) + _convert_to_camel_case(function.__name__)
+        text, described = _read_docstring(function)
         self.description = attributes.pop("description", "") or text
         for key, value in attributes.items():
             if not hasattr(type(self), key):
                 raise TypeError(f"@tool({key}=…) of {function.__qualname__}: a tool has no attribute {key!r}")
             setattr(self, key, value)
-        self._context_name, self.Params = _params_of(function, described)
+        self._context_name, self.Params = _read_signature(function, described)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
@@ -46,24 +46,24 @@ class FunctionTool(Tool):
 
 
 def tool(name: str = "", *, level: Level = Level.DESTRUCTIVE, **attributes: Any) -> Callable[..., FunctionTool]:
-    """Make a tool of a typed function, `def` or `async def`; as everywhere, a missing level means destructive.
+    """Build a tool from a typed function, `def` or `async def`; a missing level means destructive.
 
-    Each parameter becomes one of the tool's; one that is annotated `ToolContext` gets the context instead. The
-    description is the docstring without its sections, a parameter's is its line under `Args:` or its own
-    `Annotated[…, Field(description=…)]`. The function returns a `ToolResult` or a text.
+    Each parameter becomes a param of the tool, except one annotated `ToolContext`, which receives the context. The
+    tool's description is the docstring without its sections. A param's description is its line under `Args:`, or its
+    own `Annotated[…, Field(description=…)]`. The function returns a `ToolResult` or a text.
 
     Args:
-        name: `category.toolName`; else the module's last name and the function's in camelCase.
+        name: `category.toolName`; by default the module's last name and the function's name in camelCase.
         attributes: any other attribute of `Tool`, e.g. `description`, `version`, `transactional`.
 
     Raises:
-        TypeError: a parameter has no type, is positional-only or takes any number of values.
+        TypeError: a parameter has no type, is positional-only or is variadic.
     """
     return lambda function: FunctionTool(function, name=name, level=level, **attributes)
 
 
-def _params_of(function: Callable[..., Any], described: dict[str, str]) -> tuple[str, type[BaseModel]]:
-    """The name of the parameter that takes the context, or "", and the model of all others."""
+def _read_signature(function: Callable[..., Any], described: dict[str, str]) -> tuple[str, type[BaseModel]]:
+    """Return the name of the parameter for the context, or "", and a model of all other parameters."""
     hints = get_type_hints(function, include_extras=True)
     context_name = ""
     fields: dict[str, Any] = {}
@@ -75,18 +75,18 @@ def _params_of(function: Callable[..., Any], described: dict[str, str]) -> tuple
         if hints[name] is ToolContext:
             context_name = name
         else:
-            fields[name] = (hints[name], _field_of(parameter, hints[name], described.get(name, "")))
-    return context_name, create_model(_camel_case(function.__name__), **fields)
+            fields[name] = (hints[name], _build_field(parameter, hints[name], described.get(name, "")))
+    return context_name, create_model(_convert_to_camel_case(function.__name__), **fields)
 
 
-def _field_of(parameter: inspect.Parameter, hint: Any, description: str) -> Any:
+def _build_field(parameter: inspect.Parameter, hint: Any, description: str) -> Any:
     default = ... if parameter.default is parameter.empty else parameter.default
     says_itself = any(isinstance(part, FieldInfo) and part.description for part in getattr(hint, "__metadata__", ()))
     return default if says_itself or not description else Field(default, description=description)
 
 
-def _docstring_of(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """What the docstring says before its first section, and of each parameter."""
+def _read_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
+    """Return the text before the docstring's first section, and the description of each parameter."""
     lines = (inspect.getdoc(function) or "").splitlines()
     starts = [index for index, line in enumerate(lines) if _SECTION.fullmatch(line)]
     text = "\n".join(lines[: starts[0]] if starts else lines).strip()
@@ -98,7 +98,7 @@ def _docstring_of(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
 
 
 def _read_arguments(lines: list[str], described: dict[str, list[str]]) -> None:
-    """Fill in one entry for each `name: text`, with the deeper lines that follow it."""
+    """Add an entry for each `name: text`, joined with the deeper lines that follow it."""
     indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
     current: list[str] = []
     for line in lines:
@@ -110,10 +110,10 @@ def _read_arguments(lines: list[str], described: dict[str, list[str]]) -> None:
             current.append(line.strip())
 
 
-def _category_of(function: Callable[..., Any]) -> str:
+def _derive_category(function: Callable[..., Any]) -> str:
     return function.__module__.rpartition(".")[2] + "."
 
 
-def _camel_case(name: str) -> str:
+def _convert_to_camel_case(name: str) -> str:
     first, *rest = name.strip("_").split("_")
     return first + "".join(part.title() for part in rest)

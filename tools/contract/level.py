@@ -1,28 +1,28 @@
-"""How far a tool reaches: the level decides whether a person is asked."""
+"""Levels of tools: the level decides whether a call needs a person's approval."""
 
 from enum import StrEnum
 
 
 class Level(StrEnum):
-    """Ordered from harmless to dangerous; compare with `rank`."""
+    """Risk of a tool, ordered from harmless to dangerous; compare levels by `rank`."""
 
     READ = "read"
-    """Looks things up; changes nothing."""
+    """Looks things up and changes nothing."""
     DRAFT = "draft"
-    """Prepares something that nobody outside sees until a person uses it."""
+    """Prepares something that stays private until a person uses it."""
     WRITE = "write"
-    """Creates or changes; a person approves each call."""
+    """Creates or changes data; a person approves each call."""
     DESTRUCTIVE = "destructive"
-    """Deletes or cannot be taken back; a person approves and confirms each call."""
+    """Deletes data or cannot be undone; a person approves and confirms each call."""
 
     @property
     def rank(self) -> int:
-        """Position from 0 (read) to 3 (destructive)."""
+        """Position in the order, from 0 (read) to 3 (destructive)."""
         return _RANKS[self]
 
     @property
     def has_side_effects(self) -> bool:
-        """True above draft: such a call waits for a person and is started at most once."""
+        """True above draft: the call waits for a person and starts at most once."""
         return self.rank > Level.DRAFT.rank
 
 

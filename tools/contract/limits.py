@@ -1,11 +1,11 @@
-"""How often a tool may be called."""
+"""Rate limits that a tool declares."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class RateLimit:
-    """At most `calls` in any `seconds`, for each organisation."""
+    """A limit of `calls` within any `seconds`, counted for each organization."""
 
     calls: int
     seconds: float

@@ -1,19 +1,19 @@
-"""What a call would do, computed before a person is asked and again before it is done."""
+"""Previews: the effect of a call, computed before a person decides and again before the call starts."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
-from .canonical import fingerprint
+from tools.contract.canonical import fingerprint
 
 
 @dataclass(frozen=True)
 class Target:
-    """One thing that the call would touch.
+    """One item that the call would affect.
 
     Attributes:
-        id: the row's id as text; empty for a thing that does not exist yet.
-        label: its name for people.
-        version: its version now; a later one means that it has changed since.
+        id: the row's id as text; empty if the item does not exist yet.
+        label: the name shown to people.
+        version: the current version; a higher one later means that the item has changed since.
         before, after: the fields that would change, with their values. A creation has only `after`, a deletion only
             `before`.
     """
@@ -27,13 +27,13 @@ class Target:
 
 @dataclass(frozen=True)
 class Preview:
-    """The effect of one call: everything in it is sealed by the card's digest, so it holds no ages and no counters.
+    """The effect of one call. The card's digest seals all of it, so it holds no relative times and no counters.
 
     Attributes:
         effect: create, update, delete, or another verb for the card.
-        targets: all that would be touched, at most 1,000.
-        reversible: whether the change can be taken back inside Gadget.
-        problem: why the effect could not be previewed; empty when it could.
+        targets: every item that would be affected, at most 1,000.
+        reversible: True if the change can be undone inside Gadget.
+        problem: the reason why there is no preview; empty if there is one.
     """
 
     effect: str
@@ -47,7 +47,7 @@ class Preview:
 
     @property
     def seal(self) -> str:
-        """A hash over all of it; equal seals mean an equal effect."""
+        """A hash over the whole preview; equal seals mean equal effects."""
         return fingerprint(self.as_json())
 
     def as_json(self) -> dict[str, Any]:
@@ -66,5 +66,5 @@ class Preview:
 
     @classmethod
     def impossible(cls, problem: str) -> Self:
-        """The tool has no preview, or it failed; the card says so aloud."""
+        """Build the preview of a call whose effect is unknown; the card warns about it."""
         return cls(effect="unknown", reversible=False, problem=problem)

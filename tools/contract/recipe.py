@@ -1,14 +1,14 @@
-"""A recipe: a tool that is a declared list of steps, each of which is a call of its own, judged and carded like any."""
+"""Recipes: tools that declare a list of steps, each judged, approved and recorded as a call of its own."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .context import ToolContext
-from .level import Level
-from .result import ToolResult
-from .suspend import Steps
-from .tool import Tool
+from tools.contract.context import ToolContext
+from tools.contract.level import Level
+from tools.contract.result import ToolResult
+from tools.contract.suspension import Steps
+from tools.contract.tool import Tool
 
 
 @dataclass(frozen=True)
@@ -16,8 +16,8 @@ class Step:
     """One call of a recipe.
 
     Attributes:
-        tool: the name of the tool, which the employee has to be granted like the recipe itself.
-        params: makes the step's params from the recipe's own and from the results of the steps before, in order.
+        tool: the name of the tool; the employee needs a grant for it, as for the recipe itself.
+        params: builds the step's params from the recipe's params and the results of the earlier steps, in order.
     """
 
     tool: str
@@ -25,10 +25,10 @@ class Step:
 
 
 class Recipe(Tool):
-    """Set `steps`, and write `result` if the last step's is not the recipe's.
+    """Base class for recipes: set `steps`, and override `result` unless the last step's result is the recipe's.
 
-    The steps run one after the other; each is recorded, and one above draft waits for its own card, so that nobody
-    approves more than a card shows. The first that does not succeed ends the recipe, which says which one and why.
+    The steps run one after the other. Each step above draft waits for a card of its own, so nobody approves more than
+    a card shows. The first step that fails ends the recipe, and the error names that step and the reason.
     """
 
     level = Level.READ
@@ -39,5 +39,5 @@ class Recipe(Tool):
         return Steps()
 
     def result(self, params: Any, results: Sequence[ToolResult]) -> ToolResult | str:
-        """What the whole recipe came to, from the results of all its steps."""
+        """Build the recipe's result from the results of all steps."""
         return results[-1]

@@ -1,15 +1,15 @@
-"""What a tool returns."""
+"""The result of a tool call."""
 
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from .canonical import canonical_json
-from .errors import ErrorCode, ToolError, format_error
+from tools.contract.canonical import canonical_json
+from tools.contract.errors import ErrorCode, ToolError, format_error
 
 
 @dataclass(frozen=True)
 class ResultError:
-    """Why a call failed: `text` is what the model reads, `message` what a person reads."""
+    """The failure of a call: `text` is written for the model, `message` for people."""
 
     code: ErrorCode
     message: str
@@ -22,11 +22,11 @@ class ToolResult:
     """The outcome of one call.
 
     Attributes:
-        data: JSON that the model reasons about.
-        summary: one line for the person, e.g. "Found 47 records in Region A".
-        markdown: given to the model instead of `data` when not empty.
-        error: set exactly when `success` is False.
-        metadata: duration_ms, cost, units, source, content_type, anything.
+        data: JSON for the model to reason about.
+        summary: one line for people, e.g. "Found 47 records in Region A".
+        markdown: sent to the model instead of `data` unless empty.
+        error: set if and only if `success` is False.
+        metadata: duration_ms, cost, units, source, content_type, or anything else.
     """
 
     success: bool
@@ -42,19 +42,19 @@ class ToolResult:
 
     @classmethod
     def failed(cls, error: ToolError, **metadata: Any) -> Self:
-        told = ResultError(error.code, error.message, format_error(error), error.is_definite)
-        return cls(success=False, summary=error.message, error=told, metadata=metadata)
+        failure = ResultError(error.code, error.message, format_error(error), error.is_definite)
+        return cls(success=False, summary=error.message, error=failure, metadata=metadata)
 
     @classmethod
-    def from_json(cls, kept: dict[str, Any]) -> Self:
-        """What `as_json` made; of an error, only code and message were kept."""
-        error = kept["error"]
+    def from_json(cls, stored: dict[str, Any]) -> Self:
+        """Load a result that `as_json` wrote; of an error, only code and message were stored."""
+        error = stored["error"]
         if error is not None:
-            return cls.failed(ToolError(ErrorCode(error["code"]), error["message"]), **kept["metadata"])
-        return cls.ok(kept["data"], kept["summary"], kept["markdown"], **kept["metadata"])
+            return cls.failed(ToolError(ErrorCode(error["code"]), error["message"]), **stored["metadata"])
+        return cls.ok(stored["data"], stored["summary"], stored["markdown"], **stored["metadata"])
 
     def as_json(self) -> dict[str, Any]:
-        """{success, summary, data, markdown, error {code, message} or None, metadata}."""
+        """Return {success, summary, data, markdown, error {code, message} or None, metadata}."""
         error = {"code": self.error.code.value, "message": self.error.message} if self.error else None
         return {
             "success": self.success,
@@ -66,7 +66,7 @@ class ToolResult:
         }
 
     def for_model(self) -> str:
-        """The text of the tool message: the error's text, else the markdown, else the data as JSON."""
+        """Return the text of the tool message: the error's text, else the markdown, else the data as JSON."""
         if self.error is not None:
             return self.error.text
         if self.markdown:

@@ -1,59 +1,59 @@
-"""JSON schemas for the model, and params checked against them."""
+"""JSON schemas of params for the model, and the validation of params."""
 
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from .canonical import canonical_json, storable_json
-from .errors import ErrorCode, ToolError
+from tools.contract.canonical import canonical_json, storable_json
+from tools.contract.errors import ErrorCode, ToolError
 
 
 class NoParams(BaseModel):
-    """For tools that take nothing."""
+    """Params of a tool that takes none."""
 
 
-def schema_of(model: type[BaseModel]) -> dict[str, Any]:
-    """The model's JSON schema without titles, always an object with `properties`."""
-    schema: dict[str, Any] = _without_titles(model.model_json_schema())
+def build_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Build the model's JSON schema without titles; it is always an object with `properties`."""
+    schema: dict[str, Any] = _drop_titles(model.model_json_schema())
     schema.setdefault("properties", {})
     return schema
 
 
-def _without_titles(node: Any, inside_properties: bool = False) -> Any:
+def _drop_titles(node: Any, inside_properties: bool = False) -> Any:
     if isinstance(node, list):
-        return [_without_titles(item) for item in node]
+        return [_drop_titles(item) for item in node]
     if not isinstance(node, dict):
         return node
     return {
-        key: _without_titles(value, inside_properties=key in ("properties", "$defs") and not inside_properties)
+        key: _drop_titles(value, inside_properties=key in ("properties", "$defs") and not inside_properties)
         for key, value in node.items()
         if inside_properties or not (key == "title" and isinstance(value, str))
     }
 
 
-def check(model: type[BaseModel], raw: dict[str, Any], tool_name: str = "") -> BaseModel:
-    """The params as an instance of the model, defaults applied.
+def check_model(model: type[BaseModel], raw: dict[str, Any], tool_name: str = "") -> BaseModel:
+    """Validate the params and return an instance of the model, with defaults applied.
 
-    An error is told with what the field gives: its description as what was expected, and its first of `examples`.
+    The error uses the field's description as the expected value and the first of its `examples`.
 
     Raises:
-        ToolError: MISSING_PARAM or INVALID_PARAMETER, naming the first parameter at fault and what was expected.
+        ToolError: MISSING_PARAM or INVALID_PARAMETER, naming the first invalid parameter and the expected value.
     """
     _refuse_unknown(model, raw)
     _refuse_unstorable(raw)
     try:
         return model.model_validate(raw)
     except ValidationError as error:
-        raise _explained(model, error, tool_name) from error
+        raise _explain(model, error, tool_name) from error
 
 
 def canonical_params(checked: BaseModel) -> dict[str, Any]:
-    """The params as plain JSON, under the names that the schema shows, to be read again as the same params.
+    """Return the params as plain JSON under the schema's names; loading them again gives the same params.
 
     Raises:
-        ToolError: INVALID_PARAMETER, for a value that has no JSON form, e.g. an infinite number.
-        ValueError: the model reads its own canonical form as something else.
+        ToolError: INVALID_PARAMETER for a value that has no JSON form, such as an infinite number.
+        ValueError: the model reads its own canonical form differently.
     """
     model = type(checked)
     params: dict[str, Any] = checked.model_dump(mode="json", by_alias=True)
@@ -73,7 +73,9 @@ def _refuse_unstorable(raw: dict[str, Any]) -> None:
     try:
         storable_json(raw)
     except (TypeError, ValueError, RecursionError) as error:
-        raise ToolError(ErrorCode.INVALID_PARAMETER, f"The params cannot be kept: {error}.", attempted=False) from error
+        raise ToolError(
+            ErrorCode.INVALID_PARAMETER, f"The params cannot be stored: {error}.", attempted=False
+        ) from error
 
 
 def _refuse_unknown(model: type[BaseModel], raw: dict[str, Any]) -> None:
@@ -92,11 +94,11 @@ def _refuse_unknown(model: type[BaseModel], raw: dict[str, Any]) -> None:
         )
 
 
-def _explained(model: type[BaseModel], error: ValidationError, tool_name: str) -> ToolError:
+def _explain(model: type[BaseModel], error: ValidationError, tool_name: str) -> ToolError:
     first = error.errors(include_url=False, include_context=False)[0]
     path = [str(part) for part in first["loc"]]
     name = ".".join(path) or "params"
-    field = _field_named(model, path[0]) if path else None
+    field = _find_field(model, path[0]) if path else None
     described = (field.description or "") if field else ""
     is_missing = first["type"] == "missing"
     given = repr(first["input"])[:120]
@@ -107,15 +109,15 @@ def _explained(model: type[BaseModel], error: ValidationError, tool_name: str) -
         else f"The '{name}' parameter is wrong: {first['msg']} (given: {given}).",
         parameter=name,
         expected=described or ("a value" if is_missing else first["msg"]),
-        example=_example(tool_name, path[0], field) if field else "",
+        example=_format_example(tool_name, path[0], field) if field else "",
         recovery_hint=f"{'Provide' if is_missing else 'Correct'} '{name}' and try again.",
         attempted=False,
     )
 
 
-def _field_named(model: type[BaseModel], name: str) -> FieldInfo | None:
+def _find_field(model: type[BaseModel], name: str) -> FieldInfo | None:
     return next((field for key, field in model.model_fields.items() if name in (key, field.alias)), None)
 
 
-def _example(tool_name: str, name: str, field: FieldInfo) -> str:
+def _format_example(tool_name: str, name: str, field: FieldInfo) -> str:
     return f"{tool_name}({name}: {canonical_json(field.examples[0])})" if field.examples else ""

@@ -1,4 +1,4 @@
-"""What a tool is: a name, a level, params, and one method that does the work."""
+"""Base class of all tools: a name, a level, params, and one method that does the work."""
 
 import inspect
 from abc import ABC, abstractmethod
@@ -9,21 +9,21 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from .addresses import address_params
-from .canonical import canonical_json, fingerprint
-from .context import ToolContext
-from .level import Level
-from .limits import RateLimit
-from .preview import Preview
-from .result import ToolResult
-from .schema import NoParams, canonical_params, check, schema_of
-from .schema_words import inline_references, type_in_words
-from .suspend import Suspend
+from tools.contract.addresses import find_address_params
+from tools.contract.canonical import canonical_json, fingerprint
+from tools.contract.context import ToolContext
+from tools.contract.level import Level
+from tools.contract.limits import RateLimit
+from tools.contract.preview import Preview
+from tools.contract.result import ToolResult
+from tools.contract.schema import NoParams, build_schema, canonical_params, check_model
+from tools.contract.schema_display import describe_type, inline_references
+from tools.contract.suspension import Suspend
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter in the list form; its schema stands by itself, without references."""
+    """One parameter of a tool, with a self-contained schema without references."""
 
     name: str
     type: str
@@ -33,25 +33,27 @@ class Parameter:
 
 
 class Tool(ABC):
-    """Base of all tools; set the class attributes and write `execute`. A tool from outside sets them on the instance.
+    """Base class of all tools: set the class attributes and write `execute`.
+
+    A tool from an outside source sets the attributes on the instance.
 
     Attributes:
         name: `category.toolName`.
         description: written for the model.
-        level: missing means destructive.
+        level: a missing level means destructive.
         version: `name@version` identifies the tool.
-        modes: None = every mode; an empty set = a system tool, never offered to a model.
-        capabilities, features: what it demands of the employee and of the organisation's plan.
-        transactional: writes only Gadget's own database, at most 1,000 rows; runs inside the engine's transaction.
+        modes: None means every mode; an empty set means a system tool, never offered to a model.
+        capabilities, features: required of the employee and of the organization's plan.
+        transactional: writes only Gadget's own database, at most 1,000 rows, inside the engine's transaction.
         volatile: an equal call may be repeated at once (clocks, polling).
-        open_world: reaches addresses chosen by its params.
-        carries_requests: its params may hold requests of their own (a batch, GraphQL, RPC), and whoever set its level
-            knew it; without that, a call of a tool from outside that carries any is destructive.
-        suspends: may return a `Suspend` in the place of a result, and waits for a person or another employee then.
-        cacheable_s: seconds for which an equal call of the same organisation gets the same result; 0 = never.
-        rate_limit: how often each organisation may call it.
+        open_world: contacts addresses chosen by its params.
+        carries_requests: its params may hold requests of their own (batch, GraphQL, RPC), and its level takes that into
+            account. Otherwise a call of an outside tool that carries requests is destructive.
+        suspends: may return a `Suspend` instead of a result, and then waits for a person or another employee.
+        cacheable_s: seconds for which an equal call of the same organization gets the same result; 0 means never.
+        rate_limit: the limit of calls for each organization.
         timeout_s: seconds that one call may take; None means the toolbox's default.
-        source: where it comes from, for people: "built in", a plugin, or what an organisation has connected.
+        source: the tool's origin for people: "built in", a plugin, or a connected source.
     """
 
     name: str
@@ -77,7 +79,7 @@ class Tool(ABC):
     source: str = "built in"
 
     do_not_call_in_templates = True
-    """A template calls whatever can be called, and some tools can; a page shows the tool itself."""
+    """Keeps Django templates from calling a tool that is callable: pages show the tool itself."""
 
     @abstractmethod
     def execute(
@@ -89,40 +91,40 @@ class Tool(ABC):
             params: an instance of `Params`.
 
         Raises:
-            ToolError: a failure that the model is told about.
+            ToolError: a failure that is shown to the model.
         """
 
     def validate(self, params: Any) -> None:  # noqa: B027 - may be left as it is
-        """Check what the schema cannot say; raise ToolError to refuse."""
+        """Check rules that the schema cannot express; raise ToolError to refuse the params."""
 
     def preview(self, params: Any, context: ToolContext) -> Preview | None:
-        """What `execute` would do now, without doing it; None if that cannot be told.
+        """Compute the effect that `execute` would have now; return None if it is unknown.
 
-        A transactional tool locks its targets here, in the order of their ids, when it runs in a transaction.
+        A transactional tool locks its targets here, in the order of their ids, if a transaction is open.
         """
         return None
 
     def hosts(self, params: Any) -> frozenset[str] | None:
-        """For an open-world tool, the hosts that the call would reach; None if that cannot be told.
+        """List the hosts that a call of an open-world tool would contact; return None if they are unknown.
 
-        Of a tool from outside that is not open world, the gate looks for addresses in its params (`named_hosts`).
+        For other tools from outside, the gate searches the params for addresses (`find_named_hosts`).
         """
         return None
 
     def sentence(self, params: Any, preview: Preview) -> str:
-        """One sentence for the card, made from the params and the effect, never from the model's words."""
+        """Write the card's sentence from the params and the effect, never from text of the model."""
         values = canonical_json(params.model_dump(mode="json"))
         return f"Use {self.title}: {values}" if values != "{}" else f"Use {self.title}"
 
     def running_summary(self, params: Any) -> str:
-        """What the panel says meanwhile."""
+        """Write the panel's line for a call that is running."""
         return f"{self.title}…"
 
     def start(self) -> None:  # noqa: B027 - may be left as it is
-        """Called once, before the first call."""
+        """Prepare the tool; called once, before the first call."""
 
     def shutdown(self) -> None:  # noqa: B027 - may be left as it is
-        """Called once, when the process ends."""
+        """Release the tool's resources; called once, when the process ends."""
 
     @property
     def id(self) -> str:
@@ -130,7 +132,7 @@ class Tool(ABC):
 
     @property
     def title(self) -> str:
-        """The name for people."""
+        """The name shown to people."""
         return self.display_name or self.name
 
     @property
@@ -152,28 +154,28 @@ class Tool(ABC):
 
     @property
     def is_from_outside(self) -> bool:
-        """True if Gadget did not write it: a plugin's tool, or one that an organization connected."""
+        """True if the tool does not ship with Gadget: it belongs to a plugin or a connected source."""
         return self.source != Tool.source
 
     @cached_property
     def address_params(self) -> frozenset[str]:
-        """Names of its params, at every depth, that hold addresses or hosts."""
-        return address_params(self.schema)
+        """Names of the params, at every depth, that hold addresses or hosts."""
+        return find_address_params(self.schema)
 
     @cached_property
     def schema(self) -> dict[str, Any]:
         """JSON schema of the params."""
-        return schema_of(self.Params)
+        return build_schema(self.Params)
 
     @property
     def definition(self) -> dict[str, Any]:
-        """What the model is shown: {"type": "function", "function": {name, description, parameters}}."""
+        """The definition for the model: {"type": "function", "function": {name, description, parameters}}."""
         function = {"name": self.name, "description": self.description, "parameters": self.schema}
         return {"type": "function", "function": function}
 
     @cached_property
     def definition_hash(self) -> str:
-        """Changes whenever what the tool promises changes; titles and formatting do not count."""
+        """A hash that changes with the tool's promises: name, version, description, level and parameters."""
         promise = {
             "name": self.name,
             "version": self.version,
@@ -185,30 +187,30 @@ class Tool(ABC):
 
     @property
     def parameters(self) -> list[Parameter]:
-        """The params in the list form."""
+        """The params as a list, for people."""
         required = self.schema.get("required", [])
         parts = {name: inline_references(part, self.schema) for name, part in self.schema["properties"].items()}
         return [
-            Parameter(name, type_in_words(part), part.get("description", ""), name in required, part)
+            Parameter(name, describe_type(part), part.get("description", ""), name in required, part)
             for name, part in parts.items()
         ]
 
     @property
     def output_schema(self) -> Mapping[str, Any] | None:
-        """JSON schema of the result's data; None if the tool promises nothing."""
-        return schema_of(self.Output) if self.Output is not None else None
+        """JSON schema of the result's data; None if the tool declares no output."""
+        return build_schema(self.Output) if self.Output is not None else None
 
     def check_params(self, raw: dict[str, Any]) -> dict[str, Any]:
-        """The canonical params: validated, defaults applied, as plain JSON.
+        """Validate the params and return them in canonical form: defaults applied, plain JSON.
 
         Raises:
-            ToolError: MISSING_PARAM, INVALID_PARAMETER, or what `validate` refuses with.
-            ValueError: the tool's `Params` reads its own canonical form as something else.
+            ToolError: MISSING_PARAM, INVALID_PARAMETER, or the error of `validate`.
+            ValueError: the tool's `Params` reads its own canonical form differently.
         """
-        checked = check(self.Params, raw, self.name)
+        checked = check_model(self.Params, raw, self.name)
         self.validate(checked)
         return canonical_params(checked)
 
     def load_params(self, canonical: dict[str, Any]) -> Any:
-        """The instance of `Params` for canonical params."""
+        """Load canonical params into an instance of `Params`."""
         return self.Params.model_validate(canonical)

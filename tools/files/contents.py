@@ -1,14 +1,14 @@
-"""What a file holds: text that can be shown, or what can be said of anything else."""
+"""Contents of files: text that can be shown, or a description of anything else."""
 
 import hashlib
 from dataclasses import dataclass
 from typing import BinaryIO
 
 LARGEST_TEXT = 1_000_000
-"""Bytes of a text that is shown whole or written."""
+"""The largest text, in bytes, that is shown whole or written."""
 
-_PART = 1 << 20
-_BEGINNINGS = (
+_CHUNK_BYTES = 1 << 20
+_SIGNATURES = (
     (b"\x89PNG\r\n", "a PNG image"),
     (b"\xff\xd8\xff", "a JPEG image"),
     (b"GIF8", "a GIF image"),
@@ -25,8 +25,8 @@ _BEGINNINGS = (
 
 
 @dataclass(frozen=True)
-class Content:
-    """A file's size and hash; its text if it is one of at most 1 MB, else None."""
+class FileContent:
+    """A file's size, hash and kind, with its text if it is a text of at most 1 MB."""
 
     size: int
     sha256: str
@@ -35,25 +35,25 @@ class Content:
 
     @property
     def in_words(self) -> str:
-        """The text itself, or words that are different for every different content."""
+        """The text itself, or a description that differs for different contents."""
         if self.text is not None:
             return self.text
         return f"({self.kind}, {self.size:,} bytes, SHA-256 {self.sha256})"
 
 
-def content_of(file: BinaryIO) -> Content:
-    """Read all of it, a part at a time."""
+def read_content(file: BinaryIO) -> FileContent:
+    """Read the whole file in chunks."""
     beginning = file.read(LARGEST_TEXT + 1)
     hashed, size = hashlib.sha256(beginning), len(beginning)
-    while part := file.read(_PART):
+    while part := file.read(_CHUNK_BYTES):
         hashed.update(part)
         size += len(part)
-    text = text_of(beginning) if size <= LARGEST_TEXT else None
-    return Content(size, hashed.hexdigest(), text, kind_of(beginning))
+    text = decode_text(beginning) if size <= LARGEST_TEXT else None
+    return FileContent(size, hashed.hexdigest(), text, detect_kind(beginning))
 
 
-def text_of(data: bytes) -> str | None:
-    """The text in UTF-8; None if it is something else."""
+def decode_text(data: bytes) -> str | None:
+    """Decode the data as UTF-8; return None if it is not text."""
     if b"\0" in data:
         return None
     try:
@@ -62,9 +62,9 @@ def text_of(data: bytes) -> str | None:
         return None
 
 
-def kind_of(data: bytes) -> str:
-    """What the file seems to be, by how it begins."""
-    known = next((kind for beginning, kind in _BEGINNINGS if data.startswith(beginning)), "")
+def detect_kind(data: bytes) -> str:
+    """Detect the kind of file by its first bytes."""
+    known = next((kind for beginning, kind in _SIGNATURES if data.startswith(beginning)), "")
     if known:
         return known
     return "text" if b"\0" not in data[:1024] else "binary data"

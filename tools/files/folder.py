@@ -1,4 +1,4 @@
-"""An organisation's folder: every step on the way is opened by itself and follows no link, so nothing leads outside."""
+"""An organization's folder. Each folder on a path is opened separately without following links: no path leads outside."""
 
 import errno
 import os
@@ -12,21 +12,20 @@ from typing import BinaryIO
 from django.conf import settings
 
 from tools.contract import ErrorCode, ToolError
-
-from .paths import MOST_DEPTH, Names, is_name, path_of, quoted
+from tools.files.paths import MAX_DEPTH, Names, is_valid_name, join_path, quote_path
 
 RESERVED = ".gadget-"
-"""What the names of our own files start with; no path can name them."""
+"""The prefix of Gadget's own files, which no path can name."""
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_NOTHING_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EMLINK})
-"""A link is answered like nothing at all."""
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_ABSENT_ERRORS = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EMLINK})
+"""Errors that mean there is nothing; a link counts as nothing."""
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A file or folder as it stands on the disk; a folder's size is 0."""
+class FolderEntry:
+    """A file or folder on the disk; a folder's size is 0."""
 
     names: Names
     is_folder: bool
@@ -39,23 +38,23 @@ class Entry:
 
     @property
     def path(self) -> str:
-        return path_of(self.names)
+        return join_path(self.names)
 
 
 @dataclass
-class Listing:
-    """What a folder holds; `passed_over` counts links, devices and names that no path can have."""
+class FolderListing:
+    """The entries of a folder; `passed_over` counts links, devices and names that no path can have."""
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[FolderEntry] = field(default_factory=list)
     passed_over: int = 0
 
 
 @contextmanager
-def opened(organization_id: int, names: Names = (), *, make: bool = False) -> Iterator[int]:
-    """A descriptor of the folder.
+def open_folder(organization_id: int, names: Names = (), *, make: bool = False) -> Iterator[int]:
+    """Open the folder and yield its descriptor.
 
     Args:
-        make: missing folders on the way are made.
+        make: create missing folders on the path.
 
     Raises:
         ToolError: NOT_FOUND
@@ -72,16 +71,16 @@ def opened(organization_id: int, names: Names = (), *, make: bool = False) -> It
 
 
 def open_file(organization_id: int, names: Names) -> BinaryIO:
-    """The file, open for reading: a regular one that has no second name elsewhere.
+    """Open a file for reading; it must be a regular file without a second hard link.
 
     Raises:
         ToolError: NOT_FOUND, OPERATION_NOT_ALLOWED
     """
-    with opened(organization_id, names[:-1]) as folder:
+    with open_folder(organization_id, names[:-1]) as folder:
         try:
-            descriptor = os.open(names[-1], _FILE, dir_fd=folder)
+            descriptor = os.open(names[-1], _FILE_FLAGS, dir_fd=folder)
         except OSError as error:
-            raise _unopened(names, error) from error
+            raise _explain_open_error(names, error) from error
     try:
         check_ordinary(names, os.fstat(descriptor))
     except ToolError:
@@ -90,30 +89,30 @@ def open_file(organization_id: int, names: Names) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
-def entry_at(organization_id: int, names: Names) -> Entry | None:
-    """The ordinary file or folder of this path; None if nothing is there.
+def find_entry(organization_id: int, names: Names) -> FolderEntry | None:
+    """Find the ordinary file or folder at this path; return None if there is none.
 
     Raises:
-        ToolError: OPERATION_NOT_ALLOWED, something else is there.
+        ToolError: OPERATION_NOT_ALLOWED, the path leads to something else.
     """
     try:
-        with opened(organization_id, names[:-1]) as folder:
+        with open_folder(organization_id, names[:-1]) as folder:
             status = os.stat(names[-1], dir_fd=folder, follow_symlinks=False)
     except (ToolError, FileNotFoundError):
         return None
     if not stat.S_ISDIR(status.st_mode):
         check_ordinary(names, status)
-    return _entry(names, status)
+    return _build_entry(names, status)
 
 
-def check_way(organization_id: int, names: Names) -> None:
-    """Refuse a path on whose way something stands that is no folder; folders that are missing there can be made.
+def check_parents(organization_id: int, names: Names) -> None:
+    """Refuse a path if a parent exists and is not a folder; missing parents are allowed.
 
     Raises:
         ToolError: NOT_FOUND
     """
     try:
-        with opened(organization_id, names[:-1]):
+        with open_folder(organization_id, names[:-1]):
             return
     except ToolError as error:
         if not isinstance(error.__cause__, FileNotFoundError):
@@ -121,65 +120,65 @@ def check_way(organization_id: int, names: Names) -> None:
 
 
 def is_empty(organization_id: int, names: Names) -> bool:
-    """Whether the folder holds nothing at all: no link either, and nothing that no path can name.
+    """Return True if the folder is empty, including links and entries that no path can name.
 
     Raises:
         ToolError: NOT_FOUND
     """
-    with opened(organization_id, names) as folder, os.scandir(folder) as found:
+    with open_folder(organization_id, names) as folder, os.scandir(folder) as found:
         return next(found, None) is None
 
 
-def listing_of(organization_id: int, names: Names = ()) -> Listing:
-    """What the folder itself holds, sorted: folders first, then by name.
+def list_folder(organization_id: int, names: Names = ()) -> FolderListing:
+    """List the folder's own entries, folders first, then by name.
 
     Raises:
         ToolError: NOT_FOUND
     """
-    listing = Listing()
-    with opened(organization_id, names) as folder:
+    listing = FolderListing()
+    with open_folder(organization_id, names) as folder:
         _scan(folder, names, listing)
     listing.entries.sort(key=lambda entry: (not entry.is_folder, entry.name.casefold(), entry.name))
     return listing
 
 
-def tree_of(organization_id: int, names: Names = ()) -> Listing:
-    """All that the folder and its folders hold, sorted by path.
+def list_tree(organization_id: int, names: Names = ()) -> FolderListing:
+    """List the entries of the folder and its subfolders, sorted by path.
 
     Raises:
         ToolError: NOT_FOUND
     """
-    listing = Listing()
-    with opened(organization_id, names) as folder:
+    listing = FolderListing()
+    with open_folder(organization_id, names) as folder:
         _walk(folder, names, listing)
     listing.entries.sort(key=lambda entry: entry.names)
     return listing
 
 
 def check_ordinary(names: Names, status: os.stat_result) -> None:
-    """Refuse what is no ordinary file.
+    """Refuse anything except an ordinary file.
 
     Raises:
         ToolError: NOT_FOUND for a link, INVALID_OPERATION for a folder, OPERATION_NOT_ALLOWED
     """
     if stat.S_ISLNK(status.st_mode):
-        raise no_file(names)
+        raise build_missing_file_error(names)
     if stat.S_ISDIR(status.st_mode):
-        raise ToolError(ErrorCode.INVALID_OPERATION, f"{quoted(path_of(names))} is a folder.", attempted=False)
+        raise ToolError(ErrorCode.INVALID_OPERATION, f"{quote_path(join_path(names))} is a folder.", attempted=False)
     if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         raise ToolError(
             ErrorCode.OPERATION_NOT_ALLOWED,
-            f"{quoted(path_of(names))} is no ordinary file, or has a second name elsewhere.",
+            f"{quote_path(join_path(names))} is not an ordinary file, or has a second hard link.",
             attempted=False,
         )
 
 
-def no_file(names: Names) -> ToolError:
+def build_missing_file_error(names: Names) -> ToolError:
     return ToolError(
         ErrorCode.NOT_FOUND,
-        f"There is no file {quoted(path_of(names))}.",
+        f"There is no file {quote_path(join_path(names))}.",
         parameter="path",
-        recovery_hint="Use files.list to see what is there.",
+        recovery_hint="Use files.list to see the files.",
         attempted=False,
     )
 
@@ -191,7 +190,7 @@ def _open_top(organization_id: int) -> int:
     try:
         with suppress(FileExistsError):
             os.mkdir(str(organization_id), 0o700, dir_fd=parent)
-        return os.open(str(organization_id), _FOLDER, dir_fd=parent)
+        return os.open(str(organization_id), _FOLDER_FLAGS, dir_fd=parent)
     finally:
         os.close(parent)
 
@@ -202,30 +201,30 @@ def _open_below(here: int, names: Names, *, make: bool) -> int:
             os.mkdir(names[-1], 0o700, dir_fd=here)
             os.fsync(here)
     try:
-        return os.open(names[-1], _FOLDER, dir_fd=here)
+        return os.open(names[-1], _FOLDER_FLAGS, dir_fd=here)
     except OSError as error:
-        if error.errno not in _NOTHING_THERE:
+        if error.errno not in _ABSENT_ERRORS:
             raise
-        message = f"There is no folder {quoted(path_of(names))}."
+        message = f"There is no folder {quote_path(join_path(names))}."
         raise ToolError(ErrorCode.NOT_FOUND, message, parameter="path", attempted=False) from error
 
 
-def _unopened(names: Names, error: OSError) -> ToolError | OSError:
-    if error.errno in _NOTHING_THERE:
-        return no_file(names)
+def _explain_open_error(names: Names, error: OSError) -> ToolError | OSError:
+    if error.errno in _ABSENT_ERRORS:
+        return build_missing_file_error(names)
     if error.errno in {errno.ENXIO, errno.EOPNOTSUPP, errno.ENODEV}:
-        message = f"{quoted(path_of(names))} is no ordinary file."
+        message = f"{quote_path(join_path(names))} is not an ordinary file."
         return ToolError(ErrorCode.OPERATION_NOT_ALLOWED, message, attempted=False)
     return error
 
 
-def _entry(names: Names, status: os.stat_result) -> Entry:
+def _build_entry(names: Names, status: os.stat_result) -> FolderEntry:
     is_folder = stat.S_ISDIR(status.st_mode)
-    return Entry(names, is_folder, 0 if is_folder else status.st_size, status.st_mtime_ns)
+    return FolderEntry(names, is_folder, 0 if is_folder else status.st_size, status.st_mtime_ns)
 
 
-def _scan(folder: int, names: Names, listing: Listing) -> list[Entry]:
-    """Add what stands directly in the folder; returns its folders."""
+def _scan(folder: int, names: Names, listing: FolderListing) -> list[FolderEntry]:
+    """Add the folder's own entries to the listing, and return its subfolders."""
     folders = []
     with os.scandir(folder) as found:
         for one in found:
@@ -236,19 +235,19 @@ def _scan(folder: int, names: Names, listing: Listing) -> list[Entry]:
             except FileNotFoundError:
                 continue
             is_ordinary = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
-            if not is_name(one.name) or not (is_ordinary or stat.S_ISDIR(status.st_mode)):
+            if not is_valid_name(one.name) or not (is_ordinary or stat.S_ISDIR(status.st_mode)):
                 listing.passed_over += 1
                 continue
-            entry = _entry((*names, one.name), status)
+            entry = _build_entry((*names, one.name), status)
             listing.entries.append(entry)
             if entry.is_folder:
                 folders.append(entry)
     return folders
 
 
-def _walk(folder: int, names: Names, listing: Listing) -> None:
+def _walk(folder: int, names: Names, listing: FolderListing) -> None:
     for entry in _scan(folder, names, listing):
-        if len(entry.names) >= MOST_DEPTH:
+        if len(entry.names) >= MAX_DEPTH:
             listing.passed_over += 1
             continue
         try:

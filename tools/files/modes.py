@@ -1,4 +1,4 @@
-"""Keeps stored files private to their owner: folders 0700, files 0600."""
+"""File modes that keep stored files private to their owner: folders 0700, files 0600."""
 
 import os
 import stat
@@ -18,10 +18,10 @@ def keep_new_files_private() -> None:
 
 
 def stored_paths(data_dir: Path, database: Path | None) -> Iterator[Path]:
-    """Yield the data folder, what is in it, and the SQLite database with its side files, wherever it is.
+    """Yield the data folder, its contents, and the SQLite database with its side files.
 
-    The folder of a database elsewhere is not ours, and a folder that many people share (`/tmp`) never is. Links are
-    not followed.
+    A folder outside the data folder that holds the database belongs to others, and so does a shared folder such as
+    `/tmp`. Links are not followed.
     """
     if database is not None:
         yield from filter(Path.is_file, (database, *(Path(f"{database}{end}") for end in SIDE_FILES)))
@@ -32,7 +32,7 @@ def stored_paths(data_dir: Path, database: Path | None) -> Iterator[Path]:
         if not entry.is_symlink():
             yield Path(entry)
         if entry.name in WHOLE_FOLDERS and entry.is_dir():
-            yield from _below(os.path.realpath(entry.path))
+            yield from _walk(os.path.realpath(entry.path))
 
 
 def find_open_paths(paths: Iterable[Path]) -> Iterator[Path]:
@@ -58,8 +58,8 @@ def close_to_others(paths: Iterable[Path]) -> int:
     return closed
 
 
-def _below(folder: str) -> Iterator[Path]:
-    """Yield the folder and everything in it, each folder before what it holds."""
+def _walk(folder: str) -> Iterator[Path]:
+    """Yield the folder and everything in it, each folder before its contents."""
     for here, _, files in os.walk(folder):
         yield Path(here)
         yield from (Path(here, name) for name in files)

@@ -1,4 +1,4 @@
-"""Paths inside an organisation's folder: which texts name a file or a folder there, and why others do not."""
+"""Paths inside an organization's folder: parsing, and the reasons for refusing a path."""
 
 import re
 import unicodedata
@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from tools.contract import ErrorCode, ToolError
 
-MOST_DEPTH = 20
+MAX_DEPTH = 20
 LONGEST_NAME = 255
-"""Bytes in UTF-8, the limit of every usual file system."""
-LONGEST_PATH = MOST_DEPTH * (LONGEST_NAME + 1)
+"""The limit of common file systems, in bytes of UTF-8."""
+LONGEST_PATH = MAX_DEPTH * (LONGEST_NAME + 1)
 
 Names = tuple[str, ...]
-"""The names on the way from the organisation's folder, the last one included; empty for the folder itself."""
+"""The names of a path, from the organization's folder to the entry; empty for the folder itself."""
 
 _LONGEST_QUOTE = 200
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -44,65 +44,65 @@ _FAULTS: tuple[tuple[Callable[[str], object], str], ...] = (
     (_ENCODED.search, "it holds an encoded character such as %2e"),
     (lambda name: _DEVICE.fullmatch(unicodedata.normalize("NFKC", name)), "a name in it is that of a device"),
 )
-"""In this order: each may rely on the ones before it."""
+"""Checks in order: each may rely on the ones before it."""
 
 
-def names_of(path: str) -> Names:
-    """The path's names, with composed characters (NFC); an empty path is the organisation's whole folder.
+def parse_path(path: str) -> Names:
+    """Parse a path into its names, with composed characters (NFC); an empty path is the organization's folder.
 
     Raises:
-        ToolError: INVALID_PARAMETER, saying which name is wrong and why.
+        ToolError: INVALID_PARAMETER, with the fault.
     """
     if not path:
         return ()
     if path.startswith("/"):
-        raise refused(path, "it starts with a slash, and paths start in your organisation's folder")
+        raise build_path_error(path, "it starts with a slash, but paths are relative to your organization's folder")
     names = tuple(unicodedata.normalize("NFC", path).split("/"))
-    if len(names) > MOST_DEPTH:
-        raise refused(path, f"it goes {len(names)} levels deep, and at most {MOST_DEPTH} are possible")
+    if len(names) > MAX_DEPTH:
+        raise build_path_error(path, f"it has {len(names)} levels; the limit is {MAX_DEPTH}")
     for name in names:
-        if fault := fault_in(name):
-            raise refused(path, fault)
+        if fault := find_fault(name):
+            raise build_path_error(path, fault)
     return names
 
 
-def file_names_of(path: str) -> Names:
-    """Like `names_of`, for something inside the folder.
+def parse_file_path(path: str) -> Names:
+    """Like `parse_path`, for something inside the folder.
 
     Raises:
         ToolError: INVALID_PARAMETER
     """
-    names = names_of(path)
+    names = parse_path(path)
     if not names:
-        raise refused(path, "it is empty")
+        raise build_path_error(path, "it is empty")
     return names
 
 
-def path_of(names: Names) -> str:
+def join_path(names: Names) -> str:
     return "/".join(names)
 
 
-def is_name(name: str) -> bool:
-    """Whether something of this name can be reached by a path."""
-    return not fault_in(name) and unicodedata.is_normalized("NFC", name)
+def is_valid_name(name: str) -> bool:
+    """Return True if a path can name an entry of this name."""
+    return not find_fault(name) and unicodedata.is_normalized("NFC", name)
 
 
-def fault_in(name: str) -> str:
-    """Why nothing may have this name; empty if it may. The same names are good on every system and in every archive."""
+def find_fault(name: str) -> str:
+    """Return the reason why a name is invalid, or an empty string. Valid names work on all systems and in all archives."""
     return next((why for is_at_fault, why in _FAULTS if is_at_fault(name)), "")
 
 
-def quoted(path: str) -> str:
-    """The path for a sentence, hidden characters escaped, at most 200 characters of it."""
+def quote_path(path: str) -> str:
+    """Quote the path for a sentence, with hidden characters escaped, and at most 200 characters long."""
     return repr(path if len(path) <= _LONGEST_QUOTE else f"{path[:_LONGEST_QUOTE]}…")
 
 
-def refused(path: str, why: str) -> ToolError:
+def build_path_error(path: str, why: str) -> ToolError:
     return ToolError(
         ErrorCode.INVALID_PARAMETER,
-        f"{quoted(path)} cannot be used as a path: {why}.",
+        f"{quote_path(path)} cannot be used as a path: {why}.",
         parameter="path",
-        expected="names separated by '/', from your organisation's folder",
+        expected="names separated by '/', relative to your organization's folder",
         example="reports/2026/summary.md",
         attempted=False,
     )

@@ -1,4 +1,4 @@
-"""Patterns over the lines of files; RE2 takes a time that grows with the line alone, whatever the pattern is."""
+"""Search for patterns in the lines of files, with RE2, whose time is linear in the line for any pattern."""
 
 import time
 from dataclasses import dataclass, field
@@ -6,25 +6,24 @@ from dataclasses import dataclass, field
 import re2
 
 from tools.contract import ErrorCode, ToolError
-
-from .changing import LARGEST_FILE
-from .contents import text_of
-from .folder import Entry, entry_at, no_file, open_file, tree_of
-from .paths import Names
+from tools.files.changes import LARGEST_FILE
+from tools.files.contents import decode_text
+from tools.files.folder import FolderEntry, build_missing_file_error, find_entry, list_tree, open_file
+from tools.files.paths import Names
 
 LONGEST_PATTERN = 500
-SEARCHED_OF_A_LINE = 10_000
-"""Bytes from its start."""
+SEARCHED_BYTES_PER_LINE = 10_000
+"""The bytes at the start of a line that are searched."""
 
 _LARGEST_PROGRAM = 5_000
-_PATIENCE_S = 8.0
+_TIME_LIMIT_S = 8.0
 _SHOWN_BEFORE = 80
 _SHOWN = 300
 
 
 @dataclass(frozen=True)
-class Hit:
-    """A line that fits; a long one is cut around the first place."""
+class LineMatch:
+    """A line that matches; a long one is cut around the first match."""
 
     path: str
     line: int
@@ -32,33 +31,33 @@ class Hit:
 
 
 @dataclass
-class Search:
-    """What was found so far.
+class FileSearch:
+    """The progress of a search.
 
     Attributes:
-        searched: files that were read to their end.
-        passed_over: files that hold no text, or more than 20 MB.
-        left_out: files that were not searched, or not to their end: the limit of hits or of time was reached, or they
-            have lines that are too long.
+        searched: the number of files that were read to their end.
+        passed_over: the number of files without text, or larger than 20 MB.
+        left_out: the number of files not searched, or not to their end, because the limit of hits or of time was
+            reached or lines are too long.
     """
 
     limit: int
-    hits: list[Hit] = field(default_factory=list)
+    hits: list[LineMatch] = field(default_factory=list)
     searched: int = 0
     passed_over: int = 0
     left_out: int = 0
-    ends_at: float = field(default_factory=lambda: time.monotonic() + _PATIENCE_S)
+    ends_at: float = field(default_factory=lambda: time.monotonic() + _TIME_LIMIT_S)
 
     @property
     def is_over(self) -> bool:
         return len(self.hits) >= self.limit or time.monotonic() > self.ends_at
 
 
-def compiled(pattern: str, *, ignore_case: bool = False) -> "re2._Regexp":
-    """The pattern, ready to be searched for.
+def compile_pattern(pattern: str, *, ignore_case: bool = False) -> "re2._Regexp":
+    """Compile the pattern.
 
     Raises:
-        ToolError: INVALID_PARAMETER, it is none of RE2's, or too large.
+        ToolError: INVALID_PARAMETER, RE2 does not support the pattern, or it is too large.
     """
     options = re2.Options()
     options.case_sensitive = not ignore_case
@@ -67,24 +66,24 @@ def compiled(pattern: str, *, ignore_case: bool = False) -> "re2._Regexp":
     try:
         found = re2.compile(pattern, options)
     except re2.error as error:
-        told = error.args[0].decode("utf-8", "replace") if error.args else "it is not understood"
-        raise _no_pattern(pattern, told) from error
+        reason = error.args[0].decode("utf-8", "replace") if error.args else "it has a syntax error"
+        raise _build_pattern_error(pattern, reason) from error
     if max(found.programsize, found.reverseprogramsize) > _LARGEST_PROGRAM:
-        raise _no_pattern(pattern, "its repetitions make it too large")
+        raise _build_pattern_error(pattern, "its repetitions make it too large")
     return found
 
 
-def search(organization_id: int, names: Names, wanted: "re2._Regexp", into: Search) -> None:
-    """Look at a file, or at all files of a folder in the order of their paths.
+def search_files(organization_id: int, names: Names, wanted: "re2._Regexp", into: FileSearch) -> None:
+    """Search a file, or all files of a folder in the order of their paths.
 
     Raises:
         ToolError: NOT_FOUND
     """
-    for entry in _files_at(organization_id, names):
+    for entry in _list_files(organization_id, names):
         if into.is_over:
             into.left_out += 1
             continue
-        lines = _lines_of(organization_id, entry)
+        lines = _read_lines(organization_id, entry)
         if lines is None:
             into.passed_over += 1
         elif _search_lines(entry, lines, wanted, into):
@@ -93,29 +92,29 @@ def search(organization_id: int, names: Names, wanted: "re2._Regexp", into: Sear
             into.left_out += 1
 
 
-def _no_pattern(pattern: str, why: str) -> ToolError:
+def _build_pattern_error(pattern: str, why: str) -> ToolError:
     return ToolError(
         ErrorCode.INVALID_PARAMETER,
-        f"{pattern!r} is no pattern that can be searched for: {why}.",
+        f"{pattern!r} cannot be used as a pattern: {why}.",
         parameter="pattern",
-        expected="a regular expression as RE2 has them: without backreferences and look-around",
+        expected="a regular expression of RE2, without backreferences and look-around",
         example=r"invoice \d{4}",
         attempted=False,
     )
 
 
-def _files_at(organization_id: int, names: Names) -> list[Entry]:
+def _list_files(organization_id: int, names: Names) -> list[FolderEntry]:
     if names:
-        entry = entry_at(organization_id, names)
+        entry = find_entry(organization_id, names)
         if entry is None:
-            raise no_file(names)
+            raise build_missing_file_error(names)
         if not entry.is_folder:
             return [entry]
-    return [entry for entry in tree_of(organization_id, names).entries if not entry.is_folder]
+    return [entry for entry in list_tree(organization_id, names).entries if not entry.is_folder]
 
 
-def _lines_of(organization_id: int, entry: Entry) -> list[bytes] | None:
-    """The file's lines; None if it holds no text, is too large, or is gone."""
+def _read_lines(organization_id: int, entry: FolderEntry) -> list[bytes] | None:
+    """Read the file's lines; return None if it is not text, is too large, or no longer exists."""
     if entry.size > LARGEST_FILE:
         return None
     try:
@@ -123,25 +122,25 @@ def _lines_of(organization_id: int, entry: Entry) -> list[bytes] | None:
             data = file.read(LARGEST_FILE)
     except ToolError:
         return None
-    return None if text_of(data) is None else data.split(b"\n")
+    return None if decode_text(data) is None else data.split(b"\n")
 
 
-def _search_lines(entry: Entry, lines: list[bytes], wanted: "re2._Regexp", into: Search) -> bool:
-    """True if all lines were looked at, to their ends."""
+def _search_lines(entry: FolderEntry, lines: list[bytes], wanted: "re2._Regexp", into: FileSearch) -> bool:
+    """Search the lines; return True if all were searched to their ends."""
     is_whole = True
     for number, ended in enumerate(lines, 1):
         if into.is_over:
             return False
         line = ended.rstrip(b"\r")
-        # Unlike a slice, this does not take the cut for the end of the line.
-        found = wanted.search(line, 0, SEARCHED_OF_A_LINE)
-        is_whole = is_whole and len(line) <= SEARCHED_OF_A_LINE
+        # With a slice, `$` would match at the cut.
+        found = wanted.search(line, 0, SEARCHED_BYTES_PER_LINE)
+        is_whole = is_whole and len(line) <= SEARCHED_BYTES_PER_LINE
         if found is not None and (ended or number < len(lines)):
-            into.hits.append(Hit(entry.path, number, _shown(line, found.start())))
+            into.hits.append(LineMatch(entry.path, number, _cut_line(line, found.start())))
     return is_whole
 
 
-def _shown(line: bytes, start: int) -> str:
+def _cut_line(line: bytes, start: int) -> str:
     first = max(0, start - _SHOWN_BEFORE)
     part = line[first : first + _SHOWN].decode("utf-8", "ignore")
     return f"{'…' if first else ''}{part}{'…' if first + _SHOWN < len(line) else ''}"

@@ -1,24 +1,24 @@
-"""The one safe door to the network: nothing else in `tools` opens a connection."""
+"""The guarded HTTP client: nothing else in `tools` opens a connection."""
 
-from .certificates import Certificate, certificate_of
-from .clients import AsyncTransport
-from .door import Answer, Door, NetworkLimits, request
-from .resolving import Resolve, addresses_of, checked_addresses, system_resolve
-from .urls import host_in, host_of, read_url
+from tools.network.async_transport import GuardedAsyncTransport
+from tools.network.certificates import ServerCertificate, fetch_certificate
+from tools.network.http_client import ClientResponse, GuardedClient, NetworkLimits, request
+from tools.network.name_resolution import Resolver, look_up_host, resolve_host, resolve_with_system
+from tools.network.urls import get_host, parse_host, read_url
 
 __all__ = [
-    "Answer",
-    "AsyncTransport",
-    "Certificate",
-    "Door",
+    "ClientResponse",
+    "GuardedAsyncTransport",
+    "GuardedClient",
     "NetworkLimits",
-    "Resolve",
-    "addresses_of",
-    "certificate_of",
-    "checked_addresses",
-    "host_in",
-    "host_of",
+    "Resolver",
+    "ServerCertificate",
+    "fetch_certificate",
+    "get_host",
+    "look_up_host",
+    "parse_host",
     "read_url",
     "request",
-    "system_resolve",
+    "resolve_host",
+    "resolve_with_system",
 ]

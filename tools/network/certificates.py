@@ -1,4 +1,4 @@
-"""The certificate that a server shows, whether or not it is to be believed."""
+"""The certificate that a server presents, valid or not."""
 
 import ssl
 from dataclasses import dataclass
@@ -9,21 +9,20 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from tools.contract import HostPort
-
-from .door import Door
-from .failures import too_slow, unreachable
-from .resolving import addresses_of
-from .streams import PinnedBackend, Timer, Traffic
+from tools.network.errors import network_error, timeout_error
+from tools.network.http_client import GuardedClient
+from tools.network.name_resolution import resolve_host
+from tools.network.streams import PinnedBackend, RequestTimer, Traffic
 
 
 @dataclass(frozen=True)
-class Certificate:
-    """What a server showed for a name.
+class ServerCertificate:
+    """A server's certificate for a host name.
 
     Attributes:
-        issuer: the organisation that issued it, or what stands in its place.
+        issuer: the organization that issued it, else the issuer's common name.
         expires_at: in UTC.
-        problem: why it is not to be believed; empty if it is.
+        problem: why the certificate is not valid; empty if it is.
     """
 
     issuer: str
@@ -32,35 +31,35 @@ class Certificate:
 
     @property
     def days_left(self) -> int:
-        """Whole days until it expires; below 0 when it has."""
+        """Whole days until it expires; negative once it has expired."""
         return (self.expires_at - datetime.now(UTC)).days
 
 
-def certificate_of(host: str, port: int, door: Door) -> Certificate:
-    """The certificate that the host shows for its name; nothing is sent but the handshake.
+def fetch_certificate(host: str, port: int, client: GuardedClient) -> ServerCertificate:
+    """Fetch the certificate that the host presents for its name; only the TLS handshake is sent.
 
     Raises:
         ToolError: SECURITY_VIOLATION, NETWORK_ERROR or TIMEOUT.
     """
-    timer = Timer(door.limits.total_s)
+    timer = RequestTimer(client.limits.total_s)
     try:
-        addresses = addresses_of(HostPort(host, port), door.reach, door.resolve, timer.left())
-        backend = PinnedBackend(door.dial, addresses, timer, Traffic(host, door.limits.header_bytes))
+        addresses = resolve_host(HostPort(host, port), client.reach, client.resolve, timer.remaining())
+        backend = PinnedBackend(client.dial, addresses, timer, Traffic(host, client.limits.header_bytes))
         try:
-            shown, problem = _shown(backend, host, port, door.certificate_context()), ""
+            der, problem = _fetch_der(backend, host, port, client.certificate_context()), ""
         except httpcore2.ConnectError as error:
             fault = error.args[0] if error.args else None
             if not isinstance(fault, ssl.SSLCertVerificationError):
                 raise
-            shown, problem = _shown(backend, host, port, _believing()), fault.verify_message
+            der, problem = _fetch_der(backend, host, port, _unverified_context()), fault.verify_message
     except httpcore2.TimeoutException:
-        raise too_slow(host, timer.seconds) from None
+        raise timeout_error(host, timer.seconds) from None
     except (httpcore2.NetworkError, httpcore2.ProtocolError) as error:
-        raise unreachable(f"{host} shows no certificate on port {port}.") from error
-    return _read(shown, host, problem)
+        raise network_error(f"{host} shows no certificate on port {port}.") from error
+    return _parse_certificate(der, host, problem)
 
 
-def _shown(backend: PinnedBackend, host: str, port: int, context: ssl.SSLContext) -> bytes:
+def _fetch_der(backend: PinnedBackend, host: str, port: int, context: ssl.SSLContext) -> bytes:
     plain = backend.connect_tcp(host, port)
     stream = plain.start_tls(context, host)
     try:
@@ -70,22 +69,22 @@ def _shown(backend: PinnedBackend, host: str, port: int, context: ssl.SSLContext
         stream.close()
 
 
-def _believing() -> ssl.SSLContext:
-    """For looking at a certificate that is not valid; nothing is ever sent over such a connection."""
+def _unverified_context() -> ssl.SSLContext:
+    """Return a context that accepts an invalid certificate, to read it; no request ever uses such a connection."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     return context
 
 
-def _read(shown: bytes, host: str, problem: str) -> Certificate:
+def _parse_certificate(der: bytes, host: str, problem: str) -> ServerCertificate:
     try:
-        certificate = x509.load_der_x509_certificate(shown)
+        certificate = x509.load_der_x509_certificate(der)
         names = {
             attribute.oid: str(attribute.value) for attribute in certificate.issuer if isinstance(attribute.value, str)
         }
         expires_at = certificate.not_valid_after_utc
     except (ValueError, x509.UnsupportedGeneralNameType) as error:
-        raise unreachable(f"The certificate of {host} cannot be read.", attempted=True) from error
+        raise network_error(f"The certificate of {host} cannot be read.", attempted=True) from error
     issuer = names.get(NameOID.ORGANIZATION_NAME) or names.get(NameOID.COMMON_NAME) or "unknown"
-    return Certificate(issuer, expires_at, problem)
+    return ServerCertificate(issuer, expires_at, problem)

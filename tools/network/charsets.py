@@ -1,4 +1,4 @@
-"""Bytes from outside as text: only by charsets that are read in one pass, because the sender names the charset."""
+"""Decoding of external text, by linear-time charsets only, because the sender chooses the charset."""
 
 import codecs
 
@@ -12,11 +12,11 @@ CHARSETS = frozenset(
         *("euc_jp", "shift_jis", "cp932", "iso2022_jp", "euc_kr", "cp949"),
     ]
 )
-"""What browsers know, by Python's names. Others, such as punycode, take a time that grows with the square of a text."""
+"""Charsets that browsers know, by Python's names. Others, such as punycode, take quadratic time."""
 
 
-def decoded(content: bytes, charset: str | None) -> str:
-    """The text by its charset, or as UTF-8 if that is none of CHARSETS; what cannot be read becomes U+FFFD."""
+def decode_text(content: bytes, charset: str | None) -> str:
+    """Decode the content by its charset, or as UTF-8 if CHARSETS lacks it; invalid bytes become U+FFFD."""
     try:
         name = codecs.lookup(charset or "utf-8").name
     except (LookupError, ValueError):

@@ -1,4 +1,4 @@
-"""The connection itself: made to a checked address, timed as a whole, counted."""
+"""Connections of the guarded client: pinned to a checked address, bounded in time and size."""
 
 import ssl
 import time
@@ -8,22 +8,22 @@ from typing import Any
 import httpcore2
 from typing_extensions import override
 
-from .addresses import Address
-from .failures import too_large
+from tools.network.addresses import Address
+from tools.network.errors import response_too_large
 
 
-class Timer:
-    """Counts down the seconds of one request with all of its redirects."""
+class RequestTimer:
+    """A countdown for one request with all of its redirects."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self._ends_at = time.monotonic() + seconds
 
-    def left(self, at_most: float | None = None) -> float:
-        """Seconds that a step may take.
+    def remaining(self, at_most: float | None = None) -> float:
+        """Return the seconds that a step may take.
 
         Raises:
-            httpcore2.ReadTimeout: none are left.
+            httpcore2.ReadTimeout: no time is left.
         """
         left = self._ends_at - time.monotonic()
         if left <= 0:
@@ -32,13 +32,13 @@ class Timer:
 
 
 class Traffic:
-    """What went over one connection.
+    """The traffic of one connection, and its limit.
 
     Attributes:
-        sent: whether a byte of the request may have left.
+        sent: True once a byte of the request may have left.
         received: bytes.
-        most: bytes after which nothing more is read; grows once the head of the answer is there.
-        reading: what is being read, in words.
+        most: bytes that may be read; grows after the response's head.
+        reading: the part that is being read, for error messages.
         before_sending: called before the first byte leaves; an exception stops the request.
     """
 
@@ -51,10 +51,10 @@ class Traffic:
         self.received = 0
 
 
-class CountedStream(httpcore2.NetworkStream):
-    """A stream whose every read and write ends in time, and which stops where too much has come."""
+class GuardedStream(httpcore2.NetworkStream):
+    """A stream that bounds the time of each read and write, and the bytes received."""
 
-    def __init__(self, inner: httpcore2.NetworkStream, timer: Timer, traffic: Traffic) -> None:
+    def __init__(self, inner: httpcore2.NetworkStream, timer: RequestTimer, traffic: Traffic) -> None:
         self._inner = inner
         self._timer = timer
         self._traffic = traffic
@@ -63,14 +63,14 @@ class CountedStream(httpcore2.NetworkStream):
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         traffic = self._traffic
         if traffic.received >= traffic.most:
-            raise too_large(traffic.host, traffic.reading, traffic.most)
-        data = self._inner.read(max_bytes, self._timer.left(timeout))
+            raise response_too_large(traffic.host, traffic.reading, traffic.most)
+        data = self._inner.read(max_bytes, self._timer.remaining(timeout))
         traffic.received += len(data)
         return data
 
     @override
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        left = self._timer.left(timeout)
+        left = self._timer.remaining(timeout)
         if not self._traffic.sent:
             self._traffic.before_sending()
             self._traffic.sent = True
@@ -80,8 +80,8 @@ class CountedStream(httpcore2.NetworkStream):
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore2.NetworkStream:
-        inner = self._inner.start_tls(ssl_context, server_hostname, self._timer.left(timeout))
-        return CountedStream(inner, self._timer, self._traffic)
+        inner = self._inner.start_tls(ssl_context, server_hostname, self._timer.remaining(timeout))
+        return GuardedStream(inner, self._timer, self._traffic)
 
     @override
     def close(self) -> None:
@@ -93,15 +93,15 @@ class CountedStream(httpcore2.NetworkStream):
 
 
 class PinnedBackend(httpcore2.NetworkBackend):
-    """Connects to the addresses that were checked, whatever the name leads to by now; TLS still checks the name.
+    """A network backend that connects to checked addresses only, even if DNS has changed; TLS still checks the name.
 
     Args:
-        dial: makes the connections.
-        addresses: in the order in which they are tried; each gets its share of the time that is left.
+        dial: opens the connections.
+        addresses: tried in this order; each gets an equal share of the remaining time.
     """
 
     def __init__(
-        self, dial: httpcore2.NetworkBackend, addresses: list[Address], timer: Timer, traffic: Traffic
+        self, dial: httpcore2.NetworkBackend, addresses: list[Address], timer: RequestTimer, traffic: Traffic
     ) -> None:
         self._dial = dial
         self._addresses = addresses
@@ -118,12 +118,12 @@ class PinnedBackend(httpcore2.NetworkBackend):
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.NetworkStream:
         for number, address in enumerate(self._addresses, 1):
-            share = self._timer.left(timeout) / (len(self._addresses) - number + 1)
+            share = self._timer.remaining(timeout) / (len(self._addresses) - number + 1)
             try:
                 stream = self._dial.connect_tcp(str(address), port, share)
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout):
                 if number == len(self._addresses):
                     raise
             else:
-                return CountedStream(stream, self._timer, self._traffic)
+                return GuardedStream(stream, self._timer, self._traffic)
         raise httpcore2.ConnectError

@@ -1,13 +1,13 @@
-"""Reads addresses. One parser decides, the HTTP client's own, and what it makes of the text is what is connected to."""
+"""Parsing of URLs. Only the HTTP client's own parser decides, so the checked host is the host that is reached."""
 
 import re
 from ipaddress import IPv4Address, IPv6Address
 
 import httpx2
 
-from .failures import not_an_address, refused
+from tools.network.errors import invalid_address, security_violation
 
-LONGEST_URL = 8_000
+MAX_URL_LENGTH = 8_000
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
@@ -16,35 +16,35 @@ _NOT_IN_URLS = re.compile(r"[\x00-\x20\x7f-\xa0\\]")
 
 
 def read_url(text: str) -> httpx2.URL:
-    """The address, with its host as `host_in` writes it.
+    """Parse the URL and normalize its host as `parse_host` does.
 
-    Every port may be named: services live on all of them, and what must not be reached is known by its address. What
-    one reader of addresses may take for another host than the next is refused: user information, backslashes, control
-    characters, escapes in hosts, and addresses in any but their plain form.
+    Every port is allowed: services use all of them, and forbidden hosts are known by their addresses. Everything is
+    refused that two parsers could read as different hosts: user information, backslashes, control characters, escapes
+    in hosts, and IP addresses in any but their plain form.
 
     Raises:
-        ToolError: INVALID_PARAMETER or SECURITY_VIOLATION; never quotes the address.
+        ToolError: INVALID_PARAMETER or SECURITY_VIOLATION; the text never quotes the URL.
     """
-    if len(text) > LONGEST_URL:
-        raise not_an_address(f"The address is longer than {LONGEST_URL:,} characters.")
+    if len(text) > MAX_URL_LENGTH:
+        raise invalid_address(f"The address is longer than {MAX_URL_LENGTH:,} characters.")
     if _NOT_IN_URLS.search(text):
-        raise not_an_address("The address holds a blank, a backslash or a control character.")
+        raise invalid_address("The address holds a space, a backslash or a control character.")
     try:
         url = httpx2.URL(text)
     except (httpx2.InvalidURL, ValueError) as error:
-        raise not_an_address("The address cannot be read: its host or port is not valid.") from error
+        raise invalid_address("The address cannot be read: its host or port is not valid.") from error
     if url.scheme not in DEFAULT_PORTS:
-        raise refused("Only addresses that begin with http:// or https:// can be reached.")
+        raise security_violation("Only addresses that begin with http:// or https:// can be reached.")
     if url.userinfo or "@" in text.partition("://")[2].partition("/")[0].partition("?")[0].partition("#")[0]:
-        raise refused("The address holds a user name or a password before its host.", "Leave them out.")
+        raise security_violation("The address holds a user name or a password before its host.", "Leave them out.")
     if url.port is not None and not 1 <= url.port <= 65_535:
-        raise not_an_address("The port is not a number from 1 to 65535.")
-    host = _plain(url.raw_host.decode("ascii"))
+        raise invalid_address("The port is not a number from 1 to 65535.")
+    host = _normalize_host(url.raw_host.decode("ascii"))
     return url.copy_with(host=host, fragment=None)
 
 
-def host_in(text: str) -> str:
-    """A host name or an address as it is compared everywhere: lower case, ASCII (IDNA), no last dot, no brackets.
+def parse_host(text: str) -> str:
+    """Normalize a host name or IP address for comparison: lower case, ASCII (IDNA), no trailing dot, no brackets.
 
     Raises:
         ToolError: INVALID_PARAMETER or SECURITY_VIOLATION.
@@ -52,45 +52,47 @@ def host_in(text: str) -> str:
     bare_ipv6 = ":" in text and not text.startswith("[")
     url = read_url(f"https://[{text}]" if bare_ipv6 else f"https://{text}")
     if url.port is not None or url.raw_path != b"/" or "#" in text:
-        raise not_an_address("This is more than the name of a host.")
-    return host_of(url)
+        raise invalid_address("Expected only a host name.")
+    return get_host(url)
 
 
-def host_of(url: httpx2.URL) -> str:
-    """The host of an address that `read_url` made."""
+def get_host(url: httpx2.URL) -> str:
+    """Return the host of a URL from `read_url`."""
     return url.raw_host.decode("ascii")
 
 
-def port_of(url: httpx2.URL) -> int:
-    """The port, also where the address leaves it out."""
+def get_port(url: httpx2.URL) -> int:
+    """Return the port, or the scheme's default."""
     return url.port or DEFAULT_PORTS[url.scheme]
 
 
-def origin_of(url: httpx2.URL) -> tuple[str, str, int]:
-    """(scheme, host, port): what is equal belongs to the same server."""
-    return url.scheme, host_of(url), port_of(url)
+def get_origin(url: httpx2.URL) -> tuple[str, str, int]:
+    """Return (scheme, host, port); URLs of the same server have equal origins."""
+    return url.scheme, get_host(url), get_port(url)
 
 
-def literal(host: str) -> IPv4Address | IPv6Address | None:
-    """The address that the host is, if it is none by name."""
+def parse_ip(host: str) -> IPv4Address | IPv6Address | None:
+    """Return the IP address if the host is one, else None."""
     try:
         return IPv6Address(host) if ":" in host else IPv4Address(host)
     except ValueError:
         return None
 
 
-def _plain(host: str) -> str:
+def _normalize_host(host: str) -> str:
     host = host.lower()
-    address = literal(host)
+    address = parse_ip(host)
     if address is not None:
         if isinstance(address, IPv6Address) and address.scope_id:
-            raise refused("The address names a zone of the network.")
+            raise security_violation("The address names a network zone.")
         return str(address)
     name = host.removesuffix(".")
     labels = name.split(".")
     if not name or len(name) > 253 or not all(map(_LABEL.fullmatch, labels)):
-        raise not_an_address("The host of the address is not a host's name.")
-    # What ends in a number is read as an address by some: 127.1, 2130706433, 0x7f.1, 0177.0.0.1.
+        raise invalid_address("The host of the address is not a valid host name.")
+    # Some resolvers read hosts that end in a number as addresses: 127.1, 2130706433, 0x7f.1, 0177.0.0.1.
     if _NUMBER.fullmatch(labels[-1]):
-        raise refused("The host of the address is a number, but no address in its plain form, such as 192.0.2.7.")
+        raise security_violation(
+            "The host of the address is a number, but no address in its plain form, such as 192.0.2.7."
+        )
     return name

@@ -1,4 +1,4 @@
-"""The Django app of the organisation's business records."""
+"""Django app for an organization's business records."""
 
 from django.apps import AppConfig
 

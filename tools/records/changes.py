@@ -1,4 +1,4 @@
-"""What changes records: every change is a list of targets that was shown before, and leaves a step in the history."""
+"""Changes of records: each change applies a list of previewed targets and adds an entry to the history."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,9 +9,8 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from tools.contract import ErrorCode, Target, ToolError, canonical_json
-
-from .models import ListEntry, Record, RecordChange, RecordList, look_of
-from .queries import locked, missing, records_of
+from tools.records.models import ListEntry, Record, RecordChange, RecordList, compute_look
+from tools.records.queries import build_missing_error, get_records, lock_records
 
 ATTRIBUTE = "attributes."
 ARCHIVED = "archived"
@@ -19,96 +18,96 @@ SHOWN_OF_DELETED = ("region", "category", "status", "score", "email", "domain")
 
 
 @dataclass(frozen=True)
-class Author:
-    """Who asked for a change, for the history."""
+class ChangeAuthor:
+    """The author of a change, for the history."""
 
     actor: str = ""
     run_id: str = ""
     call_id: str = ""
 
 
-def creation_target(fields: Mapping[str, Any]) -> Target:
-    """The target of a new record; `fields` are column names with their values, empty ones left out."""
+def build_creation_target(fields: Mapping[str, Any]) -> Target:
+    """Build the target of a new record; `fields` are values by column, without empty ones."""
     return Target(id="", label=fields["name"], after=dict(fields))
 
 
-def update_target(record: Record, wanted: Mapping[str, Any]) -> Target | None:
-    """What would change if the record got the wanted values, or None if nothing would.
+def build_update_target(record: Record, wanted: Mapping[str, Any]) -> Target | None:
+    """Build the target of an update to the wanted values; return None if nothing would change.
 
     Args:
         wanted: values by column; `attributes` holds only the keys to set (None removes one), `archived` a bool.
     """
     before: dict[str, Any] = {}
     after: dict[str, Any] = {}
-    for key, value in _flat(wanted).items():
-        current = _current(record, key)
+    for key, value in _flatten(wanted).items():
+        current = _read_current(record, key)
         if current != value or type(current) is not type(value):
             before[key], after[key] = current, value
     return Target(str(record.pk), record.name, record.version, before, after) if after else None
 
 
-def deletion_target(record: Record) -> Target:
-    """What would be lost."""
+def build_deletion_target(record: Record) -> Target:
+    """Build the target of a deletion, with the values that would be lost."""
     shown = {field: value for field in SHOWN_OF_DELETED if (value := getattr(record, field)) not in (None, "")}
     return Target(str(record.pk), record.name, record.version, before={"name": record.name, **shown})
 
 
-def create_record(organization_id: int, fields: Mapping[str, Any], author: Author) -> Record:
-    """Makes a record and the first step of its history."""
+def create_record(organization_id: int, fields: Mapping[str, Any], author: ChangeAuthor) -> Record:
+    """Create a record and the first entry of its history."""
     with transaction.atomic():
         record = Record.objects.create(organization_id=organization_id, **fields)
-        _remember({record.pk: 1}, [Target(str(record.pk), record.name, after=dict(fields))], author)
+        _record_changes({record.pk: 1}, [Target(str(record.pk), record.name, after=dict(fields))], author)
     return record
 
 
-def update_records(organization_id: int, targets: Sequence[Target], author: Author) -> None:
-    """Gives every target its `after`; the number of queries depends on how many different ones there are.
+def update_records(organization_id: int, targets: Sequence[Target], author: ChangeAuthor) -> None:
+    """Apply the `after` of every target, with one query for each different set of values.
 
     Raises:
-        ToolError: OPERATION_FAILED, and nothing is changed, if a target is not at its version any more.
+        ToolError: OPERATION_FAILED, and nothing is changed, if a target has changed since its version.
     """
     with transaction.atomic():
-        held = _held(organization_id, targets)
-        for values, ids in _alike(held, targets):
+        held = _lock_targets(organization_id, targets)
+        for values, ids in _group_equal_changes(held, targets):
             values.update(version=F("version") + 1, updated_at=Now())
             if "name" in values:
-                values["look"] = look_of(values["name"])
-            records_of(organization_id).filter(pk__in=ids).update(**values)
-        _remember({pk: record.version + 1 for pk, record in held.items()}, targets, author)
+                values["look"] = compute_look(values["name"])
+            get_records(organization_id).filter(pk__in=ids).update(**values)
+        _record_changes({pk: record.version + 1 for pk, record in held.items()}, targets, author)
 
 
 def delete_records(organization_id: int, targets: Sequence[Target]) -> None:
-    """Deletes every target for good, with its history and its places on lists.
+    """Delete every target permanently, with its history and its list entries.
 
     Raises:
-        ToolError: OPERATION_FAILED, and nothing is deleted, if a target is not at its version any more.
+        ToolError: OPERATION_FAILED, and nothing is deleted, if a target has changed since its version.
     """
     with transaction.atomic():
-        held = _held(organization_id, targets)
-        records_of(organization_id).filter(pk__in=list(held)).delete()
+        held = _lock_targets(organization_id, targets)
+        get_records(organization_id).filter(pk__in=list(held)).delete()
 
 
 def add_to_list(organization_id: int, name: str, targets: Sequence[Target]) -> RecordList:
-    """Puts every target on the list of that name, which is made if it is not there.
+    """Add every target to the list of that name, and create the list if it does not exist.
 
     Raises:
-        ToolError: OPERATION_FAILED if a target is not at its version any more.
+        ToolError: OPERATION_FAILED if a target has changed since its version.
     """
     with transaction.atomic():
-        held = _held(organization_id, targets)
+        held = _lock_targets(organization_id, targets)
         record_list, _ = RecordList.objects.get_or_create(organization_id=organization_id, name=name)
         entries = [ListEntry(list=record_list, record_id=pk) for pk in held]
         ListEntry.objects.bulk_create(entries, ignore_conflicts=True)
     return record_list
 
 
-def _flat(wanted: Mapping[str, Any]) -> dict[str, Any]:
+def _flatten(wanted: Mapping[str, Any]) -> dict[str, Any]:
     flat = {key: value for key, value in wanted.items() if key != "attributes"}
     flat.update({f"{ATTRIBUTE}{key}": value for key, value in (wanted.get("attributes") or {}).items()})
     return flat
 
 
-def _current(record: Record, key: str) -> Any:
+def _read_current(record: Record, key: str) -> Any:
     if key == ARCHIVED:
         return record.archived_at is not None
     if key.startswith(ATTRIBUTE):
@@ -116,32 +115,34 @@ def _current(record: Record, key: str) -> Any:
     return getattr(record, key)
 
 
-def _held(organization_id: int, targets: Sequence[Target]) -> dict[int, Record]:
+def _lock_targets(organization_id: int, targets: Sequence[Target]) -> dict[int, Record]:
     ids = [int(target.id) for target in targets]
-    held = {record.pk: record for record in locked(records_of(organization_id).filter(pk__in=ids))}
+    held = {record.pk: record for record in lock_records(get_records(organization_id).filter(pk__in=ids))}
     if absent := [target.id for target in targets if int(target.id) not in held]:
-        raise missing(absent)
+        raise build_missing_error(absent)
     for target in targets:
         if held[int(target.id)].version != target.version:
             raise ToolError(
                 ErrorCode.OPERATION_FAILED,
-                f"Record {target.id} ({target.label}) has changed meanwhile; nothing was done.",
-                recovery_hint="Look at the record again and repeat the call if it is still right.",
+                f"Record {target.id} ({target.label}) has changed in the meantime; nothing was done.",
+                recovery_hint="Read the record again, and repeat the call if it is still right.",
                 attempted=False,
             )
     return held
 
 
-def _alike(held: Mapping[int, Record], targets: Sequence[Target]) -> list[tuple[dict[str, Any], list[int]]]:
-    """Column values with the ids of all records that get just these."""
+def _group_equal_changes(
+    held: Mapping[int, Record], targets: Sequence[Target]
+) -> list[tuple[dict[str, Any], list[int]]]:
+    """Group the ids of all records that get equal column values."""
     groups: dict[str, tuple[dict[str, Any], list[int]]] = {}
     for target in targets:
-        columns = _columns(held[int(target.id)], target.after)
+        columns = _build_columns(held[int(target.id)], target.after)
         groups.setdefault(canonical_json(columns), (columns, []))[1].append(int(target.id))
-    return [(_with_archived(columns), ids) for columns, ids in groups.values()]
+    return [(_set_archived(columns), ids) for columns, ids in groups.values()]
 
 
-def _columns(record: Record, after: Mapping[str, Any]) -> dict[str, Any]:
+def _build_columns(record: Record, after: Mapping[str, Any]) -> dict[str, Any]:
     columns = {key: value for key, value in after.items() if not key.startswith(ATTRIBUTE)}
     named = {key.removeprefix(ATTRIBUTE): value for key, value in after.items() if key.startswith(ATTRIBUTE)}
     if named:
@@ -150,14 +151,14 @@ def _columns(record: Record, after: Mapping[str, Any]) -> dict[str, Any]:
     return columns
 
 
-def _with_archived(columns: Mapping[str, Any]) -> dict[str, Any]:
+def _set_archived(columns: Mapping[str, Any]) -> dict[str, Any]:
     if ARCHIVED not in columns:
         return dict(columns)
     rest = {key: value for key, value in columns.items() if key != ARCHIVED}
     return {**rest, "archived_at": Now() if columns[ARCHIVED] else None}
 
 
-def _remember(versions: Mapping[int, int], targets: Sequence[Target], author: Author) -> None:
+def _record_changes(versions: Mapping[int, int], targets: Sequence[Target], author: ChangeAuthor) -> None:
     RecordChange.objects.bulk_create(
         RecordChange(
             record_id=int(target.id),

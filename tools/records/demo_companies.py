@@ -1,4 +1,4 @@
-"""About 500 fictional companies for the demo: always the same ones, on domains and numbers that belong to nobody."""
+"""About 500 fictional companies for the demo: always the same ones, with unassigned domains and phone numbers."""
 
 import random
 import re
@@ -8,8 +8,8 @@ from typing import Any
 
 from django.db import transaction
 
-from .models import Record
-from .queries import records_of
+from tools.records.models import Record
+from tools.records.queries import get_records
 
 SEED = 20
 COUNT = 500
@@ -38,8 +38,8 @@ TRADES = {
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a company sits: its legal form and a telephone number from a range that is reserved for fiction."""
+class Location:
+    """A company's city, with the usual legal form and a phone number format from a range reserved for fiction."""
 
     city: str
     country: str
@@ -47,34 +47,34 @@ class Place:
     phone: str
 
 
-PLACES = {
+LOCATIONS = {
     "EU": (
-        Place("Hamburg", "Germany", "GmbH", "+49 40 66969 {:03}"),
-        Place("Munich", "Germany", "GmbH", "+49 89 99998 {:03}"),
-        Place("Lyon", "France", "SARL", "+33 1 99 00 {:02} 17"),
-        Place("Rotterdam", "Netherlands", "BV", "+31 85 555 0{:03}"),
-        Place("Turin", "Italy", "SpA", "+39 011 555 0{:03}"),
-        Place("Turku", "Finland", "Oy", "+358 2 555 0{:03}"),
+        Location("Hamburg", "Germany", "GmbH", "+49 40 66969 {:03}"),
+        Location("Munich", "Germany", "GmbH", "+49 89 99998 {:03}"),
+        Location("Lyon", "France", "SARL", "+33 1 99 00 {:02} 17"),
+        Location("Rotterdam", "Netherlands", "BV", "+31 85 555 0{:03}"),
+        Location("Turin", "Italy", "SpA", "+39 011 555 0{:03}"),
+        Location("Turku", "Finland", "Oy", "+358 2 555 0{:03}"),
     ),
     "UK": (
-        Place("Leeds", "United Kingdom", "Ltd", "+44 113 496 0{:03}"),
-        Place("Bristol", "United Kingdom", "Ltd", "+44 117 496 0{:03}"),
-        Place("Glasgow", "United Kingdom", "plc", "+44 141 496 0{:03}"),
+        Location("Leeds", "United Kingdom", "Ltd", "+44 113 496 0{:03}"),
+        Location("Bristol", "United Kingdom", "Ltd", "+44 117 496 0{:03}"),
+        Location("Glasgow", "United Kingdom", "plc", "+44 141 496 0{:03}"),
     ),
     "US": (
-        Place("Portland", "United States", "Inc", "+1 503 555 01{:02}"),
-        Place("Columbus", "United States", "LLC", "+1 614 555 01{:02}"),
-        Place("Austin", "United States", "Corp", "+1 512 555 01{:02}"),
+        Location("Portland", "United States", "Inc", "+1 503 555 01{:02}"),
+        Location("Columbus", "United States", "LLC", "+1 614 555 01{:02}"),
+        Location("Austin", "United States", "Corp", "+1 512 555 01{:02}"),
     ),
     "APAC": (
-        Place("Melbourne", "Australia", "Pty Ltd", "+61 3 7010 0{:03}"),
-        Place("Singapore", "Singapore", "Pte Ltd", "+65 6555 0{:03}"),
-        Place("Osaka", "Japan", "KK", "+81 6 5550 0{:03}"),
+        Location("Melbourne", "Australia", "Pty Ltd", "+61 3 7010 0{:03}"),
+        Location("Singapore", "Singapore", "Pte Ltd", "+65 6555 0{:03}"),
+        Location("Osaka", "Japan", "KK", "+81 6 5550 0{:03}"),
     ),
     "LATAM": (
-        Place("Valparaíso", "Chile", "SpA", "+56 32 255 5{:03}"),
-        Place("Guadalajara", "Mexico", "SA", "+52 33 5555 0{:03}"),
-        Place("Curitiba", "Brazil", "Ltda", "+55 41 5555 0{:03}"),
+        Location("Valparaíso", "Chile", "SpA", "+56 32 255 5{:03}"),
+        Location("Guadalajara", "Mexico", "SA", "+52 33 5555 0{:03}"),
+        Location("Curitiba", "Brazil", "Ltda", "+55 41 5555 0{:03}"),
     ),
 }
 MAILBOXES = ("info", "office", "hello", "sales", "contact", "purchasing")
@@ -140,44 +140,44 @@ EVENT_LEADS = (
 )  # fmt: skip
 
 
-def demo_companies(count: int = COUNT) -> list[dict[str, Any]]:
-    """Companies as fields of a Record, no name twice: the fixed ones, 12 old event leads, and composed ones.
+def generate_demo_companies(count: int = COUNT) -> list[dict[str, Any]]:
+    """Generate companies as fields of a Record, with unique names: fixed ones, 12 old event leads, and composed ones.
 
     Args:
-        count: how many in all, from 17 to 2,000.
+        count: the total number, from 17 to 2,000.
     """
     fixed: list[dict[str, Any]] = [dict(company) for company in FIXED]
-    companies = fixed + [_event_lead(name) for name in EVENT_LEADS]
+    companies = fixed + [_build_event_lead(name) for name in EVENT_LEADS]
     chance = random.Random(SEED)
     pairs = [(word, category, trade) for word in FIRST_WORDS for category, trades in TRADES.items() for trade in trades]
     for word, category, trade in chance.sample(pairs, count - len(companies)):
-        companies.append(_composed(f"{word} {trade}", category, chance))
+        companies.append(_compose_company(f"{word} {trade}", category, chance))
     return companies
 
 
 def add_demo_companies(organization_id: int, count: int = COUNT) -> int:
-    """Adds those that the organisation does not have yet, by name; returns how many were added."""
+    """Add the companies whose names the organization does not have yet; return the number of new records."""
     with transaction.atomic():
-        there = set(records_of(organization_id).values_list("name", flat=True))
-        fresh = [company for company in demo_companies(count) if company["name"] not in there]
+        existing = set(get_records(organization_id).values_list("name", flat=True))
+        fresh = [company for company in generate_demo_companies(count) if company["name"] not in existing]
         Record.objects.bulk_create(
             [Record(organization_id=organization_id, **company) for company in fresh], batch_size=count
         )
     return len(fresh)
 
 
-def _composed(base: str, category: str, chance: random.Random) -> dict[str, Any]:
-    region = chance.choices(list(PLACES), weights=(36, 16, 24, 14, 10))[0]
-    place = chance.choice(PLACES[region])
+def _compose_company(base: str, category: str, chance: random.Random) -> dict[str, Any]:
+    region = chance.choices(list(LOCATIONS), weights=(36, 16, 24, 14, 10))[0]
+    place = chance.choice(LOCATIONS[region])
     status = chance.choices(("active", "pending", "inactive"), weights=(64, 16, 20))[0]
     employees = int(5 * 2 ** chance.uniform(0, 8))
-    domain = f"{_slug(base)}.example"
+    domain = f"{_slugify(base)}.example"
     return {
         "name": f"{base} {place.legal_form}",
         "region": region,
         "category": category,
         "status": status,
-        "score": None if chance.random() < 0.15 else _score(status, chance),
+        "score": None if chance.random() < 0.15 else _draw_score(status, chance),
         "email": "" if chance.random() < 0.08 else f"{chance.choice(MAILBOXES)}@{domain}",
         "domain": domain,
         "phone": "" if chance.random() < 0.12 else place.phone.format(chance.randrange(100)),
@@ -192,26 +192,26 @@ def _composed(base: str, category: str, chance: random.Random) -> dict[str, Any]
     }
 
 
-def _score(status: str, chance: random.Random) -> int:
+def _draw_score(status: str, chance: random.Random) -> int:
     middle = {"active": 62, "pending": 45, "inactive": 24}[status]
     return max(0, min(100, round(chance.gauss(middle, 16))))
 
 
-def _event_lead(name: str) -> dict[str, Any]:
+def _build_event_lead(name: str) -> dict[str, Any]:
     return {
         "name": name,
         "region": "APAC",
         "category": "Event lead",
         "status": "inactive",
         "score": 3,
-        "email": f"info@{_slug(name)}.example",
-        "domain": f"{_slug(name)}.example",
+        "email": f"info@{_slugify(name)}.example",
+        "domain": f"{_slugify(name)}.example",
         "phone": "",
         "notes": EVENT_LEAD,
         "attributes": {"source": "spring fair 2019"},
     }
 
 
-def _slug(name: str) -> str:
+def _slugify(name: str) -> str:
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")

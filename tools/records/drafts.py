@@ -1,15 +1,15 @@
-"""Storing drafts: the same call makes only one."""
+"""Storage of drafts, with one draft for each call."""
 
 from dataclasses import dataclass
 
 from django.db import transaction
 
-from .models import Draft
+from tools.records.models import Draft
 
 
 @dataclass(frozen=True)
 class NewDraft:
-    """A draft to store; an empty idempotency key means that it is always a new one."""
+    """A draft to store; without an idempotency key, it is always stored as a new one."""
 
     organization_id: int
     kind: Draft.Kind
@@ -22,7 +22,7 @@ class NewDraft:
 
 
 def store_draft(new: NewDraft) -> Draft:
-    """The stored draft; a repeated call gets the one that it made before."""
+    """Store the draft and return it; a repeated call gets the draft that it created before."""
     values = {
         "kind": new.kind,
         "title": new.title,

@@ -1,4 +1,4 @@
-"""The fields of a record as pydantic types, one truth for tools, imports and the API."""
+"""Fields of a record as pydantic types, shared by tools, imports and the API."""
 
 import re
 from typing import Annotated, Any, Literal
@@ -16,87 +16,90 @@ from pydantic import (
 
 from tools.contract import canonical_json
 
-MOST_ATTRIBUTES = 50
+MAX_ATTRIBUTES = 50
 LONGEST_ATTRIBUTES = 10_000
 EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s.]+")
 DOMAIN = re.compile(r"[\w-]+(\.[\w-]+)+")
 
 
-def _no_null(text: str) -> str:
+def _refuse_null(text: str) -> str:
     if "\x00" in text:
         raise ValueError("it contains a null character")
     return text
 
 
-def _one_line(text: str) -> str:
-    return " ".join(_no_null(text).split())
+def _collapse_to_line(text: str) -> str:
+    return " ".join(_refuse_null(text).split())
 
 
-def _not_blank(text: str) -> str:
+def _refuse_blank(text: str) -> str:
     if not text:
         raise ValueError("it is blank")
     return text
 
 
-def _email(text: str) -> str:
+def _check_email(text: str) -> str:
     if text and not EMAIL.fullmatch(text):
         raise ValueError("it is not an e-mail address")
     return text
 
 
-def _domain(text: str) -> str:
+def _check_domain(text: str) -> str:
     if text and not DOMAIN.fullmatch(text):
         raise ValueError("it is not a bare domain such as example.com")
     return text.lower()
 
 
-def _attributes(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    if len(value) > MOST_ATTRIBUTES:
-        raise ValueError(f"there are {len(value)} attributes; at most {MOST_ATTRIBUTES} are allowed")
+def _check_attributes(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    if len(value) > MAX_ATTRIBUTES:
+        raise ValueError(f"there are {len(value)} attributes; at most {MAX_ATTRIBUTES} are allowed")
     written = canonical_json(value)
     if len(written) > LONGEST_ATTRIBUTES:
         raise ValueError(f"they take {len(written)} characters as JSON; at most {LONGEST_ATTRIBUTES} are allowed")
     if "\\u0000" in written:
         raise ValueError("they contain a null character")
-    if any(not 0 < len(key) <= 60 or key != _one_line(key) for key in value):
+    if any(not 0 < len(key) <= 60 or key != _collapse_to_line(key) for key in value):
         raise ValueError("a key must be one line of 1 to 60 characters")
     return value
 
 
-def _as_text(value: Any) -> Any:
+def _convert_to_text(value: Any) -> Any:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def _plain_id(text: str) -> str:
+def _normalize_id(text: str) -> str:
     return str(int(text))
 
 
-def _without_repeats(values: list[str]) -> list[str]:
+def _drop_repeats(values: list[str]) -> list[str]:
     return list(dict.fromkeys(values))
 
 
 RecordId = Annotated[
-    str, BeforeValidator(_as_text), Field(pattern=r"^[0-9]{1,18}$", examples=["42"]), AfterValidator(_plain_id)
+    str,
+    BeforeValidator(_convert_to_text),
+    Field(pattern=r"^[0-9]{1,18}$", examples=["42"]),
+    AfterValidator(_normalize_id),
 ]
-RecordIds = Annotated[list[RecordId], AfterValidator(_without_repeats)]
-Name = Annotated[str, Field(max_length=200), AfterValidator(_one_line), AfterValidator(_not_blank)]
-ListName = Annotated[str, Field(max_length=100), AfterValidator(_one_line), AfterValidator(_not_blank)]
-Region = Annotated[str, Field(max_length=50), AfterValidator(_one_line)]
-Category = Annotated[str, Field(max_length=80), AfterValidator(_one_line)]
-Email = Annotated[str, Field(max_length=254), AfterValidator(_one_line), AfterValidator(_email)]
-Domain = Annotated[str, Field(max_length=253), AfterValidator(_one_line), AfterValidator(_domain)]
-Phone = Annotated[str, Field(max_length=40), AfterValidator(_one_line)]
-Notes = Annotated[str, Field(max_length=5_000), AfterValidator(_no_null)]
-Reason = Annotated[str, Field(max_length=500), AfterValidator(_one_line), AfterValidator(_not_blank)]
-Query = Annotated[str, Field(max_length=200), AfterValidator(_one_line)]
-Body = Annotated[str, Field(min_length=1, max_length=100_000), AfterValidator(_no_null)]
+RecordIds = Annotated[list[RecordId], AfterValidator(_drop_repeats)]
+Name = Annotated[str, Field(max_length=200), AfterValidator(_collapse_to_line), AfterValidator(_refuse_blank)]
+ListName = Annotated[str, Field(max_length=100), AfterValidator(_collapse_to_line), AfterValidator(_refuse_blank)]
+Region = Annotated[str, Field(max_length=50), AfterValidator(_collapse_to_line)]
+Category = Annotated[str, Field(max_length=80), AfterValidator(_collapse_to_line)]
+Email = Annotated[str, Field(max_length=254), AfterValidator(_collapse_to_line), AfterValidator(_check_email)]
+Domain = Annotated[str, Field(max_length=253), AfterValidator(_collapse_to_line), AfterValidator(_check_domain)]
+Phone = Annotated[str, Field(max_length=40), AfterValidator(_collapse_to_line)]
+Notes = Annotated[str, Field(max_length=5_000), AfterValidator(_refuse_null)]
+Reason = Annotated[str, Field(max_length=500), AfterValidator(_collapse_to_line), AfterValidator(_refuse_blank)]
+Query = Annotated[str, Field(max_length=200), AfterValidator(_collapse_to_line)]
+Body = Annotated[str, Field(min_length=1, max_length=100_000), AfterValidator(_refuse_null)]
 Score = Annotated[int, Field(ge=0, le=100)]
-Attributes = Annotated[dict[str, JsonValue], AfterValidator(_attributes)]
+Attributes = Annotated[dict[str, JsonValue], AfterValidator(_check_attributes)]
 StatusName = Literal["active", "inactive", "pending"]
 QualificationName = Literal["qualified", "disqualified"]
 
 
-def _without_nulls(schema: dict[str, Any]) -> None:
+def _drop_nulls(schema: dict[str, Any]) -> None:
     for name, part in schema.get("properties", {}).items():
         choices = [choice for choice in part.get("anyOf", ()) if choice != {"type": "null"}]
         if len(choices) == 1 and part.get("default", "") is None:
@@ -105,12 +108,12 @@ def _without_nulls(schema: dict[str, Any]) -> None:
 
 
 class Sparse(BaseModel):
-    """A model whose unset fields are None, and whose JSON leaves them out, so that a card shows only what was said.
+    """A model whose JSON omits unset fields, which are None, so that a card shows only the given values.
 
-    Its schema speaks of optional fields, not of nulls, which keeps it short; a null is taken as "not said".
+    To keep the schema short, fields are optional and not nullable; a null counts as not given.
     """
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra=_without_nulls)
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_drop_nulls)
 
     @model_serializer(mode="wrap")
     def _leave_out_unset(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -118,7 +121,7 @@ class Sparse(BaseModel):
 
 
 class RecordFields(Sparse):
-    """A new record: only the name is needed."""
+    """Fields of a new record; only the name is required."""
 
     name: Name = Field(description="Name of the company or person")
     region: Region | None = Field(None, description="Region code, e.g. EU")
@@ -133,7 +136,7 @@ class RecordFields(Sparse):
 
 
 class SharedChanges(Sparse):
-    """Changes that make sense for many records at once; a field that is left out stays as it is."""
+    """Changes that make sense for many records at once; omitted fields stay unchanged."""
 
     region: Region | None = Field(None, description="New region code")
     category: Category | None = Field(None, description="New category")
@@ -142,7 +145,7 @@ class SharedChanges(Sparse):
 
 
 class RecordChanges(SharedChanges):
-    """Changes of one record; a field that is left out stays as it is, an empty text clears it."""
+    """Changes of one record; omitted fields stay unchanged, and an empty text clears a field."""
 
     name: Name | None = Field(None, description="New name")
     email: Email | None = Field(None, description="New e-mail address")
@@ -156,7 +159,7 @@ class RecordChanges(SharedChanges):
 
 
 class RecordFilters(Sparse):
-    """Which records: all conditions must hold."""
+    """Conditions that select records; all of them must hold."""
 
     region: Region | None = Field(None, description="Region code, e.g. EU")
     category: Category | None = Field(None, description="Category, e.g. Logistics")
@@ -169,11 +172,11 @@ class RecordFilters(Sparse):
     max_score: Score | None = Field(None, description="Highest score")
 
     def given(self) -> dict[str, Any]:
-        """The conditions that were set, by name."""
+        """Return the conditions that are set, by name."""
         return {key: value for key in RecordFilters.model_fields if (value := getattr(self, key)) not in (None, "")}
 
     def in_words(self) -> str:
-        """The conditions for people, e.g. "region EU, status inactive, score at least 10"; empty without any."""
+        """Describe the conditions, e.g. "region EU, status inactive, score at least 10"; empty if none is set."""
         words = {"min_score": "score at least", "max_score": "score at most"}
         return ", ".join(
             f"{words.get(key, key)} " + (f"“{value}”" if key == "text" else str(value))
@@ -182,7 +185,7 @@ class RecordFilters(Sparse):
 
 
 class Selection(Sparse):
-    """Either ids or filters."""
+    """A selection of records, by ids or by filters."""
 
     record_ids: RecordIds | None = Field(None, max_length=1000, description="Ids of the records; or give filters")
     filters: RecordFilters | None = Field(None, description="Conditions that choose the records; or give record_ids")

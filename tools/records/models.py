@@ -1,4 +1,4 @@
-"""The business records of an organisation, their history, named lists, and the drafts about them."""
+"""Business records of an organization, their history, named lists, and drafts about them."""
 
 from typing import TYPE_CHECKING
 
@@ -6,10 +6,10 @@ from django.db import models
 from django.db.models import F, Func, IntegerField, Q
 from django.db.models.functions import Now
 
-from tools.contract.look_alikes import joined_skeleton
+from tools.contract.look_alikes import reduce_to_joined_look
 
 SCORE_OR_LESS = "COALESCE(%(expressions)s, -1)"
-"""A record without a score sorts below 0. Written out, because a parameter would not match the index."""
+"""Sorts a record without a score below 0. The value is part of the SQL, because a parameter would not match the index."""
 
 
 class Status(models.TextChoices):
@@ -26,9 +26,9 @@ class Qualification(models.TextChoices):
 LONGEST_LOOK = 100
 
 
-def look_of(name: str) -> str:
-    """Return the stored look of a name: equal for names that readers can confuse."""
-    return joined_skeleton(name)[:LONGEST_LOOK]
+def compute_look(name: str) -> str:
+    """Compute the stored look of a name; names that readers can confuse have equal looks."""
+    return reduce_to_joined_look(name)[:LONGEST_LOOK]
 
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class LookField(TextColumn):
     """The look of the record's name, saved with every row; `update(name=…)` sets it too (changes.py)."""
 
     def pre_save(self, model_instance: models.Model, add: bool) -> str:
-        look = look_of(str(getattr(model_instance, "name", "")))
+        look = compute_look(str(getattr(model_instance, "name", "")))
         setattr(model_instance, self.attname, look)
         return look
 
@@ -99,7 +99,7 @@ class Record(models.Model):
 
 
 class RecordChange(models.Model):
-    """One step in a record's history: the fields that changed, and who asked for it."""
+    """One entry in a record's history: the changed fields and the author."""
 
     record = models.ForeignKey(Record, models.CASCADE, related_name="changes")
     version = models.PositiveIntegerField(help_text="The record's version after this change")
@@ -133,7 +133,7 @@ class RecordList(models.Model):
 
 
 class ListEntry(models.Model):
-    """A record's place on a list."""
+    """A record on a list."""
 
     list = models.ForeignKey(RecordList, models.CASCADE, related_name="entries")
     record = models.ForeignKey(Record, models.CASCADE, related_name="list_entries")
@@ -149,7 +149,7 @@ class ListEntry(models.Model):
 
 
 class Draft(models.Model):
-    """A text that an employee wrote, in Markdown, with links to the records it is about."""
+    """A Markdown text by an employee, with links to the records that it is about."""
 
     class Kind(models.TextChoices):
         SUMMARY = "summary"

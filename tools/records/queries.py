@@ -1,4 +1,4 @@
-"""Questions to an organisation's records; every one is scoped by the organisation."""
+"""Queries for an organization's records; each is scoped by the organization."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -8,24 +8,23 @@ from django.db import connection
 from django.db.models import Count, Q, QuerySet
 
 from tools.contract import ErrorCode, ToolError
+from tools.records.fields import RecordFilters, Selection
+from tools.records.models import Record, RecordChange
 
-from .fields import RecordFilters, Selection
-from .models import Record, RecordChange
-
-MOST_TARGETS = 1_000
-NEWEST_CHANGES = 20
-MOST_GROUPS = 100
+MAX_TARGETS = 1_000
+CHANGES_SHOWN = 20
+MAX_GROUPS = 100
 SCORE_BANDS = ((0, 19), (20, 39), (40, 59), (60, 79), (80, 100))
 
 
-def records_of(organization_id: int) -> QuerySet[Record]:
-    """All records of one organisation, archived ones included."""
+def get_records(organization_id: int) -> QuerySet[Record]:
+    """Return all records of one organization, including archived ones."""
     return Record.objects.filter(organization_id=organization_id)
 
 
-def matching(organization_id: int, filters: RecordFilters) -> QuerySet[Record]:
-    """The records that are not archived and fulfil all conditions."""
-    found = records_of(organization_id).filter(archived_at__isnull=True)
+def find_records(organization_id: int, filters: RecordFilters) -> QuerySet[Record]:
+    """Return the records that are not archived and meet all conditions."""
+    found = get_records(organization_id).filter(archived_at__isnull=True)
     if filters.region:
         found = found.filter(region__iexact=filters.region)
     if filters.category:
@@ -39,50 +38,50 @@ def matching(organization_id: int, filters: RecordFilters) -> QuerySet[Record]:
     if filters.max_score is not None:
         found = found.filter(score__lte=filters.max_score)
     for word in (filters.text or "").split():
-        found = found.filter(mentions(word))
+        found = found.filter(build_text_condition(word))
     return found
 
 
-def mentions(word: str) -> Q:
-    """The word appears in one of the fields that people search."""
+def build_text_condition(word: str) -> Q:
+    """Build the condition that the word appears in one of the searched fields."""
     fields = ("name", "email", "domain", "notes", "category")
     return Q(*((f"{field}__icontains", word) for field in fields), _connector=Q.OR)
 
 
-def locked(records: QuerySet[Record]) -> QuerySet[Record]:
-    """The records in the order of their ids, locked against other writers if a transaction is open."""
+def lock_records(records: QuerySet[Record]) -> QuerySet[Record]:
+    """Order the records by id, and lock them against other writers if a transaction is open."""
     ordered = records.order_by("id")
     return ordered.select_for_update(no_key=True) if connection.in_atomic_block else ordered
 
 
-def one_record(organization_id: int, record_id: str) -> Record:
-    """The record, locked as `locked` does.
+def load_record(organization_id: int, record_id: str) -> Record:
+    """Load one record, locked as by `lock_records`.
 
     Raises:
-        ToolError: NOT_FOUND, also for another organisation's record.
+        ToolError: NOT_FOUND, also for a record of another organization.
     """
-    record = locked(records_of(organization_id).filter(pk=int(record_id))).first()
+    record = lock_records(get_records(organization_id).filter(pk=int(record_id))).first()
     if record is None:
-        raise missing([record_id])
+        raise build_missing_error([record_id])
     return record
 
 
-def chosen(organization_id: int, selection: Selection) -> list[Record]:
-    """The records that the selection names, locked as `locked` does, in the order of their ids.
+def load_selection(organization_id: int, selection: Selection) -> list[Record]:
+    """Load the selected records, locked as by `lock_records` and ordered by id.
 
     Raises:
-        ToolError: NOT_FOUND for an id without a record, LIMIT_EXCEEDED beyond 1,000, NOT_FOUND when nothing matches.
+        ToolError: NOT_FOUND for an id without a record or if nothing matches, LIMIT_EXCEEDED beyond 1,000.
     """
     if selection.record_ids is not None:
-        return _by_ids(organization_id, selection.record_ids)
-    found = matching(organization_id, selection.filters or RecordFilters())
-    records = list(locked(found)[: MOST_TARGETS + 1])
-    if len(records) > MOST_TARGETS:
+        return _load_by_ids(organization_id, selection.record_ids)
+    found = find_records(organization_id, selection.filters or RecordFilters())
+    records = list(lock_records(found)[: MAX_TARGETS + 1])
+    if len(records) > MAX_TARGETS:
         raise ToolError(
             ErrorCode.LIMIT_EXCEEDED,
-            f"The filters match {found.count():,} records; one call may touch at most {MOST_TARGETS:,}.",
+            f"The filters match {found.count():,} records; the limit for one call is {MAX_TARGETS:,}.",
             parameter="filters",
-            recovery_hint="Narrow the filters and work in several calls.",
+            recovery_hint="Narrow the filters and use several calls.",
             attempted=False,
         )
     if not records:
@@ -90,36 +89,36 @@ def chosen(organization_id: int, selection: Selection) -> list[Record]:
             ErrorCode.NOT_FOUND,
             f"No record matches the filters ({selection.filters.in_words() if selection.filters else 'none'}).",
             parameter="filters",
-            recovery_hint="Look with data.searchRecords first.",
+            recovery_hint="Use data.searchRecords first.",
             attempted=False,
         )
     return records
 
 
-def _by_ids(organization_id: int, record_ids: list[str]) -> list[Record]:
+def _load_by_ids(organization_id: int, record_ids: list[str]) -> list[Record]:
     wanted = [int(record_id) for record_id in record_ids]
-    records = list(locked(records_of(organization_id).filter(pk__in=wanted)))
+    records = list(lock_records(get_records(organization_id).filter(pk__in=wanted)))
     found = {record.pk for record in records}
     if absent := [str(pk) for pk in wanted if pk not in found]:
-        raise missing(absent)
+        raise build_missing_error(absent)
     return records
 
 
-def existing_ids(organization_id: int, record_ids: list[str]) -> tuple[int, ...]:
-    """The ids as numbers.
+def check_ids(organization_id: int, record_ids: list[str]) -> tuple[int, ...]:
+    """Check that the ids exist, and return them as numbers.
 
     Raises:
-        ToolError: NOT_FOUND for an id without a record in this organisation.
+        ToolError: NOT_FOUND for an id without a record in this organization.
     """
     wanted = tuple(int(record_id) for record_id in record_ids)
-    found = set(records_of(organization_id).filter(pk__in=wanted).values_list("pk", flat=True))
+    found = set(get_records(organization_id).filter(pk__in=wanted).values_list("pk", flat=True))
     if absent := [str(pk) for pk in wanted if pk not in found]:
-        raise missing(absent)
+        raise build_missing_error(absent)
     return wanted
 
 
-def missing(record_ids: list[str]) -> ToolError:
-    """NOT_FOUND that names the ids, at most five of them."""
+def build_missing_error(record_ids: list[str]) -> ToolError:
+    """Build a NOT_FOUND error that names up to five of the ids."""
     named = ", ".join(record_ids[:5]) + (f" and {len(record_ids) - 5} more" if len(record_ids) > 5 else "")
     noun = "no record with the id" if len(record_ids) == 1 else "no records with the ids"
     return ToolError(
@@ -131,8 +130,8 @@ def missing(record_ids: list[str]) -> ToolError:
     )
 
 
-def row_of(record: Record) -> dict[str, Any]:
-    """A record in a list: {id, name, region, category, status, score, email, domain, phone, qualification, version,
+def build_row(record: Record) -> dict[str, Any]:
+    """Build a record's row: {id, name, region, category, status, score, email, domain, phone, qualification, version,
     updated_at}."""
     return {
         "id": str(record.pk),
@@ -146,27 +145,27 @@ def row_of(record: Record) -> dict[str, Any]:
         "phone": record.phone,
         "qualification": record.qualification,
         "version": record.version,
-        "updated_at": when(record.updated_at),
+        "updated_at": format_time(record.updated_at),
     }
 
 
-def detail_of(record: Record) -> dict[str, Any]:
-    """All of a record: its row, the long fields, `lists` by name, and `history`, newest first, at most 20 steps."""
+def build_detail(record: Record) -> dict[str, Any]:
+    """Build the full record: its row, the long fields, `lists` by name, and up to 20 `history` entries, newest first."""
     return {
-        **row_of(record),
+        **build_row(record),
         "notes": record.notes,
         "attributes": record.attributes,
         "qualification_reason": record.qualification_reason,
-        "created_at": when(record.created_at),
-        "archived_at": when(record.archived_at),
+        "created_at": format_time(record.created_at),
+        "archived_at": format_time(record.archived_at),
         "lists": list(record.list_entries.order_by("list__name").values_list("list__name", flat=True)),
-        "history": [_step(change) for change in record.changes.all()[:NEWEST_CHANGES]],
+        "history": [_build_history_entry(change) for change in record.changes.all()[:CHANGES_SHOWN]],
     }
 
 
-def _step(change: RecordChange) -> dict[str, Any]:
+def _build_history_entry(change: RecordChange) -> dict[str, Any]:
     return {
-        "at": when(change.at),
+        "at": format_time(change.at),
         "actor": change.actor,
         "version": change.version,
         "before": change.before,
@@ -176,28 +175,28 @@ def _step(change: RecordChange) -> dict[str, Any]:
     }
 
 
-def when(moment: datetime | None) -> str | None:
-    """ISO 8601 in UTC."""
+def format_time(moment: datetime | None) -> str | None:
+    """Format the time as ISO 8601 in UTC."""
     return moment.astimezone(UTC).isoformat() if moment else None
 
 
-def counts_by(records: QuerySet[Record], field: str) -> dict[str, int]:
-    """How many records have each value of the field, the most frequent first, at most 100 values."""
+def count_by_field(records: QuerySet[Record], field: str) -> dict[str, int]:
+    """Count the records for each value of the field, the most frequent first, at most 100 values."""
     rows = records.order_by().values_list(field).annotate(records=Count("id")).order_by("-records", field)
-    return {value or "(none)": count for value, count in rows[:MOST_GROUPS]}
+    return {value or "(none)": count for value, count in rows[:MAX_GROUPS]}
 
 
-def counts_by_score(records: QuerySet[Record]) -> dict[str, int]:
-    """How many records fall into each band of the score, and how many have none."""
+def count_by_score(records: QuerySet[Record]) -> dict[str, int]:
+    """Count the records in each band of the score, and those without a score."""
     bands = {f"from_{low}": Count("id", filter=Q(score__gte=low, score__lte=high)) for low, high in SCORE_BANDS}
     counted = records.aggregate(**bands, unscored=Count("id", filter=Q(score__isnull=True)))
     return {f"{low}-{high}": counted[f"from_{low}"] for low, high in SCORE_BANDS} | {"none": counted["unscored"]}
 
 
-def known_values(organization_id: int, field: str, limit: int = 20) -> list[str]:
-    """Values of the field that are in use, for a hint when nothing was found."""
+def list_known_values(organization_id: int, field: str, limit: int = 20) -> list[str]:
+    """List values of the field that are in use, for a hint after an empty search."""
     values: Iterable[str] = (
-        records_of(organization_id)
+        get_records(organization_id)
         .filter(archived_at__isnull=True)
         .exclude(**{field: ""})
         .order_by(field)

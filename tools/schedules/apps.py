@@ -1,4 +1,4 @@
-"""The Django app of what starts by itself."""
+"""Django app for schedules."""
 
 from django.apps import AppConfig
 

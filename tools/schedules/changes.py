@@ -1,4 +1,4 @@
-"""What makes, pauses, resumes and ends schedules, always within one organisation."""
+"""Changes of schedules: create, pause, resume and cancel them, always within one organization."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,41 +8,41 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from tools.contract import ErrorCode, ToolError
-
-from .models import Schedule
-from .times import Times
+from tools.schedules.cron_times import CronTimes
+from tools.schedules.models import Schedule
 
 LONGEST_TASK = 20_000
-MOST_SCHEDULES = 100
-"""Of one organisation, the cancelled ones not counted."""
+MAX_SCHEDULES = 100
+"""The limit of schedules of one organization, not counting cancelled ones."""
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """A schedule that is to be: who does what, when, and on whose behalf.
+class NewSchedule:
+    """A schedule to create.
 
     Attributes:
-        run_id: of the run in which an employee asks for it; empty when a person does.
+        user_id: the person on whose behalf the schedule works.
+        run_id: the run in which an employee requests the schedule; empty if a person does.
     """
 
     employee_id: int
     task: str
-    times: Times
+    times: CronTimes
     user_id: int
     run_id: str = ""
 
 
-def schedules_of(organization_id: int) -> QuerySet[Schedule]:
+def get_schedules(organization_id: int) -> QuerySet[Schedule]:
     return Schedule.objects.filter(organization_id=organization_id)
 
 
-def one_schedule(organization_id: int, schedule_id: int) -> Schedule:
-    """The schedule with its employee, locked when a transaction is open.
+def load_schedule(organization_id: int, schedule_id: int) -> Schedule:
+    """Load a schedule with its employee, locked if a transaction is open.
 
     Raises:
-        ToolError: NOT_FOUND, also for another organisation's.
+        ToolError: NOT_FOUND, also for a schedule of another organization.
     """
-    rows = schedules_of(organization_id).select_related("employee")
+    rows = get_schedules(organization_id).select_related("employee")
     if transaction.get_connection().in_atomic_block:
         rows = rows.select_for_update(no_key=True, of=("self",))
     found = rows.filter(pk=schedule_id).first()
@@ -57,83 +57,83 @@ def one_schedule(organization_id: int, schedule_id: int) -> Schedule:
     return found
 
 
-def check_new(organization_id: int, wanted: Wanted) -> None:
-    """Refuse what is there already, and one more than an organisation may have.
+def check_new_schedule(organization_id: int, wanted: NewSchedule) -> None:
+    """Refuse a duplicate, and a schedule beyond the organization's limit.
 
     Raises:
         ToolError: INVALID_OPERATION, LIMIT_EXCEEDED
     """
-    kept = schedules_of(organization_id).filter(cancelled_at=None)
+    kept = get_schedules(organization_id).filter(cancelled_at=None)
     same = kept.filter(employee_id=wanted.employee_id, cron=wanted.times.cron, time_zone=wanted.times.time_zone)
     if (twin := same.filter(task=wanted.task).values_list("pk", flat=True).first()) is not None:
         raise ToolError(
             ErrorCode.INVALID_OPERATION,
-            f"This is schedule {twin} already.",
-            recovery_hint="Nothing needs to be done; go on with the task.",
+            f"Schedule {twin} already does this.",
+            recovery_hint="Nothing needs to be done; continue with the task.",
             attempted=False,
         )
-    if kept.count() >= MOST_SCHEDULES:
+    if kept.count() >= MAX_SCHEDULES:
         raise ToolError(
             ErrorCode.LIMIT_EXCEEDED,
-            f"There are {MOST_SCHEDULES} schedules already; that is the most.",
-            recovery_hint="Cancel one that is not needed any more.",
+            f"There are already {MAX_SCHEDULES} schedules; that is the limit.",
+            recovery_hint="Cancel a schedule that is no longer needed.",
             attempted=False,
         )
 
 
-def create(organization_id: int, wanted: Wanted) -> Schedule:
-    """Make a schedule; it fires first at its next time.
+def create_schedule(organization_id: int, wanted: NewSchedule) -> Schedule:
+    """Create a schedule, which fires first at its next time.
 
     Raises:
-        ToolError: INVALID_OPERATION, LIMIT_EXCEEDED, INVALID_CRON_SPEC: it has no next time.
+        ToolError: INVALID_OPERATION or LIMIT_EXCEEDED; INVALID_CRON_SPEC if it has no next time.
     """
     with transaction.atomic():
-        check_new(organization_id, wanted)
+        check_new_schedule(organization_id, wanted)
         return Schedule.objects.create(
             organization_id=organization_id,
             employee_id=wanted.employee_id,
             task=wanted.task,
             cron=wanted.times.cron,
             time_zone=wanted.times.time_zone,
-            next_at=_first(wanted.times, now_for(organization_id)),
+            next_at=_compute_first_time(wanted.times, read_database_time(organization_id)),
             created_by_id=wanted.user_id,
             made_by_id=wanted.user_id,
             made_in_run=wanted.run_id,
         )
 
 
-def cancel(schedule: Schedule, by: str) -> None:
-    """End it for good; it is not to be cancelled yet. `by` is a name."""
+def cancel_schedule(schedule: Schedule, by: str) -> None:
+    """Cancel a schedule permanently, unless it is already cancelled; `by` is a name."""
     Schedule.objects.filter(pk=schedule.pk, cancelled_at=None).update(
         is_active=False, next_at=None, cancelled_at=Now(), cancelled_by=by[:200]
     )
 
 
-def pause(schedule: Schedule, problem: str = "") -> None:
-    """It fires no more until it is resumed. `problem` says why, if it is not a person's wish."""
+def pause_schedule(schedule: Schedule, problem: str = "") -> None:
+    """Stop a schedule from firing until it is resumed; `problem` is the reason if no person paused it."""
     schedule.is_active, schedule.next_at, schedule.problem = False, None, problem[:300]
     schedule.save(update_fields=["is_active", "next_at", "problem"])
 
 
-def resume(schedule: Schedule, user_id: int) -> None:
-    """It fires again from its next time on, on behalf of this person; what it missed is not made up for.
+def resume_schedule(schedule: Schedule, user_id: int) -> None:
+    """Resume a schedule from its next time on, on behalf of this person; missed times are skipped.
 
     Raises:
-        ToolError: INVALID_CRON_SPEC: it has no next time any more.
+        ToolError: INVALID_CRON_SPEC, the schedule has no next time.
     """
-    schedule.next_at = _first(schedule.times, now_for(schedule.organization_id))
+    schedule.next_at = _compute_first_time(schedule.times, read_database_time(schedule.organization_id))
     schedule.is_active, schedule.problem, schedule.created_by_id = True, "", user_id
     schedule.save(update_fields=["is_active", "next_at", "problem", "created_by"])
 
 
-def now_for(organization_id: int) -> datetime:
-    """The database's time."""
+def read_database_time(organization_id: int) -> datetime:
+    """Read the database's clock."""
     organizations = Schedule.organization.field.related_model._default_manager
     now: datetime = organizations.filter(pk=organization_id).values_list(Now(), flat=True).get()
     return now
 
 
-def _first(times: Times, now: datetime) -> datetime:
+def _compute_first_time(times: CronTimes, now: datetime) -> datetime:
     if (time := times.next_after(now)) is None:
-        raise ToolError(ErrorCode.INVALID_CRON_SPEC, f"{times.cron!r} never comes.", parameter="cron", attempted=False)
+        raise ToolError(ErrorCode.INVALID_CRON_SPEC, f"{times.cron!r} never occurs.", parameter="cron", attempted=False)
     return time

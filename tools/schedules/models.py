@@ -1,4 +1,4 @@
-"""What starts by itself: a task for an employee, at the times of a cron expression."""
+"""Schedules: tasks that start automatically for an employee, at the times of a cron expression."""
 
 from typing import Literal
 
@@ -7,23 +7,23 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from .times import LONGEST_CRON, Times
+from tools.schedules.cron_times import LONGEST_CRON, CronTimes
 
 State = Literal["active", "paused", "switched off", "cancelled"]
 
 
 class Schedule(models.Model):
-    """A task that an employee is given again and again, on behalf of the person who made or last resumed it.
+    """A recurring task of an employee, on behalf of the person who created or last resumed it.
 
     Attributes:
-        next_at: when it fires next; a time fires at most once, because the firing moves this on in the same commit.
-        last_at, last_run: the time that fired last, and the run that it started.
-        fired: how many runs it has started.
-        problem: why it was switched off, or while it is active, why its last time started nothing.
-        created_by: the person it works for: the creator, or whoever resumed it last.
-        made_by: the person who created it, whoever resumed it since.
+        next_at: the next time; each time fires at most once, because the same commit starts the run and moves this on.
+        last_at, last_run: the last time that fired, and the run that it started.
+        fired: the number of runs that it has started.
+        problem: the reason why it was switched off or, while it is active, why its last time started no run.
+        created_by: the person on whose behalf it works: the creator, or the person who resumed it last.
+        made_by: the person who created it; resuming does not change this.
         made_in_run: the id of the run in which an employee created it.
-        cancelled_by: a name, for people.
+        cancelled_by: the name of the person who cancelled it.
     """
 
     organization = models.ForeignKey("accounts.Organization", models.CASCADE, related_name="schedules", db_index=False)
@@ -62,8 +62,8 @@ class Schedule(models.Model):
         return " ".join(self.task[:400].split())[:80]
 
     @property
-    def times(self) -> Times:
-        return Times(self.cron, self.time_zone)
+    def times(self) -> CronTimes:
+        return CronTimes(self.cron, self.time_zone)
 
     @property
     def state(self) -> State:

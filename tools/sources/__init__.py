@@ -1,7 +1,7 @@
-"""The sources of tools. Only `.builtin`, the tools that ship, needs Django, so import it from there."""
+"""Tool sources. Import built-in tools from `tools.sources.builtin`: only they need Django."""
 
-from .base import ToolSource
-from .combined import CombinedSource, fill
-from .plugins import Broken, PluginSource, plugin_sources
+from tools.sources.base import ToolSource
+from tools.sources.combined import CombinedSource, fill_toolbox
+from tools.sources.plugins import BrokenPlugin, PluginSource, start_plugins
 
-__all__ = ["Broken", "CombinedSource", "PluginSource", "ToolSource", "fill", "plugin_sources"]
+__all__ = ["BrokenPlugin", "CombinedSource", "PluginSource", "ToolSource", "fill_toolbox", "start_plugins"]

@@ -1,4 +1,4 @@
-"""Where tools come from: what every source can do."""
+"""The interface of a tool source."""
 
 from typing import Protocol
 
@@ -6,23 +6,23 @@ from tools.contract import Tool
 
 
 class ToolSource(Protocol):
-    """Supplies tools: those that ship, those of a plugin, or those of several sources.
+    """A supplier of tools: the built-in ones, a plugin, or several sources combined.
 
     Attributes:
-        name: what people call it, e.g. "built in".
+        name: its name for people, e.g. "built in".
     """
 
     name: str
 
     def start(self) -> None:
-        """Make the tools known; may be slow. What is started already stays as it is."""
+        """Load the tools; may be slow. Do nothing if they are already loaded."""
 
     def tools(self) -> list[Tool]:
-        """All of them, once started."""
+        """Return all tools, once started."""
 
     def tool(self, name: str) -> Tool | None:
-        """The first one of that name."""
+        """Return the first tool of that name, or None."""
         return next((tool for tool in self.tools() if tool.name == name), None)
 
     def shutdown(self) -> None:
-        """Let go of the tools, and of whatever they are made from."""
+        """Release the tools and their resources."""

@@ -1,15 +1,14 @@
-"""The source of tools that stand in an explicit list: those that ship, and an installation's own."""
+"""The source of tools in an explicit list: the built-in ones, and an installation's own."""
 
 from collections.abc import Sequence
 
 from tools.builtin import BUILTIN_TOOLS
 from tools.contract import Tool
-
-from .base import ToolSource
+from tools.sources.base import ToolSource
 
 
 class BuiltinSource(ToolSource):
-    """One instance of each class, made at the start, and what `@tool` made, as it is."""
+    """A source of listed tools: it creates an instance of each class and takes tools from `@tool` as they are."""
 
     def __init__(self, listed: Sequence[type[Tool] | Tool] = BUILTIN_TOOLS, name: str = "built in") -> None:
         self.name = name

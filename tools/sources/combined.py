@@ -1,19 +1,18 @@
-"""Several sources as one: the one rule about equal names, and how a toolbox is filled."""
+"""Several sources as one, with unique names; and the function that fills a toolbox."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
 
 from tools.contract import Tool
+from tools.sources.base import ToolSource
 from tools.toolbox import Toolbox
-
-from .base import ToolSource
 
 
 class CombinedSource(ToolSource):
-    """All tools of some sources, in their order. Equal names are an error.
+    """The tools of several sources, in order. Two sources with the same name are an error.
 
-    Names are compared, not ids: the highest version answers to a name, so that another source's `mail.send@2.0` would
-    silently take the place of `mail.send@1.0`. One source may bring several versions.
+    Names are compared, not ids: a name stands for its highest version, so another source's `mail.send@2.0` would
+    silently replace `mail.send@1.0`. One source may have several versions.
     """
 
     name = "combined"
@@ -24,10 +23,10 @@ class CombinedSource(ToolSource):
         self._tools: list[Tool] | None = None
 
     def start(self) -> None:
-        """Start each, in order; if that fails, those that were started are shut down.
+        """Start the sources in order; if one fails, shut down the started ones.
 
         Raises:
-            ValueError: two bring the same name.
+            ValueError: two sources have the same name.
         """
         if self._tools is not None:
             return
@@ -35,31 +34,31 @@ class CombinedSource(ToolSource):
             for source in self._sources:
                 started.callback(source.shutdown)
                 source.start()
-            self._tools = self._joined()
+            self._tools = self._collect_tools()
             self._started = started.pop_all()
 
     def tools(self) -> list[Tool]:
         return list(self._tools or ())
 
     def shutdown(self) -> None:
-        """Shut each down, the last one first, whatever the others do."""
+        """Shut down the sources, the last one first, even if one fails."""
         self._tools = None
         self._started.close()
 
-    def _joined(self) -> list[Tool]:
+    def _collect_tools(self) -> list[Tool]:
         owners: dict[str, ToolSource] = {}
         for source in self._sources:
             for name in {tool.name: None for tool in source.tools()}:
                 if (other := owners.setdefault(name, source)) is not source:
-                    raise ValueError(f"{name} comes from {other.name!r} and from {source.name!r}: leave one out")
+                    raise ValueError(f"{name} comes from both {other.name!r} and {source.name!r}: remove one")
         return [tool for source in self._sources for tool in source.tools()]
 
 
-def fill(toolbox: Toolbox, sources: Sequence[ToolSource]) -> None:
+def fill_toolbox(toolbox: Toolbox, sources: Sequence[ToolSource]) -> None:
     """Start the sources and register their tools, in the order given.
 
     Raises:
-        ValueError: two sources bring the same name, or a tool is not acceptable.
+        ValueError: two sources have the same name, or the toolbox refuses a tool.
     """
     combined = CombinedSource(sources)
     combined.start()

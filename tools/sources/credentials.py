@@ -1,15 +1,15 @@
-"""What every source does when the credentials that it needs are not there."""
+"""The check for missing credentials, common to all sources."""
 
 from collections.abc import Iterable, Mapping
 
 from tools.contract import ErrorCode, ToolError
 
 
-def refuse_missing(service: str, names: Iterable[str], values: Mapping[str, str]) -> None:
-    """Unless the service's credentials have a value for each of these names.
+def require_credentials(service: str, names: Iterable[str], values: Mapping[str, str]) -> None:
+    """Require a value for each of these fields of the service's credentials.
 
     Raises:
-        ToolError: UNAUTHORIZED, naming all that is missing; nothing was attempted.
+        ToolError: UNAUTHORIZED, naming all missing fields; nothing was attempted.
     """
     if missing := ", ".join(name for name in names if not values.get(name)):
         raise ToolError(

@@ -1,21 +1,21 @@
-"""What happens to a call: looked up, judged, executed. Plain Python, without Django."""
+"""The toolbox in plain Python, without Django: looks calls up, judges them, and executes them."""
 
-from .conditions import Condition, Otherwise, Rule
-from .executor import Batch, Finished, PreparedCall, Progress, run_call
-from .isolation import isolated
-from .limits import LARGEST_KEPT, Guards, RateLimiter, ResultCache
-from .permissions import Grants, Permission, Policy, Verdict, level_of, refusal_for, verdict_for
-from .threads import abandoned_threads
-from .toolbox import Limits, Toolbox, comes_from_the_run, menu_of
+from tools.toolbox.conditions import Condition, Otherwise, Rule
+from tools.toolbox.executor import Batch, FinishedCall, PreparedCall, Progress, run_call
+from tools.toolbox.isolation import run_isolated
+from tools.toolbox.limits import MAX_CACHED_CHARACTERS, Guards, RateLimiter, ResultCache
+from tools.toolbox.permissions import Grants, Permission, Policy, Verdict, determine_level, find_refusal, judge_call
+from tools.toolbox.threads import count_abandoned_threads
+from tools.toolbox.toolbox import CallLimits, Toolbox, format_menu, is_run_parameter
 
 __all__ = [
-    "LARGEST_KEPT",
+    "MAX_CACHED_CHARACTERS",
     "Batch",
+    "CallLimits",
     "Condition",
-    "Finished",
+    "FinishedCall",
     "Grants",
     "Guards",
-    "Limits",
     "Otherwise",
     "Permission",
     "Policy",
@@ -26,12 +26,12 @@ __all__ = [
     "Rule",
     "Toolbox",
     "Verdict",
-    "abandoned_threads",
-    "comes_from_the_run",
-    "isolated",
-    "level_of",
-    "menu_of",
-    "refusal_for",
+    "count_abandoned_threads",
+    "determine_level",
+    "find_refusal",
+    "format_menu",
+    "is_run_parameter",
+    "judge_call",
     "run_call",
-    "verdict_for",
+    "run_isolated",
 ]

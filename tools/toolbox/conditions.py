@@ -1,4 +1,4 @@
-"""Conditions on params: a finer grant than a tool's name. A call that breaks one waits for a person, or never runs."""
+"""Conditions on params that limit a grant: a call that breaks one waits for a person, or never runs."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,24 +11,24 @@ import re2
 from tools.contract import canonical_json, storable_json
 
 LONGEST_SEARCHED = 2_000
-_SHOWN = 80
+_MAX_SHOWN = 80
 
 
 class Rule(StrEnum):
-    """What a value is held to."""
+    """The comparison of a condition."""
 
     EQUALS = "equals"
     ONE_OF = "one_of"
     PATTERN = "pattern"
-    """The whole text matches."""
+    """The pattern matches the whole text."""
     MINIMUM = "minimum"
     MAXIMUM = "maximum"
     MAX_LENGTH = "max_length"
-    """Of a text in characters, of a list in entries."""
+    """Characters of a text, or entries of a list."""
 
 
 class Otherwise(StrEnum):
-    """What becomes of a call that breaks a condition."""
+    """The consequence for a call that breaks a condition."""
 
     ASK = "ask"
     FORBID = "forbid"
@@ -39,8 +39,8 @@ class Condition:
     """One rule for one param.
 
     Attributes:
-        param: its name; a dot leads into an object, and into each entry of a list: `changes.status`.
-        value: what the rule compares with; a list for ONE_OF.
+        param: the param's name; a dot leads into an object, and into each entry of a list: `changes.status`.
+        value: the value to compare with; a list for ONE_OF.
     """
 
     param: str
@@ -49,19 +49,25 @@ class Condition:
     otherwise: Otherwise = Otherwise.ASK
 
     @classmethod
-    def from_json(cls, kept: Mapping[str, Any]) -> "Condition":
-        """Raises ValueError, for the person who wrote it, unless it can be judged."""
+    def from_json(cls, stored: Mapping[str, Any]) -> "Condition":
+        """Load and check a condition.
+
+        Raises:
+            ValueError: the condition cannot be judged; the text is for the person who wrote it.
+        """
         try:
-            made = cls(str(kept["param"]).strip(), Rule(kept["rule"]), kept["value"], Otherwise(kept["otherwise"]))
+            condition = cls(
+                str(stored["param"]).strip(), Rule(stored["rule"]), stored["value"], Otherwise(stored["otherwise"])
+            )
         except KeyError as error:
             raise ValueError(f"a condition needs {error.args[0]!r}") from None
-        if not made.param or made.param.startswith(".") or made.param.endswith("."):
-            raise ValueError(f"{made.param!r} names no param")
-        made._check_value()
-        return made
+        if not condition.param or condition.param.startswith(".") or condition.param.endswith("."):
+            raise ValueError(f"{condition.param!r} is not the name of a param")
+        condition._check_value()
+        return condition
 
     def as_json(self) -> dict[str, Any]:
-        """{param, rule, value, otherwise}."""
+        """Return {param, rule, value, otherwise}."""
         return {
             "param": self.param,
             "rule": self.rule.value,
@@ -69,19 +75,19 @@ class Condition:
             "otherwise": self.otherwise.value,
         }
 
-    def broken_by(self, params: Mapping[str, Any]) -> str:
-        """Why the params break it, as part of a sentence; empty if they do not. What is not given breaks it."""
-        for value in _values_at(params, self.param.split(".")):
+    def explain_violation(self, params: Mapping[str, Any]) -> str:
+        """Explain how the params break the condition; empty if they do not. A missing param breaks it."""
+        for value in _find_values(params, self.param.split(".")):
             if not _HOLDS[self.rule](value, self.value):
-                return f"{self.param} is {_shown(value)}, not {self._wanted()}"
+                return f"{self.param} is {_format_value(value)}, not {self._describe_rule()}"
         return ""
 
-    def as_words(self) -> str:
-        """E.g. `limit: at most 100; otherwise a person decides`."""
+    def describe(self) -> str:
+        """Describe the condition, e.g. `limit: at most 100; otherwise a person decides`."""
         otherwise = "a person decides" if self.otherwise is Otherwise.ASK else "it is refused"
-        return f"{self.param}: {self._wanted()}; otherwise {otherwise}"
+        return f"{self.param}: {self._describe_rule()}; otherwise {otherwise}"
 
-    def _wanted(self) -> str:
+    def _describe_rule(self) -> str:
         words = {
             Rule.EQUALS: "{}",
             Rule.ONE_OF: "one of {}",
@@ -90,7 +96,7 @@ class Condition:
             Rule.MAXIMUM: "at most {}",
             Rule.MAX_LENGTH: "at most {} long",
         }
-        return words[self.rule].format(_shown(self.value))
+        return words[self.rule].format(_format_value(self.value))
 
     def _check_value(self) -> None:
         value = self.value
@@ -100,46 +106,48 @@ class Condition:
         if self.rule in (Rule.MINIMUM, Rule.MAXIMUM) and not _is_number(value):
             raise ValueError(f"{self.param} {self.rule.value}: {value!r} is not a number")
         if self.rule is Rule.MAX_LENGTH and not (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
-            raise ValueError(f"{self.param} max_length: {value!r} is not a whole number from 0 on")
+            raise ValueError(f"{self.param} max_length: {value!r} is not a whole number of at least 0")
         if self.rule is Rule.PATTERN:
             try:
-                _compiled(str(value))
+                _compile(str(value))
             except re2.error as error:
-                raise ValueError(f"{self.param} pattern: {value!r} is no regular expression of RE2: {error}") from None
+                raise ValueError(
+                    f"{self.param} pattern: {value!r} is not a regular expression of RE2: {error}"
+                ) from None
 
 
 @dataclass(frozen=True)
-class Broken:
-    """The reasons of one kind for which a call may not run by itself."""
+class BrokenCondition:
+    """A condition that a call breaks: the consequence and the reason."""
 
     otherwise: Otherwise
     reason: str
 
 
-def first_broken(conditions: Iterable[Condition], params: Mapping[str, Any]) -> Broken | None:
-    """What forbids comes before what asks; None if all hold."""
-    asks: Broken | None = None
+def find_broken_condition(conditions: Iterable[Condition], params: Mapping[str, Any]) -> BrokenCondition | None:
+    """Return the first broken condition that forbids, else the first that asks; None if all hold."""
+    asks: BrokenCondition | None = None
     for condition in conditions:
-        reason = condition.broken_by(params)
+        reason = condition.explain_violation(params)
         if reason and condition.otherwise is Otherwise.FORBID:
-            return Broken(Otherwise.FORBID, reason)
+            return BrokenCondition(Otherwise.FORBID, reason)
         if reason and asks is None:
-            asks = Broken(Otherwise.ASK, reason)
+            asks = BrokenCondition(Otherwise.ASK, reason)
     return asks
 
 
 _ABSENT = object()
 
 
-def _values_at(node: Any, path: list[str]) -> Iterator[Any]:
-    """Every value that the path leads to; `_ABSENT` where it leads nowhere."""
+def _find_values(node: Any, path: list[str]) -> Iterator[Any]:
+    """Yield every value at the path, and `_ABSENT` where there is none."""
     if isinstance(node, list) and path:
         for entry in node or [_ABSENT]:
-            yield from _values_at(entry, path)
+            yield from _find_values(entry, path)
     elif not path:
         yield _ABSENT if node is None else node
     elif isinstance(node, Mapping) and path[0] in node:
-        yield from _values_at(node[path[0]], path[1:])
+        yield from _find_values(node[path[0]], path[1:])
     else:
         yield _ABSENT
 
@@ -149,15 +157,15 @@ def _is_number(value: Any) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _compiled(pattern: str) -> Any:
-    """RE2's time grows with the text alone, so that no text can hold a worker up."""
+def _compile(pattern: str) -> Any:
+    """Compile for RE2, which takes linear time, so that no text can block a worker."""
     options = re2.Options()
     options.log_errors = False
     return re2.compile(pattern, options)
 
 
-def _same(value: Any, wanted: Any) -> bool:
-    """Equal as JSON: true is not 1."""
+def _is_same(value: Any, wanted: Any) -> bool:
+    """Return True if both are equal as JSON, where true is not 1."""
     return value is not _ABSENT and canonical_json(value) == canonical_json(wanted)
 
 
@@ -165,13 +173,13 @@ def _matches(value: Any, pattern: Any) -> bool:
     return (
         isinstance(value, str)
         and len(value) <= LONGEST_SEARCHED
-        and _compiled(str(pattern)).fullmatch(value) is not None
+        and _compile(str(pattern)).fullmatch(value) is not None
     )  # fmt: skip
 
 
 _HOLDS: dict[Rule, Callable[[Any, Any], bool]] = {
-    Rule.EQUALS: _same,
-    Rule.ONE_OF: lambda value, wanted: any(_same(value, each) for each in wanted),
+    Rule.EQUALS: _is_same,
+    Rule.ONE_OF: lambda value, wanted: any(_is_same(value, each) for each in wanted),
     Rule.PATTERN: _matches,
     Rule.MINIMUM: lambda value, least: _is_number(value) and value >= least,
     Rule.MAXIMUM: lambda value, most: _is_number(value) and value <= most,
@@ -179,8 +187,8 @@ _HOLDS: dict[Rule, Callable[[Any, Any], bool]] = {
 }
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if value is _ABSENT:
         return "not given"
     text = canonical_json(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"

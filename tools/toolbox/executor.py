@@ -1,4 +1,4 @@
-"""Runs calls: one in this thread, or the calls of a pass side by side, each in a thread of its own."""
+"""Execution of calls: one call in the current thread, or the calls of a pass in parallel threads."""
 
 import asyncio
 import contextvars
@@ -15,7 +15,7 @@ from typing import Any
 from tools.contract import (
     Delegation,
     ErrorCode,
-    LastLook,
+    Fence,
     Question,
     Steps,
     Suspend,
@@ -23,21 +23,20 @@ from tools.contract import (
     ToolContext,
     ToolError,
     ToolResult,
-    looking,
-    secrets_of,
+    collect_secrets,
+    fencing,
 )
-
-from .isolation import isolated
-from .limits import UNGUARDED, Guards
-from .outcome import checked_result
-from .secrecy import HIDDEN, without_secrets
-from .threads import THREADS, came_back, give_up
+from tools.toolbox.isolation import run_isolated
+from tools.toolbox.limits import UNGUARDED, Guards
+from tools.toolbox.outcome import normalize_result
+from tools.toolbox.secrecy import HIDDEN, hide_secrets
+from tools.toolbox.threads import THREADS, mark_abandoned, mark_returned
 
 CANCEL_GRACE_S = 0.5
-"""How long a timed-out async tool may take to honour its cancellation before its thread is given up."""
+"""Seconds that a timed-out async tool has to honor its cancellation before its thread is abandoned."""
 
 PROGRESS_INTERVAL_S = 0.2
-"""At most one progress report per call in this time; the latest wins."""
+"""Seconds between two progress reports of one call; in between, the latest report wins."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +44,11 @@ class PreparedCall:
     """A call that may run now: judged, with canonical params.
 
     Attributes:
-        key: the caller's name for it, unique in its batch.
-        timeout_s: seconds from its start.
-        guards: keep and count its results.
-        may_suspend: a caller can wait for the result; otherwise a `Suspend` is a failure.
-        last_look: checked right before the tool runs, and again before its requests leave.
+        key: the caller's key for the call, unique in its batch.
+        timeout_s: seconds from the start of the call.
+        guards: the result cache and the rate limiter.
+        may_suspend: True if the caller can wait for the result; otherwise a `Suspend` is a failure.
+        fence: checked right before the tool runs, and again before its requests leave.
     """
 
     key: int
@@ -59,15 +58,16 @@ class PreparedCall:
     timeout_s: float
     guards: Guards = UNGUARDED
     may_suspend: bool = False
-    last_look: LastLook | None = None
+    fence: Fence | None = None
 
 
 @dataclass(frozen=True)
-class Finished:
-    """A call ended; `abandoned` if it outlived its timeout and its thread was given up.
+class FinishedCall:
+    """The end of a call.
 
     Attributes:
-        suspend: what the call waits for from now on; the result then only says that it did nothing yet.
+        abandoned: True if the call outlived its timeout and its thread was abandoned.
+        suspend: the event that the call waits for; the result then only says that nothing was done yet.
     """
 
     key: int
@@ -79,15 +79,15 @@ class Finished:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a call has come: fraction from 0 to 1."""
+    """The progress of a call, with a fraction from 0 to 1."""
 
     key: int
     fraction: float
     text: str
 
 
-class _Suspended(Exception):
-    """The tool returned a `Suspend`: nothing is kept, and whoever started the call waits."""
+class _Suspension(Exception):
+    """Raised if the tool returned a `Suspend`: nothing is cached, and the caller waits."""
 
     def __init__(self, suspend: Suspend) -> None:
         super().__init__(type(suspend).__name__)
@@ -95,51 +95,51 @@ class _Suspended(Exception):
 
 
 def run_call(call: PreparedCall, let_through: tuple[type[BaseException], ...] = ()) -> ToolResult:
-    """The call's result, made in this thread; `metadata["duration_ms"]` says how long it took.
+    """Run the call in this thread and return its result, with the duration in `metadata["duration_ms"]`.
 
-    A failure of any kind becomes a failed result. A synchronous tool is not stopped at its timeout, an async one is.
+    A failure of any kind becomes a failed result. An async tool is stopped at its timeout, a synchronous one is not.
 
     Raises:
-        BaseException: only of the classes in `let_through`, e.g. a deadlock that the caller answers by trying again.
+        BaseException: only of the classes in `let_through`, e.g. a deadlock after which the caller retries.
     """
     try:
-        return _result_of(call, call.context, let_through)
-    except _Suspended:
-        return ToolResult.failed(_only_in_a_run(call.tool))
+        return _run_guarded(call, call.context, let_through)
+    except _Suspension:
+        return ToolResult.failed(_build_run_only_error(call.tool))
 
 
-def _result_of(
+def _run_guarded(
     call: PreparedCall, context: ToolContext, let_through: tuple[type[BaseException], ...] = ()
 ) -> ToolResult:
     started = time.perf_counter()
 
     def work() -> ToolResult:
-        params = isolated(call.tool, "load_params", lambda: call.tool.load_params(call.params))
-        if call.last_look is not None:
-            call.last_look.before_execution()
-        with looking(call.last_look):
-            returned = isolated(call.tool, "execute", lambda: _execute(call, params, context), let_through)
+        params = run_isolated(call.tool, "load_params", lambda: call.tool.load_params(call.params))
+        if call.fence is not None:
+            call.fence.check_execution()
+        with fencing(call.fence):
+            returned = run_isolated(call.tool, "execute", lambda: _execute(call, params, context), let_through)
         if isinstance(returned, Question | Delegation | Steps):
-            raise _suspended(call, returned)
-        ms = _elapsed_ms(started)
-        result = isolated(call.tool, "result", lambda: checked_result(call.tool, returned, ms, context.level))
-        return without_secrets(result, secrets_of(context.credentials))
+            raise _build_suspension(call, returned)
+        ms = _measure_elapsed_ms(started)
+        result = run_isolated(call.tool, "result", lambda: normalize_result(call.tool, returned, ms, context.level))
+        return hide_secrets(result, collect_secrets(context.credentials))
 
     try:
-        return call.guards.result_of(call.tool, call.params, context, work)
+        return call.guards.get_or_run(call.tool, call.params, context, work)
     except ToolError as error:
-        failed = ToolResult.failed(error, duration_ms=_elapsed_ms(started))
-        return without_secrets(failed, secrets_of(context.credentials))
+        failed = ToolResult.failed(error, duration_ms=_measure_elapsed_ms(started))
+        return hide_secrets(failed, collect_secrets(context.credentials))
 
 
-def _suspended(call: PreparedCall, suspend: Suspend) -> _Suspended | ToolError:
+def _build_suspension(call: PreparedCall, suspend: Suspend) -> _Suspension | ToolError:
     if not call.tool.suspends:
-        message = f"{call.tool.title} returned a {type(suspend).__name__}, but does not say that it suspends."
+        message = f"{call.tool.title} returned a {type(suspend).__name__}, but does not declare that it suspends."
         return ToolError(ErrorCode.TOOL_EXECUTION_FAILED, message, attempted=False)
-    return _Suspended(suspend) if call.may_suspend else _only_in_a_run(call.tool)
+    return _Suspension(suspend) if call.may_suspend else _build_run_only_error(call.tool)
 
 
-def _only_in_a_run(tool: Tool) -> ToolError:
+def _build_run_only_error(tool: Tool) -> ToolError:
     return ToolError(
         ErrorCode.OPERATION_NOT_ALLOWED,
         f"{tool.title} has to wait for its result, which only works in a run.",
@@ -150,21 +150,21 @@ def _only_in_a_run(tool: Tool) -> ToolError:
 def _execute(call: PreparedCall, params: Any, context: ToolContext) -> object:
     returned = call.tool.execute(params, context)
     if inspect.isawaitable(returned):
-        return asyncio.run(_awaited(returned, call))
+        return asyncio.run(_await_result(returned, call))
     return returned
 
 
-async def _awaited(returned: Awaitable[object], call: PreparedCall) -> object:
+async def _await_result(returned: Awaitable[object], call: PreparedCall) -> object:
     try:
         async with asyncio.timeout(call.timeout_s) as limit:
             return await returned
     except TimeoutError:
         if not limit.expired():
             raise
-        raise _timed_out(call) from None
+        raise _build_timeout_error(call) from None
 
 
-def _timed_out(call: PreparedCall) -> ToolError:
+def _build_timeout_error(call: PreparedCall) -> ToolError:
     return ToolError(
         ErrorCode.TIMEOUT,
         f"{call.tool.title} did not answer within {call.timeout_s:g} s.",
@@ -172,12 +172,12 @@ def _timed_out(call: PreparedCall) -> ToolError:
     )
 
 
-def _elapsed_ms(started: float) -> int:
+def _measure_elapsed_ms(started: float) -> int:
     return round((time.perf_counter() - started) * 1000)
 
 
-class _Running:
-    """One started call of a batch. Whoever takes it out of the batch's table decides how it ended."""
+class _RunningCall:
+    """One started call of a batch. The thread that removes it from the batch's table decides its result."""
 
     __slots__ = ("call", "gives_up_at", "lock", "progress", "progress_at", "started")
 
@@ -192,18 +192,18 @@ class _Running:
 
     @property
     def next_due(self) -> float:
-        """The monotonic time at which the batch has to look at this call though it has not rung."""
+        """The monotonic time at which the batch has to check this call even without a report."""
         return min(self.gives_up_at, self.progress_at) if self.progress else self.gives_up_at
 
     def note(self, progress: Progress) -> bool:
-        """Keep the latest report; True if the batch has seen the one before it."""
+        """Store the latest report; return True if the batch has taken the previous one."""
         with self.lock:
             first = self.progress is None
             self.progress = progress
         return first
 
     def due_progress(self, now: float) -> Progress | None:
-        """The report that may be handed over now, at most one in PROGRESS_INTERVAL_S."""
+        """Take the report that is due now, at most one in PROGRESS_INTERVAL_S."""
         if self.progress is None or now < self.progress_at:
             return None
         with self.lock:
@@ -213,11 +213,11 @@ class _Running:
 
 
 class Batch:
-    """The calls of one pass that run at the same time; started and awaited by one thread.
+    """Calls of one pass that run in parallel; one thread starts and awaits them.
 
     Args:
-        around: entered in the tool's thread around each call, e.g. to close its database connection.
-        on_late: told, in the tool's thread and inside `around`, what an abandoned call reported after all.
+        around: context entered in the tool's thread around each call, e.g. to close its database connection.
+        on_late: receives the late result of an abandoned call, in the tool's thread and inside `around`.
     """
 
     def __init__(
@@ -228,13 +228,13 @@ class Batch:
         self._around = around
         self._on_late = on_late
         self._keys: set[int] = set()
-        self._table: dict[int, _Running] = {}
-        self._reports: queue.SimpleQueue[Finished | None] = queue.SimpleQueue()
+        self._table: dict[int, _RunningCall] = {}
+        self._reports: queue.SimpleQueue[FinishedCall | None] = queue.SimpleQueue()
         self._open = 0
 
     @property
     def running(self) -> int:
-        """Calls that `wait` has not handed over as finished yet."""
+        """The number of calls that `wait` has not returned as finished yet."""
         return self._open
 
     def start(self, call: PreparedCall) -> None:
@@ -246,33 +246,33 @@ class Batch:
         if call.key in self._keys:
             raise ValueError(f"the call {call.key!r} was started before")
         self._keys.add(call.key)
-        running = self._table[call.key] = _Running(call)
+        running = self._table[call.key] = _RunningCall(call)
         self._open += 1
         context = contextvars.copy_context()
         THREADS.run(lambda: context.run(self._run, running))
 
-    def wait(self, wake_at: float) -> list[Finished | Progress]:
-        """All that happened, as soon as there is something; empty at the monotonic time `wake_at` or if nothing runs.
+    def wait(self, wake_at: float) -> list[FinishedCall | Progress]:
+        """Wait for reports and return them; return an empty list at the monotonic time `wake_at` or if nothing runs.
 
-        A call past its timeout is given up: its result is TIMEOUT, whatever it reports later.
+        A call past its timeout is abandoned: its result is TIMEOUT, whatever it reports later.
         """
-        rung: list[Finished | None] = []
+        received: list[FinishedCall | None] = []
         while True:
             now = time.monotonic()
-            happened = self._collect(rung, now)
-            if happened or now >= wake_at or not self._open:
-                return happened
+            reports = self._collect(received, now)
+            if reports or now >= wake_at or not self._open:
+                return reports
             due = min([wake_at, *(running.next_due for running in self._table.copy().values())])
             try:
-                rung = [self._reports.get(timeout=max(0.0, due - now))]
+                received = [self._reports.get(timeout=max(0.0, due - now))]
             except queue.Empty:
-                rung = []
+                received = []
 
-    def _collect(self, rung: list[Finished | None], now: float) -> list[Finished | Progress]:
+    def _collect(self, received: list[FinishedCall | None], now: float) -> list[FinishedCall | Progress]:
         while not self._reports.empty():
-            rung.append(self._reports.get())
-        finished = [report for report in rung if report is not None]
-        reports: list[Finished | Progress] = []
+            received.append(self._reports.get())
+        finished = [report for report in received if report is not None]
+        reports: list[FinishedCall | Progress] = []
         for running in self._table.copy().values():
             if now >= running.gives_up_at:
                 finished += self._give_up(running)
@@ -281,23 +281,23 @@ class Batch:
         self._open -= len(finished)
         return reports + finished
 
-    def _give_up(self, running: _Running) -> list[Finished]:
-        give_up(running)
+    def _give_up(self, running: _RunningCall) -> list[FinishedCall]:
+        mark_abandoned(running)
         if self._table.pop(running.call.key, None) is None:
-            came_back(running)
+            mark_returned(running)
             return []
-        duration_ms = _elapsed_ms(running.started)
-        result = ToolResult.failed(_timed_out(running.call), duration_ms=duration_ms)
-        return [Finished(running.call.key, result, duration_ms, abandoned=True)]
+        duration_ms = _measure_elapsed_ms(running.started)
+        result = ToolResult.failed(_build_timeout_error(running.call), duration_ms=duration_ms)
+        return [FinishedCall(running.call.key, result, duration_ms, abandoned=True)]
 
-    def _run(self, running: _Running) -> None:
+    def _run(self, running: _RunningCall) -> None:
         call = running.call
-        ends = [_finished(call, ToolResult.failed(_never_begun(call)))]
+        ends = [_finish(call, ToolResult.failed(_build_not_started_error(call)))]
         context = call.context.with_progress(lambda *report: self._note(running, *report))
-        self._surrounded(running, lambda: ends.append(_end_of(call, context)))
+        self._surrounded(running, lambda: ends.append(_run_to_end(call, context)))
         self._report(running, ends[-1])
 
-    def _report(self, running: _Running, finished: Finished) -> None:
+    def _report(self, running: _RunningCall, finished: FinishedCall) -> None:
         key, result = finished.key, finished.result
         if self._table.pop(key, None) is not None:
             self._reports.put(finished)
@@ -305,40 +305,40 @@ class Batch:
         on_late = self._on_late
         if on_late is not None:
             self._surrounded(running, lambda: on_late(key, result))
-        came_back(running)
+        mark_returned(running)
 
-    def _surrounded(self, running: _Running, work: Callable[[], None]) -> None:
-        """Do the work inside `around`; a failure of the surroundings is logged, and the thread lives on."""
+    def _surrounded(self, running: _RunningCall, work: Callable[[], None]) -> None:
+        """Do the work inside `around`; a failure of `around` itself is logged, and the thread survives."""
 
-        def whole() -> None:
+        def work_inside() -> None:
             with self._around():
                 work()
 
         with suppress(ToolError):
-            isolated(running.call.tool, "the surroundings of a call", whole)
+            run_isolated(running.call.tool, "the context around a call", work_inside)
 
-    def _note(self, running: _Running, fraction: float, text: str) -> None:
+    def _note(self, running: _RunningCall, fraction: float, text: str) -> None:
         known = fraction if math.isfinite(fraction) else 0.0
-        for secret in secrets_of(running.call.context.credentials):
+        for secret in collect_secrets(running.call.context.credentials):
             text = text.replace(secret, HIDDEN)
         if running.note(Progress(running.call.key, min(1.0, max(0.0, known)), text)):
             self._reports.put(None)
 
 
-def _end_of(call: PreparedCall, context: ToolContext) -> Finished:
+def _run_to_end(call: PreparedCall, context: ToolContext) -> FinishedCall:
     started = time.perf_counter()
     try:
-        return _finished(call, _result_of(call, context))
-    except _Suspended as waits:
-        result = ToolResult.failed(_only_in_a_run(call.tool))
-        return Finished(call.key, result, _elapsed_ms(started), suspend=waits.suspend)
+        return _finish(call, _run_guarded(call, context))
+    except _Suspension as waits:
+        result = ToolResult.failed(_build_run_only_error(call.tool))
+        return FinishedCall(call.key, result, _measure_elapsed_ms(started), suspend=waits.suspend)
 
 
-def _finished(call: PreparedCall, result: ToolResult) -> Finished:
-    return Finished(call.key, result, result.metadata.get("duration_ms", 0))
+def _finish(call: PreparedCall, result: ToolResult) -> FinishedCall:
+    return FinishedCall(call.key, result, result.metadata.get("duration_ms", 0))
 
 
-def _never_begun(call: PreparedCall) -> ToolError:
+def _build_not_started_error(call: PreparedCall) -> ToolError:
     return ToolError(
         ErrorCode.TOOL_EXECUTION_FAILED,
         f"{call.tool.title} could not be started; the reason was logged.",

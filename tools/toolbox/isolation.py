@@ -1,4 +1,4 @@
-"""The one place where a tool's own code runs: whatever it raises leaves here as a `ToolError`."""
+"""Isolation of tools: the only place that runs a tool's own code, and turns its exceptions into a `ToolError`."""
 
 import logging
 from collections.abc import Callable
@@ -13,21 +13,25 @@ Value = TypeVar("Value")
 _AFTER_THE_START = ("execute", "result")
 
 
-def isolated(
+def run_isolated(
     tool: Tool,
     act: str,
     work: Callable[[], Value],
     let_through: tuple[type[BaseException], ...] = (),
 ) -> Value:
-    """What `work` returns; `act` names it in the log, e.g. "preview".
+    """Run `work` and return its value.
 
-    In-process tools are trusted code that may fail in any way, `SystemExit`, `KeyboardInterrupt` and `MemoryError`
-    included. The exception is logged whole; the model is told its code only, because the text may hold a key, a path
+    In-process tools are trusted code that may fail in any way, including `SystemExit`, `KeyboardInterrupt` and
+    `MemoryError`. The log has the whole exception. The model only sees a code, because the text may hold a key, a path
     or SQL.
+
+    Args:
+        act: names the work in the log, e.g. "preview".
+        let_through: exceptions that the caller handles itself, such as a lost transaction.
 
     Raises:
         ToolError: the tool's own, or TOOL_EXECUTION_FAILED. Only `execute` and reading its result count as attempted.
-        BaseException: of the classes in `let_through`, which are the caller's business (a lost transaction).
+        BaseException: an exception of the classes in `let_through`.
     """
     try:
         return work()
@@ -39,6 +43,6 @@ def isolated(
         logger.exception("%s: %s raised %s", tool.id, act, type(error).__name__)
         raise ToolError(
             ErrorCode.TOOL_EXECUTION_FAILED,
-            f"{tool.title} failed for a reason of its own, which was logged.",
+            f"{tool.title} failed unexpectedly; the reason is in the log.",
             attempted=act in _AFTER_THE_START,
         ) from error

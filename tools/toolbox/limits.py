@@ -1,6 +1,6 @@
-"""What keeps a tool from being called too often: results that are kept for a while, and rate limits.
+"""The result cache and the rate limiter of tool calls.
 
-Both are ports: `agents` fills them so that all workers share one; without one, nothing is kept and nothing is limited.
+Both are ports: `agents` provides implementations that all workers share. Without one, nothing is cached or limited.
 """
 
 import math
@@ -10,12 +10,12 @@ from typing import Any, Protocol
 
 from tools.contract import ErrorCode, RateLimit, Tool, ToolContext, ToolError, ToolResult, fingerprint
 
-LARGEST_KEPT = 1_000_000
-"""Characters of JSON; a larger result is not kept."""
+MAX_CACHED_CHARACTERS = 1_000_000
+"""The largest result, in characters of JSON, that is cached."""
 
 
 class ResultCache(Protocol):
-    """Keeps results as JSON for so many seconds; may forget them earlier."""
+    """A cache of results as JSON, which may drop them before they expire."""
 
     def get(self, key: str) -> dict[str, Any] | None: ...
 
@@ -23,31 +23,31 @@ class ResultCache(Protocol):
 
 
 class RateLimiter(Protocol):
-    """Counts calls."""
+    """A counter of calls."""
 
     def seconds_to_wait(self, key: str, limit: RateLimit) -> float:
-        """0 if this call may run, and counts it; else how long until one may."""
+        """Count this call and return 0 if it may run; else return the seconds until a call may run."""
 
 
 @dataclass(frozen=True)
 class Guards:
-    """The ports, as far as there are any."""
+    """The cache and the limiter of an installation, as far as it has them."""
 
     cache: ResultCache | None = None
     limiter: RateLimiter | None = None
 
-    def result_of(
+    def get_or_run(
         self, tool: Tool, params: dict[str, Any], context: ToolContext, work: Callable[[], ToolResult]
     ) -> ToolResult:
-        """The kept result of an equal call, or else what `work` returns.
+        """Return the cached result of an equal call, or run `work` and cache its result.
 
         Raises:
-            ToolError: RATE_LIMITED, and when to try again; nothing was attempted.
+            ToolError: RATE_LIMITED, with the time to wait; nothing was attempted.
         """
-        key = _key(tool, params, context) if tool.cacheable_s else ""
+        key = _build_key(tool, params, context) if tool.cacheable_s else ""
         kept = self.cache.get(key) if key and self.cache else None
         if kept is not None:
-            return _as_kept(kept)
+            return _load_cached(kept)
         self._count(tool, context)
         result = work()
         if key and self.cache and result.success:
@@ -62,7 +62,7 @@ class Guards:
         if wait_s > 0:
             raise ToolError(
                 ErrorCode.RATE_LIMITED,
-                f"{tool.title} may be used {limit.calls} times in {limit.seconds:g} s, and it was.",
+                f"Limit reached for {tool.title}: {limit.calls} call{'s' * (limit.calls != 1)} in {limit.seconds:g} s.",
                 recovery_hint=f"Try again in {math.ceil(wait_s)} s.",
                 attempted=False,
             )
@@ -72,19 +72,21 @@ UNGUARDED = Guards()
 
 
 def refuse_unfit_limits(tool: Tool, where: str) -> None:
-    """Raise ValueError where keeping or limiting would break another promise of the tool."""
+    """Raise ValueError if a cache or a rate limit would break another promise of the tool."""
     limit = tool.rate_limit
     if limit is not None and (limit.calls < 1 or limit.seconds <= 0):
-        raise ValueError(f"{where}: {tool.name} may be called {limit.calls} times in {limit.seconds:g} s; never?")
+        raise ValueError(
+            f"{where}: {tool.name} has the rate limit {limit.calls} calls in {limit.seconds:g} s; both must be positive"
+        )
     if limit is not None and tool.transactional:
-        raise ValueError(f"{where}: {tool.name} is transactional, and nothing is counted inside a transaction")
+        raise ValueError(f"{where}: {tool.name} is transactional and cannot have a rate limit")
     if tool.cacheable_s and (tool.has_side_effects or tool.volatile):
         raise ValueError(f"{where}: {tool.name} cannot be cacheable, because it changes something or is volatile")
 
 
-def _key(tool: Tool, params: dict[str, Any], context: ToolContext) -> str:
+def _build_key(tool: Tool, params: dict[str, Any], context: ToolContext) -> str:
     return fingerprint([context.organization_id, tool.id, tool.definition_hash, params])
 
 
-def _as_kept(kept: dict[str, Any]) -> ToolResult:
+def _load_cached(kept: dict[str, Any]) -> ToolResult:
     return ToolResult.from_json({**kept, "metadata": {**kept["metadata"], "cached": True, "duration_ms": 0}})

@@ -1,4 +1,4 @@
-"""Makes a result that can be stored and shown out of whatever a tool returned."""
+"""Normalization of a tool's return value into a result that can be stored and shown."""
 
 import json
 from typing import Any
@@ -13,48 +13,48 @@ from tools.contract import (
     Tool,
     ToolError,
     ToolResult,
-    made_storable,
-    unstorable_in,
+    find_unstorable,
+    make_storable,
 )
 
 ERROR_PREFIX = "TOOL ERROR:"
 LARGEST_PART = 8_000_000
-"""Characters of a result's data as JSON, of its metadata, and of its markdown."""
+"""The limit in characters for each of a result's data, metadata and Markdown."""
 LONGEST_SUMMARY = 4_000
 
 
-def checked_result(tool: Tool, returned: object, duration_ms: int, level: Level | None = None) -> ToolResult:
-    """The tool's result with plain JSON in it, detached from the tool's own objects.
+def normalize_result(tool: Tool, returned: object, duration_ms: int, level: Level | None = None) -> ToolResult:
+    """Turn the returned value into a result of plain JSON, detached from the tool's own objects.
 
-    A text becomes a result: its first line is the summary, the text the markdown; one that starts with `TOOL ERROR:`
-    is a failure. NUL characters and lone surrogates, which no database keeps, become U+FFFD.
+    A text becomes a result with its first line as the summary and the text as Markdown; a text that starts with
+    `TOOL ERROR:` is a failure. NUL characters and lone surrogates, which no database stores, become U+FFFD.
 
     Args:
-        level: of the call, as far as an admin raised it; None: the tool's own.
+        level: the call's level if an admin raised it; None means the tool's own.
 
     Raises:
-        ToolError: LIMIT_EXCEEDED, or OUTCOME_UNKNOWN after a write: it is larger than can be kept.
-            TOOL_EXECUTION_FAILED, naming the place that is not JSON or that breaks the tool's `Output`: not definite,
-            because the work itself was done.
+        ToolError: LIMIT_EXCEEDED if the result is too large, or OUTCOME_UNKNOWN after a write.
+            TOOL_EXECUTION_FAILED for a value that is not JSON or breaks the tool's `Output`, naming its place. It is
+            not definite, because the work itself was done.
     """
-    result = _from_text(returned) if isinstance(returned, str) else returned
+    result = _parse_text(returned) if isinstance(returned, str) else returned
     if not isinstance(result, ToolResult):
-        raise _broken(tool, f"it is {type(result).__name__}, not a ToolResult")
+        raise _build_broken_promise_error(tool, f"it is {type(result).__name__}, not a ToolResult")
     if result.success is (result.error is not None):
-        raise _broken(tool, "success and error contradict each other")
+        raise _build_broken_promise_error(tool, "success and error contradict each other")
     if not isinstance(result.summary, str) or not isinstance(result.markdown, str):
-        raise _broken(tool, "summary and markdown have to be text")
+        raise _build_broken_promise_error(tool, "summary and markdown must be text")
     level = level or tool.level
-    _refuse_huge(tool, result.markdown, "markdown", level)
-    data = _plain(tool, result.data, "data", level)
+    _refuse_oversized(tool, result.markdown, "markdown", level)
+    data = _make_plain(tool, result.data, "data", level)
     if result.success and tool.Output is not None:
         _check_output(tool, tool.Output, data)
-    metadata = {**_plain(tool, result.metadata, "metadata", level), "duration_ms": duration_ms}
-    summary = made_storable(" ".join(result.summary[:LONGEST_SUMMARY].split()))
-    return ToolResult(result.success, data, summary, made_storable(result.markdown), result.error, metadata)
+    metadata = {**_make_plain(tool, result.metadata, "metadata", level), "duration_ms": duration_ms}
+    summary = make_storable(" ".join(result.summary[:LONGEST_SUMMARY].split()))
+    return ToolResult(result.success, data, summary, make_storable(result.markdown), result.error, metadata)
 
 
-def _from_text(text: str) -> ToolResult:
+def _parse_text(text: str) -> ToolResult:
     first, _, rest = text.strip().partition("\n")
     if not first.startswith(ERROR_PREFIX):
         return ToolResult.ok(summary=first.strip(), markdown=text)
@@ -66,52 +66,54 @@ def _from_text(text: str) -> ToolResult:
     return ToolResult(success=False, summary=message, error=error)
 
 
-def _plain(tool: Tool, value: Any, place: str, level: Level) -> Any:
+def _make_plain(tool: Tool, value: Any, place: str, level: Level) -> Any:
     if value is None or value == {}:
         return value
     try:
         text = _ENCODER.encode(value)
-        _refuse_huge(tool, text, place, level)
+        _refuse_oversized(tool, text, place, level)
         plain = json.loads(text)
     except (TypeError, ValueError, RecursionError):
-        raise _broken(tool, _fault_in(value, place, 0) or f"{place} cannot be written as JSON") from None
-    return made_storable(plain) if unstorable_in(text) else plain
+        raise _build_broken_promise_error(
+            tool, _find_fault(value, place, 0) or f"{place} cannot be written as JSON"
+        ) from None
+    return make_storable(plain) if find_unstorable(text) else plain
 
 
-def _refuse_huge(tool: Tool, text: str, place: str, level: Level) -> None:
-    """What no row, page or request has room for is refused. A write has happened all the same: nobody knows how."""
+def _refuse_oversized(tool: Tool, text: str, place: str, level: Level) -> None:
+    """Refuse a part too large for a row, a page or a request. After a write, the outcome is then unknown."""
     if len(text) <= LARGEST_PART:
         return
     raise ToolError(
         ErrorCode.OUTCOME_UNKNOWN if level.has_side_effects else ErrorCode.LIMIT_EXCEEDED,
-        f"{tool.title} answered with {len(text):,} characters of {place}; at most {LARGEST_PART:,} can be kept.",
+        f"{tool.title} answered with {len(text):,} characters of {place}; the limit is {LARGEST_PART:,}.",
         recovery_hint="Ask for less at once.",
     )
 
 
-def _dumped_model(value: object) -> Any:
+def _dump_model(value: object) -> Any:
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_dumped_model)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_dump_model)
 
 
-def _fault_in(value: Any, place: str, depth: int) -> str:
-    """Where the first thing stands that JSON cannot hold; empty if none is found."""
+def _find_fault(value: Any, place: str, depth: int) -> str:
+    """Describe the first value that JSON cannot hold, with its place; return an empty string if there is none."""
     if depth > 100:
-        return f"{place} is nested too deeply, or holds itself"
+        return f"{place} is nested too deeply, or contains itself"
     if isinstance(value, dict):
-        faults = (_fault_in(child, f"{place}.{key}", depth + 1) for key, child in value.items())
+        faults = (_find_fault(child, f"{place}.{key}", depth + 1) for key, child in value.items())
         return next(filter(None, faults), "")
     if isinstance(value, list | tuple):
-        faults = (_fault_in(child, f"{place}.{index}", depth + 1) for index, child in enumerate(value))
+        faults = (_find_fault(child, f"{place}.{index}", depth + 1) for index, child in enumerate(value))
         return next(filter(None, faults), "")
     try:
         _ENCODER.encode(value)
     except ValueError:
-        return f"{place} is a number that JSON does not know"
+        return f"{place} is a number that JSON does not support"
     except TypeError:
         return f"{place} is {type(value).__name__}, which is not JSON"
     return ""
@@ -123,11 +125,11 @@ def _check_output(tool: Tool, output: type[BaseModel], data: Any) -> None:
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         place = ".".join(["data", *(str(part) for part in first["loc"])])
-        raise _broken(tool, f"{place}: {first['msg']}") from None
+        raise _build_broken_promise_error(tool, f"{place}: {first['msg']}") from None
 
 
-def _broken(tool: Tool, fault: str) -> ToolError:
+def _build_broken_promise_error(tool: Tool, fault: str) -> ToolError:
     return ToolError(
         ErrorCode.TOOL_EXECUTION_FAILED,
-        f"{tool.title} answered, but its result is not as it promised: {fault}.",
+        f"{tool.title} returned a result that does not match its declaration: {fault}.",
     )

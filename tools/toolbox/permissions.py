@@ -1,33 +1,32 @@
-"""The gate: one pure function decides whether a call runs, waits for a person, or is refused."""
+"""The gate: one pure function judges whether a call runs, waits for a person, or is refused."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from tools.contract import ErrorCode, Level, Tool, ToolError, inner_requests, named_hosts, parse_arguments
-from tools.contract.inner_requests import in_words
+from tools.contract import ErrorCode, Level, Tool, ToolError, find_embedded_requests, find_named_hosts, parse_arguments
+from tools.contract.embedded_requests import describe_requests
+from tools.toolbox.conditions import BrokenCondition, Condition, Otherwise, find_broken_condition
+from tools.toolbox.isolation import run_isolated
 
-from .conditions import Broken, Condition, Otherwise, first_broken
-from .isolation import isolated
-
-MOST_HOSTS = 5
+MAX_HOSTS = 5
 """The most hosts named in a reason."""
 
 
 @dataclass(frozen=True)
 class Grants:
-    """What one employee may use; nothing by default.
+    """Permissions of one employee; nothing is granted by default.
 
     Attributes:
-        tools: exact names.
+        tools: exact names of the granted tools.
         mode: the named set of tools that the run works in.
-        capabilities: of the employee.
-        features: of the organisation's plan.
-        raised: levels that an admin raised for this employee or for all, by a tool's name.
-        conditions: on the params, by a tool's name.
-        stopped: tools that somebody has stopped for now, by name, and who.
-        delegates: ids of the employees to whom it may hand a task.
+        capabilities: capabilities of the employee.
+        features: features of the organization's plan.
+        raised: levels that an admin raised for this employee or for all, by tool name.
+        conditions: conditions on the params, by tool name.
+        stopped: names of stopped tools, each with the name of the person who stopped it.
+        delegates: ids of the employees to whom it may delegate tasks.
     """
 
     tools: frozenset[str] = frozenset()
@@ -42,14 +41,14 @@ class Grants:
 
 @dataclass(frozen=True)
 class Policy:
-    """What holds for every employee.
+    """Rules for all employees.
 
     Attributes:
-        disabled: names or ids.
-        strict_capabilities: True demands all of a tool's capabilities, False any one of them.
-        features_by_tool: by name or id, demanded on top of the tool's own.
-        allowed_hosts: where open-world tools may go unasked, in lower case.
-        withheld: tools that were there and cannot be used now, by name, and why, as a sentence.
+        disabled: names or ids of disabled tools.
+        strict_capabilities: True requires all of a tool's capabilities, False any one of them.
+        features_by_tool: features required in addition to the tool's own, by name or id.
+        allowed_hosts: hosts that open-world tools may contact without approval, in lower case.
+        withheld: tools that cannot be used now, by name, with the reason as a sentence.
     """
 
     disabled: frozenset[str] = frozenset()
@@ -60,25 +59,25 @@ class Policy:
 
 
 class Permission(StrEnum):
-    """What the machine decides about a call."""
+    """The machine's judgment of a call."""
 
     AUTO = "auto"
-    """Runs by itself."""
+    """The call runs without approval."""
     ASK = "ask"
-    """A person approves or denies it."""
+    """A person approves or denies the call."""
     FORBIDDEN = "forbidden"
-    """Never runs; the model is told why."""
+    """The call never runs; the model receives the reason."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The decision about one call.
+    """The gate's judgment of one call, with its reason.
 
     Attributes:
-        level: the tool's level, as far as an admin raised it.
-        reason: for the card, in plain words.
-        params: canonical; empty when forbidden.
-        error: for the model; set exactly when forbidden.
+        level: the tool's level, or the level to which an admin raised it.
+        reason: the reason in plain words, for the card.
+        params: the canonical params; empty if the call is forbidden.
+        error: the error for the model; set if and only if the call is forbidden.
     """
 
     permission: Permission
@@ -88,152 +87,156 @@ class Verdict:
     error: ToolError | None = None
 
 
-def verdict_for(
+def judge_call(
     tool: Tool | None,
     arguments: str | dict[str, Any],
     grants: Grants,
     policy: Policy,
     name: str = "",
 ) -> Verdict:
-    """Judge one call. Never raises, whatever the arguments are and however the tool fails to check them.
+    """Judge one call. Never raises, even if the arguments are invalid or the tool fails to check them.
 
     Args:
-        tool: None if no tool has that name.
-        arguments: the model's JSON text, or params that were parsed already.
-        name: what was asked for, to quote it when there is no such tool.
+        tool: the tool, or None if there is no tool with this name.
+        arguments: the model's JSON text, or params that are already parsed.
+        name: the requested name, to quote if there is no such tool.
     """
-    refusal = refusal_for(tool, grants, policy, name)
+    refusal = find_refusal(tool, grants, policy, name)
     if tool is None or refusal is not None:
-        level = level_of(tool, grants) if tool else Level.DESTRUCTIVE
-        return _forbidden(level, refusal or _not_found(name, grants, policy))
-    level = level_of(tool, grants)
+        level = determine_level(tool, grants) if tool else Level.DESTRUCTIVE
+        return _forbid(level, refusal or _build_not_found_error(name, grants, policy))
+    level = determine_level(tool, grants)
     try:
         raw = parse_arguments(arguments) if isinstance(arguments, str) else arguments
-        params = isolated(tool, "check_params", lambda: tool.check_params(raw))
-        inner = inner_requests(params) if tool.is_from_outside else ()
+        params = run_isolated(tool, "check_params", lambda: tool.check_params(raw))
+        inner = find_embedded_requests(params) if tool.is_from_outside else ()
         if inner and not tool.carries_requests:
             level = Level.DESTRUCTIVE
-        broken = first_broken(grants.conditions.get(tool.name, ()), params)
+        broken = find_broken_condition(grants.conditions.get(tool.name, ()), params)
         if broken is not None and broken.otherwise is Otherwise.FORBID:
-            return _forbidden(level, _outside_the_grant(tool, broken))
-        why = (_why_level(tool, level, inner), _why_beyond(tool, params, policy), _why_broken(broken))
+            return _forbid(level, _build_condition_error(tool, broken))
+        why = (_explain_level(tool, level, inner), _explain_hosts(tool, params, policy), _explain_condition(broken))
         reason = "; ".join(filter(None, why))
     except ToolError as error:
-        return _forbidden(level, error)
+        return _forbid(level, error)
     if reason:
         return Verdict(Permission.ASK, level, reason, params)
-    return Verdict(Permission.AUTO, level, f"{level} level: runs by itself", params)
+    return Verdict(Permission.AUTO, level, f"{level} level: runs without approval", params)
 
 
-def refusal_for(tool: Tool | None, grants: Grants, policy: Policy, name: str = "") -> ToolError | None:
-    """Why this employee cannot use the tool at all, whatever the params; None if it can."""
+def find_refusal(tool: Tool | None, grants: Grants, policy: Policy, name: str = "") -> ToolError | None:
+    """Return the reason why this employee cannot use the tool with any params; None if it can."""
     if tool is None:
-        return _not_found(name, grants, policy)
-    if (off := _switched_off(tool, grants, policy)) is not None:
+        return _build_not_found_error(name, grants, policy)
+    if (off := _refuse_disabled(tool, grants, policy)) is not None:
         return off
     if tool.name not in grants.tools:
-        return _refused(ErrorCode.NOT_PERMITTED, f"You may not use the tool {tool.name!r}: it was not granted to you.")
+        return _build_refusal(
+            ErrorCode.NOT_PERMITTED, f"You may not use the tool {tool.name!r}: it was not granted to you."
+        )
     if tool.is_system:
-        return _refused(ErrorCode.NOT_PERMITTED, f"The tool {tool.name!r} is for the platform only.")
-    if not in_mode(tool, grants.mode):
-        return _refused(ErrorCode.NOT_PERMITTED, f"The tool {tool.name!r} is not part of the mode {grants.mode!r}.")
-    return _lacking_capabilities(tool, grants, policy) or _lacking_features(tool, grants, policy)
+        return _build_refusal(ErrorCode.NOT_PERMITTED, f"The tool {tool.name!r} is for the platform only.")
+    if not is_in_mode(tool, grants.mode):
+        return _build_refusal(
+            ErrorCode.NOT_PERMITTED, f"The tool {tool.name!r} is not part of the mode {grants.mode!r}."
+        )
+    return _refuse_missing_capabilities(tool, grants, policy) or _refuse_missing_features(tool, grants, policy)
 
 
-def level_of(tool: Tool, grants: Grants) -> Level:
-    """The tool's level, or a higher one that an admin set for the employee or for all; never a lower one."""
+def determine_level(tool: Tool, grants: Grants) -> Level:
+    """Return the tool's level, or a higher one that an admin set for the employee or for all; never a lower one."""
     raised = grants.raised.get(tool.name)
     return raised if raised is not None and raised.rank > tool.level.rank else tool.level
 
 
-def in_mode(tool: Tool, mode: str) -> bool:
-    """Whether the tool belongs to the mode; a tool that names no modes belongs to every one."""
+def is_in_mode(tool: Tool, mode: str) -> bool:
+    """Return True if the tool belongs to the mode; a tool without modes belongs to every mode."""
     return tool.modes is None or mode in tool.modes
 
 
-def _switched_off(tool: Tool, grants: Grants, policy: Policy) -> ToolError | None:
+def _refuse_disabled(tool: Tool, grants: Grants, policy: Policy) -> ToolError | None:
     if tool.name in policy.disabled or tool.id in policy.disabled:
-        return _refused(ErrorCode.TOOL_DISABLED, f"The tool {tool.name!r} is switched off.")
+        return _build_refusal(ErrorCode.TOOL_DISABLED, f"The tool {tool.name!r} is disabled.")
     stopped_by = grants.stopped.get(tool.name)
     if stopped_by is None:
         return None
-    return _refused(ErrorCode.TOOL_DISABLED, f"The tool {tool.name!r} was stopped by {stopped_by}.")
+    return _build_refusal(ErrorCode.TOOL_DISABLED, f"The tool {tool.name!r} was stopped by {stopped_by}.")
 
 
-def _lacking_capabilities(tool: Tool, grants: Grants, policy: Policy) -> ToolError | None:
+def _refuse_missing_capabilities(tool: Tool, grants: Grants, policy: Policy) -> ToolError | None:
     missing = tool.capabilities - grants.capabilities
     if not missing or (not policy.strict_capabilities and missing != tool.capabilities):
         return None
-    return _refused(
+    return _build_refusal(
         ErrorCode.NOT_PERMITTED,
-        f"The tool {tool.name!r} demands a capability that you lack: {', '.join(sorted(missing))}.",
+        f"The tool {tool.name!r} requires a capability that you lack: {', '.join(sorted(missing))}.",
     )
 
 
-def _lacking_features(tool: Tool, grants: Grants, policy: Policy) -> ToolError | None:
-    demanded = tool.features.union(*(policy.features_by_tool.get(key, frozenset()) for key in (tool.name, tool.id)))
-    missing = demanded - grants.features
+def _refuse_missing_features(tool: Tool, grants: Grants, policy: Policy) -> ToolError | None:
+    required = tool.features.union(*(policy.features_by_tool.get(key, frozenset()) for key in (tool.name, tool.id)))
+    missing = required - grants.features
     if not missing:
         return None
-    return _refused(
+    return _build_refusal(
         ErrorCode.NOT_PERMITTED,
-        f"The tool {tool.name!r} demands a feature that the organisation's plan lacks: {', '.join(sorted(missing))}.",
+        f"The tool {tool.name!r} requires a feature that the organization's plan lacks: {', '.join(sorted(missing))}.",
     )
 
 
-def _why_level(tool: Tool, level: Level, inner: tuple[str, ...]) -> str:
+def _explain_level(tool: Tool, level: Level, inner: tuple[str, ...]) -> str:
     if not level.has_side_effects:
         return ""
-    carries = f"; {in_words(inner)}" if inner else ""
+    carries = f"; {describe_requests(inner)}" if inner else ""
     is_raised = level is not tool.level and not (inner and not tool.carries_requests)
     raised = f" (raised from {tool.level} by an admin)" if is_raised else ""
     always = "always " if level is Level.DESTRUCTIVE else ""
     return f"{level} level{raised}: a person {always}decides{carries}"
 
 
-def _why_beyond(tool: Tool, params: dict[str, Any], policy: Policy) -> str:
-    """Name the hosts that the params lead to and that no admin has allowed."""
-    hosts = _hosts(tool, params)
+def _explain_hosts(tool: Tool, params: dict[str, Any], policy: Policy) -> str:
+    """Name the hosts in the params that no admin has allowed."""
+    hosts = _find_hosts(tool, params)
     if hosts is None:
-        return "the tool may reach any address on the internet: a person decides"
+        return "the tool may contact any address on the internet: a person decides"
     beyond = sorted(host for host in hosts if host.lower() not in policy.allowed_hosts)
     if not beyond:
         return ""
-    more = f" and {len(beyond) - MOST_HOSTS:,} more" if len(beyond) > MOST_HOSTS else ""
-    return f"reaches {', '.join(beyond[:MOST_HOSTS])}{more}, not on the list of allowed hosts: a person decides"
+    more = f" and {len(beyond) - MAX_HOSTS:,} more" if len(beyond) > MAX_HOSTS else ""
+    return f"contacts {', '.join(beyond[:MAX_HOSTS])}{more}, not on the list of allowed hosts: a person decides"
 
 
-def _hosts(tool: Tool, params: dict[str, Any]) -> frozenset[str] | None:
-    """Find the hosts of a call, also for tools from outside that do not declare any."""
+def _find_hosts(tool: Tool, params: dict[str, Any]) -> frozenset[str] | None:
+    """Find the hosts that a call contacts, including those of outside tools that declare none."""
     if tool.open_world:
-        return isolated(tool, "hosts", lambda: tool.hosts(tool.load_params(params)))
+        return run_isolated(tool, "hosts", lambda: tool.hosts(tool.load_params(params)))
     if not tool.is_from_outside:
         return frozenset()
-    return isolated(tool, "address_params", lambda: named_hosts(params, tool.address_params))
+    return run_isolated(tool, "address_params", lambda: find_named_hosts(params, tool.address_params))
 
 
-def _why_broken(broken: Broken | None) -> str:
+def _explain_condition(broken: BrokenCondition | None) -> str:
     return f"{broken.reason}: a person decides" if broken else ""
 
 
-def _outside_the_grant(tool: Tool, broken: Broken) -> ToolError:
+def _build_condition_error(tool: Tool, broken: BrokenCondition) -> ToolError:
     return ToolError(
         ErrorCode.NOT_PERMITTED,
         f"You may use {tool.name!r} only within limits: {broken.reason}.",
-        recovery_hint="Ask for what is within these limits.",
+        recovery_hint="Keep the params within these limits.",
         attempted=False,
     )
 
 
-def _forbidden(level: Level, error: ToolError) -> Verdict:
+def _forbid(level: Level, error: ToolError) -> Verdict:
     return Verdict(Permission.FORBIDDEN, level, error.message, {}, error)
 
 
-def _not_found(name: str, grants: Grants, policy: Policy) -> ToolError:
+def _build_not_found_error(name: str, grants: Grants, policy: Policy) -> ToolError:
     if name in policy.withheld and name in grants.tools:
-        return _refused(ErrorCode.TOOL_NOT_FOUND, policy.withheld[name])
-    return _refused(ErrorCode.TOOL_NOT_FOUND, f"There is no tool {name!r}." if name else "There is no such tool.")
+        return _build_refusal(ErrorCode.TOOL_NOT_FOUND, policy.withheld[name])
+    return _build_refusal(ErrorCode.TOOL_NOT_FOUND, f"There is no tool {name!r}." if name else "There is no such tool.")
 
 
-def _refused(code: ErrorCode, message: str) -> ToolError:
+def _build_refusal(code: ErrorCode, message: str) -> ToolError:
     return ToolError(code, message, recovery_hint="Use one of the tools that you were given.", attempted=False)

@@ -1,4 +1,4 @@
-"""Takes credentials out of what a tool says, so that they reach no model, no event, no row and no page."""
+"""Removal of credentials from all output of tools, so that no model, event, row or page contains them."""
 
 import re
 from dataclasses import replace
@@ -10,41 +10,41 @@ from tools.contract import Preview, ToolError, ToolResult
 HIDDEN = "[hidden]"
 
 
-def without_secrets(result: ToolResult, secrets: frozenset[str]) -> ToolResult:
-    """The same result with every secret in its texts replaced, keys of its data included.
+def hide_secrets(result: ToolResult, secrets: frozenset[str]) -> ToolResult:
+    """Replace every secret in the result's texts, including keys of its data.
 
     Args:
-        result: with plain JSON in it.
+        result: a result that holds plain JSON.
     """
-    if not secrets or not any(secret in text for text in _texts_of(result) for secret in secrets):
+    if not secrets or not any(secret in text for text in _list_texts(result) for secret in secrets):
         return result
-    hidden = _pattern(secrets)
+    hidden = _compile_pattern(secrets)
     error = result.error
     if error is not None:
         error = replace(error, message=hidden.sub(HIDDEN, error.message), text=hidden.sub(HIDDEN, error.text))
     return replace(
         result,
-        data=_cleaned(result.data, hidden),
+        data=_clean(result.data, hidden),
         summary=hidden.sub(HIDDEN, result.summary),
         markdown=hidden.sub(HIDDEN, result.markdown),
         error=error,
-        metadata=_cleaned(result.metadata, hidden),
+        metadata=_clean(result.metadata, hidden),
     )
 
 
-def preview_without_secrets(preview: Preview, secrets: frozenset[str]) -> Preview:
-    """The same effect, with every secret in it replaced; it is sealed as it is shown."""
-    told = preview.as_json()
-    if not secrets or not any(secret in text for text in _texts_in(told) for secret in secrets):
+def hide_secrets_in_preview(preview: Preview, secrets: frozenset[str]) -> Preview:
+    """Replace every secret in the preview before it is sealed, so that the seal covers the shown text."""
+    written = preview.as_json()
+    if not secrets or not any(secret in text for text in _list_texts_in_json(written) for secret in secrets):
         return preview
-    return Preview.from_json(_cleaned(told, _pattern(secrets)))
+    return Preview.from_json(_clean(written, _compile_pattern(secrets)))
 
 
-def error_without_secrets(error: ToolError, secrets: frozenset[str]) -> ToolError:
-    """The same failure, with every secret in its lines and its notes replaced."""
+def hide_secrets_in_error(error: ToolError, secrets: frozenset[str]) -> ToolError:
+    """Replace every secret in the error's lines and notes."""
     if not secrets:
         return error
-    hidden = _pattern(secrets)
+    hidden = _compile_pattern(secrets)
     cleaned = ToolError(
         error.code,
         hidden.sub(HIDDEN, error.message),
@@ -59,34 +59,34 @@ def error_without_secrets(error: ToolError, secrets: frozenset[str]) -> ToolErro
     return cleaned
 
 
-def json_without_secrets(value: Any, secrets: frozenset[str]) -> Any:
-    """Plain JSON with every secret in its texts replaced, keys included."""
-    return _cleaned(value, _pattern(secrets)) if secrets else value
+def hide_secrets_in_json(value: Any, secrets: frozenset[str]) -> Any:
+    """Replace every secret in the texts of plain JSON, including keys."""
+    return _clean(value, _compile_pattern(secrets)) if secrets else value
 
 
-def _texts_of(result: ToolResult) -> list[str]:
-    """Everything that the result says; JSON writes some characters differently, so texts are looked at one by one."""
-    texts = [result.summary, result.markdown, *_texts_in(result.data), *_texts_in(result.metadata)]
+def _list_texts(result: ToolResult) -> list[str]:
+    """List all texts of the result. They are searched one by one, because JSON escapes some characters."""
+    texts = [result.summary, result.markdown, *_list_texts_in_json(result.data), *_list_texts_in_json(result.metadata)]
     return [*texts, result.error.message, result.error.text] if result.error else texts
 
 
-def _texts_in(value: Any) -> list[str]:
+def _list_texts_in_json(value: Any) -> list[str]:
     if isinstance(value, str):
         return [value]
     if isinstance(value, dict):
-        return [*value, *(text for child in value.values() for text in _texts_in(child))]
-    return [text for child in value for text in _texts_in(child)] if isinstance(value, list) else []
+        return [*value, *(text for child in value.values() for text in _list_texts_in_json(child))]
+    return [text for child in value for text in _list_texts_in_json(child)] if isinstance(value, list) else []
 
 
-def _cleaned(value: Any, hidden: re.Pattern[str]) -> Any:
+def _clean(value: Any, hidden: re.Pattern[str]) -> Any:
     if isinstance(value, str):
         return hidden.sub(HIDDEN, value)
     if isinstance(value, dict):
-        return {hidden.sub(HIDDEN, key): _cleaned(child, hidden) for key, child in value.items()}
-    return [_cleaned(child, hidden) for child in value] if isinstance(value, list) else value
+        return {hidden.sub(HIDDEN, key): _clean(child, hidden) for key, child in value.items()}
+    return [_clean(child, hidden) for child in value] if isinstance(value, list) else value
 
 
 @lru_cache(maxsize=64)
-def _pattern(secrets: frozenset[str]) -> re.Pattern[str]:
-    """The longest first, because one may be part of another."""
+def _compile_pattern(secrets: frozenset[str]) -> re.Pattern[str]:
+    """Compile a pattern for all secrets, the longest first, because one may be part of another."""
     return re.compile("|".join(map(re.escape, sorted(secrets, key=len, reverse=True))))

@@ -1,4 +1,4 @@
-"""Daemon threads for tools: reused while idle, never waited for when the process ends."""
+"""Daemon threads for tools: reused while idle, and never joined when the process ends."""
 
 import os
 import queue
@@ -7,22 +7,22 @@ from collections import deque
 from collections.abc import Callable
 
 IDLE_S = 10.0
-"""An idle thread ends after so many seconds."""
+"""Seconds after which an idle thread ends."""
 
 Work = Callable[[], object]
 
 
 class DaemonThreads:
-    """As many threads as there is work at a time; an idle one is taken before a new one is started.
+    """A pool without a size limit, which reuses idle threads before it starts new ones.
 
-    A ThreadPoolExecutor would have its exit hook wait for a tool that hangs.
+    A ThreadPoolExecutor does not fit: its exit hook would wait for a tool that hangs.
     """
 
     def __init__(self) -> None:
         self._idle: deque[_Worker] = deque()
 
     def run(self, work: Work) -> None:
-        """Do the work in another thread, at once; what it raises goes to `threading.excepthook`, ending the thread."""
+        """Start the work in another thread at once; an exception goes to `threading.excepthook` and ends the thread."""
         try:
             worker = self._idle.pop()
         except IndexError:
@@ -31,11 +31,11 @@ class DaemonThreads:
             worker.inbox.put(work)
 
     def rejoin(self, worker: "_Worker") -> None:
-        """The worker has nothing to do."""
+        """Return an idle worker to the pool."""
         self._idle.append(worker)
 
     def leave(self, worker: "_Worker") -> bool:
-        """The worker wants to end; False if it was taken just now, so that work is on its way to it."""
+        """Remove a worker that wants to end; return False if it was just taken and will receive work."""
         try:
             self._idle.remove(worker)
         except ValueError:
@@ -43,7 +43,7 @@ class DaemonThreads:
         return True
 
     def forget(self) -> None:
-        """For a forked child, in which none of the threads live."""
+        """Forget all threads in a forked child, where none of them lives."""
         self._idle = deque()
 
 
@@ -73,16 +73,16 @@ os.register_at_fork(after_in_child=THREADS.forget)
 _abandoned: set[object] = set()
 
 
-def give_up(work: object) -> None:
-    """Nobody waits any more for the thread that does this work."""
+def mark_abandoned(work: object) -> None:
+    """Record that the caller no longer waits for the thread that does this work."""
     _abandoned.add(work)
 
 
-def came_back(work: object) -> None:
-    """The thread that does this work is not lost, or was not given up."""
+def mark_returned(work: object) -> None:
+    """Record that the thread that does this work has returned, or was never abandoned."""
     _abandoned.discard(work)
 
 
-def abandoned_threads() -> int:
-    """Threads of this process that were given up and still live."""
+def count_abandoned_threads() -> int:
+    """Count the abandoned threads of this process that are still alive."""
     return len(_abandoned)

@@ -1,4 +1,4 @@
-"""The registry of all tools: who is offered what, and the whole path of a call for callers without a run."""
+"""The registry of all tools: offers tools to employees, and runs single calls for callers without a run."""
 
 import logging
 import re
@@ -10,11 +10,10 @@ from itertools import groupby
 from typing import Any
 
 from tools.contract import Environment, ErrorCode, Tool, ToolContext, ToolError, ToolResult
-
-from .executor import Batch, Finished, PreparedCall
-from .isolation import isolated
-from .limits import UNGUARDED, refuse_unfit_limits
-from .permissions import Grants, Permission, Policy, in_mode, refusal_for, verdict_for
+from tools.toolbox.executor import Batch, FinishedCall, PreparedCall
+from tools.toolbox.isolation import run_isolated
+from tools.toolbox.limits import UNGUARDED, refuse_unfit_limits
+from tools.toolbox.permissions import Grants, Permission, Policy, find_refusal, is_in_mode, judge_call
 
 logger = logging.getLogger("gadget.tools")
 
@@ -23,13 +22,21 @@ MODES = ("general", "code", "research", "debug")
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z][A-Za-z0-9_-]*)*")
 
-_FROM_THE_RUN = frozenset({"organization", "organisation", "org", "tenant", "user"})
-"""Parameters of these names, with or without `_id`, would let a model choose for whom a tool works."""
+_RUN_PARAMETER = re.compile(r"organi[sz]ation|org|tenant|user")
+"""Parameters of these names, with or without `_id`, would let a model choose for whom a tool works.
+
+Both spellings of organization count.
+"""
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What one call and one pass may take: seconds of a call whose tool names none, and calls at the same time."""
+class CallLimits:
+    """Default limits of execution.
+
+    Attributes:
+        timeout_s: seconds that a call may take if its tool sets no timeout.
+        calls_at_once: the number of calls of one pass that may run at the same time.
+    """
 
     timeout_s: float = 30.0
     calls_at_once: int = 10
@@ -39,23 +46,23 @@ class Toolbox:
     """All tools of a process. Safe to use from many threads.
 
     Attributes:
-        policy: what holds for every employee; `disable` and `enable` change it.
-        environment: the credentials that tools get.
-        limits: of calls, where their tools name none.
-        guards: keep and count the results of all calls.
-        allow_dynamic_registration: whether tools may be registered after `start`.
+        policy: the rules for all employees; `disable` and `enable` change it.
+        environment: the installation's credentials for tools.
+        limits: defaults for tools that set none.
+        guards: the result cache and the rate limiter of all calls.
+        allow_dynamic_registration: True if tools may be registered after `start`.
     """
 
     def __init__(
         self,
         policy: Policy | None = None,
         environment: Environment | None = None,
-        limits: Limits | None = None,
+        limits: CallLimits | None = None,
         allow_dynamic_registration: bool = True,
     ) -> None:
         self.policy = policy or Policy()
         self.environment = environment or Environment.empty()
-        self.limits = limits or Limits()
+        self.limits = limits or CallLimits()
         self.guards = UNGUARDED
         self.allow_dynamic_registration = allow_dynamic_registration
         self._lock = threading.RLock()
@@ -66,17 +73,20 @@ class Toolbox:
 
     @property
     def not_started(self) -> Mapping[str, str]:
-        """Tools that were switched off because their start failed: what each said, by its id."""
+        """The error messages of tools that are disabled because their start failed, by tool id."""
         return dict(self._not_started)
 
-    def extended(
+    def with_tools(
         self, tools: Iterable[Tool], allowed_hosts: frozenset[str], withheld: Mapping[str, str] | None = None
     ) -> "Toolbox":
-        """Another one with these tools besides its own, whose open-world tools may reach these hosts unasked.
+        """Return a new toolbox with these additional tools and allowed hosts.
 
-        `withheld` says, by name, why others are not among them (see `Policy`). The tools are not started. What is
-        switched off here later is not switched off there. A tool that is not acceptable, or whose name one of its own
-        has in any version, is logged and left out: the others work.
+        The tools are not started. Tools that are disabled here later stay enabled there. A tool that is not acceptable,
+        or has the name of one of this toolbox's own tools in any version, is logged and left out.
+
+        Args:
+            allowed_hosts: hosts that open-world tools may contact without approval.
+            withheld: reasons why other tools are missing, by name; see `Policy`.
         """
         twin = Toolbox(
             replace(self.policy, allowed_hosts=self.policy.allowed_hosts | allowed_hosts, withheld=withheld or {}),
@@ -88,17 +98,17 @@ class Toolbox:
         for tool in tools:
             try:
                 _refuse_unfit(tool)
-                by_id[tool.id] = _first_of_its_id(tool, self._by_name | by_id)
+                by_id[tool.id] = _refuse_duplicate(tool, self._by_name | by_id)
             except ValueError:
                 logger.exception("%s is left out", tool.id)
         twin._replace(by_id)
         return twin
 
-    def promises_like(self, other: "Toolbox") -> bool:
-        """Whether both have the same tools, by what each promises."""
-        return self is other or self._promises() == other._promises()
+    def has_same_tools(self, other: "Toolbox") -> bool:
+        """Return True if both have the same tools with the same definitions."""
+        return self is other or self._hash_definitions() == other._hash_definitions()
 
-    def _promises(self) -> dict[str, str]:
+    def _hash_definitions(self) -> dict[str, str]:
         return {key: tool.definition_hash for key, tool in self._by_id.items()}
 
     def register(self, tool: Tool, modes: Collection[str] | None = None) -> None:
@@ -106,15 +116,15 @@ class Toolbox:
 
         Raises:
             ValueError: its name, description or params are not acceptable, or its name and version are taken.
-            RuntimeError: the toolbox was started and its settings allow no later registration.
+            RuntimeError: the toolbox has started, and the settings do not allow registration after that.
         """
         _refuse_unfit(tool)
         with self._lock:
             if self._started and not self.allow_dynamic_registration:
                 raise RuntimeError(
-                    f"{tool.id} comes too late: tools.allow_dynamic_registration is off, so register it before start()"
+                    f"{tool.id} is too late: tools.allow_dynamic_registration is off, so register it before start()"
                 )
-            added = {tool.id: _first_of_its_id(tool, self._by_id)}
+            added = {tool.id: _refuse_duplicate(tool, self._by_id)}
             if modes is not None:
                 tool.modes = frozenset(modes)
             self._replace({**self._by_id, **added})
@@ -123,7 +133,7 @@ class Toolbox:
             self._start(tool)
 
     def unregister(self, name: str) -> None:
-        """Take away one version (`name@1.2`) or all versions of a name, and shut them down.
+        """Remove one version (`name@1.2`) or all versions of a name, and shut them down.
 
         Raises:
             KeyError: there is no such tool.
@@ -137,74 +147,74 @@ class Toolbox:
             _shut_down(tool)
 
     def get_tool(self, name: str) -> Tool | None:
-        """The highest version that is not disabled, or with `name@1.2` that one; None if there is none."""
+        """Return the highest enabled version of the name, or the version in `name@1.2`; None if there is none."""
         return self._by_id.get(name) if "@" in name else self._by_name.get(name)
 
     def get_mode_set(self, mode: str) -> list[Tool]:
-        """The tools of a mode, by name; system tools belong to none."""
-        return [tool for tool in self._by_name.values() if in_mode(tool, mode)]
+        """List the tools of a mode, sorted by name; system tools belong to no mode."""
+        return [tool for tool in self._by_name.values() if is_in_mode(tool, mode)]
 
     def tools(self) -> list[Tool]:
-        """Every version of every tool, by name and then version."""
+        """List every version of every tool, sorted by name and version."""
         return list(self._by_id.values())
 
     def disable(self, name: str) -> None:
-        """Switch a tool (a name, or `name@1.2`) off for everybody."""
+        """Disable a tool (a name, or `name@1.2`) for everybody."""
         self._set_disabled(self.policy.disabled | {name})
 
     def enable(self, name: str) -> None:
-        """Take `disable` back."""
+        """Enable a tool that `disable` has disabled."""
         self._set_disabled(self.policy.disabled - {name})
 
     def available_tools(self, grants: Grants, policy: Policy | None = None) -> list[Tool]:
-        """The tools that an employee may use in its mode, by name; one version of each."""
+        """List the tools that an employee may use in its mode, sorted by name; one version of each."""
         rules, granted = policy or self.policy, grants.tools
         offered = (tool for name, tool in self._by_name.items() if name in granted)  # not each of a thousand
-        return [tool for tool in offered if refusal_for(tool, grants, rules) is None]
+        return [tool for tool in offered if find_refusal(tool, grants, rules) is None]
 
     def definitions(self, grants: Grants, policy: Policy | None = None) -> list[dict[str, Any]]:
-        """What the model is shown of `available_tools`, in the same order every time."""
+        """List the definitions of `available_tools` for the model, always in the same order."""
         return [tool.definition for tool in self.available_tools(grants, policy)]
 
     def start(self) -> None:
-        """Start every tool. One that fails is logged and switched off; the others work."""
+        """Start every tool. A tool that fails to start is logged and disabled; the others work."""
         with self._lock:
             self._started = True
         for tool in self.tools():
             self._start(tool)
 
     def shutdown(self) -> None:
-        """Shut every tool down, whatever the others do."""
+        """Shut down every tool, even if others fail."""
         for tool in self.tools():
             _shut_down(tool)
 
-    def timeout_of(self, tool: Tool) -> float:
-        """Seconds that one call of the tool may take."""
+    def get_timeout(self, tool: Tool) -> float:
+        """Return the seconds that one call of the tool may take."""
         return self.limits.timeout_s if tool.timeout_s is None else tool.timeout_s
 
     def execute_tool_by_name(
         self, name: str, params: str | dict[str, Any], context: ToolContext, grants: Grants
     ) -> ToolResult:
-        """Look up, validate, judge, execute and check one call. A call that needs a person's approval is refused."""
+        """Look up, judge and execute one call, and check its result. A call that needs approval is refused."""
         tool = self.get_tool(name)
-        verdict = verdict_for(tool, params, replace(grants, mode=context.mode), self.policy, name)
+        verdict = judge_call(tool, params, replace(grants, mode=context.mode), self.policy, name)
         if tool is None or verdict.error is not None:
-            return ToolResult.failed(verdict.error or _needs_a_person(name))
+            return ToolResult.failed(verdict.error or _build_approval_error(name))
         if verdict.permission is not Permission.AUTO:
-            return ToolResult.failed(_needs_a_person(name))
+            return ToolResult.failed(_build_approval_error(name))
         batch = Batch()
-        batch.start(PreparedCall(0, tool, verdict.params, context, self.timeout_of(tool), self.guards))
+        batch.start(PreparedCall(0, tool, verdict.params, context, self.get_timeout(tool), self.guards))
         while True:
             for report in batch.wait(time.monotonic() + 3600):
-                if isinstance(report, Finished):
+                if isinstance(report, FinishedCall):
                     return report.result
                 context.progress(report.fraction, report.text)
 
     def _start(self, tool: Tool) -> None:
         try:
-            isolated(tool, "start", tool.start)
+            run_isolated(tool, "start", tool.start)
         except ToolError as error:
-            logger.exception("%s was switched off, because it did not start", tool.id)
+            logger.exception("%s was disabled, because it did not start", tool.id)
             self._not_started[tool.id] = error.message
             self.disable(tool.id)
 
@@ -214,54 +224,56 @@ class Toolbox:
             self._replace(self._by_id)
 
     def _replace(self, by_id: dict[str, Tool]) -> None:
-        """New dictionaries instead of changed ones, so that readers need no lock."""
-        ordered = sorted(by_id.values(), key=lambda tool: (tool.name, _version_key(tool.version)))
+        """Install new dictionaries instead of changing the old ones, so that readers need no lock."""
+        ordered = sorted(by_id.values(), key=lambda tool: (tool.name, _parse_version(tool.version)))
         enabled_last = sorted(ordered, key=lambda tool: (tool.name, tool.id not in self.policy.disabled))
         self._by_id = {tool.id: tool for tool in ordered}
         self._by_name = {tool.name: tool for tool in enabled_last}
 
 
-def _first_of_its_id(tool: Tool, taken: Mapping[str, Tool]) -> Tool:
+def _refuse_duplicate(tool: Tool, taken: Mapping[str, Tool]) -> Tool:
     if other := taken.get(tool.id) or taken.get(tool.name):
-        raise ValueError(f"{tool.id} exists twice: {_class_name(other)} and {_class_name(tool)}; rename one of them")
+        raise ValueError(
+            f"{tool.id} exists twice: {_format_class_name(other)} and {_format_class_name(tool)}; rename one of them"
+        )
     return tool
 
 
-def _needs_a_person(name: str) -> ToolError:
+def _build_approval_error(name: str) -> ToolError:
     return ToolError(
-        ErrorCode.OPERATION_NOT_ALLOWED, f"{name!r} needs a person's approval: ask for it directly.", attempted=False
+        ErrorCode.OPERATION_NOT_ALLOWED, f"{name!r} needs a person's approval: call it directly.", attempted=False
     )
 
 
-def menu_of(tools: Iterable[Tool]) -> str:
-    """The tools for the system prompt, one line each, grouped by category; empty if there are none."""
+def format_menu(tools: Iterable[Tool]) -> str:
+    """Format the tools for the system prompt, one per line, grouped by category; empty if there are none."""
     by_category = sorted(tools, key=lambda tool: (tool.category, tool.name))
     groups = groupby(by_category, key=lambda tool: tool.category)
-    return "\n\n".join(f"{category}\n{_menu_lines(tools)}" for category, tools in groups)
+    return "\n\n".join(f"{category}\n{_format_menu_lines(tools)}" for category, tools in groups)
 
 
-def _menu_lines(tools: Iterable[Tool]) -> str:
+def _format_menu_lines(tools: Iterable[Tool]) -> str:
     return "\n".join(f"- {tool.name} ({tool.level}): {tool.description.strip().splitlines()[0]}" for tool in tools)
 
 
 def _shut_down(tool: Tool) -> None:
     try:
-        isolated(tool, "shutdown", tool.shutdown)
+        run_isolated(tool, "shutdown", tool.shutdown)
     except ToolError:
         logger.exception("%s did not shut down", tool.id)
 
 
-def _version_key(version: str) -> tuple[tuple[int, str], ...]:
-    """1.10 above 1.9, and 1.0 above 1.0-beta's text parts, which count as -1."""
+def _parse_version(version: str) -> tuple[tuple[int, str], ...]:
+    """Build a sort key: 1.10 sorts above 1.9, and a text part such as beta, which counts as -1, below any number."""
     return tuple((int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"[.-]", version))
 
 
-def _class_name(tool: Tool) -> str:
+def _format_class_name(tool: Tool) -> str:
     return f"{type(tool).__module__}.{type(tool).__qualname__}"
 
 
 def _refuse_unfit(tool: Tool) -> None:
-    where = _class_name(tool)
+    where = _format_class_name(tool)
     name = getattr(tool, "name", "")
     if not _NAME.fullmatch(name):
         raise ValueError(f"{where}: the name {name!r} is not like 'category.toolName'")
@@ -273,9 +285,9 @@ def _refuse_unfit(tool: Tool) -> None:
     refuse_unfit_limits(tool, where)
 
 
-def comes_from_the_run(parameter: str) -> bool:
-    """Whether a parameter of this name is refused, because it would say for whom a tool works."""
-    return re.sub(r"_?(id|Id|ID)$", "", parameter).lower() in _FROM_THE_RUN
+def is_run_parameter(parameter: str) -> bool:
+    """Return True if a parameter of this name is refused, because the run decides for whom a tool works."""
+    return _RUN_PARAMETER.fullmatch(re.sub(r"_?(id|Id|ID)$", "", parameter).lower()) is not None
 
 
 def _refuse_params(node: Any, where: str) -> None:
@@ -286,7 +298,7 @@ def _refuse_params(node: Any, where: str) -> None:
         return
     properties = node.get("properties")
     for parameter in properties if isinstance(properties, dict) else ():
-        if comes_from_the_run(parameter):
+        if is_run_parameter(parameter):
             raise ValueError(f"{where}: the parameter {parameter!r} comes from the run (context), never from the model")
     if node.get("uniqueItems") is True:
         raise ValueError(f"{where}: a set has no stable order; use a list")

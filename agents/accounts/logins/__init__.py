@@ -1,1 +1,1 @@
-"""Logins under attack: limits on tries, known browsers, and a bound on the cost of passwords."""
+"""Defenses of the login: limits on tries, known browsers, and a limit on the cost of hashing passwords."""

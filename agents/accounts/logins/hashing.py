@@ -1,4 +1,4 @@
-"""Hash few passwords at a time: each takes a whole processor core for a while, which pages need too."""
+"""Limits how many passwords are hashed at a time: each keeps a processor core busy that pages need too."""
 
 from __future__ import annotations
 
@@ -13,53 +13,53 @@ from django.db import connection
 
 MOST_AT_ONCE = max(1, (os.cpu_count() or 1) // 2)
 MOST_WAITING = 8
-"""Each waiting login holds a thread, but no database connection."""
-PATIENCE_S = 4.0
+"""Logins that wait; each holds a thread, but no database connection."""
+MAX_WAIT_S = 4.0
 RETRY_AFTER_S = 5
 
 
 class TooBusy(Exception):
-    """Too many passwords are waiting to be hashed in this process."""
+    """Too many passwords wait to be hashed in this process."""
 
 
-class Turns:
+class ThreadLimit:
     """Admits a few threads at a time, and lets a few more wait briefly."""
 
-    def __init__(self, most_at_once: int, most_waiting: int, patience_s: float) -> None:
+    def __init__(self, most_at_once: int, most_waiting: int, max_wait_s: float) -> None:
         self._inside = BoundedSemaphore(most_at_once)
-        self._here = BoundedSemaphore(most_at_once + most_waiting)
-        self._patience_s = patience_s
+        self._inside_or_waiting = BoundedSemaphore(most_at_once + most_waiting)
+        self._max_wait_s = max_wait_s
 
     @contextmanager
-    def turn(self) -> Iterator[None]:
-        """Wait for a turn and hold it during the block.
+    def holding_slot(self) -> Iterator[None]:
+        """Wait for a slot and hold it during the block.
 
         Raises:
-            TooBusy: too many wait already, or the wait took too long.
+            TooBusy: too many threads wait already, or the wait took too long.
         """
-        if not self._here.acquire(blocking=False):
+        if not self._inside_or_waiting.acquire(blocking=False):
             raise TooBusy
         try:
-            if not self._inside.acquire(timeout=self._patience_s):
+            if not self._inside.acquire(timeout=self._max_wait_s):
                 raise TooBusy
             try:
                 yield
             finally:
                 self._inside.release()
         finally:
-            self._here.release()
+            self._inside_or_waiting.release()
 
 
-TURNS = Turns(MOST_AT_ONCE, MOST_WAITING, PATIENCE_S)
-TURNS_OF_KNOWN_BROWSERS = Turns(1, MOST_WAITING, PATIENCE_S)
-"""Separate, so that a flood of strangers keeps nobody out of a known browser."""
+LIMIT = ThreadLimit(MOST_AT_ONCE, MOST_WAITING, MAX_WAIT_S)
+LIMIT_FOR_KNOWN_BROWSERS = ThreadLimit(1, MOST_WAITING, MAX_WAIT_S)
+"""A separate limit, so that a flood of strangers keeps nobody out who uses a known browser."""
 
 is_for_known_browser: ContextVar[bool] = ContextVar("is_for_known_browser", default=False)
-"""True while a login from a known browser is checked."""
+"""True while the password of a login from a known browser is checked."""
 
 
 class BoundedPasswordHasher(PBKDF2PasswordHasher):
-    """Django's own algorithm, in turns."""
+    """Django's own algorithm, run by a limited number of threads."""
 
     def encode(self, password: str, salt: str, iterations: int | None = None) -> str:
         """Hash the password.
@@ -68,7 +68,7 @@ class BoundedPasswordHasher(PBKDF2PasswordHasher):
             TooBusy
         """
         if not connection.in_atomic_block:
-            connection.close()  # pages need the few that there are, and the wait may be long
-        turns = TURNS_OF_KNOWN_BROWSERS if is_for_known_browser.get() else TURNS
-        with turns.turn():
+            connection.close()  # the wait may be long, and pages need the few connections
+        limit = LIMIT_FOR_KNOWN_BROWSERS if is_for_known_browser.get() else LIMIT
+        with limit.holding_slot():
             return super().encode(password, salt, iterations)

@@ -1,4 +1,4 @@
-"""Browsers in which an account has logged in before: a signed cookie for each account says so."""
+"""Remembers the browsers in which an account has logged in, by a signed cookie for each account."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from django.core import signing
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
-LASTS = timedelta(days=180)
+LIFETIME = timedelta(days=180)
 SALT = "agents.accounts.logins.known_browsers"
 
 
 def remember(response: HttpResponseBase, username: str) -> None:
-    """Give the browser a cookie of its own for this account."""
+    """Give the browser its own cookie for this account."""
     response.set_cookie(
         cookie_name(username),
         signing.dumps([username, secrets.token_urlsafe(12)], salt=SALT),
-        max_age=LASTS,
+        max_age=LIFETIME,
         secure=settings.SESSION_COOKIE_SECURE,
         httponly=True,
         samesite="Lax",
     )
 
 
-def mark_of(request: HttpRequest, username: str) -> str:
-    """Return the mark that this browser got at an earlier login to this account, else an empty text."""
+def read_mark(request: HttpRequest, username: str) -> str:
+    """Return the mark that this browser got at an earlier login to this account; empty if there was none."""
     try:
-        owner, mark = signing.loads(request.COOKIES.get(cookie_name(username), ""), salt=SALT, max_age=LASTS)
+        owner, mark = signing.loads(request.COOKIES.get(cookie_name(username), ""), salt=SALT, max_age=LIFETIME)
     except signing.BadSignature:
         return ""
     return str(mark) if owner == username else ""

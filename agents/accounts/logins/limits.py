@@ -1,7 +1,7 @@
-"""Limit wrong passwords: per account and address, per address, and per known browser.
+"""Limits wrong passwords: per account and address, per address, and per known browser.
 
-Each try is counted before the password is looked at and taken back if it was right, so that tries at the same moment
-cannot pass a limit together. Counters are in the table of django-axes, where a superuser may delete them.
+Each try is counted before the password is checked, and uncounted if it was right, so that simultaneous tries cannot
+pass a limit together. The counters are in the table of django-axes, where a superuser may delete them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from agents.accounts.logins.hashing import is_for_known_browser
-from agents.accounts.logins.known_browsers import mark_of
+from agents.accounts.logins.known_browsers import read_mark
 
 log = structlog.get_logger(__name__)
 
@@ -35,37 +35,37 @@ ANY_ACCOUNT = ""
 
 
 @dataclass(frozen=True)
-class Counter:
-    """Counts tries during WINDOW, from the first one on."""
+class TryCounter:
+    """Counts tries within WINDOW, from the first one."""
 
     username: str
     address: str
     browser: str
     most: int
 
-    def take(self) -> bool:
-        """Count one more try; return False, without counting, if there were too many."""
+    def count(self) -> bool:
+        """Count a try; return False, without counting, if there were too many."""
         row = self._rows.first()
-        if row is None or row.attempt_time <= _window_start():
-            AccessAttempt.objects.filter(attempt_time__lte=_window_start()).delete()
+        if row is None or row.attempt_time <= _get_window_start():
+            AccessAttempt.objects.filter(attempt_time__lte=_get_window_start()).delete()
             row, _ = AccessAttempt.objects.get_or_create(**self._key, defaults={"failures_since_start": 0})
         if row.failures_since_start >= self.most:
             return False
         free = self._rows.filter(failures_since_start__lt=self.most)
         return bool(free.update(failures_since_start=F("failures_since_start") + 1))
 
-    def give_back(self) -> None:
-        """Uncount one try."""
+    def uncount(self) -> None:
+        """Uncount a try."""
         self._rows.filter(failures_since_start__gt=0).update(failures_since_start=F("failures_since_start") - 1)
 
-    def forget(self) -> None:
-        """Start over."""
+    def reset(self) -> None:
+        """Reset the counter."""
         self._rows.delete()
 
-    def wait_s(self) -> int:
-        """Return the seconds until a try is free again."""
+    def get_wait_s(self) -> int:
+        """Return the seconds until the next try is allowed."""
         full = self._rows.filter(failures_since_start__gte=self.most).first()
-        return 0 if full is None else max(1, int((full.attempt_time - _window_start()).total_seconds()) + 1)
+        return 0 if full is None else max(1, int((full.attempt_time - _get_window_start()).total_seconds()) + 1)
 
     @property
     def _key(self) -> dict[str, str]:
@@ -77,57 +77,60 @@ class Counter:
 
 
 @dataclass(frozen=True)
-class Tries:
+class LoginTries:
     """The counters for one login attempt."""
 
-    counters: tuple[Counter, ...]
+    counters: tuple[TryCounter, ...]
 
     @classmethod
-    def of(cls, request: HttpRequest, username: str) -> Tries:
-        """Give a known browser its own counter, so that strangers lock nobody out of it."""
-        if mark := mark_of(request, username):
-            return cls((Counter(username, ANY_ADDRESS, mark, MOST_FROM_KNOWN_BROWSER),))
-        address = client_network(request)
+    def for_request(cls, request: HttpRequest, username: str) -> LoginTries:
+        """Choose the counters; a known browser has its own, so that strangers lock nobody out of it."""
+        if mark := read_mark(request, username):
+            return cls((TryCounter(username, ANY_ADDRESS, mark, MOST_FROM_KNOWN_BROWSER),))
+        address = find_client_network(request)
         return cls(
-            (Counter(ANY_ACCOUNT, address, "", MOST_FROM_ADDRESS), Counter(username, address, "", MOST_FOR_ACCOUNT))
+            (
+                TryCounter(ANY_ACCOUNT, address, "", MOST_FROM_ADDRESS),
+                TryCounter(username, address, "", MOST_FOR_ACCOUNT),
+            )
         )
 
     @property
-    def is_of_known_browser(self) -> bool:
+    def is_from_known_browser(self) -> bool:
         return any(counter.browser for counter in self.counters)
 
-    def take(self) -> bool:
-        """Count one try everywhere; return False, without counting, if one counter is full."""
+    def count(self) -> bool:
+        """Count a try everywhere; return False, without counting, if one counter is full."""
         for number, counter in enumerate(self.counters):
-            if not counter.take():
+            if not counter.count():
                 for taken in self.counters[:number]:
-                    taken.give_back()
+                    taken.uncount()
                 return False
         return True
 
-    def give_back(self) -> None:
-        """Uncount a try that was never decided."""
+    def uncount(self) -> None:
+        """Uncount a try whose password was never checked."""
         for counter in self.counters:
-            counter.give_back()
+            counter.uncount()
 
-    def forgive(self) -> None:
-        """Reset the account after a right password, but not the address: it may still be guessing at others."""
+    def accept(self) -> None:
+        """Reset the account's counter after a right password; only uncount the address's try: it may guess others."""
         for counter in self.counters:
-            counter.give_back() if counter.username == ANY_ACCOUNT else counter.forget()
+            counter.uncount() if counter.username == ANY_ACCOUNT else counter.reset()
 
-    def wait_s(self) -> int:
-        return max(counter.wait_s() for counter in self.counters)
+    def get_wait_s(self) -> int:
+        return max(counter.get_wait_s() for counter in self.counters)
 
 
 class LoginLimits(AxesDatabaseHandler):  # type: ignore[misc]
-    """The limits, in the interface that django-axes calls around each login."""
+    """The interface to these limits that django-axes calls around each login."""
 
     def is_allowed(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> bool:
-        """Count the try that is about to be made."""
-        tries = Tries.of(request, str((credentials or {}).get("username") or ""))
+        """Count the try that is about to happen."""
+        tries = LoginTries.for_request(request, str((credentials or {}).get("username") or ""))
         request.login_tries = tries  # type: ignore[attr-defined]
-        is_for_known_browser.set(tries.is_of_known_browser)
-        request.axes_locked_out = not tries.take()  # type: ignore[attr-defined]
+        is_for_known_browser.set(tries.is_from_known_browser)
+        request.axes_locked_out = not tries.count()  # type: ignore[attr-defined]
         return not request.axes_locked_out  # type: ignore[attr-defined]
 
     def user_login_failed(
@@ -142,14 +145,14 @@ class LoginLimits(AxesDatabaseHandler):  # type: ignore[misc]
         """Uncount the try and let the browser be remembered."""
         super().user_logged_in(sender, request, user, **more)
         if tries := getattr(request, "login_tries", None):
-            tries.forgive()
+            tries.accept()
         request.remembered_login = user.get_username()  # type: ignore[attr-defined]
 
 
-def client_network(request: HttpRequest) -> str:
-    """Return the client's address; for IPv6 its network's, because one client has all of that.
+def find_client_network(request: HttpRequest) -> str:
+    """Return the client's address; for IPv6 that of its network, because a client has the whole network.
 
-    A server on `::` sees IPv4 clients as `::ffff:192.0.2.1`; they are not one network.
+    A server on `::` sees IPv4 clients as `::ffff:192.0.2.1`, and these are not in one network.
     """
     try:
         address = ip_address(request.META.get("REMOTE_ADDR", ""))
@@ -162,5 +165,5 @@ def client_network(request: HttpRequest) -> str:
     return str(address)
 
 
-def _window_start() -> datetime:
+def _get_window_start() -> datetime:
     return timezone.now() - WINDOW

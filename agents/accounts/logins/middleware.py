@@ -1,4 +1,4 @@
-"""Answers around a login: the cookie of a known browser, too many tries, and too many passwords at a time."""
+"""Adds the known browser's cookie after a login, and answers logins that are refused or cannot be checked now."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from django.shortcuts import render
 
 from agents.accounts.logins.hashing import RETRY_AFTER_S, TooBusy
 from agents.accounts.logins.known_browsers import remember
-from agents.accounts.logins.limits import Tries
+from agents.accounts.logins.limits import LoginTries
 
 
 class LoginMiddleware:
-    """Remembers the browser of a login, and answers 429 while too many passwords are being hashed."""
+    """Remembers the browser of a login, and answers 429 while too many passwords are hashed."""
 
     sync_capable = async_capable = True
 
@@ -35,25 +35,27 @@ class LoginMiddleware:
         return _remember_browser(request, await self._get_response(request))
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """Uncount a try whose password was never looked at."""
+        """Uncount a try whose password was never checked."""
         if not isinstance(exception, TooBusy):
             return None
         if tries := getattr(request, "login_tries", None):
-            tries.give_back()
-        return _too_many(request, "login/busy.html", RETRY_AFTER_S)
+            tries.uncount()
+        return _render_refusal(request, "login/busy.html", RETRY_AFTER_S)
 
 
-def locked_page(request: HttpRequest, _response: HttpResponseBase, _credentials: dict[str, Any] | None) -> HttpResponse:
-    """Answer a refused login; django-axes calls this."""
-    return too_many_tries(request, cast("Any", request).login_tries)
+def render_locked_page(
+    request: HttpRequest, _response: HttpResponseBase, _credentials: dict[str, Any] | None
+) -> HttpResponse:
+    """Answer a refused login, for django-axes."""
+    return render_too_many_tries(request, cast("Any", request).login_tries)
 
 
-def too_many_tries(request: HttpRequest, tries: Tries) -> HttpResponse:
-    """Say that there were too many wrong passwords, and when the next try is free."""
-    return _too_many(request, "login/locked.html", tries.wait_s())
+def render_too_many_tries(request: HttpRequest, tries: LoginTries) -> HttpResponse:
+    """Render the page that says when the next try is allowed, after too many wrong passwords."""
+    return _render_refusal(request, "login/locked.html", tries.get_wait_s())
 
 
-def _too_many(request: HttpRequest, template: str, wait_s: int) -> HttpResponse:
+def _render_refusal(request: HttpRequest, template: str, wait_s: int) -> HttpResponse:
     response = render(request, template, {"minutes": -(-wait_s // 60)}, status=429)
     response["Retry-After"] = str(wait_s)
     response["Cache-Control"] = "no-store"

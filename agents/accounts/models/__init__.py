@@ -1,4 +1,4 @@
-"""Organizations, the people in them, their credentials, and the audit."""
+"""Rows of organizations, their members and credentials, and the audit."""
 
 from .audit import AuditEntry, AuditHead
 from .credential import Credential

@@ -1,4 +1,4 @@
-"""The audit chain: who decided, executed and configured what."""
+"""The rows of the audit chain."""
 
 from django.db import models
 
@@ -6,7 +6,7 @@ from agents.accounts.models.organization import Organization
 
 
 class AuditHead(models.Model):
-    """The end of an organisation's chain; locked last in every transaction."""
+    """The end of an organization's audit chain; locked last in every transaction."""
 
     organization = models.OneToOneField(Organization, on_delete=models.CASCADE, primary_key=True)
     seq = models.PositiveBigIntegerField(default=0)
@@ -17,7 +17,7 @@ class AuditHead(models.Model):
 
 
 class AuditEntry(models.Model):
-    """One link of the chain.
+    """A link of the audit chain: a decision, an execution or a configuration change.
 
     Attributes:
         hash: HMAC-SHA256 over the fields and the hash before it.
@@ -27,7 +27,9 @@ class AuditEntry(models.Model):
     organization = models.ForeignKey(
         Organization, on_delete=models.CASCADE, related_name="audit_entries", db_index=False
     )
-    seq = models.PositiveBigIntegerField()
+    seq = models.PositiveBigIntegerField(
+        "number",
+    )
     actor = models.CharField(max_length=200)
     action = models.CharField(max_length=60)
     subject = models.CharField(max_length=200)
@@ -35,7 +37,9 @@ class AuditEntry(models.Model):
     previous_hash = models.CharField(max_length=64, blank=True)
     hash = models.CharField(max_length=64)
     key_id = models.CharField(max_length=8, default="", blank=True)
-    at = models.DateTimeField()
+    at = models.DateTimeField(
+        "time",
+    )
 
     class Meta:
         ordering = ("-seq",)

@@ -1,17 +1,17 @@
-"""Credentials of one organisation, by service."""
+"""Credentials of an organization, by service."""
 
 from django.db import models
 from django.db.models.functions import Now
 
 from agents.accounts.models.organization import Organization
-from agents.platform.encrypted import EncryptedTextField
+from agents.platform.encrypted_fields import EncryptedTextField
 
 
 class Credential(models.Model):
-    """What an organisation's tools log in with at one service; it replaces what `gadget.yaml` says of that service.
+    """An organization's credentials for one service, which replace those of `gadget.yaml` for that service.
 
     Attributes:
-        service: as tools name it, e.g. `github`.
+        service: the service as tools name it, e.g. `github`.
         fields: a JSON object of texts, e.g. {"token": "…"}; encrypted, and never shown again.
     """
 

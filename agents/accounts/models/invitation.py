@@ -1,4 +1,4 @@
-"""Links that let a person in once: an invitation to an organisation, and a new password for one of its members."""
+"""Links that work once: an invitation to an organization, and a new password for a member."""
 
 from django.conf import settings
 from django.db import models
@@ -8,11 +8,11 @@ from agents.accounts.models.organization import Membership, Organization, Role
 
 
 class Invitation(models.Model):
-    """Makes whoever opens its link a member, once; only the link's SHA-256 is kept.
+    """An invitation whose link makes one person a member; only the link's SHA-256 is stored.
 
     Attributes:
-        note: whom it is for, in the words of who made it; it names no account.
-        tries: names of accounts that were asked for and are taken.
+        note: whom it is for, in the admin's words; it names no account.
+        tries: the number of usernames that were entered and are taken.
     """
 
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="invitations")
@@ -42,12 +42,12 @@ class Invitation(models.Model):
 
     @property
     def as_noun(self) -> str:
-        """`a viewer`, `an operator`."""
+        """The role with its article: `a viewer`, `an operator`."""
         return Membership(role=self.role).as_noun
 
 
 class PasswordReset(models.Model):
-    """Lets a member choose a new password, once; only the link's SHA-256 is kept."""
+    """A link with which a member chooses a new password, once; only the link's SHA-256 is stored."""
 
     membership = models.ForeignKey(Membership, on_delete=models.CASCADE, related_name="password_resets")
     hash = models.CharField(max_length=64, unique=True, editable=False)

@@ -1,4 +1,4 @@
-"""The tenant, its members and their keys to the API."""
+"""Organizations, their members, and API tokens."""
 
 from typing import Any, Self
 
@@ -7,37 +7,43 @@ from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models.functions import Now
 
-from agents.accounts.models.versions import take_note
+from agents.accounts.models.organization_versions import record_versions
 
 
 class Organization(models.Model):
-    """The tenant: nothing crosses it.
+    """The tenant: nothing crosses its border.
 
     Attributes:
-        credentials_version: goes up with every change of its credentials, so that processes know theirs are old.
-        tools_version: likewise with every change of its sources of tools and of the hosts that it allows.
-        restored_at: when a backup was last restored; older cards may have been decided since.
-        stopped_at, stopped_by: since when nothing of it runs, and the name of the person who stopped everything.
+        credentials_version: incremented with every change of credentials, so that processes reload theirs.
+        tools_version: incremented with every change of sources of tools or allowed hosts, for the same reason.
+        restored_at: the time of the last restored backup; older cards may have been decided since it was made.
+        stopped_at, stopped_by: the time since which nothing runs, and the person who stopped everything.
     """
 
     name = models.CharField(max_length=120)
     slug = models.SlugField(unique=True)
     four_eyes = models.BooleanField(
-        default=False, help_text="Whoever started a run may not decide its cards; somebody else has to."
+        "two-person rule", default=False, help_text="Two-person rule: whoever started a run cannot decide its cards."
     )
-    card_days = models.PositiveSmallIntegerField(default=7, help_text="Days after which an undecided card expires.")
-    plan_features = models.JSONField(default=list, blank=True, help_text="Features of the plan, a list of names.")
-    currency = models.CharField(max_length=3, default="USD", help_text="Of all prices and budgets, e.g. USD.")
+    card_days = models.PositiveSmallIntegerField(
+        "card lifetime (days)", default=7, help_text="Days until an undecided card expires."
+    )
+    plan_features = models.JSONField(default=list, blank=True, help_text="Features of the plan, as a list of names.")
+    currency = models.CharField(max_length=3, default="USD", help_text="Currency of all prices and budgets, e.g. USD.")
     month_tokens = models.PositiveBigIntegerField(
-        null=True, blank=True, help_text="Tokens that all employees together may use in a month; empty: any number."
+        "monthly token limit",
+        null=True,
+        blank=True,
+        help_text="Monthly token limit for all employees together. Empty means no limit.",
     )
     month_cost = models.DecimalField(
+        "monthly cost limit",
         max_digits=12,
         decimal_places=4,
         null=True,
         blank=True,
         validators=[MinValueValidator(0)],
-        help_text="What the models may cost in a month; empty: any amount.",
+        help_text="Monthly cost limit for all employees together. Empty means no limit.",
     )
     credentials_version = models.PositiveIntegerField(default=0, editable=False)
     tools_version = models.PositiveIntegerField(default=0, editable=False)
@@ -54,29 +60,29 @@ class Organization(models.Model):
 
     @classmethod
     def from_db(cls, *args: Any, **options: Any) -> Self:
-        """Whoever reads the row sees which versions are the newest."""
+        """Record the versions of each row that is read: they may be the newest."""
         row = super().from_db(*args, **options)
         if {"tools_version", "credentials_version"} <= row.__dict__.keys():
-            take_note(row.pk, row.tools_version, row.credentials_version)
+            record_versions(row.pk, row.tools_version, row.credentials_version)
         return row
 
 
 class Role(models.TextChoices):
-    """What a member may do; each may do what the ones before it may."""
+    """The permissions of a member; each role includes those before it."""
 
-    VIEWER = "viewer", "Viewer: reads"
-    OPERATOR = "operator", "Operator: starts, messages, cancels"
-    APPROVER = "approver", "Approver: also decides cards"
-    ADMIN = "admin", "Admin: also configures"
+    VIEWER = "viewer", "Viewer: can read"
+    OPERATOR = "operator", "Operator: can also start, message and cancel runs"
+    APPROVER = "approver", "Approver: can also decide cards"
+    ADMIN = "admin", "Admin: can also configure"
 
     def includes(self, needed: "Role") -> bool:
-        """True if somebody with this role may do what `needed` may."""
+        """Return True if this role has the permissions of the needed one."""
         order = list(Role)
         return order.index(self) >= order.index(needed)
 
 
 class Membership(models.Model):
-    """A user's role in one organisation."""
+    """A user's role in one organization."""
 
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="memberships")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships")
@@ -95,16 +101,16 @@ class Membership(models.Model):
 
     @property
     def as_noun(self) -> str:
-        """`a viewer`, `an operator`."""
+        """The role with its article: `a viewer`, `an operator`."""
         return f"{'an' if self.role[0] in 'aeiou' else 'a'} {self.role}"
 
     def may(self, needed: Role) -> bool:
-        """True if this member's role includes the needed one."""
+        """Return True if this member's role includes the needed one."""
         return Role(self.role).includes(needed)
 
 
 class ApiToken(models.Model):
-    """A key to the API; only its SHA-256 is kept. It belongs to one membership and has its role."""
+    """A token for the API, of which only the SHA-256 is stored. It belongs to one membership and has its role."""
 
     membership = models.ForeignKey(Membership, on_delete=models.CASCADE, related_name="api_tokens")
     name = models.CharField(max_length=80)

@@ -1,4 +1,4 @@
-"""Employees, the models they run on, and what they may use."""
+"""Rows of employees, their model providers, and their permissions."""
 
 from .employee import Employee, Grant, ModelProvider, ProviderKind
 from .tool_rule import ToolRule

@@ -1,4 +1,4 @@
-"""Employees: who works, on which model, with which tools."""
+"""Employees, the providers of their models, and their allowed tools."""
 
 from typing import Any
 
@@ -8,16 +8,16 @@ from django.db import models
 from django.db.models.functions import Now
 
 from agents.accounts.models.organization import Organization
-from agents.platform.encrypted import EncryptedTextField
+from agents.platform.encrypted_fields import EncryptedTextField
 from tools.contract import Level, storable_json
 
 NOT_IN_BODY = ("messages", "tools", "model", "stream")
-"""Fields of a request that are the engine's."""
+"""Fields of a request that only the engine sets."""
 LONGEST_BODY = 10_000
 
 
 class ProviderKind(models.TextChoices):
-    """How a model is reached."""
+    """The protocol of a model provider."""
 
     OPENAI = "openai", "OpenAI or compatible"
     OLLAMA = "ollama", "Ollama"
@@ -25,31 +25,34 @@ class ProviderKind(models.TextChoices):
 
 
 class ModelProvider(models.Model):
-    """Runs the model: an address and a key, or a script that is played instead.
+    """A server that runs models, with its address and key; or a script that stands in for a model.
 
     Attributes:
-        prices: of a million tokens in the organisation's currency: {model or "*": {"input": "2.5", "output": "10"}}.
+        prices: per million tokens, in the organization's currency: {model or "*": {"input": "2.5", "output": "10"}}.
     """
 
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="model_providers")
     name = models.CharField(max_length=80)
     kind = models.CharField(max_length=10, choices=ProviderKind, default=ProviderKind.OPENAI)
     base_url = models.CharField(
+        "address",
         max_length=300,
         validators=[RegexValidator(r"^https?://[^\s/?#]+(/[^\s?#]*)?$", "an address such as http://localhost:8080/v1")],
         blank=True,
-        help_text="Where the model is, e.g. http://localhost:8080/v1, or for Ollama http://localhost:11434. "
-        "Empty: the provider's own address.",
+        help_text="Address of the model server, e.g. http://localhost:8080/v1, or http://localhost:11434 for Ollama. "
+        "Leave empty for the default.",
     )
-    api_key = EncryptedTextField(blank=True, default="", help_text="Kept encrypted and never shown again.")
-    script = models.TextField(blank=True, help_text="For a scripted provider: the YAML that it plays.")
+    api_key = EncryptedTextField(blank=True, default="", help_text="Stored encrypted and never shown again.")
+    script = models.TextField(blank=True, help_text="YAML for a scripted provider.")
     prices = models.JSONField(
         default=dict,
         blank=True,
-        help_text="Of a million tokens, by model, * for every other one.",
+        help_text="Prices per million tokens by model. Use * for all other models.",
     )
-    timeout_s = models.PositiveSmallIntegerField(default=120, help_text="Seconds that one answer may take.")
-    is_active = models.BooleanField(default=True)
+    timeout_s = models.PositiveSmallIntegerField(
+        "timeout (seconds)", default=120, help_text="Time limit for one answer, in seconds."
+    )
+    is_active = models.BooleanField("active", default=True)
 
     class Meta:
         ordering = ("name",)
@@ -68,81 +71,90 @@ class Employee(models.Model):
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="employees")
     name = models.CharField(max_length=80)
     job_title = models.CharField(max_length=120, blank=True)
-    instructions = models.TextField(blank=True, help_text="What this employee is told before every task.")
-    mode = models.CharField(max_length=40, default="general", help_text="The set of tools that it works with.")
-    provider = models.ForeignKey(ModelProvider, on_delete=models.PROTECT, related_name="employees")
-    model = models.CharField(max_length=120, blank=True, help_text="The model's name as its provider knows it.")
-    max_passes = models.PositiveSmallIntegerField(
-        default=5, help_text="How often it may ask the model for one task, 1 to 100."
+    instructions = models.TextField(blank=True, help_text="Instructions that the employee gets before every task.")
+    mode = models.CharField(
+        max_length=40, default="general", help_text="The set of tools that the employee works with."
     )
+    provider = models.ForeignKey(ModelProvider, on_delete=models.PROTECT, related_name="employees")
+    model = models.CharField(max_length=120, blank=True, help_text="Name of the model at its provider.")
+    max_passes = models.PositiveSmallIntegerField("pass limit", default=5, help_text="Model calls per task, 1 to 100.")
     temperature = models.FloatField(
         null=True,
         blank=True,
         validators=[
-            MinValueValidator(0, "A temperature is a number from 0 to 2."),
-            MaxValueValidator(2, "A temperature is a number from 0 to 2."),
+            MinValueValidator(0, "Enter a number from 0 to 2."),
+            MaxValueValidator(2, "Enter a number from 0 to 2."),
         ],
-        help_text="How freely the model chooses its words, 0 to 2. Empty: as its server does. Some models refuse it.",
+        help_text="0 = precise, 2 = creative. Empty uses the model's default. Not all models support it.",
     )
     max_tokens = models.PositiveIntegerField(
+        "longest answer (tokens)",
         null=True,
         blank=True,
         validators=[MinValueValidator(1, "Allow at least 1 token, or leave this empty.")],
-        help_text="The longest answer, in tokens; what the model thinks may count. Empty: as its server does.",
+        help_text="Maximum length of an answer in tokens. Reasoning may count. Empty uses the model's default.",
     )
     num_ctx = models.PositiveIntegerField(
+        "Ollama context (tokens)",
         null=True,
         blank=True,
-        validators=[MinValueValidator(256, "A context has at least 256 tokens.")],
-        help_text="Only for Ollama: how many tokens it lets the model see at once; the more, the more memory it takes. "
-        "Empty: the context in tokens, else 16,384. Older results are shortened before it is full.",
+        validators=[MinValueValidator(256, "Allow at least 256 tokens.")],
+        help_text="Only for Ollama: the context in tokens. More tokens need more memory. "
+        "Empty uses the context window, else 16,384.",
     )
     extra_body = models.JSONField(
+        "extra request fields",
         default=dict,
         blank=True,
-        help_text="For experts: a JSON object that is merged into every request to the model, "
-        'e.g. {"top_p": 0.9}, or for Ollama {"think": false, "keep_alive": "30m"}.',
+        help_text='Advanced: a JSON object that is added to every model request, e.g. {"top_p": 0.9}. '
+        'For Ollama: {"think": false, "keep_alive": "30m"}.',
     )
     run_minutes = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Minutes after which an unfinished run is ended; empty: never."
+        "time limit (min)", null=True, blank=True, help_text="Time limit for a run, in minutes. Empty means no limit."
     )
     run_tokens = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Tokens that one run may use; empty: any number."
+        "token limit per run", null=True, blank=True, help_text="Token limit for a run. Empty means no limit."
     )
     run_cost = models.DecimalField(
+        "cost limit per run",
         max_digits=12,
         decimal_places=4,
         null=True,
         blank=True,
         validators=[MinValueValidator(0)],
-        help_text="What the model may cost in one run; empty: any amount.",
+        help_text="Cost limit for a run. Empty means no limit.",
     )
     month_tokens = models.PositiveBigIntegerField(
-        null=True, blank=True, help_text="Tokens that it may use in a month; empty: any number."
+        "monthly token limit", null=True, blank=True, help_text="Token limit for a month. Empty means no limit."
     )
     month_cost = models.DecimalField(
+        "monthly cost limit",
         max_digits=12,
         decimal_places=4,
         null=True,
         blank=True,
         validators=[MinValueValidator(0)],
-        help_text="What its model may cost in a month; empty: any amount.",
+        help_text="Cost limit for a month. Empty means no limit.",
     )
     month_minutes = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Minutes that its model may take to answer in a month; empty: any number."
-    )
-    context_tokens = models.PositiveIntegerField(
+        "monthly model time limit (min)",
         null=True,
         blank=True,
-        validators=[MinValueValidator(1000, "A context has at least 1,000 tokens.")],
-        help_text="How many tokens the model can see at once. When a run fills most of it, older results are "
-        "shortened. Empty: what Ollama is told, or what is known of another model, else 128,000.",
+        help_text="Limit for the model's answering time in a month, in minutes. Empty means no limit.",
+    )
+    context_tokens = models.PositiveIntegerField(
+        "context window (tokens)",
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1000, "Allow at least 1,000 tokens.")],
+        help_text="Context window of the model, in tokens. Older results are shortened before it is full. "
+        "Empty uses the model's known size, else 128,000.",
     )
     stopped_at = models.DateTimeField(null=True, editable=False)
     stopped_by = models.CharField(max_length=150, blank=True, editable=False)
-    capabilities = models.JSONField(default=list, blank=True, help_text="Capabilities that tools may ask for.")
-    example_tasks = models.JSONField(default=list, blank=True, help_text="Tasks that the start page offers.")
-    is_active = models.BooleanField(default=True)
+    capabilities = models.JSONField(default=list, blank=True, help_text="Capabilities that tools can require.")
+    example_tasks = models.JSONField(default=list, blank=True, help_text="Tasks suggested on the start page.")
+    is_active = models.BooleanField("active", default=True)
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -161,7 +173,7 @@ class Employee(models.Model):
         return self.name
 
     def clean(self) -> None:
-        if fault := _fault_of_body(self.extra_body):
+        if fault := _find_body_fault(self.extra_body):
             raise ValidationError({"extra_body": fault})
 
 
@@ -169,13 +181,15 @@ class Grant(models.Model):
     """An employee's permission to use one tool, by its exact name.
 
     Attributes:
-        delegates: for employee.delegate, the ids of the employees to whom it may hand a task; nobody by default.
+        delegates: for employee.delegate, the ids of the employees that it may delegate to; nobody by default.
     """
 
     employee = models.ForeignKey(Employee, on_delete=models.CASCADE, related_name="grants")
     tool = models.CharField(max_length=120)
-    level = models.CharField(max_length=11, blank=True, help_text="A higher level than the tool's own; empty: its own.")
-    conditions = models.JSONField(default=list, help_text="Of tools.toolbox.Condition, as JSON.")
+    level = models.CharField(
+        max_length=11, blank=True, help_text="A higher level than the tool's own. Empty uses the tool's own."
+    )
+    conditions = models.JSONField(default=list, help_text="JSON of tools.toolbox.Condition.")
     delegates = models.JSONField(default=list)
 
     class Meta:
@@ -192,12 +206,12 @@ class Grant(models.Model):
         return self.tool
 
 
-def _fault_of_body(value: Any) -> str:
-    """Why the value cannot be merged into every request to a model; empty if it can."""
+def _find_body_fault(value: Any) -> str:
+    """Return the reason why the value cannot be merged into every model request; empty if it can."""
     if not isinstance(value, dict):
         return 'Write a JSON object, such as {"top_p": 0.9}.'
     if taken := [name for name in NOT_IN_BODY if name in value]:
-        return f"Leave out {', '.join(taken)}: Gadget itself says that in every request."
+        return f"Leave out {', '.join(taken)}: Gadget sets that in every request."
     try:
         text = storable_json(value)
     except (ValueError, TypeError, RecursionError) as error:

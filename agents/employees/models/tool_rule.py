@@ -1,4 +1,4 @@
-"""What an organisation says of one tool, for all its employees."""
+"""An organization's rules for tools, which hold for all its employees."""
 
 from django.db import models
 
@@ -7,11 +7,11 @@ from tools.contract import Level
 
 
 class ToolRule(models.Model):
-    """A level raised for everybody, and whether somebody has stopped the tool.
+    """The level of one tool for everybody, and its stop.
 
     Attributes:
-        level: higher than the tool's own; empty: its own.
-        stopped_at, stopped_by: since when no call of it starts, and the name of the person who stopped it.
+        level: a higher level than the tool's own; empty: its own.
+        stopped_at, stopped_by: the time since which no call of the tool starts, and the person who stopped it.
     """
 
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="tool_rules", db_index=False)

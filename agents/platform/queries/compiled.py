@@ -1,4 +1,4 @@
-"""A queryset compiled once for each kind of database, because compiling is most of what the ORM costs.
+"""Compiles a queryset once for each kind of database, because compiling is most of the ORM's cost.
 
 Define a query with a NamedTuple for its rows; the fields name the columns:
 
@@ -8,10 +8,10 @@ Define a query with a NamedTuple for its rows; the fields name the columns:
 
     DUE_RUN = CompiledQuery(DueRun, lambda run_id: Run.objects.filter(pk=run_id).order_by(), now=Now())
 
-    for row in DUE_RUN.rows(7): print(row.lease_epoch)
+    for row in DUE_RUN.fetch_all(7): print(row.lease_epoch)
 
-Where a field has another name than its column, a keyword names the column, gives an expression, or a `ModelColumns`:
-then the field holds an instance of that model.
+Where a field is not named like its column, pass a keyword: the path of the column, an expression, or `ModelColumns`,
+which makes the field hold an instance of that model.
 """
 
 from __future__ import annotations
@@ -33,25 +33,26 @@ Row = TypeVar("Row", bound=NamedTuple)
 Value = int | str
 
 PLACEHOLDERS = (31_011, 31_012, 31_013)
-"""Stand for the values while a query is compiled: small enough for every integer column, and used nowhere else."""
+"""Stand for the values during compilation: small enough for every integer column, and used nowhere else."""
 
+_ONE_OF_A_LIST = "IN (%s)"
 _Converters = dict[int, tuple[list[Callable[..., Any]], Any]]
 
 
-class Id(NamedTuple):
-    """The row of a query for ids alone."""
+class IdRow(NamedTuple):
+    """A row of a query for ids alone."""
 
     pk: int
 
 
 @dataclass(frozen=True)
 class ModelColumns:
-    """Columns of a model that a row holds as one instance.
+    """The columns of a model that a row holds as one instance.
 
     Attributes:
         model: the class of the instance.
-        prefix: leads from the query's model to this one, such as `employee__`.
-        only: the columns to read besides the id; all if empty. The instance reads any other on first use.
+        prefix: the path from the query's model to this one, such as `employee__`.
+        only: the columns to read besides the id; all if empty. The instance reads every other one on first use.
     """
 
     model: type[Model]
@@ -69,21 +70,21 @@ class ModelColumns:
         """The same names as seen from the query's model."""
         return [self.prefix + name for name in self.names]
 
-    def take(self, values: Iterator[Any]) -> Model:
-        """Make an instance from the next values of a row."""
+    def build_instance(self, values: Iterator[Any]) -> Model:
+        """Build an instance from the next values of a row."""
         return self.model.from_db(DEFAULT_DB_ALIAS, self.names, tuple(islice(values, len(self.names))))
 
 
 @dataclass(frozen=True)
 class _Statement:
-    """A query for one kind of database; `places` says which of its params take a value, and which value."""
+    """A query for one kind of database; `places` maps its params to the numbers of the values that they take."""
 
     sql: str
     params: tuple[Any, ...]
     places: tuple[tuple[int, int], ...]
     converters: _Converters
 
-    def params_with(self, values: Sequence[Value]) -> list[Any]:
+    def fill_params(self, values: Sequence[Value]) -> list[Any]:
         params = list(self.params)
         for place, number in self.places:
             params[place] = values[number]
@@ -91,14 +92,13 @@ class _Statement:
 
 
 class CompiledQuery(Generic[Row]):
-    """A query over a few integers or texts.
+    """A query that takes a few integers or texts.
 
     Args:
         row_type: the class of the rows.
-        build: makes the queryset from the values; the columns are added to it.
-        placeholders: stand for the values while the query is compiled; needed where one of them is a text.
-        columns: for each field of the row that is not named like its column: the column's path, an expression, or a
-            `ModelColumns`.
+        build: returns the queryset for the values; the columns are added to it.
+        placeholders: stand for the values during compilation; needed where a value is a text.
+        columns: the column's path, an expression or `ModelColumns`, for each field that is not named like its column.
     """
 
     def __init__(
@@ -117,42 +117,46 @@ class CompiledQuery(Generic[Row]):
         self._holds_models = any(isinstance(column, ModelColumns) for column in self._columns)
         self._statements: dict[str, _Statement] = {}
 
-    def rows(self, *values: Value) -> list[Row]:
-        """The rows for these values, converted as the ORM would."""
+    def fetch_all(self, *values: Value) -> list[Row]:
+        """Return the rows for these values, converted as the ORM would."""
         database = connections[DEFAULT_DB_ALIAS]
         statement = self._statement_for(database)
-        found = self._execute(database, statement, values)
-        converted = _converted(found, statement.converters, database) if statement.converters else found
-        return list(map(self._row_with_models if self._holds_models else self._row_type._make, converted))
+        return self._build_rows(self._execute(database, statement, values), statement, database)
 
-    def row(self, *values: Value) -> Row | None:
-        """The first row for these values; None if there is none."""
-        return next(iter(self.rows(*values)), None)
+    def fetch_one(self, *values: Value) -> Row | None:
+        """Return the first row for these values; None if there is none."""
+        return next(iter(self.fetch_all(*values)), None)
 
-    def unconverted_rows(self, *values: Value) -> tuple[Row, ...]:
-        """The rows as the database's driver gives them: hashable, so that what is made of them can be cached."""
+    def fetch_unconverted(self, *values: Value) -> tuple[Row, ...]:
+        """Return the rows as the database's driver gives them: hashable, so that they can be a cache key."""
         database = connections[DEFAULT_DB_ALIAS]
         return tuple(map(self._row_type._make, self._execute(database, self._statement_for(database), values)))
 
-    def convert(self, rows: Iterable[Row]) -> list[Row]:
-        """Convert `unconverted_rows` as the ORM would."""
+    def convert_rows(self, rows: Iterable[Row]) -> list[Row]:
+        """Convert rows of `fetch_unconverted` as the ORM would."""
         database = connections[DEFAULT_DB_ALIAS]
-        return list(map(self._row_type._make, _converted(rows, self._statement_for(database).converters, database)))
+        return list(map(self._row_type._make, _convert_rows(rows, self._statement_for(database).converters, database)))
 
     def _execute(
         self, database: BaseDatabaseWrapper, statement: _Statement, values: Sequence[Value]
     ) -> list[tuple[Any, ...]]:
         if len(values) != len(self._placeholders):
             raise ValueError(f"{len(values)} values for {len(self._placeholders)} placeholders")
-        with database.cursor() as cursor:
-            cursor.execute(statement.sql, statement.params_with(values))
-            found: list[tuple[Any, ...]] = cursor.fetchall()
-            return found
+        return _fetch(database, statement.sql, statement.fill_params(values))
 
-    def _row_with_models(self, values: Iterable[Any]) -> Row:
+    def _build_rows(
+        self, fetched: Iterable[Iterable[Any]], statement: _Statement, database: BaseDatabaseWrapper
+    ) -> list[Row]:
+        converted = _convert_rows(fetched, statement.converters, database) if statement.converters else fetched
+        return list(map(self._build_row if self._holds_models else self._row_type._make, converted))
+
+    def _build_row(self, values: Iterable[Any]) -> Row:
         left = iter(values)
         return self._row_type._make(
-            [column.take(left) if isinstance(column, ModelColumns) else next(left) for column in self._columns]
+            [
+                column.build_instance(left) if isinstance(column, ModelColumns) else next(left)
+                for column in self._columns
+            ]
         )
 
     def _statement_for(self, database: BaseDatabaseWrapper) -> _Statement:
@@ -165,16 +169,42 @@ class CompiledQuery(Generic[Row]):
         rows = self._build(*self._placeholders).values_list(*flat)
         compiler: SQLCompiler = rows.query.get_compiler(connection=database)
         sql, params = compiler.as_sql()
-        known = self._placeholders
-        places = tuple((place, known.index(param)) for place, param in enumerate(params) if param in known)
-        if len({number for _, number in places}) != len(known):
-            raise ValueError(f"the placeholders {known} do not all reach the query: {sql}")
+        placeholders = self._placeholders
+        places = tuple(
+            (place, placeholders.index(param)) for place, param in enumerate(params) if param in placeholders
+        )
+        if len({number for _, number in places}) != len(placeholders):
+            raise ValueError(f"the placeholders {placeholders} do not all reach the query: {sql}")
         converters = compiler.get_converters([column[0] for column in compiler.select])
         statement = self._statements[database.vendor] = _Statement(sql, tuple(params), places, converters)
         return statement
 
 
-def _converted(
+class CompiledListQuery(CompiledQuery[Row]):
+    """A query that takes any number of values for one column; `build` filters by `column__in=[value]`."""
+
+    def fetch_matching(self, values: Collection[Value]) -> list[Row]:
+        """Return the rows whose column has one of these values; no query runs without values."""
+        if not values:
+            return []
+        database = connections[DEFAULT_DB_ALIAS]
+        statement = self._statement_for(database)
+        if statement.sql.count(_ONE_OF_A_LIST) != 1:
+            raise ValueError(f"the query has not exactly one list of one value: {statement.sql}")
+        ((place, _),) = statement.places
+        params = [*statement.params[:place], *values, *statement.params[place + 1 :]]
+        sql = statement.sql.replace(_ONE_OF_A_LIST, f"IN ({', '.join(['%s'] * len(values))})")
+        return self._build_rows(_fetch(database, sql, params), statement, database)
+
+
+def _fetch(database: BaseDatabaseWrapper, sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
+    with database.cursor() as cursor:
+        cursor.execute(sql, params)
+        fetched: list[tuple[Any, ...]] = cursor.fetchall()
+        return fetched
+
+
+def _convert_rows(
     rows: Iterable[Iterable[Any]], converters: _Converters, database: BaseDatabaseWrapper
 ) -> Iterator[list[Any]]:
     for row in rows:

@@ -9,7 +9,7 @@ from django.db.models.functions import Cast, Now
 
 from agents.accounts.models import Organization
 from agents.employees.models import Employee, Grant, ModelProvider, ToolRule
-from agents.platform.queries.compiled import CompiledQuery, Id, ModelColumns
+from agents.platform.queries.compiled import CompiledQuery, IdRow, ModelColumns
 from agents.runs.models import TERMINAL_CALLS, CallStatus, Pass, Run, RunStatus, ToolCall
 
 _STOPPED_ORGANIZATION = Organization.objects.filter(pk=OuterRef("organization_id"), stopped_at__isnull=False)
@@ -39,7 +39,7 @@ DUE_RUN = CompiledQuery(
     ),
     now=Now(),
 )
-"""A cancelled run that a leaving worker requeued is due too: its driver ends it."""
+"""A canceled run that a leaving worker requeued is due too: its driver ends it."""
 
 
 class RunWithPeople(NamedTuple):
@@ -64,7 +64,7 @@ RUN_WITH_PEOPLE = CompiledQuery(
 
 
 class GrantRow(NamedTuple):
-    """One grant of an employee, with what the organization says about its tool and the employee."""
+    """A grant of an employee, with the organization's rule for the tool and the plan's features."""
 
     tool: str
     level: str
@@ -104,10 +104,10 @@ OPEN_OR_LAST_CALLS = CompiledQuery(
         Q(pass_number=number) | ~Q(status__in=TERMINAL_CALLS), run_id=run_id
     ).order_by(),
 )
-"""The calls that are open, and those of the pass with this number."""
+"""The open calls, and all calls of the pass with this number."""
 
-LEFT_EXECUTING = CompiledQuery(
-    Id,
+ABANDONED_CALLS = CompiledQuery(
+    IdRow,
     lambda run_id, epoch: ToolCall.objects.filter(
         run_id=run_id, status=CallStatus.EXECUTING, exec_epoch__lt=epoch
     ).order_by("pk"),
@@ -115,8 +115,8 @@ LEFT_EXECUTING = CompiledQuery(
 """The calls that an earlier driver left executing."""
 
 
-class ToldCall(NamedTuple):
-    """What the model is told about a call."""
+class CallContent(NamedTuple):
+    """The result of a call, as the model gets it."""
 
     pass_number: int
     provider_call_id: str
@@ -127,17 +127,17 @@ class ToldCall(NamedTuple):
 
 
 CALLS_SINCE = CompiledQuery(
-    ToldCall,
-    lambda run_id, known: ToolCall.objects.filter(run_id=run_id, pass_number__gt=known).order_by(
+    CallContent,
+    lambda run_id, after: ToolCall.objects.filter(run_id=run_id, pass_number__gt=after).order_by(
         "pass_number", "index"
     ),
     content_of_original="duplicate_of__content",
 )
-"""The calls after a pass."""
+"""The calls of all passes after the given one."""
 
 
-class ToldPass(NamedTuple):
-    """A recorded pass as the model is reminded of it."""
+class PassContent(NamedTuple):
+    """A recorded pass, as it goes into the model's history."""
 
     number: int
     response: dict[str, Any]
@@ -147,6 +147,6 @@ class ToldPass(NamedTuple):
 
 
 PASSES_SINCE = CompiledQuery(
-    ToldPass, lambda run_id, known: Pass.objects.filter(run_id=run_id, number__gt=known).order_by("number")
+    PassContent, lambda run_id, after: Pass.objects.filter(run_id=run_id, number__gt=after).order_by("number")
 )
-"""The passes after a pass."""
+"""The passes after the given one."""

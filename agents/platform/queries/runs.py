@@ -18,22 +18,22 @@ CALL_COLUMNS = (
     "index", "duration_ms", "duplicate_of_id", "idempotency_key", "started_at", "definition_hash", "parent_call_id",
     "late_effect",
 )  # fmt: skip
-"""What lines and cards show of a call; its result may be large, and events carry what is shown of it."""
+"""The columns of a call that lines and cards show. Results may be large, and events carry the part that is shown."""
 
 
 class LockedRun(NamedTuple):
-    """A run, and the database's time when it was locked."""
+    """A locked run, and the database's time when it was locked."""
 
     run: Run
     now: datetime
 
 
-def _locked(*, wait: bool) -> Callable[[int], QuerySet[Run]]:
+def _build_lock(*, wait: bool) -> Callable[[int], QuerySet[Run]]:
     return lambda run_id: Run.objects.filter(pk=run_id).order_by().select_for_update(no_key=True, skip_locked=not wait)
 
 
-LOCKED_RUN = CompiledQuery(LockedRun, _locked(wait=True), run=ModelColumns(Run), now=Now())
-LOCKED_RUN_IF_FREE = CompiledQuery(LockedRun, _locked(wait=False), run=ModelColumns(Run), now=Now())
+LOCKED_RUN = CompiledQuery(LockedRun, _build_lock(wait=True), run=ModelColumns(Run), now=Now())
+LOCKED_RUN_IF_FREE = CompiledQuery(LockedRun, _build_lock(wait=False), run=ModelColumns(Run), now=Now())
 
 
 class RunOwner(NamedTuple):
@@ -45,23 +45,23 @@ class RunOwner(NamedTuple):
 RUN_OWNER = CompiledQuery(RunOwner, lambda run_id: Run.objects.filter(pk=run_id).order_by())
 
 
-def with_waits(rows: QuerySet[Run]) -> QuerySet[Run]:
+def annotate_waits(rows: QuerySet[Run]) -> QuerySet[Run]:
     """Add `waits_for` to each run: `a decision`, `an answer`, `a colleague`, or empty if nobody has to act."""
     cards = Approval.objects.filter(run_id=OuterRef("pk"), status=ApprovalStatus.PENDING)
-    handed_over = Run.objects.filter(parent_id=OuterRef("pk"), parent_call__status=CallStatus.SUSPENDED).order_by()
+    delegated = Run.objects.filter(parent_id=OuterRef("pk"), parent_call__status=CallStatus.SUSPENDED).order_by()
     waits = Q(status=RunStatus.WAITING)
     return rows.annotate(
         waits_for=Case(
             When(waits & Exists(cards.filter(kind=ApprovalKind.APPROVAL)), then=Value("a decision")),
             When(waits & Exists(cards.filter(kind=ApprovalKind.QUESTION)), then=Value("an answer")),
-            When(waits & Exists(handed_over), then=Value("a colleague")),
+            When(waits & Exists(delegated), then=Value("a colleague")),
             default=Value(""),
         )
     )
 
 
-class StateRow(NamedTuple):
-    """The columns of a run from which its state is read."""
+class RunStateRow(NamedTuple):
+    """The columns of a run that its state is computed from."""
 
     status: str
     exit_reason: str
@@ -72,11 +72,11 @@ class StateRow(NamedTuple):
     next_event_seq: int
 
 
-RUN_STATE = CompiledQuery(StateRow, lambda run_id: with_waits(Run.objects.filter(pk=run_id)).order_by())
+RUN_STATE = CompiledQuery(RunStateRow, lambda run_id: annotate_waits(Run.objects.filter(pk=run_id)).order_by())
 
 
 class NextEvent(NamedTuple):
-    """The number that the next event of a run gets."""
+    """The number of a run's next event."""
 
     next_event_seq: int
 
@@ -85,7 +85,7 @@ NEXT_EVENT = CompiledQuery(NextEvent, lambda run_id: Run.objects.filter(pk=run_i
 
 
 class EventRow(NamedTuple):
-    """One event."""
+    """A row with one event."""
 
     event: Event
 
@@ -97,23 +97,23 @@ LATER_EVENTS = CompiledQuery(
 )
 
 
-class ShownCall(NamedTuple):
-    """A call as lines and cards show it; `has_card` says if a person is asked about it, or was."""
+class DisplayedCall(NamedTuple):
+    """A call as lines and cards show it; `has_card` is True if a person is or was asked about it."""
 
     call: ToolCall
     has_card: bool
 
 
-SHOWN_CALLS = CompiledQuery(
-    ShownCall,
+DISPLAYED_CALLS = CompiledQuery(
+    DisplayedCall,
     lambda run_id, first, last: ToolCall.objects.filter(run_id=run_id, pk__gte=first, pk__lte=last).order_by(),
     call=ModelColumns(ToolCall, only=CALL_COLUMNS),
     has_card=Exists(Approval.objects.filter(tool_call=OuterRef("pk"))),
 )
 
 
-class PassUse(NamedTuple):
-    """The tokens, the time and the cost of a pass."""
+class PassUsage(NamedTuple):
+    """The tokens, duration and cost of a pass."""
 
     number: int
     input_tokens: int
@@ -124,8 +124,28 @@ class PassUse(NamedTuple):
     usage_estimated: bool
 
 
-PASS_USE = CompiledQuery(
-    PassUse,
+PASS_USAGE = CompiledQuery(
+    PassUsage,
     lambda run_id, first, last: Pass.objects.filter(run_id=run_id, number__gte=first, number__lte=last).order_by(),
     currency="run__organization__currency",
+)
+
+
+class TimedCall(NamedTuple):
+    """A call as the time strip of its pass shows it; `has_card` is True if a person is or was asked about it."""
+
+    call: ToolCall
+    has_card: bool
+
+
+TIMED_CALLS = CompiledQuery(
+    TimedCall,
+    lambda run_id, first, last: ToolCall.objects.filter(
+        run_id=run_id, pass_number__gte=first, pass_number__lte=last, started_at__isnull=False
+    ).order_by(),
+    call=ModelColumns(
+        ToolCall,
+        only=("organization_id", "tool", "level", "status", "pass_number", "index", "duration_ms", "started_at"),
+    ),
+    has_card=Exists(Approval.objects.filter(tool_call=OuterRef("pk"))),
 )

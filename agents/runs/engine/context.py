@@ -1,4 +1,4 @@
-"""The context of a run: its employee with grants, toolbox, policy and model, loaded and judged anew in one place."""
+"""The context of a run, which judges its calls: the employee with grants, toolbox, policy and provider."""
 
 import json
 import logging
@@ -10,86 +10,86 @@ from typing import Any
 
 from django.conf import settings
 
-from agents.accounts.models.versions import take_note
+from agents.accounts.models.organization_versions import record_versions
+from agents.employees.context_windows import choose_num_ctx
 from agents.employees.models import Employee, ModelProvider, ProviderKind, ToolRule
-from agents.employees.toolboxes import credentials_of, reach_for, toolbox_of
-from agents.platform.encrypted import Unreadable
+from agents.employees.toolboxes import load_credentials, load_network_access, load_toolbox
+from agents.platform.encrypted_fields import UndecryptableText
 from agents.platform.known_secrets import KNOWN_SECRETS
 from agents.platform.queries.engine import GRANTS, RUN_WITH_PEOPLE, GrantRow
 from agents.providers.base import ModelSettings, ProviderConfig, ProviderError
-from agents.providers.choice import provider_for
-from agents.providers.wire_names import plain_form
-from agents.runs.engine.compaction import num_ctx_of
+from agents.providers.registry import build_provider
+from agents.providers.wire_names import get_plain_wire_name
 from agents.runs.models import Run, ToolCall
 from tools.contract import SHORTEST_SECRET, Level, Person, Tool, ToolContext, ToolResult, storable_json
-from tools.contract.portions import call_of
+from tools.contract.excerpts import parse_handle
 from tools.toolbox import Toolbox
 from tools.toolbox.conditions import Condition
-from tools.toolbox.permissions import Grants, Policy, Verdict, refusal_for, verdict_for
+from tools.toolbox.permissions import Grants, Policy, Verdict, find_refusal, judge_call
 
 logger = logging.getLogger(__name__)
 
 
 LARGEST_SESSION = 64_000
-"""Characters of a run's session data as JSON."""
+"""Limit of a run's session data, in characters of JSON."""
 DELEGATE = "employee.delegate"
-"""The tool that hands a task to one of those whom its grant names."""
+"""The tool that delegates a task to a colleague whom its grant names."""
 
 
 @dataclass(frozen=True)
 class RunContext:
-    """A run with everything that its calls are judged by, as it was when it was loaded.
+    """A run with everything by which its calls are judged, as of the time of loading.
 
-    `run` comes with its employee, provider, organisation and creator.
+    `run` has its employee, provider, organization and creator loaded.
     """
 
     run: Run
     grants: Grants
     toolbox: Toolbox
-    """What the organisation has."""
+    """The organization's tools."""
     policy: Policy
-    """What held for all its employees then."""
+    """The rules for all employees of the organization."""
     _sessions: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """The session data that each call got, by its idempotency key."""
+    """The session data given to each call, by its idempotency key."""
 
     def judge(self, tool_name: str, arguments: str | dict[str, object]) -> tuple[Tool | None, Verdict]:
-        """The tool of that name, and the verdict about calling it so."""
+        """Return the tool of that name, and the verdict about a call with these arguments."""
         tool = self.toolbox.get_tool(tool_name)
         if tool is None and (refused := self._refuse_wire_name(tool_name)) is not None:
             return None, refused
-        return tool, verdict_for(tool, arguments, self.grants, self.policy, name=tool_name)
+        return tool, judge_call(tool, arguments, self.grants, self.policy, name=tool_name)
 
     def _refuse_wire_name(self, wire: str) -> Verdict | None:
-        """Refuse a tool that no request offered, called by the wire form of its name.
+        """Return the refusal of a tool that was not offered, called by the wire form of its name.
 
-        Offered wire forms were turned into internal names before: a granted tool is never found here.
+        The wire forms of offered tools were replaced by internal names before, so a granted tool is never found here.
         """
         for tool in self.toolbox.tools():
-            is_meant = tool.name != wire and plain_form(tool.name) == wire
-            if is_meant and refusal_for(tool, self.grants, self.policy) is not None:
-                return verdict_for(tool, {}, self.grants, self.policy)
+            is_meant = tool.name != wire and get_plain_wire_name(tool.name) == wire
+            if is_meant and find_refusal(tool, self.grants, self.policy) is not None:
+                return judge_call(tool, {}, self.grants, self.policy)
         return None
 
     def find_tool(self, call: ToolCall) -> Tool | None:
-        """Return the tool as which the call was judged here; None if it was not."""
+        """Return the tool in the version with which this context judged the call; None if it did not."""
         return self.toolbox.get_tool(f"{call.tool}@{call.version}")
 
     def with_current_rules(self) -> "RunContext":
-        """The same with the permissions as they are now; what starts is judged so under the run's lock.
+        """Return this context with the current permissions; under the run's lock, these decide what may start.
 
-        Somebody may have changed them while a model was asked, a preview was made or a tool was at work.
+        They may have changed while the model was asked, a preview was computed or a tool ran.
         """
-        grants = grants_of(self.run.employee_id, self.run.mode)
-        toolbox = toolbox_of(self.run.organization_id)
+        grants = load_grants(self.run.employee_id, self.run.mode)
+        toolbox = load_toolbox(self.run.organization_id)
         return replace(self, grants=grants, toolbox=toolbox, policy=toolbox.policy)
 
     def has_same_rules(self, other: "RunContext") -> bool:
-        """Whether both come to the same verdict about every call."""
+        """Return True if both contexts give the same verdict about every call."""
         same_rules = (self.grants, self.policy) == (other.grants, other.policy)
-        return same_rules and self.toolbox.promises_like(other.toolbox)
+        return same_rules and self.toolbox.has_same_tools(other.toolbox)
 
-    def system_context(self, ask_model: Callable[[str], str]) -> ToolContext:
-        """What a system tool is told, for which no call is recorded; it gets no credentials."""
+    def build_system_context(self, ask_model: Callable[[str], str]) -> ToolContext:
+        """Build the context for a system tool, which has no recorded call and gets no credentials."""
         run = self.run
         return ToolContext(
             organization_id=run.organization_id,
@@ -102,30 +102,35 @@ class RunContext:
             ask_model=ask_model,
         )
 
-    def keep_session(self, run: Run, call: ToolCall) -> None:
-        """Write what the call has changed in its session data on the run, which is locked; the last one wins."""
+    def save_session(self, run: Run, call: ToolCall) -> None:
+        """Store the call's changes of its session data on the locked run; between two calls, the last one wins."""
         mine, before = self._sessions.pop(call.idempotency_key, {}), self.run.session
         if mine == before:
             return
         changed = {key: value for key, value in mine.items() if key not in before or before[key] != value}
-        kept = {key: value for key, value in run.session.items() if key in mine or key not in before} | changed
+        session = {key: value for key, value in run.session.items() if key in mine or key not in before} | changed
         try:
-            text = storable_json(kept)
+            text = storable_json(session)
         except (ValueError, TypeError, RecursionError) as error:
-            logger.error("call %s: its session data is not kept: %s", call.pk, error)  # noqa: TRY400 - it says it all
+            logger.error("call %s: its session data was discarded: %s", call.pk, error)  # noqa: TRY400 - no traceback
             return
         if len(text) > LARGEST_SESSION:
-            logger.error("call %s: its session data has %d characters and is not kept", call.pk, len(text))
+            logger.error("call %s: its session data has %d characters and was discarded", call.pk, len(text))
             return
-        run.session = kept
+        run.session = session
+
+    @property
+    def calls_at_once(self) -> int:
+        """The number of calls of the run that may execute at the same time."""
+        return self.toolbox.limits.calls_at_once
 
     @cached_property
     def tools(self) -> list[Tool]:
-        """What this employee may use, by name."""
+        """The tools that this employee may use, by name."""
         return self.toolbox.available_tools(self.grants, self.policy)
 
-    def tool_context(self, call: ToolCall) -> ToolContext:
-        """What the tool is told; it comes from the run, never from params."""
+    def build_tool_context(self, call: ToolCall) -> ToolContext:
+        """Build the context for the tool of a call, from the run alone and never from params."""
         run = self.run
         user = run.created_by
         person = Person(str(user.pk), user.get_full_name() or user.get_username()) if user else Person()
@@ -142,19 +147,19 @@ class RunContext:
             mode=run.mode,
             level=Level(call.level) if call.level else None,
             session=self._sessions.setdefault(call.idempotency_key, deepcopy(run.session)),
-            credentials=credentials_of(run.organization),
-            reach=reach_for(run.organization_id),
-            earlier_result=partial(_earlier_result, run.pk),
+            credentials=load_credentials(run.organization),
+            reach=load_network_access(run.organization_id),
+            earlier_result=partial(_load_earlier_result, run.pk),
         )
 
 
-def _earlier_result(run_id: int, handle: str) -> ToolResult | None:
-    """The whole result of a call of this run; None for every other handle."""
-    call_id = call_of(handle)
+def _load_earlier_result(run_id: int, handle: str) -> ToolResult | None:
+    """Return the whole result of a call of this run; None for any other handle."""
+    call_id = parse_handle(handle)
     if call_id is None:
         return None
-    kept = ToolCall.objects.filter(run_id=run_id, pk=call_id).values_list("result", flat=True).first()
-    return ToolResult.from_json(kept) if kept else None
+    stored = ToolCall.objects.filter(run_id=run_id, pk=call_id).values_list("result", flat=True).first()
+    return ToolResult.from_json(stored) if stored else None
 
 
 def load_context(run_id: int) -> RunContext:
@@ -163,7 +168,7 @@ def load_context(run_id: int) -> RunContext:
     Raises:
         Run.DoesNotExist
     """
-    row = RUN_WITH_PEOPLE.row(run_id)
+    row = RUN_WITH_PEOPLE.fetch_one(run_id)
     if row is None:
         raise Run.DoesNotExist(f"run {run_id}")
     run = row.run
@@ -175,29 +180,29 @@ def load_context(run_id: int) -> RunContext:
 
 def build_context(run: Run) -> RunContext:
     """Build the context of a run that is loaded already, or not saved yet."""
-    grants = grants_of(run.employee_id, run.mode)
-    toolbox = toolbox_of(run.organization_id)
+    grants = load_grants(run.employee_id, run.mode)
+    toolbox = load_toolbox(run.organization_id)
     return RunContext(run, grants, toolbox, toolbox.policy)
 
 
-def grants_of(employee_id: int, mode: str) -> Grants:
-    """Read what the employee may use now, in one query; without a grant, capabilities do not matter either."""
-    rows = GRANTS.unconverted_rows(employee_id)
+def load_grants(employee_id: int, mode: str) -> Grants:
+    """Load the employee's current grants in one query; without a grant, capabilities do not matter."""
+    rows = GRANTS.fetch_unconverted(employee_id)
     if rows:
-        take_note(rows[0].organization_id, rows[0].tools_version)
+        record_versions(rows[0].organization_id, rows[0].tools_version)
     return _make_grants(rows, mode)
 
 
 @lru_cache(maxsize=128)
 def _make_grants(unconverted: tuple[GrantRow, ...], mode: str) -> Grants:
-    """Make the grants of these rows; two passes of an employee mostly find the same."""
-    rows = GRANTS.convert(unconverted)
+    """Make the grants of these rows, cached because two passes of an employee mostly have the same."""
+    rows = GRANTS.convert_rows(unconverted)
     return Grants(
         tools=frozenset(row.tool for row in rows),
         mode=mode,
         capabilities=frozenset(json.loads(rows[0].capabilities) if rows else ()),
         features=frozenset(json.loads(rows[0].features) if rows else ()),
-        raised={row.tool: _highest(row.level, row.level_for_all) for row in rows if row.level or row.level_for_all},
+        raised={row.tool: _get_highest(row.level, row.level_for_all) for row in rows if row.level or row.level_for_all},
         conditions={row.tool: tuple(map(Condition.from_json, row.conditions)) for row in rows if row.conditions},
         stopped={row.tool: row.stopped_by for row in rows if row.stopped_by is not None},
         delegates=frozenset(pk for row in rows if row.tool == DELEGATE for pk in row.delegates),
@@ -205,19 +210,19 @@ def _make_grants(unconverted: tuple[GrantRow, ...], mode: str) -> Grants:
 
 
 def has_same_verdict(one: Verdict, other: Verdict) -> bool:
-    """Return True if both say the same about a call; the reason of a refusal is its error's message."""
+    """Return True if both verdicts are the same; the reason of a refusal is its error's message."""
     first, second = ((each.permission, each.level, each.reason, each.params) for each in (one, other))
     return first == second
 
 
-def colleagues_of(employee: Employee, ids: Iterable[int]) -> list[Employee]:
-    """Those other employees of the same organisation, by name, whether they are active or not."""
+def list_colleagues(employee: Employee, ids: Iterable[int]) -> list[Employee]:
+    """List those of these employees who are colleagues of this one, by name; inactive ones too."""
     same = Employee.objects.filter(organization_id=employee.organization_id, pk__in=ids).exclude(pk=employee.pk)
     return list(same.order_by("name"))
 
 
-def rules_for_all(organization_id: int) -> Grants:
-    """What the organisation says of tools for all its employees: levels raised, tools stopped; in one query."""
+def load_organization_rules(organization_id: int) -> Grants:
+    """Load the organization's rules for all employees, which raise levels and stop tools, in one query."""
     rules = list(ToolRule.objects.filter(organization_id=organization_id))
     return Grants(
         raised={rule.tool: Level(rule.level) for rule in rules if rule.level},
@@ -225,11 +230,11 @@ def rules_for_all(organization_id: int) -> Grants:
     )
 
 
-def _highest(*levels: str | None) -> Level:
+def _get_highest(*levels: str | None) -> Level:
     return max((Level(level) for level in levels if level), key=lambda level: level.rank)
 
 
-def provider_config(context: RunContext) -> ProviderConfig:
+def load_provider_config(context: RunContext) -> ProviderConfig:
     """Return the configuration of the employee's provider.
 
     Raises:
@@ -240,51 +245,49 @@ def provider_config(context: RunContext) -> ProviderConfig:
     if not employee.is_active or not provider.is_active:
         name = employee.name if not employee.is_active else f"the provider {provider.name!r}"
         raise ProviderError("bad_settings", f"{name} is switched off", transient=False)
-    return replace(config_of(provider, float(provider.timeout_s)), settings=_settings_of(employee))
-
-
-def _settings_of(employee: Employee) -> ModelSettings:
-    return ModelSettings(employee.temperature, employee.max_tokens, num_ctx_of(employee), employee.extra_body)
+    num_ctx = choose_num_ctx(employee)
+    model_settings = ModelSettings(employee.temperature, employee.max_tokens, num_ctx, employee.extra_body)
+    return replace(build_provider_config(provider, float(provider.timeout_s)), settings=model_settings)
 
 
 def check_provider(provider: ModelProvider, timeout_s: float) -> None:
-    """Ask the provider for something that costs nothing.
+    """Check the provider with a request that costs nothing.
 
     Raises:
-        ProviderError: it cannot be used, or says that it lacks the model of an employee.
+        ProviderError: the provider cannot be used, or lacks the model of an employee.
     """
     named = provider.employees.filter(is_active=True).exclude(model="").order_by("model")
     models = tuple(named.values_list("model", flat=True).distinct())
-    provider_for(replace(config_of(provider, timeout_s), models=models)).check()
+    build_provider(replace(build_provider_config(provider, timeout_s), models=models)).check()
 
 
-def address_refusal(kind: str, base_url: str, seconds: float) -> str:
-    """Say why this address of a provider is not allowed; empty if it is, or if its host is not found in time.
+def explain_refused_address(kind: str, base_url: str, seconds: float) -> str:
+    """Explain why this address of a provider is not allowed; empty if it is allowed, or its host is not found in time.
 
     Raises:
         ProviderError: the address can never work.
     """
-    config = ProviderConfig(kind, _base_url(kind, base_url), private_hosts=settings.PRIVATE_PROVIDERS)
-    return provider_for(config).refusal(seconds)
+    config = ProviderConfig(kind, _find_base_url(kind, base_url), private_hosts=settings.PRIVATE_PROVIDERS)
+    return build_provider(config).refusal(seconds)
 
 
-def _base_url(kind: str, base_url: str) -> str:
+def _find_base_url(kind: str, base_url: str) -> str:
     return base_url or (settings.OLLAMA_HOST if kind == ProviderKind.OLLAMA else "")
 
 
-def config_of(provider: ModelProvider, timeout_s: float) -> ProviderConfig:
-    """NextStep the provider's row into its adapter's configuration.
+def build_provider_config(provider: ModelProvider, timeout_s: float) -> ProviderConfig:
+    """Build the configuration of the provider's adapter from its row.
 
     Raises:
-        ProviderError: its key was encrypted with a key that is gone.
+        ProviderError: the stored key cannot be decrypted.
     """
-    if isinstance(provider.api_key, Unreadable):
+    if isinstance(provider.api_key, UndecryptableText):
         raise ProviderError("bad_key", f"the key of the provider {provider.name!r} cannot be read", transient=False)
     if len(provider.api_key) >= SHORTEST_SECRET:
         KNOWN_SECRETS.learn([provider.api_key], owner=provider.organization_id)
     return ProviderConfig(
         kind=provider.kind,
-        base_url=_base_url(provider.kind, provider.base_url),
+        base_url=_find_base_url(provider.kind, provider.base_url),
         api_key=provider.api_key,
         script=provider.script,
         timeout_s=timeout_s,

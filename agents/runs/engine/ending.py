@@ -1,4 +1,4 @@
-"""How a run waits and how it ends: what is open is cancelled, what may have happened stays visible."""
+"""Step 8 of a run, continued: park a run that waits, or end it and cancel its open calls and cards."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -19,36 +19,20 @@ from agents.runs.events import CancelRequested, RunFinished, RunNeedsAttention, 
 from agents.runs.models import NOT_STARTED, TERMINAL_CALLS, CallStatus, ExitReason, Run, RunStatus, ToolCall
 from tools.contract import ErrorCode, ToolError
 
-
-def park(tx: Transaction, needs_attention: bool) -> None:
-    """Let the run wait for people or for time; it holds no worker meanwhile."""
-    run = tx.run
-    tx.release_lease()
-    run.status = RunStatus.NEEDS_ATTENTION if needs_attention else RunStatus.WAITING
-    pending = Approval.objects.filter(run_id=run.pk, status=ApprovalStatus.PENDING).order_by("pk")
-    cards = list(pending.values_list("pk", "kind"))
-    kinds = [kind for _, kind in cards]
-    event = RunNeedsAttention if needs_attention else RunWaiting
-    tx.publish(
-        event(
-            approval_ids=[str(pk) for pk, _ in cards],
-            decisions=kinds.count(ApprovalKind.APPROVAL),
-            answers=kinds.count(ApprovalKind.QUESTION),
-            colleagues=list(_colleagues(run)),
-            pass_number=run.pass_number,
-        )
-    )
-
-
-def _colleagues(run: Run) -> QuerySet[Run, str]:
-    """Return the names of the employees who work on the run's delegated tasks."""
-    children = Run.objects.filter(parent_id=run.pk, parent_call__status=CallStatus.SUSPENDED)
-    return children.order_by("pk").values_list("employee__name", flat=True)
+CUT_OFF_WORDS: dict[str, str] = {
+    CutOff.LENGTH: "The answer is incomplete: it reached the model's length limit.",
+    CutOff.FILTER: "The answer is incomplete: a content filter of the model's server withheld the rest.",
+}
+_CUT_OFF: dict[str, ExitReason] = {
+    CutOff.LENGTH: ExitReason.ANSWER_CUT,
+    CutOff.FILTER: ExitReason.ANSWER_FILTERED,
+}
+_SUCCESSES = (ExitReason.FINAL_ANSWER, ExitReason.ALL_TOOLS_DUPLICATE)
 
 
 @dataclass(frozen=True)
 class Ending:
-    """The way a run ends; without an answer, the server makes one from the summaries of its calls."""
+    """The end of a run. If the model gave no answer, one is written from the summaries of its calls."""
 
     reason: ExitReason
     answer: str = ""
@@ -64,27 +48,42 @@ class Ending:
 
     @classmethod
     def answered(cls, answer: str, cut_off: str, reason: ExitReason = ExitReason.FINAL_ANSWER) -> "Ending":
-        """Return the ending with this answer of the model, which may be cut off."""
+        """Return the ending with the model's answer, which may be cut off."""
         if cut_off:
             return cls(_CUT_OFF[cut_off], answer, CUT_OFF_WORDS[cut_off])
         return cls(reason, answer)
 
 
-CUT_OFF_WORDS: dict[str, str] = {
-    CutOff.LENGTH: "The answer is incomplete: it reached the model's length limit.",
-    CutOff.FILTER: "The answer is incomplete: a content filter of the model's server withheld the rest.",
-}
-_CUT_OFF: dict[str, ExitReason] = {
-    CutOff.LENGTH: ExitReason.ANSWER_CUT,
-    CutOff.FILTER: ExitReason.ANSWER_FILTERED,
-}
-_SUCCESSES = (ExitReason.FINAL_ANSWER, ExitReason.ALL_TOOLS_DUPLICATE)
+def park(tx: Transaction, needs_attention: bool) -> None:
+    """Let the run wait for people, colleagues or time, without a worker."""
+    run = tx.run
+    tx.release_lease()
+    run.status = RunStatus.NEEDS_ATTENTION if needs_attention else RunStatus.WAITING
+    pending = Approval.objects.filter(run_id=run.pk, status=ApprovalStatus.PENDING).order_by("pk")
+    cards = list(pending.values_list("pk", "kind"))
+    kinds = [kind for _, kind in cards]
+    event = RunNeedsAttention if needs_attention else RunWaiting
+    tx.publish(
+        event(
+            approval_ids=[str(pk) for pk, _ in cards],
+            decisions=kinds.count(ApprovalKind.APPROVAL),
+            answers=kinds.count(ApprovalKind.QUESTION),
+            colleagues=list(_list_busy_colleagues(run)),
+            pass_number=run.pass_number,
+        )
+    )
+
+
+def _list_busy_colleagues(run: Run) -> QuerySet[Run, str]:
+    """Return the names of the employees who work on the run's delegated tasks."""
+    children = Run.objects.filter(parent_id=run.pk, parent_call__status=CallStatus.SUSPENDED)
+    return children.order_by("pk").values_list("employee__name", flat=True)
 
 
 def end_run(tx: Transaction, ending: Ending) -> None:
-    """End the run: cancel open cards and unstarted calls, settle what a lost worker executed.
+    """End the run: cancel its open cards and unstarted calls, and settle those that a lost worker executed.
 
-    A run that fails while an outcome is unknown needs attention first, and ends when that is settled.
+    A run that fails while an outcome is unknown needs attention first, and ends once that is resolved.
     """
     run, status, reason = tx.run, ending.status, ending.reason
     _cancel_open(tx, reason)
@@ -96,9 +95,9 @@ def end_run(tx: Transaction, ending: Ending) -> None:
     run.stopped_because = ""
     run.next_wake_at = None
     run.problem = ending.problem or run.problem
-    run.answer = ending.answer or answer_from_summaries(run, reason)
+    run.answer = ending.answer or write_answer_from_summaries(run, reason)
     run.finished_at = tx.now
-    tx.publish(RunFinished.of(run, budgets.in_units(budgets.known_cost(run))))
+    tx.publish(RunFinished.of(run, budgets.to_currency(budgets.compute_run_cost(run))))
     if run.parent_id is not None:
         transaction.on_commit(partial(notify.wake_run, run.parent_id))
 
@@ -109,7 +108,7 @@ def _has_unknown(run: Run) -> bool:
 
 def _cancel_open(tx: Transaction, reason: ExitReason) -> None:
     run = tx.run
-    if not any(call.status not in TERMINAL_CALLS for call in OPEN_OR_LAST_CALLS.rows(run.pk, run.pass_number)):
+    if not any(call.status not in TERMINAL_CALLS for call in OPEN_OR_LAST_CALLS.fetch_all(run.pk, run.pass_number)):
         return
     why = "The run was cancelled." if reason == ExitReason.CANCELLED else f"The run ended: {reason.label}."
     cards = Approval.objects.filter(
@@ -126,12 +125,12 @@ def _cancel_open(tx: Transaction, reason: ExitReason) -> None:
             tx.publish(ToolRejected.of(call, error))
     for call in ToolCall.objects.filter(run_id=run.pk, status=CallStatus.EXECUTING).order_by("pk"):
         settle_lost_call(tx, call, may_repeat=False)
-    _stop_waiting(tx, why)
+    _cancel_suspended_calls(tx, why)
 
 
-def _stop_waiting(tx: Transaction, why: str) -> None:
-    """Cancel the calls that wait for an answer; the runs that they wait for follow, each in its own transaction."""
-    error = ToolError(ErrorCode.OPERATION_NOT_ALLOWED, f"Nobody waits for the answer any more. {why}", attempted=False)
+def _cancel_suspended_calls(tx: Transaction, why: str) -> None:
+    """Cancel the calls that wait for an answer, and the runs of colleagues, each in its own transaction."""
+    error = ToolError(ErrorCode.OPERATION_NOT_ALLOWED, f"Nobody is waiting for the answer. {why}", attempted=False)
     waiting = ToolCall.objects.filter(run_id=tx.run.pk, status=CallStatus.SUSPENDED).order_by("pk")
     for call in waiting.select_related("child_run"):
         end_unexecuted(tx, call, CallStatus.CANCELLED, error)
@@ -141,10 +140,10 @@ def _stop_waiting(tx: Transaction, why: str) -> None:
 
 
 def cancel_child(run_id: int, wait: bool = True) -> bool:
-    """Cancel the run of a colleague for which nobody waits any more; what it has delegated follows.
+    """Cancel a colleague's run, whose answer nobody needs any more, and the runs that it delegated to.
 
     Raises:
-        Run.DoesNotExist: without `wait`, it is not free.
+        Run.DoesNotExist: without `wait`, the run is locked.
     """
     with run_transaction(run_id, wait=wait) as tx:
         run = tx.run
@@ -157,8 +156,8 @@ def cancel_child(run_id: int, wait: bool = True) -> bool:
     return True
 
 
-def answer_from_summaries(run: Run, reason: ExitReason) -> str:
-    """Make an answer for a run that ended without one from its model; the answer says so."""
+def write_answer_from_summaries(run: Run, reason: ExitReason) -> str:
+    """Write the answer of a run whose model gave none; it says so."""
     done = ToolCall.objects.filter(run_id=run.pk, status=CallStatus.SUCCEEDED).order_by("pass_number", "index")
     lines = [f"- {result['summary']}" for result in done.values_list("result", flat=True)[:200] if result]
     head = f"The employee gave no answer: {reason.label.lower()}."
@@ -166,4 +165,4 @@ def answer_from_summaries(run: Run, reason: ExitReason) -> str:
         head += f" {run.problem}" if run.problem.endswith((".", "!", "?")) else f" {run.problem}."
     if not lines:
         return f"{head} Nothing was done."
-    return "\n".join([f"{head} This is what its tools reported:", *lines])
+    return "\n".join([f"{head} Its tools reported:", *lines])

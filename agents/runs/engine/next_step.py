@@ -1,4 +1,4 @@
-"""Step 8 of a run: decide what comes next, under the run's lock, from what the database holds."""
+"""Step 8 of a run: decide the next step under the run's lock, from its rows alone."""
 
 import time
 from dataclasses import replace
@@ -9,7 +9,7 @@ from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.platform.queries.engine import OPEN_OR_LAST_CALLS
 from agents.runs.engine.ending import Ending, end_run, park
 from agents.runs.engine.recovery import end_abandoned_calls
-from agents.runs.engine.timing import CRASHES, DENIED_PASSES
+from agents.runs.engine.timing import MOST_CRASHES, MOST_DENIED_PASSES
 from agents.runs.engine.transaction import LEAVE, MACHINE, Action, NextStep, Transaction
 from agents.runs.events import PassStarted, RunResumed
 from agents.runs.models import PARKED, TERMINAL_CALLS, CallStatus, ExitReason, Origin, Pass, Run, RunStatus, ToolCall
@@ -17,17 +17,17 @@ from agents.runs.models import PARKED, TERMINAL_CALLS, CallStatus, ExitReason, O
 ENGINE_FAILED = "The engine failed; its log says why."
 
 
-def settle(tx: Transaction, must_yield: bool) -> NextStep:
-    """Decide the next step of a driven run; park or end it where nothing is left to do.
+def decide_next_step(tx: Transaction, must_yield: bool) -> NextStep:
+    """Decide the next step of a driven run; park or end the run if its driver can do nothing more.
 
     Args:
-        must_yield: the worker is leaving, or other runs have waited long enough.
+        must_yield: the worker is shutting down, or the time slice is used up.
     """
     run = tx.run
     if run.cancel_requested_at is not None:
         end_run(tx, Ending(ExitReason.CANCELLED))
         return LEAVE
-    calls = OPEN_OR_LAST_CALLS.rows(run.pk, run.pass_number)
+    calls = OPEN_OR_LAST_CALLS.fetch_all(run.pk, run.pass_number)
     unfinished = {call.status for call in calls if call.status not in TERMINAL_CALLS}
     if CallStatus.EXECUTING in unfinished:
         end_abandoned_calls(tx)
@@ -41,15 +41,15 @@ def settle(tx: Transaction, must_yield: bool) -> NextStep:
         park(tx, needs_attention=CallStatus.OUTCOME_UNKNOWN in unfinished)
         return LEAVE
     else:
-        step = _step_after_pass(tx, [call.status for call in calls if call.pass_number == run.pass_number])
+        step = _decide_after_pass(tx, [call.status for call in calls if call.pass_number == run.pass_number])
     return step if step is LEAVE else _begin_step(tx, step, must_yield)
 
 
 def wake_if_possible(tx: Transaction, by: str = MACHINE) -> bool:
-    """Queue a parked run if a call can start now or all calls are terminal; otherwise it keeps waiting.
+    """Queue a parked run if a call can start now or all calls are terminal; return True if it was queued.
 
     Args:
-        by: the name of the person who made it possible.
+        by: the name of the person whose decision or answer came.
     """
     run = tx.run
     if run.status not in PARKED:
@@ -65,17 +65,12 @@ def wake_if_possible(tx: Transaction, by: str = MACHINE) -> bool:
     return True
 
 
-def expandable_recipes(run_id: int) -> QuerySet[ToolCall]:
-    """Return the run's recipes that wait for no person, no colleague and no step of theirs."""
+def find_expandable_recipes(run_id: int) -> QuerySet[ToolCall]:
+    """Return the run's recipes that can take a step: they wait for no person, no colleague and no earlier step."""
     waiting = ToolCall.objects.filter(run_id=run_id, status=CallStatus.SUSPENDED, child_run=None)
     asking = Approval.objects.filter(tool_call=OuterRef("pk"), kind=ApprovalKind.QUESTION)
     steps = ToolCall.objects.exclude(status__in=TERMINAL_CALLS).filter(parent_call=OuterRef("pk"))
     return waiting.filter(~Exists(asking), ~Exists(steps)).order_by("pass_number", "index")
-
-
-def is_late(tx: Transaction) -> bool:
-    """Return True if the run's own time is over."""
-    return tx.run.deadline_at is not None and tx.run.deadline_at <= tx.now
 
 
 def _is_open(run: Run) -> Q:
@@ -83,12 +78,12 @@ def _is_open(run: Run) -> Q:
 
 
 def _find_action(tx: Transaction, unfinished: set[str]) -> Action | None:
-    """Find what can be done now about unfinished calls, by their statuses; None if all of them wait."""
+    """Find the next action for unfinished calls with these statuses; None if all of them wait."""
     if CallStatus.APPROVED in unfinished and _has_startable_call(tx):
         return Action.RUN_APPROVED
     if CallStatus.READY in unfinished:
         return Action.RUN_READY
-    if CallStatus.SUSPENDED in unfinished and expandable_recipes(tx.run.pk).exists():
+    if CallStatus.SUSPENDED in unfinished and find_expandable_recipes(tx.run.pk).exists():
         return Action.EXPAND
     return None
 
@@ -99,23 +94,23 @@ def _has_startable_call(tx: Transaction) -> bool:
 
 
 def _find_overdue_reason(tx: Transaction, unfinished: set[str]) -> ExitReason | None:
-    """Say why the run has to end now, though calls may be left to start; executing calls are waited for."""
+    """Find the reason why the run must end now, even if calls could start; wait for executing calls."""
     run = tx.run
     if CallStatus.EXECUTING in unfinished:
         return None
-    if run.crash_count >= CRASHES:
+    if run.crash_count >= MOST_CRASHES:
         return ExitReason.INTERNAL_ERROR if run.problem == ENGINE_FAILED else ExitReason.CRASH_LOOP
-    return ExitReason.DEADLINE if is_late(tx) else None
+    return ExitReason.DEADLINE if tx.is_late else None
 
 
-def _step_after_pass(tx: Transaction, statuses: list[str]) -> NextStep:
-    """Decide where a run continues whose calls are all terminal: it ends, closes, or takes the next pass."""
+def _decide_after_pass(tx: Transaction, statuses: list[str]) -> NextStep:
+    """Decide what follows a pass whose calls are all terminal: the end, a closing pass, or the next pass."""
     run = tx.run
     if run.pass_number == 0:
         return NextStep(Action.ASK)
     has_news = run.message_count > run.messages_heard
     if run.origin == Origin.MANUAL or (not statuses and not has_news):
-        end_run(tx, _final_answer(run))
+        end_run(tx, _get_final_answer(run))
         return LEAVE
     if not has_news and _was_denied_repeatedly(run, statuses):
         end_run(tx, Ending(ExitReason.DENIED_REPEATEDLY))
@@ -128,7 +123,7 @@ def _step_after_pass(tx: Transaction, statuses: list[str]) -> NextStep:
 
 
 def _begin_step(tx: Transaction, step: NextStep, must_yield: bool) -> NextStep:
-    """Requeue the run if it was stopped or must yield; otherwise let the step begin, until the run's own time ends."""
+    """Let the step begin, with the run's deadline; requeue the run instead if it was stopped or must yield."""
     run = tx.run
     if run.stopped_because or must_yield:
         tx.release_lease()
@@ -140,11 +135,11 @@ def _begin_step(tx: Transaction, step: NextStep, must_yield: bool) -> NextStep:
         tx.publish(PassStarted(run.asked_pass))
     if run.deadline_at is None:
         return step
-    return replace(step, ends=time.monotonic() + (run.deadline_at - tx.now).total_seconds())
+    return replace(step, deadline=time.monotonic() + (run.deadline_at - tx.now).total_seconds())
 
 
-def _final_answer(run: Run) -> Ending:
-    """Return the model's answer; for a run by hand, which asks no model, the result of its one call."""
+def _get_final_answer(run: Run) -> Ending:
+    """Return the ending with the model's answer; for a call by hand, which asks no model, with its result."""
     if run.origin != Origin.MANUAL:
         rows = Pass.objects.filter(run_id=run.pk, number=run.pass_number)
         return Ending.answered(*rows.values_list("text", "cut_off").get())
@@ -155,10 +150,10 @@ def _final_answer(run: Run) -> Ending:
 
 
 def _was_denied_repeatedly(run: Run, statuses: list[str]) -> bool:
-    """Return True if in each of the last three passes every card of some tool was denied."""
-    if CallStatus.DENIED not in statuses or run.pass_number < DENIED_PASSES:
+    """Return True if people denied every card of one tool in each of the last three passes."""
+    if CallStatus.DENIED not in statuses or run.pass_number < MOST_DENIED_PASSES:
         return False
-    passes = range(run.pass_number - DENIED_PASSES + 1, run.pass_number + 1)
+    passes = range(run.pass_number - MOST_DENIED_PASSES + 1, run.pass_number + 1)
     carded = ToolCall.objects.filter(run_id=run.pk, pass_number__in=passes, approvals__isnull=False).distinct()
     outcomes: dict[str, dict[int, set[str]]] = {}
     for tool, number, status in carded.values_list("tool", "pass_number", "status"):

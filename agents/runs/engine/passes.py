@@ -1,4 +1,4 @@
-"""Steps 5 and 6 of a run: ask the model, then record its answer and the calls that it asks for in one transaction."""
+"""Steps 5 and 6 of a run: ask the model, then record its answer and the calls that it requests in one transaction."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from functools import partial
 from django.db import transaction
 
 from agents.employees import budgets
-from agents.employees.budgets import Price, cost_of, in_units, price_of
+from agents.employees.budgets import Price, compute_cost, find_price, to_currency
 from agents.platform import notify
-from agents.platform.boundaries import surviving
-from agents.platform.database_condition import release_connection
-from agents.platform.statements import insert
+from agents.platform.database_connections import release_connection
+from agents.platform.error_boundary import log_and_continue
+from agents.platform.queries.writes import insert_rows
 from agents.providers.base import (
     LateUsage,
     ModelRequest,
@@ -24,27 +24,23 @@ from agents.providers.base import (
     RequestedCall,
     Usage,
 )
-from agents.providers.choice import provider_for
-from agents.providers.failures import TOO_LONG, still_too_long
-from agents.runs.engine.compaction import room_for
-from agents.runs.engine.context import RunContext, load_context, provider_config
+from agents.providers.registry import build_provider
+from agents.providers.server_errors import CONTEXT_TOO_LONG, build_still_too_long_error
+from agents.runs.engine.context import RunContext, load_context, load_provider_config
 from agents.runs.engine.ending import Ending, end_run
-from agents.runs.engine.execution import count_slots
-from agents.runs.engine.history import History, OpenCalls, history_of, kept, outcomes_of
+from agents.runs.engine.history import History, OpenCalls, build_history, load_outcomes
 from agents.runs.engine.lease import Lease
-from agents.runs.engine.next_step import is_late
 from agents.runs.engine.requested_calls import (
     CARDS_ARE_FULL,
-    ROUNDS,
+    MOST_ROUNDS,
     PlannedCall,
-    earlier_calls,
     insert_calls,
     is_volatile,
     make_limit_error,
     plan_call,
     preview_card,
 )
-from agents.runs.engine.timing import OPEN_CARDS
+from agents.runs.engine.timing import MOST_OPEN_CARDS
 from agents.runs.engine.transaction import Action, NextStep, Transaction, run_transaction
 from agents.runs.events import AnswerCut, AssistantMessage, AssistantThought, HistoryShortened, UsageReported
 from agents.runs.models import Pass, Run, ToolCall
@@ -52,14 +48,16 @@ from tools.contract import ErrorCode, ToolError
 from tools.toolbox.permissions import Permission
 
 MOST_CALLS = 100
+"""Calls in one answer."""
 MOST_THOUGHT = 100_000
-"""Characters kept of a model's thoughts; far more come only from a broken or hostile server."""
+"""Characters stored of a model's reasoning; only a broken or hostile server sends far more."""
 MOST_SHOWN_THOUGHT = 8_000
+"""Characters of it in an event."""
 
 
 @dataclass(frozen=True)
 class ModelAnswer:
-    """The model's answer before it is recorded: its calls judged in `context`, and previewed."""
+    """The model's answer before it is recorded, with its calls as `context` judged them, and their previews."""
 
     context: RunContext
     history: History
@@ -69,21 +67,21 @@ class ModelAnswer:
 
 
 def ask_model(lease: Lease, step: NextStep) -> ModelAnswer:
-    """Ask the model, outside any transaction, and plan the calls that it asks for.
+    """Ask the model outside any transaction, and plan the calls that it requests.
 
     Raises:
-        ProviderError: the model could not be asked or answered nonsense.
-        ProviderStopped: the driver was told to stop meanwhile.
-        BudgetExhausted: nothing was asked.
-        LeaseLost: somebody else drives the run by now.
+        ProviderError: the model could not be asked, or its answer is unusable.
+        ProviderStopped: the driver was stopped before the answer came.
+        BudgetExhausted: the model was not asked.
+        LeaseLost: another worker drives the run.
     """
     context = load_context(lease.run_id)
     budgets.check_budgets(context.run)
     try:
-        answer = _ask(lease, step, context)
+        answer = _request_answer(lease, step, context)
     except OpenCalls:
         with lease.transaction():
-            raise  # unless the lease is lost: then the open calls are the next driver's
+            raise  # a lost lease raises LeaseLost instead: then the open calls are the next driver's
     answer.planned.extend(_plan_calls(context, answer))
     if all(plan.permission != Permission.ASK for plan in answer.planned):
         return answer
@@ -91,59 +89,58 @@ def ask_model(lease: Lease, step: NextStep) -> ModelAnswer:
 
 
 def _preview_answer(lease: Lease, answer: ModelAnswer, context: RunContext) -> ModelAnswer:
-    """Return the answer with its calls as this context judges them, and with the effects that their cards will show.
+    """Judge the answer's calls in this context and compute the effects for their cards.
 
-    A call whose verdict stays the same is previewed once.
+    A call whose verdict stays the same keeps its effect.
     """
     planned = answer.planned
     if not context.has_same_rules(answer.context):
-        both = zip(planned, _plan_calls(context, answer), strict=True)
-        planned = [before.keep_if_same(current) for before, current in both]
+        pairs = zip(planned, _plan_calls(context, answer), strict=True)
+        planned = [before.replace_if_changed(current) for before, current in pairs]
     _preview_all(lease, context, planned, answer.history.signatures)
     return replace(answer, context=context, planned=planned)
 
 
-def _ask(lease: Lease, step: NextStep, context: RunContext) -> ModelAnswer:
-    """Send the history, once more and shorter if the provider finds it too long."""
-    config, employee, tools = provider_config(context), context.run.employee, context.tools
-    room = room_for(employee, employee.provider, tools)
-    history = history_of(context, lease.conversation, step.action == Action.CLOSE, room)
+def _request_answer(lease: Lease, step: NextStep, context: RunContext) -> ModelAnswer:
+    """Send the history; if the provider refuses it as too long, send it once more, shortened further."""
+    config, employee, tools = load_provider_config(context), context.run.employee, context.tools
+    history = build_history(context, lease.conversation, step.action == Action.CLOSE)
     request = ModelRequest(
         model=employee.model,
         messages=history.messages,
         tools=[tool.definition for tool in tools],
-        deadline=step.ends,
+        deadline=step.deadline,
         closing=step.action == Action.CLOSE,
-        outcomes=lambda: outcomes_of(lease.run_id),
+        outcomes=lambda: load_outcomes(lease.run_id),
     )
-    conversation = _Request(lease, context, config)
+    sender = _ModelRequestSender(lease, context, config)
     try:
-        return conversation.send(request, history)
+        return sender.send(request, history)
     except ProviderError as error:
-        if error.code != TOO_LONG:
+        if error.code != CONTEXT_TOO_LONG:
             raise
-        shorter = history_of(context, lease.conversation, request.closing, replace(room, harder=True))
+        shorter = build_history(context, lease.conversation, request.closing, was_too_long=True)
         if shorter.cuts == history.cuts:
             raise
     try:
-        return conversation.send(replace(request, messages=shorter.messages), shorter)
+        return sender.send(replace(request, messages=shorter.messages), shorter)
     except ProviderError as error:
-        raise still_too_long(error) if error.code == TOO_LONG else error from error
+        raise build_still_too_long_error(error) if error.code == CONTEXT_TOO_LONG else error from error
 
 
 @dataclass(frozen=True)
-class _Request:
-    """The request of one pass to its model."""
+class _ModelRequestSender:
+    """Sends the requests of one pass to its model, and streams the answer's text to open pages."""
 
     lease: Lease
     context: RunContext
     config: ProviderConfig
 
     def send(self, request: ModelRequest, history: History) -> ModelAnswer:
-        """Return the answer, no later than the request's deadline and the provider's timeout."""
+        """Return the answer; give up at the request's deadline or the provider's timeout."""
         lease = self.lease
         writing = notify.TextStream(lease.run_id, lease.epoch, self.context.run.pass_number + 1)
-        provider = provider_for(self.config)
+        provider = build_provider(self.config)
         lease.expect_step(self.config.timeout_s)
         release_connection()
         deadline = min(request.deadline, time.monotonic() + self.config.timeout_s)
@@ -168,20 +165,20 @@ def _plan_call(context: RunContext, index: int, requested: RequestedCall) -> Pla
 
 
 def _preview_all(lease: Lease, context: RunContext, planned: list[PlannedCall], seen: Set[str]) -> None:
-    """Compute what each card will show, once for equal calls and for no more than may wait at a time.
+    """Compute the effect for each card, once for equal calls, and refuse calls beyond the limit of open cards.
 
-    Calls whose signature the run has `seen` before may turn out to be duplicates and take nobody's place.
+    Calls whose signature the run has `seen` before may be duplicates, and do not count against the limit.
     """
-    shown: set[str] = set()
+    previewed: set[str] = set()
     cards = 0
     for plan in planned:
         row = plan.row
-        if plan.permission != Permission.ASK or (row.signature in shown and not is_volatile(row)):
+        if plan.permission != Permission.ASK or (row.signature in previewed and not is_volatile(row)):
             continue
-        if cards >= OPEN_CARDS:
+        if cards >= MOST_OPEN_CARDS:
             plan.refuse(make_limit_error(CARDS_ARE_FULL))
             continue
-        shown.add(row.signature)
+        previewed.add(row.signature)
         if plan.effect is None:
             preview_card(lease, context, plan)
         cards += plan.effect is not None and row.signature not in seen
@@ -189,7 +186,7 @@ def _preview_all(lease: Lease, context: RunContext, planned: list[PlannedCall], 
 
 @dataclass(frozen=True)
 class RecordedPass:
-    """The next step; or the calls that were started already, with the context that judged them."""
+    """The result of recording a pass: the next step, or the started calls with the context that judged them."""
 
     step: NextStep
     context: RunContext
@@ -197,13 +194,13 @@ class RecordedPass:
 
 
 def record_pass(lease: Lease, step: NextStep, answer: ModelAnswer) -> RecordedPass:
-    """Record the pass with its calls, start those that need no approval, or end the run with its answer.
+    """Record the pass with its calls and start those that need no approval, or end the run with the answer.
 
-    The calls are judged by the rules of this transaction. If the rules have changed since, the calls are judged anew
-    before, outside of it, and previewed where the verdict is another one; not once the run may start nothing, nor after
-    a few rounds.
+    The rules may have changed since the calls were judged. Then the calls are judged and previewed again, outside the
+    transaction, and recording is tried once more. After a few rounds, or if the run may start nothing, the calls are
+    recorded by the current rules without another preview.
     """
-    rounds = ROUNDS
+    rounds = MOST_ROUNDS
     while True:
         rounds -= 1
         with lease.transaction() as tx:
@@ -211,10 +208,10 @@ def record_pass(lease: Lease, step: NextStep, answer: ModelAnswer) -> RecordedPa
             started, is_recorded = list[ToolCall](), True
             if tx.run.cancel_requested_at is None:
                 current = context.with_current_rules() if answer.planned and step.action != Action.CLOSE else context
-                if current.has_same_rules(context):
+                if current is context or current.has_same_rules(context):
                     started = _record_answer(tx, step, replace(answer, context=current))
                 elif not rounds or not tx.run.may_start:
-                    started = _record_answer(tx, step, _finish_plans(answer, current))
+                    started = _record_answer(tx, step, _replace_plans_finally(answer, current))
                 else:
                     is_recorded, tx.is_midway = False, True
         if is_recorded:
@@ -222,41 +219,40 @@ def record_pass(lease: Lease, step: NextStep, answer: ModelAnswer) -> RecordedPa
         answer = _preview_answer(lease, answer, current)
 
 
-def _finish_plans(answer: ModelAnswer, context: RunContext) -> ModelAnswer:
-    both = zip(answer.planned, _plan_calls(context, answer), strict=True)
-    return replace(answer, context=context, planned=[before.finish(current) for before, current in both])
+def _replace_plans_finally(answer: ModelAnswer, context: RunContext) -> ModelAnswer:
+    pairs = zip(answer.planned, _plan_calls(context, answer), strict=True)
+    return replace(answer, context=context, planned=[before.replace_finally(current) for before, current in pairs])
 
 
 def _record_answer(tx: Transaction, step: NextStep, answer: ModelAnswer) -> list[ToolCall]:
     run, context = tx.run, answer.context
     run.employee, run.organization = context.run.employee, context.run.organization
-    _record_pass(tx, step, answer)
+    _insert_pass(tx, step, answer)
     if step.action == Action.CLOSE:
-        _close(tx, step, answer)
+        _record_closing_answer(tx, step, answer)
         return []
-    _find_duplicates(run.pk, answer.planned, answer.history.signatures)
-    return _record_calls(tx, answer)
+    return _record_calls(tx, answer, answer.history.signatures)
 
 
-def _record_pass(tx: Transaction, step: NextStep, answer: ModelAnswer) -> None:
+def _insert_pass(tx: Transaction, step: NextStep, answer: ModelAnswer) -> None:
     run, response = tx.run, answer.response
     run.pass_number += 1
     run.asked_pass = max(run.asked_pass, run.pass_number)
-    run.messages_heard = answer.history.heard
+    run.messages_heard = answer.history.messages_upto
     run.crash_count = run.patience_tries = 0
     run.patience_since = None
     run.problem = ""
     cost = count_usage(run, response.usage)
-    insert(
+    insert_rows(
         [
             Pass(
                 run_id=run.pk,
                 number=run.pass_number,
-                response=kept(response.message, answer.history.cuts),
+                response={**response.message, **answer.history.marks},
                 text=response.text,
                 thought=response.thought[:MOST_THOUGHT],
                 cut_off=response.cut_off.value,
-                messages_upto=answer.history.heard,
+                messages_upto=answer.history.messages_upto,
                 closing=step.action == Action.CLOSE,
                 input_tokens=response.usage.input_tokens,
                 output_tokens=response.usage.output_tokens,
@@ -269,7 +265,7 @@ def _record_pass(tx: Transaction, step: NextStep, answer: ModelAnswer) -> None:
     if response.late_usage is not None:
         correct_usage_later(run, response.late_usage)
     _publish_answer(tx, response)
-    if (shortening := answer.history.cuts.step) is not None:
+    if (shortening := answer.history.cuts.added) is not None:
         tx.publish(HistoryShortened(pass_number=run.pass_number, **asdict(shortening)))
 
 
@@ -284,39 +280,29 @@ def _publish_answer(tx: Transaction, response: ModelResponse) -> None:
         tx.publish(AnswerCut(number, str(response.cut_off)))
 
 
-def _close(tx: Transaction, step: NextStep, answer: ModelAnswer) -> None:
-    """Reject the calls of a closing pass; its text is the answer, unless a person sent a message meanwhile."""
+def _record_closing_answer(tx: Transaction, step: NextStep, answer: ModelAnswer) -> None:
+    """Reject the calls of a closing pass; its text is the run's answer, unless a person has sent another message."""
     refused = ToolError(
         ErrorCode.OPERATION_NOT_ALLOWED, "No more tools may be called: the run is closing.", attempted=False
     )
     for plan in answer.planned:
         plan.refuse(refused)
-    _record_calls(tx, answer)
-    if tx.run.message_count <= answer.history.heard:
+    _record_calls(tx, answer, seen=None)
+    if tx.run.message_count <= answer.history.messages_upto:
         end_run(tx, Ending.answered(answer.response.text, answer.response.cut_off, step.reason))
 
 
-def _record_calls(tx: Transaction, answer: ModelAnswer) -> list[ToolCall]:
-    """Insert the calls, and start as many as there are slots; return these."""
+def _record_calls(tx: Transaction, answer: ModelAnswer, seen: Set[str] | None) -> list[ToolCall]:
+    """Insert the calls, start as many as have a free slot, and return these."""
     for plan in answer.planned:
         plan.row.pass_number = tx.run.pass_number
-    may_start = tx.run.may_start and not is_late(tx)
-    return insert_calls(tx, answer.planned, slots=count_slots() if may_start else 0)
-
-
-def _find_duplicates(run_id: int, planned: list[PlannedCall], seen: Set[str]) -> None:
-    earlier = earlier_calls(run_id, [plan.row for plan in planned if plan.row.signature in seen])
-    volatile_free = {plan.row.signature: plan.row for plan in reversed(planned) if not is_volatile(plan.row)}
-    for plan in planned:
-        if plan.row.signature in earlier:
-            plan.row.duplicate_of = earlier[plan.row.signature]
-        elif (first := volatile_free.get(plan.row.signature)) is not None and first is not plan.row:
-            plan.row.duplicate_of = first
+    may_start = tx.run.may_start and not tx.is_late
+    return insert_calls(tx, answer.planned, answer.context.calls_at_once if may_start else 0, seen)
 
 
 def count_usage(run: Run, used: Usage) -> int:
-    """Add an answer's usage to the run, and return its cost in micros; needs the run's employee and provider."""
-    cost = cost_of(run.employee.provider, run.employee.model, used)
+    """Add an answer's usage to the run and return its cost in millionths; needs the run's employee and provider."""
+    cost = compute_cost(run.employee.provider, run.employee.model, used)
     run.input_tokens += used.input_tokens
     run.output_tokens += used.output_tokens
     run.cost_micros += cost
@@ -326,26 +312,26 @@ def count_usage(run: Run, used: Usage) -> int:
 
 
 def correct_usage_later(run: Run, late_usage: LateUsage) -> None:
-    """Correct the pass recorded in this transaction once its usage comes, whoever drives the run by then."""
-    late = _LateUsageOf(run.pk, run.pass_number, price_of(run.employee.provider, run.employee.model))
-    transaction.on_commit(partial(late_usage.then, late.replace_estimate), robust=True)
+    """Correct the pass recorded in this transaction once the server reports its usage, whoever drives the run then."""
+    estimate = _EstimatedPass(run.pk, run.pass_number, find_price(run.employee.provider, run.employee.model))
+    transaction.on_commit(partial(late_usage.then, estimate.replace), robust=True)
 
 
 @dataclass(frozen=True)
-class _LateUsageOf:
-    """A recorded pass whose usage is an estimate.
+class _EstimatedPass:
+    """A recorded pass whose usage is estimated.
 
     Attributes:
-        price: the price at which it was counted.
+        price: the price by which its cost was computed.
     """
 
     run_id: int
     number: int
     price: Price | None
 
-    def replace_estimate(self, used: Usage) -> None:
-        """Replace the estimate with the usage, in a thread without a run."""
-        with surviving("recording a late usage"):
+    def replace(self, used: Usage) -> None:
+        """Replace the estimate by the reported usage, in a thread that drives no run."""
+        with log_and_continue("recording a late usage"):
             try:
                 with run_transaction(self.run_id) as tx:
                     self._correct(tx, used)
@@ -354,7 +340,7 @@ class _LateUsageOf:
 
     def _correct(self, tx: Transaction, used: Usage) -> None:
         run, rows = tx.run, Pass.objects.filter(run_id=self.run_id, number=self.number, usage_estimated=True)
-        cost = self.price.of(used) if self.price else 0
+        cost = self.price.compute_cost(used) if self.price else 0
         estimated = rows.values_list("input_tokens", "output_tokens", "cost_micros").first()
         exact = {"input_tokens": used.input_tokens, "output_tokens": used.output_tokens, "cost_micros": cost}
         if estimated is None or not rows.update(**exact, usage_estimated=False):
@@ -367,6 +353,6 @@ class _LateUsageOf:
                 pass_number=self.number,
                 input_tokens=used.input_tokens,
                 output_tokens=used.output_tokens,
-                cost=in_units(cost if self.price else None),
+                cost=to_currency(cost if self.price else None),
             )
         )

@@ -1,14 +1,14 @@
-"""Step 2 of a run: settle the calls that a lost worker left executing, and reports that come late.
+"""Step 2 of a run: settle the calls that a lost worker left executing, and record reports that come late.
 
-A read runs again. Nobody can know about a write, so a person is asked, unless its executor reports after all.
+A read runs again. The outcome of a write cannot be known, so a person is asked, unless its executor reports after all.
 """
 
 from agents.approvals.models import Approval, ApprovalKind
-from agents.employees.toolboxes import toolbox_of
-from agents.platform.queries.engine import LEFT_EXECUTING
-from agents.runs.engine.cards import lose_outcome, show_unknown_card
+from agents.employees.toolboxes import load_toolbox
+from agents.platform.queries.engine import ABANDONED_CALLS
+from agents.runs.engine.cards import mark_outcome_unknown, show_unknown_card
 from agents.runs.engine.results import end_unexecuted, publish_result
-from agents.runs.engine.timing import ATTEMPTS
+from agents.runs.engine.timing import MOST_ATTEMPTS
 from agents.runs.engine.transaction import MACHINE, Transaction
 from agents.runs.events import LateEffect, RunResumed
 from agents.runs.models import CallStatus, ToolCall
@@ -17,20 +17,20 @@ from tools.contract import ErrorCode, Level, ToolError, ToolResult
 _LONGEST_SUMMARY = 1_000
 
 
-def settle_left_calls(tx: Transaction) -> None:
+def settle_lost_calls(tx: Transaction) -> None:
     """Settle the calls that earlier drivers of the run left executing."""
-    if left := [row.pk for row in LEFT_EXECUTING.rows(tx.run.pk, tx.run.lease_epoch)]:
-        for call in ToolCall.objects.filter(pk__in=left).order_by("pk"):
+    if lost := [row.pk for row in ABANDONED_CALLS.fetch_all(tx.run.pk, tx.run.lease_epoch)]:
+        for call in ToolCall.objects.filter(pk__in=lost).order_by("pk"):
             settle_lost_call(tx, call, may_repeat=True)
 
 
 def settle_lost_call(tx: Transaction, call: ToolCall, may_repeat: bool) -> None:
-    """Settle a call whose worker was lost: a read runs again, the outcome of a write is unknown."""
+    """Settle a call whose worker was lost: repeat a read, and mark the outcome of a write as unknown."""
     if _may_have_happened(call):
-        lose_outcome(tx, call, "The worker was lost while this was executing.")
+        mark_outcome_unknown(tx, call, "The worker was lost while this was executing.")
         return
     same = ToolCall.objects.filter(pk=call.pk, status=CallStatus.EXECUTING)
-    if may_repeat and call.attempts < ATTEMPTS and not _is_inner(call):
+    if may_repeat and call.attempts < MOST_ATTEMPTS and not _is_inner(call):
         same.update(status=CallStatus.READY, exec_epoch=None, deadline_at=None)
         return
     error = ToolError(ErrorCode.WORKER_LOST, "The worker was lost while this was executing.")
@@ -39,7 +39,7 @@ def settle_lost_call(tx: Transaction, call: ToolCall, may_repeat: bool) -> None:
 
 
 def end_abandoned_calls(tx: Transaction) -> None:
-    """End inner calls that still execute although the call that made them was given up: nobody waits for them."""
+    """End inner calls that still execute although their calling call was given up."""
     error = ToolError(ErrorCode.TIMEOUT, "The call that asked for this was given up.")
     executing = ToolCall.objects.filter(run_id=tx.run.pk, status=CallStatus.EXECUTING, parent_call__isnull=False)
     orphans = executing.exclude(parent_call__status__in=(CallStatus.EXECUTING, CallStatus.SUSPENDED)).order_by("pk")
@@ -50,53 +50,53 @@ def end_abandoned_calls(tx: Transaction) -> None:
 
 
 def requeue_after_loss(tx: Transaction) -> None:
-    """Put a run whose worker was lost into the queue, and say what the next worker finds."""
+    """Requeue a run whose worker was lost; the event lists the calls that it left executing."""
     left = ToolCall.objects.filter(run_id=tx.run.pk, status=CallStatus.EXECUTING).order_by("pk")
     again, unknown = [], []
     for call in left:
         if _may_have_happened(call):
-            unknown.append(_title_of(call))
-        elif call.attempts < ATTEMPTS:
-            again.append(_title_of(call))
-    reasons = ["The worker was lost; another one goes on."]
+            unknown.append(_find_tool_title(call))
+        elif call.attempts < MOST_ATTEMPTS:
+            again.append(_find_tool_title(call))
+    reasons = ["The worker was lost; another one continues."]
     if again:
-        reasons.append(f"Started again: {', '.join(again)}.")
+        reasons.append(f"Repeated: {', '.join(again)}.")
     if unknown:
-        reasons.append(f"Perhaps done, perhaps not, and never repeated by itself: {', '.join(unknown)}.")
+        reasons.append(f"Outcome unknown, so not repeated automatically: {', '.join(unknown)}.")
     tx.requeue()
     tx.publish(RunResumed(MACHINE, " ".join(reasons)))
 
 
-def _title_of(call: ToolCall) -> str:
-    tool = toolbox_of(call.organization_id).get_tool(call.tool)
+def _find_tool_title(call: ToolCall) -> str:
+    tool = load_toolbox(call.organization_id).get_tool(call.tool)
     return tool.title if tool else call.tool
 
 
 def _may_have_happened(call: ToolCall) -> bool:
-    """Return True if the effect of the executing call may be there, so that it cannot be repeated."""
+    """Return True if the executing call may have had an effect, so that it must not be repeated."""
     return Level(call.level).has_side_effects or Approval.objects.filter(tool_call=call).exists()
 
 
 def _is_inner(call: ToolCall) -> bool:
-    """Return True if another tool made the call and will make it anew; the steps of recipes are the engine's."""
+    """Return True if a tool made the call and will make it again; the engine itself makes the steps of recipes."""
     return call.parent_call is not None and call.parent_call.status != CallStatus.SUSPENDED
 
 
-def note_late_effect(tx: Transaction, call: ToolCall, epoch: int, result: ToolResult) -> bool:
-    """Keep the report of a failed call's executor, and show a card for a person to acknowledge.
+def record_late_effect(tx: Transaction, call: ToolCall, epoch: int, result: ToolResult) -> bool:
+    """Record that a call that was declared not done happened after all, and create a card to acknowledge it.
 
-    The call, its run and its tool message stay unchanged. False if the report does not count: it is no success,
+    Status and tool message of the call stay as they are. Return False if the report does not count: it is no success,
     the call has not failed, or it was executed in another epoch.
     """
     again = _find_repeats(call)
-    told = {"reported_at": tx.now.isoformat(), "result": result.as_json(), "done_again_by": again}
+    late_effect = {"reported_at": tx.now.isoformat(), "result": result.as_json(), "done_again_by": again}
     failed = ToolCall.objects.filter(pk=call.pk, status=CallStatus.FAILED, exec_epoch=epoch, late_effect__isnull=True)
-    if not result.success or not failed.update(late_effect=told):
+    if not result.success or not failed.update(late_effect=late_effect):
         return False
     summary = result.summary[:_LONGEST_SUMMARY]
     why = f"It was declared not done, but its worker now reports that it happened: {summary}"
     if again:
-        why += f"\nIt was asked for again meanwhile, so it probably happened twice. See call {', '.join(again)}."
+        why += f"\nThe same was requested again, so it probably happened twice. See call {', '.join(again)}."
     card = show_unknown_card(tx, call, "This happened after all", why)
     tx.publish(LateEffect(str(call.pk), str(card.pk), summary, why, again))
     tx.audit("gadget", "late_effect", f"tool_call:{call.pk}", tool=call.tool, summary=summary, done_again_by=again)
@@ -104,15 +104,15 @@ def note_late_effect(tx: Transaction, call: ToolCall, epoch: int, result: ToolRe
 
 
 def _find_repeats(call: ToolCall) -> list[str]:
-    """List the ids of later, started calls of the run that asked for the same."""
+    """List the ids of the run's later calls that requested the same and may have happened."""
     same = ToolCall.objects.filter(run_id=call.run_id, signature=call.signature, pk__gt=call.pk, attempts__gt=0)
     may_have_happened = (CallStatus.EXECUTING, CallStatus.OUTCOME_UNKNOWN, CallStatus.SUCCEEDED)
     ids = same.filter(status__in=may_have_happened).order_by("pk").values_list("pk", flat=True)
     return [str(pk) for pk in ids]
 
 
-def happened_meanwhile(card: Approval) -> bool:
-    """Return True if an equal call of the run turned out to have happened after this card was shown."""
+def has_happened_since(card: Approval) -> bool:
+    """Return True if a late report came, since the card was shown, that an equal call of the run happened."""
     reports = Approval.objects.filter(run_id=card.run_id, kind=ApprovalKind.UNKNOWN, requested_at__gt=card.requested_at)
     equal = reports.filter(tool_call__signature=card.tool_call.signature, tool_call__late_effect__isnull=False)
     return equal.exclude(tool_call=card.tool_call_id).exists()

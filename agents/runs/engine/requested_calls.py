@@ -1,6 +1,6 @@
-"""Requested calls: judged, previewed, compared with earlier ones, recorded with their cards, and started."""
+"""Steps 5 and 6 of a run: plan requested calls, find duplicates, record the calls with their cards, and start them."""
 
-from collections.abc import Iterable
+from collections.abc import Set
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -8,94 +8,41 @@ from typing import Any
 from django.db.models import Max, Q
 
 from agents.approvals.models import Approval, ApprovalStatus
-from agents.employees.toolboxes import toolbox_of
-from agents.platform.statements import insert
+from agents.employees.toolboxes import load_toolbox
+from agents.platform.queries.writes import insert_rows
 from agents.providers.base import RequestedCall
-from agents.runs.engine.cards import Effect, effect_of, new_card, publish_card, seal
+from agents.runs.engine.cards import CallEffect, build_card, compute_effect, publish_card, seal
 from agents.runs.engine.context import RunContext, has_same_verdict
 from agents.runs.engine.lease import Lease
-from agents.runs.engine.timing import OPEN_CARDS, timing
+from agents.runs.engine.timing import MOST_OPEN_CARDS, timing
 from agents.runs.engine.transaction import Transaction
 from agents.runs.events import ToolRejected, ToolSkipped, ToolStarted
 from agents.runs.models import CallStatus, Event, EventType, ToolCall
 from agents.runs.models.tool_call import new_idempotency_key
 from tools.contract import REPEATABLE_CODES, ErrorCode, Level, Tool, ToolError, ToolResult, fingerprint, format_error
-from tools.toolbox.isolation import isolated
+from tools.toolbox.isolation import run_isolated
 from tools.toolbox.permissions import Permission, Verdict
 
+MOST_CALL_DEPTH = 3
+"""The depth of nested calls; a call that the model requested has depth 0."""
+MOST_ROUNDS = 3
+"""Rounds of judging and previewing while permissions keep changing."""
+CARDS_ARE_FULL = f"At most {MOST_OPEN_CARDS} cards may wait at a time."
 _REPEATS = 2
+"""Times that a call may be repeated after a failure that may pass."""
 _WAITS = (EventType.RUN_WAITING, EventType.RUN_NEEDS_ATTENTION)
 _NEVER_COUNT = (CallStatus.EXPIRED, CallStatus.CANCELLED, CallStatus.DUPLICATE)
 _ASK_AGAIN = (ErrorCode.LIMIT_EXCEEDED, ErrorCode.RATE_LIMITED, ErrorCode.OUTCOME_UNKNOWN)
 _WRITES = (Level.WRITE, Level.DESTRUCTIVE)
 
 
-def earlier_calls(run_id: int, calls: Iterable[ToolCall]) -> dict[str, ToolCall]:
-    """By signature, the earlier call whose result answers an equal new one.
+@dataclass(frozen=True)
+class CallRequest:
+    """A call that a tool or a recipe requests."""
 
-    Args:
-        calls: those whose signature the run has seen before.
-    """
-    wanted = {call.signature for call in calls if call.signature and not is_volatile(call)}
-    if not wanted:
-        return {}
-    seen: dict[str, list[ToolCall]] = {}
-    past = ToolCall.objects.filter(run_id=run_id, signature__in=wanted).exclude(status__in=_NEVER_COUNT)
-    for call in past.order_by("finished_seq"):
-        if _code_of(call) not in _ASK_AGAIN:
-            seen.setdefault(call.signature, []).append(call)
-    return {signature: found[-1] for signature, found in seen.items() if _still_counts(found)}
-
-
-def is_volatile(call: ToolCall) -> bool:
-    """True for a call of a tool whose equal calls never count as duplicates."""
-    tool = toolbox_of(call.organization_id).get_tool(call.tool)
-    return tool is not None and tool.volatile
-
-
-def _code_of(call: ToolCall) -> str:
-    error = (call.result or {}).get("error") or {}
-    return str(error.get("code", ""))
-
-
-def _still_counts(found: list[ToolCall]) -> bool:
-    last = found[-1]
-    if last.finished_seq is None:
-        return True
-    if _is_forgotten(last):
-        return False
-    if last.status == CallStatus.FAILED and _code_of(last) in REPEATABLE_CODES:
-        fresh = [call for call in found if call.status == CallStatus.FAILED and not _is_forgotten(call)]
-        return len(fresh) > _REPEATS
-    return True
-
-
-def _is_forgotten(call: ToolCall) -> bool:
-    """The world may have changed since the call ended."""
-    if _happened_after(call, (EventType.MESSAGE_ADDED,)):
-        return True
-    if call.status == CallStatus.DENIED:
-        return False
-    if _written_after(call):
-        return True
-    succeeded_write = call.status == CallStatus.SUCCEEDED and call.level in _WRITES
-    return not succeeded_write and _happened_after(call, _WAITS)
-
-
-def _happened_after(call: ToolCall, types: tuple[EventType, ...]) -> bool:
-    return Event.objects.filter(run_id=call.run_id, seq__gt=call.finished_seq, type__in=types).exists()
-
-
-def _written_after(call: ToolCall) -> bool:
-    later = Q(finished_seq__gt=call.finished_seq) | Q(status=CallStatus.OUTCOME_UNKNOWN)
-    writes = ToolCall.objects.filter(later, run_id=call.run_id, level__in=_WRITES, attempts__gt=0)
-    return writes.exclude(pk=call.pk).exists()
-
-
-MOST_CALL_DEPTH = 3
-"""A call that a model asked for has depth 0."""
-ROUNDS = 3
-"""How often calls are judged and previewed while permissions change."""
+    tool: str
+    arguments: dict[str, Any]
+    provider_call_id: str = ""
 
 
 @dataclass
@@ -103,46 +50,36 @@ class PlannedCall:
     """A requested call as it will be recorded.
 
     Attributes:
-        verdict: of the gate.
         permission, error: those of the verdict, unless something else forbids the call.
-        effect: computed where a card will show it.
+        effect: the effect for the call's card; None if it needs no card.
     """
 
     row: ToolCall
     verdict: Verdict
     permission: Permission
     error: ToolError | None = None
-    effect: Effect | None = None
+    effect: CallEffect | None = None
 
     def refuse(self, error: ToolError) -> None:
         """Forbid the call."""
         self.permission, self.error = Permission.FORBIDDEN, error
 
-    def keep_if_same(self, current: "PlannedCall") -> "PlannedCall":
-        """Return this plan, with its effect, if the current one has the same verdict; else the current one."""
+    def replace_if_changed(self, current: "PlannedCall") -> "PlannedCall":
+        """Return the current plan if its verdict differs; otherwise this one, which has its effect already."""
         return self if has_same_verdict(self.verdict, current.verdict) else current
 
-    def finish(self, current: "PlannedCall") -> "PlannedCall":
-        """Do the same when it is too late for another preview: a call that would need a new card is refused."""
-        plan = self.keep_if_same(current)
+    def replace_finally(self, current: "PlannedCall") -> "PlannedCall":
+        """Replace this plan if the verdict changed, and refuse a call that would need a new preview."""
+        plan = self.replace_if_changed(current)
         if plan is not self and plan.permission == Permission.ASK:
-            message = "What is permitted changed while this call was prepared."
+            message = "Permissions changed while this call was prepared."
             hint = "Ask for it again."
             plan.refuse(ToolError(ErrorCode.LIMIT_EXCEEDED, message, recovery_hint=hint, attempted=False))
         return plan
 
 
-@dataclass(frozen=True)
-class CallRequest:
-    """A call that a tool or a recipe asks for."""
-
-    tool: str
-    arguments: dict[str, Any]
-    provider_call_id: str = ""
-
-
 def plan_call(context: RunContext, index: int, requested: RequestedCall | CallRequest) -> PlannedCall:
-    """Judge a requested call; one that may not run gets its error."""
+    """Judge a requested call; a call that may not run gets its error."""
     tool, verdict = context.judge(requested.tool, requested.arguments)
     row = ToolCall(
         organization_id=context.run.organization_id,
@@ -162,26 +99,26 @@ def plan_call(context: RunContext, index: int, requested: RequestedCall | CallRe
 
 
 def preview_card(lease: Lease, context: RunContext, plan: PlannedCall) -> None:
-    """Compute the effect that the card of a call will show; a call whose preview refuses it may not run."""
+    """Compute the effect for the card of a call; refuse the call if its preview does."""
     tool = context.find_tool(plan.row)
     if tool is None:
-        message = f"{plan.row.tool} is not installed any more."
+        message = f"{plan.row.tool} is no longer installed."
         plan.refuse(ToolError(ErrorCode.TOOL_NOT_FOUND, message, attempted=False))
         return
     lease.expect_step(timing().preview_s)
     try:
-        plan.effect = effect_of(tool, plan.row.params, context.tool_context(plan.row))
+        plan.effect = compute_effect(tool, plan.row.params, context.build_tool_context(plan.row))
     except ToolError as error:
         plan.refuse(error)
 
 
 def make_limit_error(message: str) -> ToolError:
-    """Return the refusal of a call that is one more than may be asked for at a time."""
+    """Return the error of a call that exceeds a limit on simultaneous calls."""
     return ToolError(ErrorCode.LIMIT_EXCEEDED, message, recovery_hint="Ask again after these.", attempted=False)
 
 
-def make_child(parent: ToolCall, planned: PlannedCall) -> ToolCall:
-    """Make a planned call the child of the call that asks for it, in the same pass; needs the run's lock."""
+def attach_to_parent(parent: ToolCall, planned: PlannedCall) -> ToolCall:
+    """Make a planned call the child of its calling call, in the same pass; needs the run's lock."""
     rows = ToolCall.objects.filter(run_id=parent.run_id, pass_number=parent.pass_number)
     number = int(rows.aggregate(last=Max("index"))["last"]) + 1
     row = planned.row
@@ -190,59 +127,27 @@ def make_child(parent: ToolCall, planned: PlannedCall) -> ToolCall:
     return row
 
 
-def begin_execution(tx: Transaction, call: ToolCall) -> None:
-    """Let the call execute from now on; the caller saves it."""
-    call.status = CallStatus.EXECUTING
-    call.exec_epoch = tx.run.lease_epoch
-    call.attempts += 1
-    call.started_at = tx.now
-    call.deadline_at = tx.now + timedelta(seconds=timeout_of(call))
+def insert_calls(
+    tx: Transaction, planned: list[PlannedCall], free_slots: int, seen: Set[str] | None = None
+) -> list[ToolCall]:
+    """Insert the calls with their cards and events, start those that need no approval, and return these.
 
-
-def publish_start(tx: Transaction, call: ToolCall) -> None:
-    """Publish that the call starts, with the tool's own summary."""
-    tool = tool_of(call)
-    tx.publish(ToolStarted.of(call, tool, _running_summary(tool, call)))
-
-
-def _running_summary(tool: Tool | None, call: ToolCall) -> str:
-    if tool is None:
-        return call.tool
-    try:
-        return isolated(tool, "running_summary", lambda: tool.running_summary(tool.load_params(call.params)))
-    except ToolError:
-        return tool.title
-
-
-def tool_of(call: ToolCall) -> Tool | None:
-    """Return the tool in the version that was judged; None if it is no longer installed."""
-    return toolbox_of(call.organization_id).get_tool(f"{call.tool}@{call.version}")
-
-
-def timeout_of(call: ToolCall) -> float:
-    """Return how many seconds the call may take."""
-    toolbox, tool = toolbox_of(call.organization_id), tool_of(call)
-    return toolbox.timeout_of(tool) if tool else toolbox.limits.timeout_s
-
-
-CARDS_ARE_FULL = f"At most {OPEN_CARDS} cards may wait at a time."
-
-
-def insert_calls(tx: Transaction, planned: list[PlannedCall], slots: int) -> list[ToolCall]:
-    """Insert the calls with their cards and events; start those that need no approval, as many as have a slot.
-
-    Returns the started ones.
+    Args:
+        free_slots: the number of calls that may start.
+        seen: the signatures of the run's earlier calls, to find duplicates; None if no call can be one.
     """
     if not planned:
         return []
+    if seen is not None:
+        _mark_duplicates(tx.run.pk, planned, seen)
     _limit_cards(tx.run.pk, planned)
     for plan in planned:
         _set_status(tx, plan)
-    started = [plan.row for plan in planned if plan.row.status == CallStatus.READY][:slots]
+    started = [plan.row for plan in planned if plan.row.status == CallStatus.READY][:free_slots]
     for row in started:
         begin_execution(tx, row)
-    insert([plan.row for plan in planned if plan.row.duplicate_of is None])
-    _insert_doubles([plan.row for plan in planned if plan.row.duplicate_of is not None])
+    insert_rows([plan.row for plan in planned if plan.row.duplicate_of is None])
+    _insert_duplicates([plan.row for plan in planned if plan.row.duplicate_of is not None])
     _insert_cards(tx, [plan for plan in planned if plan.row.status == CallStatus.AWAITING_APPROVAL])
     for plan in planned:
         if plan.row.status == CallStatus.REJECTED and plan.error is not None:
@@ -250,7 +155,7 @@ def insert_calls(tx: Transaction, planned: list[PlannedCall], slots: int) -> lis
         elif plan.row.status == CallStatus.DUPLICATE:
             tx.publish(ToolSkipped(str(plan.row.pk), plan.row.tool, str(plan.row.duplicate_of_id)))
     for row in started:
-        publish_start(tx, row)
+        publish_call_start(tx, row)
     tx.is_midway = bool(started)
     return started
 
@@ -259,7 +164,7 @@ def _limit_cards(run_id: int, planned: list[PlannedCall]) -> None:
     asking = [plan for plan in planned if plan.permission == Permission.ASK and plan.row.duplicate_of is None]
     if not asking:
         return
-    room = OPEN_CARDS - Approval.objects.filter(run_id=run_id, status=ApprovalStatus.PENDING).count()
+    room = MOST_OPEN_CARDS - Approval.objects.filter(run_id=run_id, status=ApprovalStatus.PENDING).count()
     for plan in asking[max(room, 0) :]:
         plan.error = make_limit_error(CARDS_ARE_FULL)
 
@@ -278,16 +183,119 @@ def _set_status(tx: Transaction, plan: PlannedCall) -> None:
         row.status = CallStatus.READY if plan.permission == Permission.AUTO else CallStatus.AWAITING_APPROVAL
 
 
-def _insert_doubles(rows: list[ToolCall]) -> None:
-    """Insert duplicates after the calls that they repeat, whose ids they name."""
+def _insert_duplicates(rows: list[ToolCall]) -> None:
+    """Insert duplicates after the calls that they repeat, whose ids they need."""
     for row in rows:
         row.duplicate_of_id = row.duplicate_of.pk if row.duplicate_of else None
-    insert(rows)
+    insert_rows(rows)
 
 
 def _insert_cards(tx: Transaction, planned: list[PlannedCall]) -> None:
     days = tx.run.organization.card_days if planned else 0
-    cards = [new_card(plan.row, plan.effect, plan.row.why, days) for plan in planned if plan.effect is not None]
+    cards = [build_card(plan.row, plan.effect, plan.row.why, days) for plan in planned if plan.effect is not None]
     Approval.objects.bulk_create(cards)
     for plan, card in zip(planned, cards, strict=True):
         publish_card(tx, plan.row, card, days)
+
+
+def begin_execution(tx: Transaction, call: ToolCall) -> None:
+    """Mark the call as executing from now on; the caller saves it."""
+    call.status = CallStatus.EXECUTING
+    call.exec_epoch = tx.run.lease_epoch
+    call.attempts += 1
+    call.started_at = tx.now
+    call.deadline_at = tx.now + timedelta(seconds=find_call_timeout(call))
+
+
+def publish_call_start(tx: Transaction, call: ToolCall) -> None:
+    """Publish the start of a call, with the tool's own summary."""
+    tool = find_call_tool(call)
+    tx.publish(ToolStarted.of(call, tool, _summarize_start(tool, call)))
+
+
+def _summarize_start(tool: Tool | None, call: ToolCall) -> str:
+    if tool is None:
+        return call.tool
+    try:
+        return run_isolated(tool, "running_summary", lambda: tool.running_summary(tool.load_params(call.params)))
+    except ToolError:
+        return tool.title
+
+
+def find_call_tool(call: ToolCall) -> Tool | None:
+    """Return the tool in the version that was judged; None if it is no longer installed."""
+    return load_toolbox(call.organization_id).get_tool(f"{call.tool}@{call.version}")
+
+
+def find_call_timeout(call: ToolCall) -> float:
+    """Return how many seconds the call may take."""
+    toolbox, tool = load_toolbox(call.organization_id), find_call_tool(call)
+    return toolbox.get_timeout(tool) if tool else toolbox.limits.timeout_s
+
+
+def _mark_duplicates(run_id: int, planned: list[PlannedCall], seen: Set[str]) -> None:
+    """Set `duplicate_of` on each call that repeats an earlier call of the run or another call of the same answer."""
+    calls = [plan.row for plan in planned if not is_volatile(plan.row)]
+    earlier = _find_earlier_calls(run_id, {call.signature for call in calls if call.signature} & seen)
+    first = {call.signature: call for call in reversed(calls)}
+    for call in calls:
+        original = earlier.get(call.signature, first[call.signature])
+        call.duplicate_of = original if original is not call else None
+
+
+def _find_earlier_calls(run_id: int, wanted: Set[str]) -> dict[str, ToolCall]:
+    """Find, by signature, the earlier call whose result a new equal call gets."""
+    if not wanted:
+        return {}
+    seen: dict[str, list[ToolCall]] = {}
+    equal = ToolCall.objects.filter(run_id=run_id, signature__in=wanted).exclude(status__in=_NEVER_COUNT)
+    for call in equal.order_by("finished_seq"):
+        if _get_error_code(call) not in _ASK_AGAIN:
+            seen.setdefault(call.signature, []).append(call)
+    return {signature: found[-1] for signature, found in seen.items() if _is_still_valid(found)}
+
+
+def _is_still_valid(found: list[ToolCall]) -> bool:
+    """Return True if the last of these equal calls still answers a new one."""
+    last = found[-1]
+    if last.finished_seq is None:
+        return True
+    if _is_outdated(last):
+        return False
+    if last.status == CallStatus.FAILED and _get_error_code(last) in REPEATABLE_CODES:
+        failures = [call for call in found if call.status == CallStatus.FAILED and not _is_outdated(call)]
+        return len(failures) > _REPEATS
+    return True
+
+
+def _is_outdated(call: ToolCall) -> bool:
+    """Return True if the world may have changed since the call ended."""
+    if _has_event_after(call, (EventType.MESSAGE_ADDED,)):
+        return True
+    if call.status == CallStatus.DENIED:
+        return False
+    if _has_write_after(call):
+        return True
+    succeeded_write = call.status == CallStatus.SUCCEEDED and call.level in _WRITES
+    return not succeeded_write and _has_event_after(call, _WAITS)
+
+
+def _has_event_after(call: ToolCall, types: tuple[EventType, ...]) -> bool:
+    return Event.objects.filter(run_id=call.run_id, seq__gt=call.finished_seq, type__in=types).exists()
+
+
+def _has_write_after(call: ToolCall) -> bool:
+    later = Q(finished_seq__gt=call.finished_seq) | Q(status=CallStatus.OUTCOME_UNKNOWN)
+    writes = ToolCall.objects.filter(later, run_id=call.run_id, level__in=_WRITES, attempts__gt=0)
+    return writes.exclude(pk=call.pk).exists()
+
+
+def _get_error_code(call: ToolCall) -> str:
+    error = (call.result or {}).get("error") or {}
+    return str(error.get("code", ""))
+
+
+def is_volatile(call: ToolCall) -> bool:
+    """Return True for a call of a tool whose equal calls never count as duplicates."""
+    tool = load_toolbox(call.organization_id).get_tool(call.tool)
+    return tool is not None and tool.volatile

@@ -1,4 +1,4 @@
-"""How a call ends: one conditional update, one tool message, one line in the panel."""
+"""Results of calls (step 7 of a run): one conditional update, one tool message and one event for each call."""
 
 import logging
 from dataclasses import dataclass
@@ -6,19 +6,19 @@ from typing import Any
 
 from django.conf import settings
 
-from agents.platform.statements import update_each
+from agents.platform.queries.writes import update_each
 from agents.runs.engine.transaction import Transaction
 from agents.runs.events import ToolFinished, ToolRejected
 from agents.runs.models import CallStatus, ToolCall
 from tools.contract import ToolError, ToolResult, canonical_json, format_error
-from tools.contract.portions import for_model, handle_of
+from tools.contract.excerpts import format_for_model, format_handle
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Execution:
-    """What came back from running a call in the given epoch."""
+class CallExecution:
+    """The result of a call that ran in the given epoch."""
 
     epoch: int
     result: ToolResult
@@ -26,13 +26,13 @@ class Execution:
 
 
 class NotExecuting(RuntimeError):
-    """A call that this driver has started is not executing any more, although nobody else may end it."""
+    """A call that this driver started is no longer executing, although nobody else may end it."""
 
 
-def record_result(tx: Transaction, call: ToolCall, done: Execution) -> bool:
-    """Store the result of an executing call and show it; False if the call is not executing in this epoch."""
+def record_result(tx: Transaction, call: ToolCall, done: CallExecution) -> bool:
+    """Store and publish the result of an executing call; return False if it does not execute in this epoch."""
     changed = ToolCall.objects.filter(pk=call.pk, status=CallStatus.EXECUTING, exec_epoch=done.epoch).update(
-        **end_columns(tx, call, done.result, done.duration_ms)
+        **build_end_columns(tx, call, done.result, done.duration_ms)
     )
     if changed:
         publish_result(tx, call, done.result, done.duration_ms)
@@ -40,8 +40,8 @@ def record_result(tx: Transaction, call: ToolCall, done: Execution) -> bool:
     return bool(changed)
 
 
-def record_results(tx: Transaction, finished: list[tuple[ToolCall, Execution]]) -> None:
-    """Store and show results that came together, in one statement.
+def record_results(tx: Transaction, finished: list[tuple[ToolCall, CallExecution]]) -> None:
+    """Store and publish several results in one statement.
 
     Raises:
         NotExecuting: one of them is not executing in its epoch; nothing may be written then.
@@ -49,7 +49,7 @@ def record_results(tx: Transaction, finished: list[tuple[ToolCall, Execution]]) 
     updates = []
     for call, done in finished:
         where = {"id": call.pk, "status": CallStatus.EXECUTING.value, "exec_epoch": done.epoch}
-        updates.append((end_columns(tx, call, done.result, done.duration_ms), where))
+        updates.append((build_end_columns(tx, call, done.result, done.duration_ms), where))
         publish_result(tx, call, done.result, done.duration_ms)
     if update_each(ToolCall, updates) != len(updates):
         raise NotExecuting(f"run {tx.run.pk}: {[call.pk for call, _ in finished]}")
@@ -57,12 +57,12 @@ def record_results(tx: Transaction, finished: list[tuple[ToolCall, Execution]]) 
         tx.run.crash_count = 0
 
 
-def end_columns(tx: Transaction, call: ToolCall, result: ToolResult, duration_ms: int = 0) -> dict[str, Any]:
-    """Return the columns of a call that succeeded or failed; the next event tells of it."""
+def build_end_columns(tx: Transaction, call: ToolCall, result: ToolResult, duration_ms: int = 0) -> dict[str, Any]:
+    """Build the columns of a call that succeeded or failed; the next event to publish is that of its end."""
     return {
         "status": CallStatus.SUCCEEDED if result.success else CallStatus.FAILED,
         "result": result.as_json(),
-        "content": tool_message(call, result),
+        "content": write_tool_message(call, result),
         "duration_ms": duration_ms,
         "finished_at": tx.now,
         "finished_seq": tx.run.next_event_seq,
@@ -70,23 +70,23 @@ def end_columns(tx: Transaction, call: ToolCall, result: ToolResult, duration_ms
 
 
 def publish_result(tx: Transaction, call: ToolCall, result: ToolResult, duration_ms: int = 0) -> None:
-    """Publish the result, and log it if `gadget.yaml` wants that."""
+    """Publish the result, and log it if `gadget.yaml` says so."""
     if settings.GADGET_CONFIG.tools.log_calls:
-        told = "succeeded" if result.success else f"failed ({result.error.code})" if result.error else "failed"
-        logger.info("run %s: %s %s in %d ms", call.run_id, call.tool, told, duration_ms)
+        outcome = "succeeded" if result.success else f"failed ({result.error.code})" if result.error else "failed"
+        logger.info("run %s: %s %s in %d ms", call.run_id, call.tool, outcome, duration_ms)
     tx.publish(ToolFinished.of(call, result, duration_ms))
 
 
-def tool_message(call: ToolCall, result: ToolResult) -> str:
-    """Return the text that the model reads; it says if a person changed the params."""
-    text = for_model(result, handle_of(call.pk))
+def write_tool_message(call: ToolCall, result: ToolResult) -> str:
+    """Write the tool message that the model reads; it says if a person changed the params."""
+    text = format_for_model(result, format_handle(call.pk))
     if call.model_params is None:
         return text
     return f"A person changed the params before approving, to: {canonical_json(call.params)}\n{text}"
 
 
 def end_unexecuted(tx: Transaction, call: ToolCall, status: CallStatus, error: ToolError) -> bool:
-    """End a call that never ran (denied, expired, cancelled, rejected); the caller publishes the line for it."""
+    """End a call that never ran (denied, expired, cancelled, rejected); the caller publishes the event."""
     return bool(
         ToolCall.objects.filter(pk=call.pk, status=call.status).update(
             status=status,
@@ -99,6 +99,6 @@ def end_unexecuted(tx: Transaction, call: ToolCall, status: CallStatus, error: T
 
 
 def reject(tx: Transaction, call: ToolCall, error: ToolError) -> None:
-    """End a call that the gate forbids before its start."""
+    """Reject a call that may not start."""
     if end_unexecuted(tx, call, CallStatus.REJECTED, error):
         tx.publish(ToolRejected.of(call, error))

@@ -1,29 +1,28 @@
-"""Calls that wait: for a person's answer, for a colleague, or, as recipes do, for their own steps (step 4 of a run)."""
+"""Suspended calls: they wait for a person, a colleague's run or, as recipes (step 4 of a run), for their own steps."""
 
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.employees.models import Employee
-from agents.runs.engine.cards import digest_of, next_sequence
-from agents.runs.engine.context import RunContext, colleagues_of, grants_of, load_context
+from agents.runs.engine.cards import compute_digest, find_next_sequence
+from agents.runs.engine.context import RunContext, list_colleagues, load_context, load_grants
 from agents.runs.engine.lease import Lease
-from agents.runs.engine.next_step import expandable_recipes, wake_if_possible
+from agents.runs.engine.next_step import find_expandable_recipes, wake_if_possible
 from agents.runs.engine.requested_calls import (
     MOST_CALL_DEPTH,
-    ROUNDS,
+    MOST_ROUNDS,
     CallRequest,
     PlannedCall,
+    attach_to_parent,
     insert_calls,
-    make_child,
     plan_call,
     preview_card,
 )
-from agents.runs.engine.results import NotExecuting, end_columns, end_unexecuted, publish_result
-from agents.runs.engine.timing import OPEN_CARDS
+from agents.runs.engine.results import NotExecuting, build_end_columns, end_unexecuted, publish_result
+from agents.runs.engine.timing import MOST_OPEN_CARDS
 from agents.runs.engine.transaction import NextStep, Transaction, new_run_transaction, run_transaction
 from agents.runs.events import QuestionAsked, RunStarted, ToolProgress, ToolRejected
 from agents.runs.models import (
@@ -35,29 +34,29 @@ from agents.runs.models import (
     RunStatus,
     ToolCall,
 )
-from agents.runs.models.run import title_of
+from agents.runs.models.run import make_title
 from tools.contract import Delegation, ErrorCode, Preview, Question, Recipe, Suspend, ToolError, ToolResult
-from tools.contract.canonical import made_storable
-from tools.toolbox.isolation import isolated
-from tools.toolbox.outcome import checked_result
+from tools.contract.canonical import make_storable
+from tools.toolbox.isolation import run_isolated
+from tools.toolbox.outcome import normalize_result
 from tools.toolbox.permissions import Permission
 
 MOST_DELEGATION_DEPTH = 3
-"""A task of a person has depth 0; what it leads to is handed on at most so often."""
-OPEN_CHILDREN = 5
+"""A person's task has depth 0, and each delegation adds one."""
+MOST_OPEN_CHILDREN = 5
 LONGEST_QUESTION = 4_000
 LONGEST_TASK = 20_000
 LONGEST_SUMMARY = 300
 MOST_MS = 2**31 - 1
-"""What a call's duration can hold: somewhat more than 24 days."""
+"""The longest duration that a call's column can hold: more than 24 days."""
 _MS = timedelta(milliseconds=1)
 _SENTENCE_LENGTH = 1_000
 
 
 def suspend(tx: Transaction, call: ToolCall, wait: Suspend, duration_ms: int) -> None:
-    """Let an executing call of this driver wait, and ask its question or start the colleague's run.
+    """Suspend an executing call of this driver, and ask its question or start the colleague's run.
 
-    All of it happens in this transaction; a refusal is the call's result.
+    All of it happens in this transaction. If the wait is refused, the refusal becomes the call's result.
 
     Raises:
         NotExecuting: the call is not executing in the driver's epoch; nothing may be written then.
@@ -69,58 +68,60 @@ def suspend(tx: Transaction, call: ToolCall, wait: Suspend, duration_ms: int) ->
     tx.run.crash_count = 0
     try:
         if tx.run.cancel_requested_at is not None:
-            _cancel(tx, call)
+            _cancel_suspended(tx, call)
         elif isinstance(wait, Question):
-            _ask(tx, call, wait)
+            _ask_question(tx, call, wait)
         elif isinstance(wait, Delegation):
-            _hand_over(tx, call, wait)
+            _delegate(tx, call, wait)
     except ToolError as refusal:
-        _end_waiting(tx, call, ToolResult.failed(refusal), duration_ms)
+        _end_suspended_after(tx, call, ToolResult.failed(refusal), duration_ms)
 
 
 def end_suspended(tx: Transaction, call: ToolCall, result: ToolResult) -> bool:
-    """Give a suspended call its result, and the time from its start until now; False if it does not wait any more."""
+    """Give a suspended call its result, with the time since its start; return False if it is no longer suspended."""
     waited = (tx.now - call.started_at) / _MS if call.started_at is not None else 0
-    return _end_waiting(tx, call, result, min(round(waited), MOST_MS))
+    return _end_suspended_after(tx, call, result, min(round(waited), MOST_MS))
 
 
-def _end_waiting(tx: Transaction, call: ToolCall, result: ToolResult, duration_ms: int) -> bool:
+def _end_suspended_after(tx: Transaction, call: ToolCall, result: ToolResult, duration_ms: int) -> bool:
     waiting = ToolCall.objects.filter(pk=call.pk, status=CallStatus.SUSPENDED)
-    if not waiting.update(**end_columns(tx, call, result, duration_ms)):
+    if not waiting.update(**build_end_columns(tx, call, result, duration_ms)):
         return False
     publish_result(tx, call, result, duration_ms)
     return True
 
 
-def _cancel(tx: Transaction, call: ToolCall) -> None:
+def _cancel_suspended(tx: Transaction, call: ToolCall) -> None:
     error = ToolError(ErrorCode.OPERATION_NOT_ALLOWED, "The run was cancelled.", attempted=False)
     if end_unexecuted(tx, call, CallStatus.CANCELLED, error):
         tx.publish(ToolRejected.of(call, error))
 
 
-def _ask(tx: Transaction, call: ToolCall, question: Question) -> None:
-    """The question's card, which stands in the inbox like any other."""
-    text = made_storable(question.text)
+def _ask_question(tx: Transaction, call: ToolCall, question: Question) -> None:
+    """Create the question's card, which the inbox shows with all others."""
+    text = make_storable(question.text)
     if not text.strip() or len(text) > LONGEST_QUESTION:
-        raise _refused(ErrorCode.INVALID_PARAMETER, f"A question has 1 to {LONGEST_QUESTION:,} characters.")
-    if Approval.objects.filter(run_id=call.run_id, status=ApprovalStatus.PENDING).count() >= OPEN_CARDS:
-        raise _refused(ErrorCode.LIMIT_EXCEEDED, f"At most {OPEN_CARDS} cards may wait at a time; ask again later.")
+        raise _make_refusal(ErrorCode.INVALID_PARAMETER, f"A question has 1 to {LONGEST_QUESTION:,} characters.")
+    if Approval.objects.filter(run_id=call.run_id, status=ApprovalStatus.PENDING).count() >= MOST_OPEN_CARDS:
+        raise _make_refusal(
+            ErrorCode.LIMIT_EXCEEDED, f"At most {MOST_OPEN_CARDS} cards may be open at a time. Ask again later."
+        )
     days = tx.run.organization.card_days
-    choices = [made_storable(choice) for choice in question.choices]
+    choices = [make_storable(choice) for choice in question.choices]
     preview = Preview("answer").as_json() | {"question": text, "choices": choices}
     asks = f"{tx.run.employee.name} asks: “{text}”"
     card = Approval.objects.create(
         organization_id=call.organization_id,
         run_id=call.run_id,
         tool_call=call,
-        sequence=next_sequence(call),
+        sequence=find_next_sequence(call),
         kind=ApprovalKind.QUESTION,
         level=call.level,
         params=call.params,
         sentence=asks if len(asks) <= _SENTENCE_LENGTH else f"{asks[:_SENTENCE_LENGTH]}…",
         preview=preview,
-        why="The employee cannot go on with this without an answer.",
-        digest=digest_of(call, preview),
+        why="The employee needs an answer to continue.",
+        digest=compute_digest(call, preview),
         expires_at=Now() + timedelta(days=days),
     )
     expires_at = (tx.now + timedelta(days=days)).isoformat()
@@ -128,14 +129,16 @@ def _ask(tx: Transaction, call: ToolCall, question: Question) -> None:
     tx.inbox_changed = True
 
 
-def _hand_over(tx: Transaction, call: ToolCall, delegation: Delegation) -> None:
-    """The run of another employee, who gets nothing of this one but the task."""
-    parent, colleague = tx.run, _colleague(tx, delegation.employee)
-    task = made_storable(delegation.task).strip()
+def _delegate(tx: Transaction, call: ToolCall, delegation: Delegation) -> None:
+    """Start the colleague's run, which gets nothing of this run but the task."""
+    parent, colleague = tx.run, _find_colleague(tx, delegation.employee)
+    task = make_storable(delegation.task).strip()
     if not task or len(task) > LONGEST_TASK:
-        raise _refused(ErrorCode.INVALID_PARAMETER, f"A task has 1 to {LONGEST_TASK:,} characters.")
-    if _waiting_for_others(parent.pk).count() >= OPEN_CHILDREN:
-        raise _refused(ErrorCode.LIMIT_EXCEEDED, f"At most {OPEN_CHILDREN} tasks may be handed over at a time.")
+        raise _make_refusal(ErrorCode.INVALID_PARAMETER, f"A task has 1 to {LONGEST_TASK:,} characters.")
+    if _find_delegated_calls(parent.pk).count() >= MOST_OPEN_CHILDREN:
+        raise _make_refusal(
+            ErrorCode.LIMIT_EXCEEDED, f"At most {MOST_OPEN_CHILDREN} delegated tasks may be open at a time."
+        )
     child = Run(
         organization_id=parent.organization_id,
         employee=colleague,
@@ -146,10 +149,10 @@ def _hand_over(tx: Transaction, call: ToolCall, delegation: Delegation) -> None:
         depth=parent.depth + 1,
         client_request_id=f"delegate-{call.idempotency_key}",
         task=task,
-        title=title_of(task),
+        title=make_title(task),
         mode=colleague.mode,
         max_passes=colleague.max_passes,
-        deadline_at=_earliest(parent.deadline_at, tx.now, colleague.run_minutes),
+        deadline_at=_choose_deadline(parent.deadline_at, tx.now, colleague.run_minutes),
     )
     with new_run_transaction(child) as child_tx:
         Message.objects.create(run=child, number=1, text=task)
@@ -157,36 +160,36 @@ def _hand_over(tx: Transaction, call: ToolCall, delegation: Delegation) -> None:
     tx.publish(ToolProgress(str(call.pk), 0.0, f"{colleague.name} works on it.", run_id=str(child.pk)))
 
 
-def _waiting_for_others(run_id: int) -> QuerySet[ToolCall]:
-    """The run's calls that wait for another employee."""
+def _find_delegated_calls(run_id: int) -> QuerySet[ToolCall]:
+    """Find the run's calls that wait for a colleague."""
     return ToolCall.objects.filter(run_id=run_id, status=CallStatus.SUSPENDED, child_run__isnull=False)
 
 
-def _colleague(tx: Transaction, name: str) -> Employee:
-    """The employee of that name, to whom this run may hand a task now.
+def _find_colleague(tx: Transaction, name: str) -> Employee:
+    """Find the colleague of that name, to whom this run may delegate now.
 
     Raises:
-        ToolError: it may not, and why.
+        ToolError: the reason why it may not.
     """
     run = tx.run
-    allowed = colleagues_of(run.employee, grants_of(run.employee_id, run.mode).delegates)
+    allowed = list_colleagues(run.employee, load_grants(run.employee_id, run.mode).delegates)
     found = next((each for each in allowed if each.name.casefold() == name.strip().casefold()), None)
     if found is None:
         names = ", ".join(each.name for each in allowed if each.is_active) or "nobody"
-        raise _refused(ErrorCode.NOT_PERMITTED, f"You may not hand a task to {name!r}, only to: {names}.")
+        raise _make_refusal(ErrorCode.NOT_PERMITTED, f"You may not delegate to {name!r}, only to: {names}.")
     if not found.is_active or found.stopped_at is not None:
-        raise _refused(ErrorCode.OPERATION_NOT_ALLOWED, f"{found.name} does not work at the moment.")
+        raise _make_refusal(ErrorCode.OPERATION_NOT_ALLOWED, f"{found.name} is not working at the moment.")
     if run.depth >= MOST_DELEGATION_DEPTH:
-        raise _refused(ErrorCode.OPERATION_NOT_ALLOWED, f"A task is handed on at most {MOST_DELEGATION_DEPTH} times.")
-    if found.pk in _employees_above(run):
-        raise _refused(
-            ErrorCode.OPERATION_NOT_ALLOWED, f"{found.name} is waiting for this very task, and cannot work on it."
-        )
+        message = f"A task may be delegated at most {MOST_DELEGATION_DEPTH} times in a row."
+        raise _make_refusal(ErrorCode.OPERATION_NOT_ALLOWED, message)
+    if found.pk in _list_employees_above(run):
+        message = f"{found.name} is waiting for this task, so it cannot work on it."
+        raise _make_refusal(ErrorCode.OPERATION_NOT_ALLOWED, message)
     return found
 
 
-def _employees_above(run: Run) -> set[int]:
-    """The employees of the run and of those that wait for it."""
+def _list_employees_above(run: Run) -> set[int]:
+    """List the employees of the run and of the runs that wait for it."""
     found, parent_id = {run.employee_id}, run.parent_id
     while parent_id is not None:
         employee_id, parent_id = Run.objects.values_list("employee_id", "parent_id").get(pk=parent_id)
@@ -194,72 +197,68 @@ def _employees_above(run: Run) -> set[int]:
     return found
 
 
-def _earliest(of_parent: datetime | None, now: datetime, minutes: int | None) -> datetime | None:
-    """A child's deadline: its employee's own, but not later than its parent's."""
+def _choose_deadline(of_parent: datetime | None, now: datetime, minutes: int | None) -> datetime | None:
+    """Return the deadline of a child: its employee's own, but not later than the parent's."""
     own = now + timedelta(minutes=minutes) if minutes else None
     return min((at for at in (of_parent, own) if at is not None), default=None)
 
 
-def _refused(code: ErrorCode, message: str) -> ToolError:
+def _make_refusal(code: ErrorCode, message: str) -> ToolError:
     return ToolError(code, message, attempted=False)
 
 
-def collect(run_id: int, wait: bool = True) -> bool:
-    """Give the run's calls that wait for another employee the ends of their runs; False if none has ended.
+def collect_delegate_results(run_id: int, wait: bool = True) -> bool:
+    """Give the run's delegating calls the results of the colleagues' runs that ended; return False if none ended.
 
     Raises:
-        Run.DoesNotExist: without `wait`, the run is not free.
+        Run.DoesNotExist: without `wait`, the run is locked.
     """
-    answered = _waiting_for_others(run_id).filter(child_run__status__in=ENDED)
+    answered = _find_delegated_calls(run_id).filter(child_run__status__in=ENDED)
     if not answered.exists():
         return False
     with run_transaction(run_id, wait=wait) as tx:
         calls = list(answered.select_related("child_run__employee").order_by("pk"))
         for call in calls:
-            end_suspended(tx, call, result_of(call.child_run))
+            end_suspended(tx, call, make_delegate_result(call.child_run))
         wake_if_possible(tx)
     return bool(calls)
 
 
-def result_of(child: Run) -> ToolResult:
-    """What an ended run is for the call that asked for it."""
+def make_delegate_result(child: Run) -> ToolResult:
+    """Make the result of a delegating call from the colleague's run, which has ended."""
     name = child.employee.name
-    told: dict[str, Any] = {"run_id": str(child.pk), "employee": name}
+    origin = {"run_id": str(child.pk), "employee": name}
     if child.status == RunStatus.SUCCEEDED:
-        told |= {"answer": child.answer, "exit_reason": child.exit_reason}
-        return ToolResult.ok(told, f"{name} answered: {brief_words(child.answer)}", **_where(child))
+        data = {**origin, "answer": child.answer, "exit_reason": child.exit_reason}
+        return ToolResult.ok(data, f"{name} answered: {shorten_answer(child.answer)}", **origin)
     if child.status == RunStatus.CANCELLED:
-        message = f"The task was cancelled before {name} had answered."
+        message = f"The task was cancelled before {name} answered."
     else:
         because = f" {child.problem}" if child.problem else ""
-        message = f"{name} did not get it done: {child.get_exit_reason_display().lower()}.{because}"
-    return ToolResult.failed(ToolError(ErrorCode.SUBAGENT_FAILED, message), **_where(child))
+        message = f"{name} did not finish the task: {child.get_exit_reason_display().lower()}.{because}"
+    return ToolResult.failed(ToolError(ErrorCode.SUBAGENT_FAILED, message), **origin)
 
 
-def brief_words(answer: str) -> str:
-    """An answer in one line of at most 300 characters, for the summary of the call that waited for it."""
+def shorten_answer(answer: str) -> str:
+    """Shorten an answer to one line of at most 300 characters, for the summary of the call that waited for it."""
     words = " ".join(answer.split())
     return words if len(words) <= LONGEST_SUMMARY else f"{words[: LONGEST_SUMMARY - 1]}…"
 
 
-def _where(child: Run) -> dict[str, str]:
-    return {"run_id": str(child.pk), "employee": child.employee.name}
-
-
 def expand_recipe(lease: Lease) -> NextStep:
-    """Take one recipe one step further, or give it its result."""
-    parent = expandable_recipes(lease.run_id).first()
+    """Take a recipe one step further, or give it its result."""
+    parent = find_expandable_recipes(lease.run_id).first()
     if parent is None:
         with lease.transaction() as tx:
             pass
         return tx.next_step
     context = load_context(lease.run_id)
     try:
-        step = _plan_step(context, parent)
+        step = _plan_recipe_step(context, parent)
     except ToolError as failure:
         step = ToolResult.failed(failure)
     if not isinstance(step, ToolResult):
-        return _record_step(lease, context, parent, step)
+        return _record_recipe_step(lease, context, parent, step)
     with lease.transaction() as tx:
         if _may_continue(tx, parent):
             end_suspended(tx, parent, step)
@@ -267,14 +266,14 @@ def expand_recipe(lease: Lease) -> NextStep:
 
 
 def _may_continue(tx: Transaction, parent: ToolCall) -> bool:
-    return tx.run.may_start and expandable_recipes(tx.run.pk).filter(pk=parent.pk).exists()
+    return tx.run.may_start and find_expandable_recipes(tx.run.pk).filter(pk=parent.pk).exists()
 
 
-def _record_step(
+def _record_recipe_step(
     lease: Lease, context: RunContext, parent: ToolCall, step: tuple[CallRequest, PlannedCall]
 ) -> NextStep:
-    """Record a step as a call, judged by the rules of that moment; if they have changed, it is judged anew before."""
-    (request, plan), rounds = step, ROUNDS
+    """Record a recipe's step as a call, judged by the current rules; judge and preview it again if they changed."""
+    (request, plan), rounds = step, MOST_ROUNDS
     while True:
         rounds -= 1
         if plan.permission is Permission.ASK and plan.effect is None:
@@ -286,53 +285,53 @@ def _record_step(
                 if has_changed and rounds:
                     tx.is_midway = True
                 else:
-                    plan = plan.finish(plan_call(current, 0, request)) if has_changed else plan
-                    plan.row = make_child(parent, plan)
-                    insert_calls(tx, [plan], slots=0)
+                    plan = plan.replace_finally(plan_call(current, 0, request)) if has_changed else plan
+                    plan.row = attach_to_parent(parent, plan)
+                    insert_calls(tx, [plan], free_slots=0)
         if not tx.is_midway:
             return tx.next_step
-        context, plan = current, plan.keep_if_same(plan_call(current, 0, request))
+        context, plan = current, plan.replace_if_changed(plan_call(current, 0, request))
 
 
-def _plan_step(context: RunContext, parent: ToolCall) -> tuple[CallRequest, PlannedCall] | ToolResult:
-    """Plan the next step; return the recipe's result once there is none.
+def _plan_recipe_step(context: RunContext, parent: ToolCall) -> tuple[CallRequest, PlannedCall] | ToolResult:
+    """Plan the recipe's next step, or return its result after the last one.
 
     Raises:
         ToolError: a step did not succeed, or the recipe itself fails.
     """
     recipe = context.find_tool(parent)
     if not isinstance(recipe, Recipe):
-        raise ToolError(ErrorCode.TOOL_NOT_FOUND, f"{parent.tool} is not installed any more.", attempted=False)
+        raise ToolError(ErrorCode.TOOL_NOT_FOUND, f"{parent.tool} is no longer installed.", attempted=False)
     done = list(ToolCall.objects.filter(parent_call=parent).order_by("index"))
     results = [ToolResult.from_json(call.result or {}) for call in done]
     if results and not results[-1].success:
-        raise _stopped_at(len(done), len(recipe.steps), done[-1], results[-1])
-    params = isolated(recipe, "load_params", lambda: recipe.load_params(parent.params))
+        raise _make_step_failure(len(done), len(recipe.steps), done[-1], results[-1])
+    params = run_isolated(recipe, "load_params", lambda: recipe.load_params(parent.params))
     if len(done) >= len(recipe.steps):
-        return isolated(recipe, "result", lambda: checked_result(recipe, recipe.result(params, results), 0))
+        return run_isolated(recipe, "result", lambda: normalize_result(recipe, recipe.result(params, results), 0))
     step = recipe.steps[len(done)]
-    if _depth(parent) >= MOST_CALL_DEPTH and isinstance(context.toolbox.get_tool(step.tool), Recipe):
+    if _count_callers(parent) >= MOST_CALL_DEPTH and isinstance(context.toolbox.get_tool(step.tool), Recipe):
         raise ToolError(
-            ErrorCode.LIMIT_EXCEEDED, f"Recipes nest at most {MOST_CALL_DEPTH} levels deep.", attempted=False
+            ErrorCode.LIMIT_EXCEEDED, f"Recipes may be nested at most {MOST_CALL_DEPTH} levels deep.", attempted=False
         )
 
     def plan() -> tuple[CallRequest, PlannedCall]:
         request = CallRequest(step.tool, step.params(params, results))
         return request, plan_call(context, 0, request)
 
-    return isolated(recipe, f"step {len(done) + 1}", plan)
+    return run_isolated(recipe, f"step {len(done) + 1}", plan)
 
 
-def _depth(call: ToolCall) -> int:
-    """Count the calls that stand above this one."""
+def _count_callers(call: ToolCall) -> int:
+    """Count the calls above this one."""
     depth = 0
     while call.parent_call is not None:
         call, depth = call.parent_call, depth + 1
     return depth
 
 
-def _stopped_at(number: int, of: int, call: ToolCall, result: ToolResult) -> ToolError:
-    said = result.error.message if result.error else result.summary
-    what = f"Step {number} of {of}, {call.tool}, did not succeed ({call.get_status_display().lower()}): {said}"
-    done = "" if number == 1 else " The steps before it were done."
-    return ToolError(ErrorCode.OPERATION_FAILED, f"{what}{done}", recovery_hint="Do not repeat what was done.")
+def _make_step_failure(number: int, of: int, call: ToolCall, result: ToolResult) -> ToolError:
+    reason = result.error.message if result.error else result.summary
+    what = f"Step {number} of {of}, {call.tool}, did not succeed ({call.get_status_display().lower()}): {reason}"
+    done = "" if number == 1 else " The steps before it were completed."
+    return ToolError(ErrorCode.OPERATION_FAILED, f"{what}{done}", recovery_hint="Do not repeat completed steps.")

@@ -1,4 +1,4 @@
-"""Every duration that the engine waits for, and the clock of leases; tests scale the durations."""
+"""The engine's durations and limits, and the clock of leases; tests scale the durations."""
 
 import time
 from dataclasses import dataclass
@@ -7,18 +7,27 @@ from functools import lru_cache
 
 from django.conf import settings
 
-_RUNS_IN_SLEEP: int | None = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
-"""Linux has the first; the second runs on in sleep on macOS. A paused virtual machine may stop either."""
+MOST_PROVIDER_TRIES = 6
+MOST_CRASHES = 5
+MOST_ATTEMPTS = 3
+"""Attempts at a read or a draft whose workers are lost."""
+MOST_DRIFTS = 3
+"""Cards that a call's guards may send back before the call fails."""
+MOST_OPEN_CARDS = 20
+MOST_DENIED_PASSES = 3
+"""Passes in a row that a person may deny before the run ends."""
+_CLOCK_ID: int | None = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
+"""A clock that includes sleep: the first on Linux, the second on macOS. A paused virtual machine may stop either."""
 
 
 def clock_s() -> float:
     """Return the seconds since some moment in the past."""
-    return time.monotonic() if _RUNS_IN_SLEEP is None else time.clock_gettime(_RUNS_IN_SLEEP)
+    return time.monotonic() if _CLOCK_ID is None else time.clock_gettime(_CLOCK_ID)
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds, unless the name says otherwise; `scale` multiplies what the machine waits for, not what people do."""
+    """Seconds, unless the name says otherwise; `scale` multiplies the machine's waiting times, not those of people."""
 
     scale: float = 1.0
 
@@ -39,37 +48,38 @@ class Timing:
         return 1 * self.scale
 
     @property
-    def look_s(self) -> float:
-        """Return the seconds between a worker's looks for due runs that the queue has not delivered."""
+    def poll_s(self) -> float:
+        """Seconds between a worker's polls for due runs that the queue has not delivered."""
         return 1 * self.scale
 
     @property
-    def apart(self) -> timedelta:
-        """Return the time span over which runs that repeatedly lost their worker restart, each at a random moment."""
+    def restart_spread(self) -> timedelta:
+        """Time over which runs that lost their worker repeatedly restart, each at a random moment."""
         return timedelta(seconds=30 * self.scale)
 
     @property
     def hint_again(self) -> timedelta:
+        """Shortest time between two hints for one run."""
         return timedelta(seconds=10 * self.scale)
 
     @property
     def count_again(self) -> timedelta:
-        """How long the figures are left alone once everything was counted."""
+        """Pause of the figures after everything was counted."""
         return timedelta(seconds=10 * self.scale)
 
     @property
     def slice_s(self) -> float:
-        """How long one job may drive one run before others get their turn."""
+        """Longest time that one job drives one run before it yields to others."""
         return 60 * self.scale
 
     @property
     def slack_s(self) -> float:
-        """How much longer than its own timeouts a step may take before its lease is no longer renewed."""
+        """Time that a step may take beyond its own timeouts before its lease is no longer renewed."""
         return 30 * self.scale
 
     @property
     def start_within(self) -> timedelta:
-        """An approval that has not started so long after its grace is asked again."""
+        """Validity of an approval after its grace period; a call that has not started by then needs another one."""
         return timedelta(seconds=15 * 60 * self.scale)
 
     @property
@@ -78,24 +88,16 @@ class Timing:
 
     @property
     def patience(self) -> timedelta:
-        """How long a provider may ask for patience."""
+        """Longest time over which a failing provider is tried again."""
         return timedelta(seconds=15 * 60 * self.scale)
 
     def backoff(self, tries: int, retry_after_s: float | None) -> timedelta:
-        """How long to leave a provider alone after `tries` failures in a row."""
+        """Return the pause after `tries` failures in a row."""
         own = min(2.0**tries, 60.0)
         return timedelta(seconds=max(own, retry_after_s or 0.0) * self.scale)
 
 
-PATIENCE_TRIES = 6
-CRASHES = 5
-ATTEMPTS = 3
-DRIFTS = 3
-OPEN_CARDS = 20
-DENIED_PASSES = 3
-
-
 @lru_cache(maxsize=1)
 def timing() -> Timing:
-    """The installation's timing, from the setting GADGET_TIMING_SCALE."""
+    """Return the installation's timing, from the setting GADGET_TIMING_SCALE."""
     return Timing(settings.GADGET_TIMING_SCALE)

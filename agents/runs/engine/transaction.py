@@ -1,4 +1,4 @@
-"""One transaction on a run: lock its row, look, change, and on exit write events, row and audit entries at once."""
+"""The transaction on a run: lock its row, read, change, and on exit write events, row and audit entries together."""
 
 import math
 from collections.abc import Iterator
@@ -14,62 +14,62 @@ from django.db import transaction
 from agents.accounts import audit
 from agents.platform import notify
 from agents.platform.queries.runs import LOCKED_RUN, LOCKED_RUN_IF_FREE
-from agents.platform.statements import insert, update
+from agents.platform.queries.writes import insert_rows, update_rows
 from agents.runs.events import RunEvent
 from agents.runs.models import Event, ExitReason, Run, RunStatus
 
 _RUN_FIELDS = tuple(field.attname for field in Run._meta.concrete_fields if field.attname != "id")
 
 MACHINE = "gadget"
-"""The name under which the machine acts."""
+"""The actor's name where no person acted."""
 
 
 class Action(StrEnum):
-    """The next thing that a driver does."""
+    """The kinds of steps that a driver takes."""
 
     RUN_APPROVED = "run_approved"
-    """Run the approved call whose grace is over."""
+    """Run an approved call whose grace period is over."""
     RUN_READY = "run_ready"
-    """Run the calls that need nobody's approval."""
+    """Run the calls that need no approval."""
     EXPAND = "expand"
     """Take a recipe one step further."""
     ASK = "ask"
     """Ask the model."""
     CLOSE = "close"
-    """Ask once more, for an answer without calls."""
+    """Ask the model for an answer without calls, which ends the run."""
     LEAVE = "leave"
-    """The run waits, has ended, or gives way to others."""
+    """Leave the run: it waits, has ended, or yields to others."""
 
 
 @dataclass(frozen=True)
 class NextStep:
-    """The next action of a run's driver.
+    """The next step of a run's driver.
 
     Attributes:
-        reason: why a closing pass ends the run.
-        ends: monotonic time at which the run's own time is over, for an action that asks the model.
+        reason: the run's exit reason after a closing pass.
+        deadline: monotonic time at which the run must end, for an action that asks the model.
     """
 
     action: Action
     reason: ExitReason = ExitReason.FINAL_ANSWER
-    ends: float = math.inf
+    deadline: float = math.inf
 
 
 LEAVE = NextStep(Action.LEAVE)
 
 
 class LostRace(RuntimeError):
-    """The run's row changed although it was locked: the database does not lock as it should."""
+    """A locked row changed: the database does not lock as it should."""
 
 
 class Transaction:
-    """One transaction on one run: change `run`'s attributes, `publish` events, `audit` who did what.
+    """A transaction on one run: change attributes of `run`, `publish` events, `audit` actions.
 
     Attributes:
         now: the database's time when the run was locked.
-        inbox_changed: set it when a card was made or closed.
-        is_midway: set it while the driver is in the middle of a step, such as calls that execute: nothing is decided.
-        next_step: decided on exit, where the transaction is a driver's.
+        inbox_changed: set it when a card was created or closed.
+        is_midway: set it in the middle of a step, for example while calls execute: then no next step is decided.
+        next_step: decided on exit if the transaction is a driver's.
     """
 
     def __init__(self, run: Run, now: datetime) -> None:
@@ -80,21 +80,26 @@ class Transaction:
         self.next_step = LEAVE
         self._before = {name: getattr(run, name) for name in _RUN_FIELDS}
         self._events: list[Event] = []
-        self._entries: list[audit.Entry] = []
+        self._entries: list[audit.NewEntry] = []
+
+    @property
+    def is_late(self) -> bool:
+        """True once the run's deadline has passed."""
+        return self.run.deadline_at is not None and self.run.deadline_at <= self.now
 
     def publish(self, event: RunEvent) -> int:
-        """Add an event, to be written with the rest; return its number."""
+        """Add an event, to be written on exit; return its number."""
         seq = self.run.next_event_seq
         self.run.next_event_seq = seq + 1
-        self._events.append(Event(run_id=self.run.pk, seq=seq, type=event.type.value, payload=event.payload()))
+        self._events.append(Event(run_id=self.run.pk, seq=seq, type=event.type.value, payload=event.payload))
         return seq
 
     def audit(self, actor: str, action: str, subject: str, **payload: Any) -> None:
         """Add an entry to the audit chain, to be written last."""
-        self._entries.append(audit.Entry(actor, action, subject, payload))
+        self._entries.append(audit.NewEntry(actor, action, subject, payload))
 
     def release_lease(self) -> None:
-        """Leave the run without a driver."""
+        """Release the driver's lease."""
         self.run.lease_owner = ""
         self.run.lease_expires_at = None
 
@@ -106,13 +111,13 @@ class Transaction:
         self.run.hinted_at = None
 
     def write(self) -> None:
-        """Write events, row and audit entries, and notify after the commit."""
+        """Write events, row and audit entries, and send notifications after the commit."""
         run = self.run
         changed = {name: value for name in _RUN_FIELDS if (value := getattr(run, name)) != self._before[name]}
-        insert(self._events)
+        insert_rows(self._events)
         if changed:
-            same = {name: self._before[name] for name in ("lease_epoch", "next_event_seq")}
-            if update(Run, changed, {"id": run.pk, **same}) != 1:
+            expected = {name: self._before[name] for name in ("lease_epoch", "next_event_seq")}
+            if update_rows(Run, changed, {"id": run.pk, **expected}) != 1:
                 raise LostRace(f"run {run.pk} changed while it was locked")
         if self._entries:
             audit.append(run.organization_id, self._entries)
@@ -126,15 +131,15 @@ class Transaction:
 
 @contextmanager
 def run_transaction(run_id: int, wait: bool = True) -> Iterator[Transaction]:
-    """Lock the run's row first, then let the caller look and change; one commit, or nothing.
+    """Lock the run's row, let the block read and change it, and commit everything or nothing.
 
     Raises:
-        Run.DoesNotExist: there is no such run; or, without `wait`, somebody else has locked it.
+        Run.DoesNotExist: there is no such run, or without `wait` another transaction has locked it.
     """
     with transaction.atomic():
-        locked = (LOCKED_RUN if wait else LOCKED_RUN_IF_FREE).row(run_id)
+        locked = (LOCKED_RUN if wait else LOCKED_RUN_IF_FREE).fetch_one(run_id)
         if locked is None:
-            raise Run.DoesNotExist(f"run {run_id} is not there, or not free")
+            raise Run.DoesNotExist(f"run {run_id} does not exist or is locked")
         tx = Transaction(locked.run, locked.now)
         yield tx
         tx.write()
@@ -142,7 +147,7 @@ def run_transaction(run_id: int, wait: bool = True) -> Iterator[Transaction]:
 
 @contextmanager
 def new_run_transaction(run: Run) -> Iterator[Transaction]:
-    """Insert a new run and let the caller publish its first events, in one commit."""
+    """Insert a new run and let the block publish its first events, in one commit."""
     with transaction.atomic():
         run.save(force_insert=True)
         tx = Transaction(run, run.created_at)

@@ -1,4 +1,4 @@
-"""Step 3 of a run: run approved calls, one by one: judged again, previewed again, started at most once."""
+"""Step 3 of a run: run approved calls one by one, each judged and previewed again, and started at most once."""
 
 import logging
 import time
@@ -12,29 +12,29 @@ from django.db import DatabaseError, InternalError, OperationalError, connection
 from django.db.models.functions import Now
 
 from agents.approvals.models import Approval, ApprovalStatus
-from agents.platform.database_condition import UNAVAILABLE, condition_of
+from agents.platform.database_outages import OUTAGE_ERRORS, describe_outage
 from agents.runs.engine.cards import (
-    Effect,
+    CallEffect,
     close_unknown_card,
-    digest_of,
-    drifted,
-    effect_here,
-    effect_now,
-    lose_outcome,
-    params_hash_of,
+    compute_digest,
+    compute_effect_again,
+    compute_effect_here,
+    hash_params,
+    mark_outcome_unknown,
+    reopen_after_drift,
     seal,
     withdraw,
 )
 from agents.runs.engine.context import RunContext, load_context
-from agents.runs.engine.execution import Terms, prepare_call, run_call
-from agents.runs.engine.lease import Lease, is_going_down
+from agents.runs.engine.execution import CallTerms, prepare_call, run_call
+from agents.runs.engine.lease import Lease, is_shutting_down
 from agents.runs.engine.next_step import wake_if_possible
-from agents.runs.engine.recovery import happened_meanwhile, note_late_effect
-from agents.runs.engine.requested_calls import publish_start, timeout_of
+from agents.runs.engine.recovery import has_happened_since, record_late_effect
+from agents.runs.engine.requested_calls import find_call_timeout, publish_call_start
 from agents.runs.engine.results import (
-    Execution,
+    CallExecution,
     NotExecuting,
-    end_columns,
+    build_end_columns,
     end_unexecuted,
     publish_result,
     record_result,
@@ -46,53 +46,19 @@ from agents.runs.engine.transaction import LostRace, NextStep, Transaction, run_
 from agents.runs.events import CallResolved
 from agents.runs.models import CallStatus, ToolCall
 from tools.contract import ErrorCode, Preview, Suspend, Tool, ToolError, ToolResult
-from tools.toolbox.executor import Finished, PreparedCall
-from tools.toolbox.executor import run_call as run_here
+from tools.toolbox import executor
 from tools.toolbox.limits import UNGUARDED
 from tools.toolbox.permissions import Verdict
 
 logger = logging.getLogger(__name__)
-
-
-_MOST_RECORDING_TRIES = 3
-
 Value = TypeVar("Value")
-
-
-def record_patiently(what: str, act: Callable[[], Value]) -> Value:
-    """Record something that must not be lost; retry for as long as a condition of the database prevents it.
-
-    Any other failure of the database, or a condition while the worker shuts down, is tried three times.
-    """
-    tries = 0
-    while True:
-        try:
-            return act()
-        except UNAVAILABLE as error:
-            tries += 1
-            condition = condition_of(error)
-            if tries >= _MOST_RECORDING_TRIES and (not condition or is_going_down()):
-                raise
-            logger.warning("%s: %s (%s)", what, condition or "the database failed", error)
-            connection.close()
-        if tries > 1:
-            time.sleep(timing().sweep_s)
-
-
-_TRIES = 3
-
-
-class _ToolFailed(Exception):
-    """The tool returned a failure: roll its savepoint back."""
-
-    def __init__(self, result: ToolResult) -> None:
-        super().__init__(result.summary)
-        self.result = result
+_MOST_RECORDING_TRIES = 3
+_TRANSACTION_TRIES = 3
 
 
 @dataclass(frozen=True)
 class _ApprovedCall:
-    """An approved call that is due, as it was read before its transaction."""
+    """An approved call that is due, as of before its transaction."""
 
     context: RunContext
     call: ToolCall
@@ -101,14 +67,14 @@ class _ApprovedCall:
     verdict: Verdict
 
     @property
-    def fits(self) -> bool:
-        """Return True if tool, definition, level and params are still those on the card."""
+    def matches_card(self) -> bool:
+        """True if tool, definition, level and params are still those on the card."""
         same = self.tool is not None and self.tool.definition_hash == self.call.definition_hash
         return same and self.verdict.level == self.call.level and self.verdict.params == self.call.params
 
 
 def run_approved(lease: Lease) -> NextStep:
-    """Run the first of the approved calls whose grace is over."""
+    """Run the first approved call whose grace period is over."""
     waiting = Approval.objects.filter(run_id=lease.run_id, status=ApprovalStatus.APPROVED, start_after__lte=Now())
     card = waiting.select_related("tool_call", "decided_by").order_by("tool_call").first()
     if card is None or lease.stopped.is_set():
@@ -118,51 +84,51 @@ def run_approved(lease: Lease) -> NextStep:
     context = load_context(lease.run_id)
     tool, verdict = context.judge(card.tool_call.tool, card.tool_call.params)
     due = _ApprovedCall(context, card.tool_call, card, tool, verdict)
-    lease.expect_step(2 * timeout_of(due.call))
-    if tool is not None and tool.transactional and due.fits and verdict.error is None:
+    lease.expect_step(2 * find_call_timeout(due.call))
+    if tool is not None and tool.transactional and due.matches_card and verdict.error is None:
         return _run_inside_transaction(lease, due, tool)
     return _run_outside(lease, due)
 
 
 def _run_outside(lease: Lease, due: _ApprovedCall) -> NextStep:
-    """Write beyond our database: commit the intent, run the tool, then record its result."""
-    effect = effect_now(due.card, due.tool, due.verdict, due.context.tool_context(due.call))
+    """Run a call with an effect outside our database: commit the intent, run the tool, then record its result."""
+    effect = compute_effect_again(due.card, due.tool, due.verdict, due.context.build_tool_context(due.call))
     with lease.transaction(renews=True) as tx:
         context = _use_approval(tx, due, effect)
         if context is not None:
-            _start(
+            _start_attempt(
                 due.call,
                 status=CallStatus.EXECUTING,
                 exec_epoch=lease.epoch,
                 started_at=tx.now,
-                deadline_at=tx.now + timedelta(seconds=timeout_of(due.call)),
+                deadline_at=tx.now + timedelta(seconds=find_call_timeout(due.call)),
             )
-            publish_start(tx, due.call)
+            publish_call_start(tx, due.call)
             _audit_start(tx, due)
             tx.is_midway = True
     if context is None or isinstance(effect, ToolError):
         return tx.next_step
     on_late = partial(_report_late, lease.epoch, due.call)
-    terms = Terms(approved=effect.preview, may_begin=lease.may_begin_effect, on_late=on_late)
+    terms = CallTerms(approved=effect.preview, may_begin=lease.may_begin_effect, on_late=on_late)
     done = run_call(context, due.call, terms)
-    return _record_done(lease, due, done)
+    return _record_outcome(lease, due, done)
 
 
-def _start(call: ToolCall, **columns: Any) -> None:
-    """Begin the one attempt of an approved call.
+def _start_attempt(call: ToolCall, **columns: Any) -> None:
+    """Start the only attempt at an approved call.
 
     Raises:
-        LostRace: the call is not approved; nothing of its transaction may be committed.
+        LostRace: the call is not approved; its transaction must be rolled back.
     """
     approved = ToolCall.objects.filter(pk=call.pk, status=CallStatus.APPROVED, attempts=0)
     if approved.update(attempts=1, **columns) != 1:
         raise LostRace(f"call {call.pk} is not approved, although its approval was consumed")
 
 
-def _use_approval(tx: Transaction, due: _ApprovedCall, effect: Effect | ToolError) -> RunContext | None:
+def _use_approval(tx: Transaction, due: _ApprovedCall, effect: CallEffect | ToolError) -> RunContext | None:
     """Check all guards under the run's lock and consume the approval; return the context that judged the call.
 
-    If a guard fails, a person is asked again, or the call is rejected: None.
+    If a guard fails, ask a person again or reject the call, and return None.
     """
     approved = Approval.objects.filter(pk=due.card.pk, status=ApprovalStatus.APPROVED)
     if not tx.run.may_start or not approved.exists():
@@ -173,26 +139,26 @@ def _use_approval(tx: Transaction, due: _ApprovedCall, effect: Effect | ToolErro
     if (refusal := verdict.error or effect) and isinstance(refusal, ToolError):
         _refuse(tx, due, refusal)
         return None
-    assert isinstance(effect, Effect)
-    why = _what_changed(due, effect)
+    assert isinstance(effect, CallEffect)
+    why = _explain_change(due, effect)
     in_time = approved.filter(valid_until__gt=Now(), start_after__lte=Now())
     if not why and in_time.update(status=ApprovalStatus.CONSUMED, consumed_at=Now()):
         return context
-    drifted(tx, due.card, effect, why or "The approval was not used in time.")
+    reopen_after_drift(tx, due.card, effect, why or "The approval was not used in time.")
     return None
 
 
-def _what_changed(due: _ApprovedCall, effect: Effect) -> str:
-    """Say why the card no longer shows what would run; empty if it does. Seals the call for its next card."""
-    if not due.fits and due.tool is not None:
+def _explain_change(due: _ApprovedCall, effect: CallEffect) -> str:
+    """Explain why the card no longer matches the call, and seal the call for its next card; empty if it matches."""
+    if not due.matches_card and due.tool is not None:
         due.call.level = str(due.verdict.level)
         seal(due.call, due.tool, due.verdict.params)
         return "The tool or its level changed since this was approved."
-    if params_hash_of(due.call.params) != params_hash_of(due.card.params):
+    if hash_params(due.call.params) != hash_params(due.card.params):
         return "The params were changed in the database after this was approved."
-    if happened_meanwhile(due.card):
-        return "The same call was declared not done but happened: this would do it a second time."
-    if digest_of(due.call, effect.preview.as_json()) != due.card.digest:
+    if has_happened_since(due.card):
+        return "The same call was declared not done, but it happened. This call would repeat it."
+    if compute_digest(due.call, effect.preview.as_json()) != due.card.digest:
         return "The target changed since this was approved."
     return ""
 
@@ -209,115 +175,40 @@ def _audit_start(tx: Transaction, due: _ApprovedCall) -> None:
         "call_started",
         f"tool_call:{due.call.pk}",
         tool=due.call.tool,
-        params_hash=params_hash_of(due.call.params),
+        params_hash=hash_params(due.call.params),
         digest=due.card.digest,
         approval=str(due.card.pk),
         approved_by=by,
     )
 
 
-def _run_inside_transaction(lease: Lease, due: _ApprovedCall, tool: Tool) -> NextStep:
-    """Write to our own database: guards, effect, result and events are one commit, so it happens exactly once."""
-    for attempt in range(1, _TRIES + 1):
-        try:
-            with lease.transaction() as tx:
-                _attempt(tx, due, tool)
-            return tx.next_step
-        except DatabaseError as refusal:
-            if attempt == _TRIES:
-                if condition_of(refusal):
-                    raise  # the call stays approved and starts later
-                break
-    with lease.transaction() as tx:
-        error = ToolError(
-            ErrorCode.OPERATION_FAILED, "The database refused, or was busy; nothing was changed.", attempted=False
-        )
-        if withdraw(tx, due.card, error.message) and end_unexecuted(tx, due.call, CallStatus.FAILED, error):
-            publish_result(tx, due.call, ToolResult.failed(error))
-    return tx.next_step
+def _record_outcome(lease: Lease, due: _ApprovedCall, done: executor.FinishedCall) -> NextStep:
+    """Record the outcome of an external write, even if the lease was lost: the effect is a fact.
 
-
-def _attempt(tx: Transaction, due: _ApprovedCall, tool: Tool) -> None:
-    call = due.call
-    list(Approval.objects.select_for_update().filter(pk=due.card.pk).values_list("pk"))
-    tool_context = replace(due.context.tool_context(call), **_OUTSIDE_ALONE)
-    try:
-        with transaction.atomic():
-            effect = effect_here(tool, call.params, tool_context, (DatabaseError,))
-    except ToolError as error:
-        effect = Effect(due.card.sentence, Preview.impossible(error.message))
-    if not _use_approval(tx, due, effect):
-        return
-    publish_start(tx, call)
-    usual = prepare_call(due.context, call, Terms(approved=effect.preview, may_suspend=False))
-    result = _run_in_savepoint(replace(usual, context=replace(usual.context, **_OUTSIDE_ALONE), guards=UNGUARDED))
-    duration_ms = int(result.metadata.get("duration_ms", 0))
-    _start(
-        call,
-        exec_epoch=tx.run.lease_epoch,
-        started_at=tx.now,
-        **end_columns(tx, call, result, duration_ms),
-    )
-    publish_result(tx, call, result, duration_ms)
-    due.context.keep_session(tx.run, call)
-    tx.run.crash_count = 0
-    _audit_start(tx, due)
-
-
-def _refuse_inside(*_: object) -> NoReturn:
-    raise ToolError(
-        ErrorCode.OPERATION_NOT_ALLOWED, "A transactional tool reports no progress and calls no tools.", attempted=False
-    )
-
-
-_OUTSIDE_ALONE: dict[str, Any] = {"progress": _refuse_inside, "call_tool": _refuse_inside}
-"""The parts of a context that a tool inside our transaction goes without."""
-
-
-def _run_in_savepoint(prepared: PreparedCall) -> ToolResult:
-    try:
-        with transaction.atomic():
-            result = run_here(prepared, let_through=(OperationalError,))
-            if not result.success:
-                raise _ToolFailed(result)
-            if transaction.get_rollback():
-                raise InternalError("the tool kept a database error to itself")
-    except _ToolFailed as failure:
-        return failure.result
-    except InternalError:
-        logger.exception("%s: its changes were rolled back", prepared.tool.id)
-        message = f"{prepared.tool.title} failed in the database; nothing was changed."
-        return ToolResult.failed(ToolError(ErrorCode.TOOL_EXECUTION_FAILED, message, attempted=False))
-    return result
-
-
-def _record_done(lease: Lease, due: _ApprovedCall, done: Finished) -> NextStep:
-    """Record the report of an external write, whoever drives the run by now: the effect is a fact.
-
-    A database that is busy or away must not turn a known result into an unknown one.
+    A busy or unavailable database must not turn a known outcome into an unknown one.
     """
     call = due.call
 
     def record() -> NextStep:
-        lease.expect_step(timeout_of(call))
+        lease.expect_step(find_call_timeout(call))
         with lease.transaction(even_if_lost=True) as tx:
             error = done.result.error
             if tx.run.lease_epoch != lease.epoch:
                 _settle_late(tx, lease.epoch, call, done.result)
             elif done.suspend is not None:
-                _let_wait(tx, call, done.suspend, done)
+                _suspend_write(tx, call, done.suspend, done)
             elif error is not None and not error.is_definite:
-                lose_outcome(tx, call, error.message)
-            elif not record_result(tx, call, Execution(lease.epoch, done.result, done.duration_ms)):
+                mark_outcome_unknown(tx, call, error.message)
+            elif not record_result(tx, call, CallExecution(lease.epoch, done.result, done.duration_ms)):
                 _settle_late(tx, lease.epoch, call, done.result)
-            due.context.keep_session(tx.run, call)
+            due.context.save_session(tx.run, call)
         return tx.next_step
 
     return record_patiently(f"recording what call {call.pk} did", record)
 
 
-def _let_wait(tx: Transaction, call: ToolCall, wait: Suspend, done: Finished) -> None:
-    """Let an approved call wait for an answer or a colleague; if it was given up meanwhile, it did nothing."""
+def _suspend_write(tx: Transaction, call: ToolCall, wait: Suspend, done: executor.FinishedCall) -> None:
+    """Let an approved call wait for an answer or a colleague; a call that was given up did nothing."""
     epoch = tx.run.lease_epoch
     try:
         suspend(tx, call, wait, done.duration_ms)
@@ -326,7 +217,7 @@ def _let_wait(tx: Transaction, call: ToolCall, wait: Suspend, done: Finished) ->
 
 
 def _report_late(epoch: int, call: ToolCall, _key: int, result: ToolResult) -> None:
-    """Record, in the tool's thread, the report of a call that was given up."""
+    """Record the report of a call that was given up, in the tool's own thread."""
 
     def record() -> None:
         with run_transaction(call.run_id) as tx:
@@ -336,21 +227,128 @@ def _report_late(epoch: int, call: ToolCall, _key: int, result: ToolResult) -> N
 
 
 def _settle_late(tx: Transaction, epoch: int, call: ToolCall, result: ToolResult) -> None:
-    """Settle a call by the late report of its executor; if a person has settled it before, only audit the report.
+    """Settle a call by the late report of its executor; if a person has resolved it already, only audit the report.
 
-    The report may come before anybody noticed that the call was given up.
+    The report may come before the loss of the call is noticed.
     """
     outcome = "succeeded" if result.success else "failed"
     unsettled = (CallStatus.EXECUTING, CallStatus.OUTCOME_UNKNOWN)
     unknown = ToolCall.objects.filter(pk=call.pk, status__in=unsettled, exec_epoch=epoch)
     is_definite = result.success or (result.error is not None and result.error.is_definite)
-    if is_definite and unknown.update(**end_columns(tx, call, result)):
+    if is_definite and unknown.update(**build_end_columns(tx, call, result)):
         close_unknown_card(call, "The executor reported late.")
         tx.inbox_changed = True
         tx.publish(CallResolved(str(call.pk), outcome, "gadget", "The executor reported late."))
         wake_if_possible(tx)
     else:
-        said = outcome if is_definite else "nobody can know whether it happened"
-        tx.publish(CallResolved(str(call.pk), "late_report", "gadget", f"It reported after all: {said}."))
-        note_late_effect(tx, call, epoch, result)
+        reported = outcome if is_definite else "its outcome is unknown"
+        tx.publish(CallResolved(str(call.pk), "late_report", "gadget", f"The executor reported late: {reported}."))
+        record_late_effect(tx, call, epoch, result)
     tx.audit("gadget", "late_report", f"tool_call:{call.pk}", tool=call.tool, outcome=outcome)
+
+
+def record_patiently(what: str, act: Callable[[], Value]) -> Value:
+    """Record something that must not be lost; retry as long as an outage of the database prevents it.
+
+    After any other failure of the database, or while the worker shuts down, try three times.
+    """
+    tries = 0
+    while True:
+        try:
+            return act()
+        except OUTAGE_ERRORS as error:
+            tries += 1
+            condition = describe_outage(error)
+            if tries >= _MOST_RECORDING_TRIES and (not condition or is_shutting_down()):
+                raise
+            logger.warning("%s: %s (%s)", what, condition or "the database failed", error)
+            connection.close()
+        if tries > 1:
+            time.sleep(timing().sweep_s)
+
+
+def _run_inside_transaction(lease: Lease, due: _ApprovedCall, tool: Tool) -> NextStep:
+    """Run a write on our own database: guards, effect, result and events are one commit, so it happens exactly once."""
+    for attempt in range(1, _TRANSACTION_TRIES + 1):
+        try:
+            with lease.transaction() as tx:
+                _write_in_transaction(tx, due, tool)
+            return tx.next_step
+        except DatabaseError as refusal:
+            if attempt == _TRANSACTION_TRIES:
+                if describe_outage(refusal):
+                    raise  # an outage: the call stays approved and starts later
+                break
+    with lease.transaction() as tx:
+        error = ToolError(
+            ErrorCode.OPERATION_FAILED,
+            "The database was busy or refused the change. Nothing was changed.",
+            attempted=False,
+        )
+        if withdraw(tx, due.card, error.message) and end_unexecuted(tx, due.call, CallStatus.FAILED, error):
+            publish_result(tx, due.call, ToolResult.failed(error))
+    return tx.next_step
+
+
+def _write_in_transaction(tx: Transaction, due: _ApprovedCall, tool: Tool) -> None:
+    call = due.call
+    list(Approval.objects.select_for_update().filter(pk=due.card.pk).values_list("pk"))
+    tool_context = replace(due.context.build_tool_context(call), **_REFUSED_INSIDE)
+    try:
+        with transaction.atomic():
+            effect = compute_effect_here(tool, call.params, tool_context, (DatabaseError,))
+    except ToolError as error:
+        effect = CallEffect(due.card.sentence, Preview.impossible(error.message))
+    if not _use_approval(tx, due, effect):
+        return
+    publish_call_start(tx, call)
+    prepared = prepare_call(due.context, call, CallTerms(approved=effect.preview, may_suspend=False))
+    result = _run_in_savepoint(
+        replace(prepared, context=replace(prepared.context, **_REFUSED_INSIDE), guards=UNGUARDED)
+    )
+    duration_ms = int(result.metadata.get("duration_ms", 0))
+    _start_attempt(
+        call,
+        exec_epoch=tx.run.lease_epoch,
+        started_at=tx.now,
+        **build_end_columns(tx, call, result, duration_ms),
+    )
+    publish_result(tx, call, result, duration_ms)
+    due.context.save_session(tx.run, call)
+    tx.run.crash_count = 0
+    _audit_start(tx, due)
+
+
+class _ToolFailed(Exception):
+    """The tool returned a failure: its savepoint is rolled back."""
+
+    def __init__(self, result: ToolResult) -> None:
+        super().__init__(result.summary)
+        self.result = result
+
+
+def _run_in_savepoint(prepared: executor.PreparedCall) -> ToolResult:
+    try:
+        with transaction.atomic():
+            result = executor.run_call(prepared, let_through=(OperationalError,))
+            if not result.success:
+                raise _ToolFailed(result)
+            if transaction.get_rollback():
+                raise InternalError("the tool suppressed a database error")
+    except _ToolFailed as failure:
+        return failure.result
+    except InternalError:
+        logger.exception("%s: its changes were rolled back", prepared.tool.id)
+        message = f"{prepared.tool.title} failed in the database. Nothing was changed."
+        return ToolResult.failed(ToolError(ErrorCode.TOOL_EXECUTION_FAILED, message, attempted=False))
+    return result
+
+
+def _refuse_inside(*_: object) -> NoReturn:
+    raise ToolError(
+        ErrorCode.OPERATION_NOT_ALLOWED, "A transactional tool reports no progress and calls no tools.", attempted=False
+    )
+
+
+_REFUSED_INSIDE: dict[str, Any] = {"progress": _refuse_inside, "call_tool": _refuse_inside}
+"""The parts of a tool's context that a transactional tool may not use."""

@@ -62,16 +62,16 @@ class Migration(migrations.Migration):
                         blank=True,
                         choices=[
                             ("final_answer", "Answered"),
-                            ("all_tools_duplicate", "Asked only for what it had already done"),
+                            ("all_tools_duplicate", "Repeated earlier calls"),
                             ("max_passes", "Out of passes"),
                             ("answer_cut", "Answer cut off"),
                             ("answer_filtered", "Answer withheld"),
                             ("cancelled", "Cancelled"),
                             ("denied_repeatedly", "Denied repeatedly"),
                             ("budget_exhausted", "Budget used up"),
-                            ("provider_error", "The model did not answer"),
-                            ("deadline", "Took too long"),
-                            ("crash_loop", "Its worker died again and again"),
+                            ("provider_error", "Model did not answer"),
+                            ("deadline", "Time limit reached"),
+                            ("crash_loop", "Worker crashed repeatedly"),
                             ("internal_error", "Internal error"),
                         ],
                         max_length=24,
@@ -311,7 +311,7 @@ class Migration(migrations.Migration):
             name="Event",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("seq", models.PositiveIntegerField()),
+                ("seq", models.PositiveIntegerField(verbose_name="number")),
                 (
                     "type",
                     models.CharField(

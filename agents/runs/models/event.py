@@ -13,7 +13,7 @@ MOST_SUMMARY = 1000
 
 
 class EventType(models.TextChoices):
-    """All kinds of numbered events."""
+    """The types of numbered events."""
 
     RUN_STARTED = "run_started"
     RUN_TITLED = "run_titled"
@@ -44,10 +44,12 @@ class EventType(models.TextChoices):
 
 
 class Event(models.Model):
-    """One line of the panel; numbered per run without gaps, written with the fact that it tells, never changed."""
+    """One line of the panel: numbered per run without gaps, committed together with its fact, and never changed."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="events", db_index=False)
-    seq = models.PositiveIntegerField()
+    seq = models.PositiveIntegerField(
+        "number",
+    )
     type = models.CharField(max_length=24, choices=EventType)
     payload = models.JSONField()
     created_at = models.DateTimeField(db_default=Now())
@@ -61,12 +63,12 @@ class Event(models.Model):
 
 
 def brief_params(params: dict[str, Any]) -> tuple[dict[str, Any], bool | None]:
-    """Return the params as an event carries them, and True if they stay on the call alone: beyond 4 KB."""
+    """Return the params for an event, and True if they are left out because they exceed 4 KB."""
     return ({}, True) if len(canonical_json(params).encode()) > MOST_DATA_BYTES else (params, None)
 
 
 def brief_result(result: dict[str, Any]) -> dict[str, Any]:
-    """Return a result as an event carries it; data beyond 4 KB stays on the call, and `truncated` is set."""
+    """Return the result for an event; data beyond 4 KB is left out, and `truncated` is set."""
     shown = {key: result[key] for key in ("success", "summary", "data", "markdown", "error", "metadata")}
     if len(shown["summary"]) > MOST_SUMMARY:
         shown.update(summary=shown["summary"][:MOST_SUMMARY], truncated=True)

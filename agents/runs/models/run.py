@@ -1,4 +1,4 @@
-"""A run: the whole loop from task to answer, with what was said and what the model answered."""
+"""A run, which is the whole loop from task to answer, with its messages and passes."""
 
 from django.conf import settings
 from django.db import models
@@ -12,7 +12,7 @@ TITLE_LENGTH = 80
 
 
 class RunStatus(models.TextChoices):
-    """Where a run stands; the transitions are in docs/engine.md."""
+    """The states of a run; docs/engine.md lists the transitions."""
 
     QUEUED = "queued", "Queued"
     RUNNING = "running", "Running"
@@ -28,24 +28,24 @@ ENDED = (RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.CANCELLED)
 
 
 class ExitReason(models.TextChoices):
-    """Why a run ended."""
+    """Reasons why a run ended."""
 
     FINAL_ANSWER = "final_answer", "Answered"
-    ALL_TOOLS_DUPLICATE = "all_tools_duplicate", "Asked only for what it had already done"
+    ALL_TOOLS_DUPLICATE = "all_tools_duplicate", "Repeated earlier calls"
     MAX_PASSES = "max_passes", "Out of passes"
     ANSWER_CUT = "answer_cut", "Answer cut off"
     ANSWER_FILTERED = "answer_filtered", "Answer withheld"
     CANCELLED = "cancelled", "Cancelled"
     DENIED_REPEATEDLY = "denied_repeatedly", "Denied repeatedly"
     BUDGET_EXHAUSTED = "budget_exhausted", "Budget used up"
-    PROVIDER_ERROR = "provider_error", "The model did not answer"
-    DEADLINE = "deadline", "Took too long"
-    CRASH_LOOP = "crash_loop", "Its worker died again and again"
+    PROVIDER_ERROR = "provider_error", "Model did not answer"
+    DEADLINE = "deadline", "Time limit reached"
+    CRASH_LOOP = "crash_loop", "Worker crashed repeatedly"
     INTERNAL_ERROR = "internal_error", "Internal error"
 
 
 class Origin(models.TextChoices):
-    """What started a run."""
+    """Origins of a run."""
 
     TASK = "task", "Task"
     SCHEDULE = "schedule", "Schedule"
@@ -55,14 +55,14 @@ class Origin(models.TextChoices):
 
 
 class Run(models.Model):
-    """One task at work. `events.recording` is the only way to change one (and the claim in engine/lease.py).
+    """One task at work. Only a transaction (engine/transaction.py) and the claim (engine/lease.py) change a run.
 
     Attributes:
-        parent, parent_call: of a delegated task, the run that asked and its suspended call.
-        stopped_because: why nothing of it may start now, e.g. that somebody stopped its employee; empty: it may.
-        session: what its tools keep for each other.
-        cost_micros: what its model has cost, in millionths of the organisation's currency.
-        estimated_tokens: the part of its tokens that is an estimate, because the model's server has not reported them.
+        parent, parent_call: for a delegated task, the delegating run and its suspended call.
+        stopped_because: the reason why nothing of the run may start, such as a stopped employee; empty if it may.
+        session: data that its tools store for each other.
+        cost_micros: the cost of its model, in millionths of the organization's currency.
+        estimated_tokens: the part of its tokens that is estimated because the model's server has not reported them.
     """
 
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="runs", db_index=False)
@@ -151,23 +151,23 @@ class Run(models.Model):
 
     @property
     def is_unnamed(self) -> bool:
-        """Whether its title is only the beginning of the longer task that somebody wrote."""
-        return self.origin != Origin.MANUAL and self.title == title_of(self.task) != " ".join(self.task.split())
+        """True if the title is only the beginning of the task."""
+        return self.origin != Origin.MANUAL and self.title == make_title(self.task) != " ".join(self.task.split())
 
     @property
     def may_start(self) -> bool:
-        """False once somebody has cancelled the run or stopped what it belongs to: no call of it starts then."""
+        """False once the run is cancelled or stopped: none of its calls starts then."""
         return self.cancel_requested_at is None and not self.stopped_because
 
 
-def title_of(task: str) -> str:
-    """The first line of a task, in at most 80 characters."""
+def make_title(task: str) -> str:
+    """Return the first line of a task, in at most 80 characters."""
     first = " ".join(task.splitlines()[0].split())
     return first if len(first) <= TITLE_LENGTH else f"{first[: TITLE_LENGTH - 1]}…"
 
 
 class Message(models.Model):
-    """What a person said to the run; the task is number 1."""
+    """A person's message to the run; the task is number 1."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="messages", db_index=False)
     number = models.PositiveIntegerField()
@@ -184,15 +184,15 @@ class Message(models.Model):
 
 
 class Pass(models.Model):
-    """One model call. A recorded pass is never asked again.
+    """One model call. A recorded pass is never requested again.
 
     Attributes:
-        response: the provider's message, verbatim but for its thoughts; see `engine.history.kept`.
+        response: the provider's message, verbatim except for its reasoning, with the marks of `engine.history.History`.
         thought: the text between <think> tags, which is never sent back.
-        cut_off: why the answer is incomplete; empty if it is complete.
-        messages_upto: the number of the last message that the request held.
-        closing: the model was asked to answer with what it has, without calls.
-        usage_estimated: its tokens are an estimate, until the model's server says better. Nothing else ever changes.
+        cut_off: the reason why the answer is incomplete; empty if it is complete.
+        messages_upto: the number of the last message in the request.
+        closing: the model was asked for an answer without calls.
+        usage_estimated: the tokens are estimated until the model's server reports them; nothing else ever changes.
     """
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="passes", db_index=False)

@@ -11,7 +11,7 @@ from agents.runs.models.run import Run
 
 
 class CallStatus(models.TextChoices):
-    """Where a call stands; the transitions are in docs/engine.md."""
+    """The states of a call; docs/engine.md lists the transitions."""
 
     READY = "ready", "Ready"
     AWAITING_APPROVAL = "awaiting_approval", "Awaiting approval"
@@ -42,26 +42,26 @@ NOT_STARTED = (CallStatus.READY, CallStatus.AWAITING_APPROVAL, CallStatus.APPROV
 
 
 def new_idempotency_key() -> str:
-    """32 hexadecimal digits, the same for every attempt at one call."""
+    """Return 32 hexadecimal digits, which all attempts at one call share."""
     return uuid.uuid4().hex
 
 
 class ToolCall(models.Model):
-    """One request for a tool.
+    """One request to use a tool.
 
-    Every index costs each call twice, at its start and at its end: keys that a constraint's index covers have none.
+    Every index costs each call twice, at its start and at its end. So keys that a constraint's index covers have none.
 
     Attributes:
-        model_params: the params before a person edited them; None if nobody did.
-        params: canonical: validated, defaults applied; what is shown is what runs.
-        params_hash: a record of the params when they were sealed; nothing is ever compared with it.
+        model_params: the model's params, if a person edited them; otherwise None.
+        params: canonical, which means validated and with defaults; the card shows the same values that run.
+        params_hash: the hash of the params when they were sealed, kept as a record; nothing is compared with it.
         signature: SHA-256 of `toolName::canonical JSON of params`.
-        content: the tool message as the model gets it; set when the call ends.
-        finished_seq: number of the event that ended it, so that "after it" can be asked.
-        drifts: how often a guard sent the call back to its card.
+        content: the tool message for the model, set when the call ends.
+        finished_seq: the number of the event of its end, to find what came after it.
+        drifts: the number of times that a guard sent the call back to its card.
         why: the verdict's reason.
-        late_effect: set if the call was declared not done and its executor reported a success later: `reported_at`,
-            the `result`, and `done_again_by`, the ids of calls that did the same meanwhile. Nothing else changes then.
+        late_effect: set if the call was declared not done and its executor later reported a success: `reported_at`, the
+            `result`, and `done_again_by`, the ids of later calls that did the same. Nothing else of the call changes.
     """
 
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+", db_index=False)

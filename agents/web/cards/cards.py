@@ -10,10 +10,10 @@ from functools import cached_property
 from django.db.models import Q
 from django.utils import timezone
 
-from agents.approvals.askers import Asker, askers_of, in_words
-from agents.approvals.decisions import confirm_phrase
+from agents.approvals.decisions import make_confirmation_phrase
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
-from agents.employees.toolboxes import toolbox_of
+from agents.approvals.requesters import Requester, describe_requesters, find_requesters
+from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.cards import SEND
 from agents.runs.models import Pass, Run, ToolCall
 from agents.runs.models.tool_call import CARDED_LEVELS
@@ -24,7 +24,7 @@ from agents.web.cards.fates import Fate, fate_of
 from agents.web.cards.fields import Field, Typed
 from agents.web.cards.questions import Question, question_of
 from agents.web.cards.similar_names import Similar, similar_names
-from agents.web.panel.children import askings_of
+from agents.web.panel.child_runs import describe_delegations
 from agents.web.text.safe_text import own_words
 from tools.contract import Level, Tool
 
@@ -32,10 +32,10 @@ MOST_EARLIER = 5
 DECIDED = (ApprovalStatus.DENIED, ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
 GRACE_S = {Level.WRITE.value: 5, Level.DESTRUCTIVE.value: 10}
 LEVEL_REASONS = {
-    Level.READ.value: "looks things up, changes nothing",
-    Level.DRAFT.value: "prepares something, nothing leaves Gadget",
-    Level.WRITE.value: "creates or changes things",
-    Level.DESTRUCTIVE.value: "deletes, or changes much at once",
+    Level.READ.value: "Reads data, changes nothing",
+    Level.DRAFT.value: "Prepares something that stays in Gadget",
+    Level.WRITE.value: "Creates or changes data",
+    Level.DESTRUCTIVE.value: "Deletes data or changes many items",
 }
 ICONS = {
     Level.READ.value: "eye",
@@ -72,7 +72,7 @@ class Card:
         said: an answer that was typed and could not be given.
         asked_by: who handed the task to whom, if somebody did: `Dana asked Kim`.
         similar: names on it that look like another record's, while it is open.
-        askers: those who may not decide it, because they asked for the call and two people are needed.
+        requesters: those who may not decide it, because they asked for the call and two people are needed.
     """
 
     approval: Approval
@@ -88,7 +88,7 @@ class Card:
     reported: str = ""
     said: str = ""
     asked_by: str = ""
-    askers: list[Asker] = field(default_factory=list)
+    requesters: list[Requester] = field(default_factory=list)
     similar: list[Similar] = field(default_factory=list)
     now: datetime = field(default_factory=timezone.now)
 
@@ -116,7 +116,7 @@ class Card:
     def obstacle(self) -> str:
         """Why the call of an open card would not start as it is shown, however it is decided; mostly empty."""
         if self.tool is None:
-            known = toolbox_of(self.call.organization_id).policy.withheld
+            known = load_toolbox(self.call.organization_id).policy.withheld
             return known.get(self.call.tool, f"There is no tool {self.call.tool} any more.")
         if self.tool.definition_hash != self.call.definition_hash:
             return "The tool has changed since this was asked: once approved, it is asked again with what it is now."
@@ -150,12 +150,12 @@ class Card:
     @property
     def not_by(self) -> str:
         """The names of those who asked for the call, if they may not decide it; usernames have no spaces."""
-        return " ".join(asker.name for asker in self.askers)
+        return " ".join(requester.name for requester in self.requesters)
 
     @property
     def two_person_rule(self) -> str:
         """The actions of those people, in words."""
-        return in_words(self.askers)
+        return describe_requesters(self.requesters)
 
     @property
     def fate(self) -> Fate | None:
@@ -199,7 +199,7 @@ class Card:
     @cached_property
     def confirm(self) -> str:
         """What must be typed before approving; empty below the destructive level."""
-        return confirm_phrase(self.approval) if self.is_destructive else ""
+        return make_confirmation_phrase(self.approval) if self.is_destructive else ""
 
     @property
     def grace_s(self) -> int:
@@ -247,14 +247,14 @@ class Card:
 def cards_of(approvals: Iterable[Approval], *, all_targets: bool = False, with_earlier: bool = True) -> list[Card]:
     """One card for each approval (with its call and run), in the same order.
 
-    Costs three queries, one more if a task was handed over, those of `askers_of` where the two-person rule holds, and
+    Costs three queries, one more if a task was handed over, those of `find_requesters` where the two-person rule holds, and
     with the earlier decisions one more for each tool and employee whose cards are open.
     """
     wanted = list(approvals)
     waiting = [one for one in wanted if one.status == ApprovalStatus.PENDING and one.kind != ApprovalKind.QUESTION]
-    askings = askings_of([one.run for one in wanted])
+    askings = describe_delegations([one.run for one in wanted])
     earlier = _earlier_decisions(waiting) if with_earlier else {}
-    not_by = askers_of([one for one in waiting if one.run.organization.four_eyes])
+    not_by = find_requesters([one for one in waiting if one.run.organization.four_eyes])
     similar = similar_names([one for one in waiting if one.kind == ApprovalKind.APPROVAL])
     passes = _words({(one.run_id, one.tool_call.pass_number) for one in wanted})
     by_call = _by_call(wanted)
@@ -263,14 +263,14 @@ def cards_of(approvals: Iterable[Approval], *, all_targets: bool = False, with_e
             approval=one,
             call=one.tool_call,
             run=one.run,
-            tool=tool_of(one.tool_call),
+            tool=find_call_tool(one.tool_call),
             words=own_words(passes.get((one.run_id, one.tool_call.pass_number), "")),
             earlier=earlier.get(_shape_of(one), []) if one.status == ApprovalStatus.PENDING else [],
             previous=_before(one, by_call[one.tool_call_id]),
             successor=_after(one, by_call[one.tool_call_id]),
             all_targets=all_targets,
             asked_by=askings.get(one.run_id, ""),
-            askers=not_by.get(one.pk, []),
+            requesters=not_by.get(one.pk, []),
             similar=similar.get(one.pk, []),
         )
         for one in wanted
@@ -279,7 +279,7 @@ def cards_of(approvals: Iterable[Approval], *, all_targets: bool = False, with_e
 
 def brief_cards(approvals: Iterable[Approval]) -> list[Card]:
     """What a list of decided cards shows of each; asks the database nothing."""
-    return [Card(one, one.tool_call, one.run, tool_of(one.tool_call)) for one in approvals]
+    return [Card(one, one.tool_call, one.run, find_call_tool(one.tool_call)) for one in approvals]
 
 
 def _by_call(wanted: list[Approval]) -> dict[int, list[Approval]]:
@@ -291,9 +291,9 @@ def _by_call(wanted: list[Approval]) -> dict[int, list[Approval]]:
     return {call_id: sorted(cards, key=lambda card: card.sequence) for call_id, cards in of_calls.items()}
 
 
-def tool_of(call: ToolCall) -> Tool | None:
-    """The tool of that name that the organisation has, or None if it is gone."""
-    return toolbox_of(call.organization_id).get_tool(call.tool)
+def find_call_tool(call: ToolCall) -> Tool | None:
+    """The tool of that name that the organization has, or None if it is gone."""
+    return load_toolbox(call.organization_id).get_tool(call.tool)
 
 
 def connected_name(tool: Tool | None) -> str:

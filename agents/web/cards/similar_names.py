@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Min
 
 from agents.approvals.models import Approval
-from tools.records.models import Record, look_of
+from tools.records.models import Record, compute_look
 
 LONGEST_NAME = 200
 SHORTEST_LOOK = 3
@@ -30,7 +30,7 @@ class Similar:
 
 def similar_names(cards: Collection[Approval]) -> dict[int, list[Similar]]:
     """Find them by card id, at most 5 each, with one query for all cards (of one organization)."""
-    looks = {card.pk: {value: look_of(value) for value in islice(_values(card), MOST_VALUES)} for card in cards}
+    looks = {card.pk: {value: compute_look(value) for value in islice(_values(card), MOST_VALUES)} for card in cards}
     wanted = {look for of_card in looks.values() for look in of_card.values() if len(look) >= SHORTEST_LOOK}
     if not wanted:
         return {}

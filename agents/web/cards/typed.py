@@ -12,7 +12,7 @@ from agents.web.cards.fields import Field
 LEFT_OUT = object()
 
 
-class Unreadable(ValueError):
+class UnreadableField(ValueError):
     """What was typed into the field of this key is not a value of its type."""
 
     def __init__(self, key: str, detail: str) -> None:
@@ -25,7 +25,7 @@ def read_typed(fields: Iterable[Field], typed: Mapping[str, str]) -> dict[str, A
     """The params that were typed, by the fields' keys; an untouched field keeps its value exactly.
 
     Raises:
-        Unreadable: the first field whose text is not of its type.
+        UnreadableField: the first field whose text is not of its type.
     """
     values = ((one.name, _value(one, typed)) for one in fields)
     return {name: value for name, value in values if value is not LEFT_OUT}
@@ -123,9 +123,9 @@ def _read_pairs(one: Field, text: str) -> dict[str, Any]:
     for line in filter(None, map(str.strip, text.split("\n"))):
         name, colon, value = (part.strip() for part in line.partition(":"))
         if not colon or not name:
-            raise Unreadable(one.key, f"{line[:80]!r} is not a name, a colon and a value.")
+            raise UnreadableField(one.key, f"{line[:80]!r} is not a name, a colon and a value.")
         if name in pairs:
-            raise Unreadable(one.key, f"{name[:80]!r} is there twice.")
+            raise UnreadableField(one.key, f"{name[:80]!r} is there twice.")
         pairs[name] = value if one.item == "text" else _read_loosely(value)
     return pairs
 
@@ -142,22 +142,22 @@ def _read_whole(key: str, text: str) -> int:
     try:
         return int(text.strip())
     except ValueError as error:
-        raise Unreadable(key, f"{text.strip()[:80]!r} is not a whole number.") from error
+        raise UnreadableField(key, f"{text.strip()[:80]!r} is not a whole number.") from error
 
 
 def _read_number(key: str, text: str) -> float:
     try:
         number = float(text.strip())
     except ValueError as error:
-        raise Unreadable(key, f"{text.strip()[:80]!r} is not a number.") from error
+        raise UnreadableField(key, f"{text.strip()[:80]!r} is not a number.") from error
     if not math.isfinite(number):
-        raise Unreadable(key, f"{text.strip()[:80]!r} is not a number that JSON knows.")
+        raise UnreadableField(key, f"{text.strip()[:80]!r} is not a number that JSON knows.")
     return number
 
 
 def _read_flag(key: str, text: str) -> bool:
     if text not in ("yes", "no"):
-        raise Unreadable(key, f"{text[:80]!r} is neither yes nor no.")
+        raise UnreadableField(key, f"{text[:80]!r} is neither yes nor no.")
     return text == "yes"
 
 
@@ -165,7 +165,7 @@ def _read_json(key: str, text: str) -> Any:
     try:
         return _parsed(text)
     except ValueError as error:
-        raise Unreadable(key, f"This is not JSON: {error}.") from error
+        raise UnreadableField(key, f"This is not JSON: {error}.") from error
 
 
 def _read_text(_key: str, text: str) -> str:

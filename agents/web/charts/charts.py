@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import NamedTuple, Protocol
 
-from agents.employees.budgets import in_words
+from agents.employees.budgets import format_money
 from agents.insight import figures
 from agents.web.charts.figures import Day
 
@@ -40,7 +40,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Part:
-    """What one colour of the chart counts, and how many there were altogether."""
+    """What one color of the chart counts, and how many there were altogether."""
 
     kind: str
     name: str
@@ -85,14 +85,14 @@ class DayOfCalls(NamedTuple):
     """One day of a tool's or an employee's figures."""
 
     date: date
-    figures: figures.Calls
+    figures: figures.DayCalls
 
 
 class DayOfUse(NamedTuple):
     """One day of what an employee's model cost."""
 
     date: date
-    figures: figures.Use
+    figures: figures.ModelUse
 
 
 @dataclass(frozen=True)
@@ -118,24 +118,24 @@ def charts_of(days: Sequence[Day]) -> list[Chart]:
     return [_chart(subject, days) for subject in _SUBJECTS]
 
 
-def chart_of_calls(key: str, days: Mapping[date, figures.Calls]) -> Chart:
+def chart_of_calls(key: str, days: Mapping[date, figures.DayCalls]) -> Chart:
     """How many calls succeeded and failed on each of the last 30 days; `key` makes its ids unique on the page."""
     parts = (("succeeded", "succeeded"), ("failed", "failed"))
-    every = [DayOfCalls(day, days.get(day, figures.Calls())) for day in _last_days()]
+    every = [DayOfCalls(day, days.get(day, figures.DayCalls())) for day in _last_days()]
     return _chart(_Subject(key, "Calls", "Calls that ended", parts), every)
 
 
-def chart_of_cost(key: str, days: Mapping[date, figures.Use], currency: str) -> Chart:
+def chart_of_cost(key: str, days: Mapping[date, figures.ModelUse], currency: str) -> Chart:
     """What the model cost on each of the last 30 days."""
-    every = [DayOfUse(day, days.get(day, figures.Use())) for day in _last_days()]
+    every = [DayOfUse(day, days.get(day, figures.ModelUse())) for day in _last_days()]
     about = _Subject(
-        key, "Cost", "Cost of the model", (("cost_micros", "cost"),), lambda micros: in_words(micros, currency)
+        key, "Cost", "Cost of the model", (("cost_micros", "cost"),), lambda micros: format_money(micros, currency)
     )
     return _chart(about, every)
 
 
 def _last_days() -> list[date]:
-    first = figures.since()
+    first = figures.get_first_day()
     return [first + timedelta(days=after) for after in range(figures.DAYS)]
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agents.employees.models import Employee
-from agents.employees.toolboxes import toolbox_of
+from agents.employees.toolboxes import load_toolbox
 from agents.insight import figures
 from agents.web.charts.charts import Chart, chart_of_calls, chart_of_cost
 
@@ -32,7 +32,7 @@ class Did:
 
     tools: list[ToolRow]
     whole: figures.Figures
-    use: figures.Use
+    use: figures.ModelUse
     charts: list[Chart]
     currency: str
     counted_at: datetime | None
@@ -40,18 +40,18 @@ class Did:
 
 
 def did_of(employee: Employee, currency: str) -> Did:
-    """What the employee, of an organisation with this currency, did."""
-    by_tool, used = figures.of_employee(employee.pk), figures.use_of(employee.pk)
-    whole = figures.together(by_tool.values())
+    """What the employee, of an organization with this currency, did."""
+    by_tool, used = figures.load_employee_figures(employee.pk), figures.load_employee_use(employee.pk)
+    whole = figures.combine_figures(by_tool.values())
     tools = [ToolRow(name, _title_of(employee.organization_id, name), one) for name, one in by_tool.items()]
-    use = figures.Use(*map(sum, zip(*used.values(), strict=True))) if used else figures.Use()
+    use = figures.ModelUse(*map(sum, zip(*used.values(), strict=True))) if used else figures.ModelUse()
     charts = [chart_of_calls("calls-made", whole.days)]
     if use.cost_micros:
         charts.append(chart_of_cost("cost", used, currency))
     tools.sort(key=lambda row: (-row.figures.calls, row.name))
-    return Did(tools, whole, use, charts, currency, figures.counted_at())
+    return Did(tools, whole, use, charts, currency, figures.load_counted_at())
 
 
 def _title_of(organization_id: int, name: str) -> str:
-    tool = toolbox_of(organization_id).get_tool(name)
+    tool = load_toolbox(organization_id).get_tool(name)
     return tool.title if tool else name

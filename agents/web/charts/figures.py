@@ -67,7 +67,7 @@ _remembered: dict[int, _Tally] = {}
 
 
 def last_days(organization_id: int, now: datetime | None = None) -> list[Day]:
-    """The last 14 days of an organisation, today last."""
+    """The last 14 days of an organization, today last."""
     now = timezone.localtime(now, timezone.get_default_timezone())
     midnights = [_midnight(now.date() - timedelta(days=back)) for back in range(DAYS - 1, -2, -1)]
     first, end = midnights[0], midnights[-1]

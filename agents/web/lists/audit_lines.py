@@ -11,7 +11,8 @@ from django.urls import reverse
 from agents.accounts.models import AuditEntry
 from agents.approvals.models import Approval
 from agents.employees.models import Employee
-from agents.platform.row_ids import row_id
+from agents.employees.toolboxes import load_toolbox
+from agents.platform.row_ids import parse_row_id
 from agents.runs.models import Run, ToolCall
 from tools.records.models import Record
 
@@ -19,39 +20,41 @@ WORK = {
     "card_approved": "approved a card",
     "card_denied": "denied a card",
     "card_answered": "answered a question",
-    "card_edited": "changed the params of a card",
+    "card_edited": "edited a card",
     "card_expired": "let a card expire",
-    "decision_undone": "took an approval back",
+    "decision_undone": "undid an approval",
     "call_started": "started a call",
-    "outcome_unknown": "does not know how a call ended",
-    "outcome_resolved": "said how a call ended",
-    "late_report": "heard late how a call ended",
-    "late_effect": "reported that a call declared not done happened",
+    "outcome_unknown": "recorded an unknown outcome",
+    "outcome_resolved": "resolved an unknown outcome",
+    "late_report": "received a late report of a call",
+    "late_effect": "reported that a call marked as not done did happen",
     "late_effect_acknowledged": "acknowledged a late effect",
     "run_cancelled": "cancelled a run",
     "stopped": "stopped",
-    "released": "let go on",
+    "released": "resumed",
     "records_imported": "imported records",
-    "schedule_created": "made a schedule",
+    "file_uploaded": "uploaded a file",
+    "file_deleted": "deleted a file or folder",
+    "schedule_created": "created a schedule",
     "schedule_paused": "paused a schedule",
     "schedule_resumed": "resumed a schedule",
     "schedule_cancelled": "cancelled a schedule",
-    "schedule_switched_off": "switched a schedule off",
-    "schedule_skipped": "skipped a time of a schedule",
-    "demo_built": "made the demo",
-    "backup_restored": "restored a backup of",
+    "schedule_switched_off": "switched off a schedule",
+    "schedule_skipped": "skipped a scheduled run",
+    "demo_built": "created the demo",
+    "backup_restored": "restored a backup",
 }
 PEOPLE = {
-    "invitation_made": "invited somebody",
+    "invitation_made": "invited a person",
     "invitation_revoked": "revoked an invitation",
     "invitation_accepted": "accepted an invitation",
-    "password_link_made": "made a link to a new password",
+    "password_link_made": "created a password link",
     "password_reset": "set a new password",
-    "password_changed": "changed the own password",
+    "password_changed": "changed their own password",
     "membership_added": "added a member",
     "membership_changed": "changed a member's role",
     "membership_deleted": "removed a member",
-    "token_created": "made an API token",
+    "token_created": "created an API token",
     "api_token_added": "added an API token",
     "api_token_changed": "revoked an API token",
 }
@@ -127,14 +130,22 @@ def _subjects(organization_id: int, entries: list[AuditEntry]) -> dict[str, Subj
         kind, _, number = entry.subject.partition(":")
         if kind in _FINDERS:
             try:
-                wanted[kind].add(row_id(number))
+                wanted[kind].add(parse_row_id(number))
             except ValueError:
                 continue
-    return {
+    rows = {
         f"{kind}:{pk}": subject
         for kind, ids in wanted.items()
         for pk, subject in _FINDERS[kind](organization_id, ids).items()
     }
+    return rows | _name_tools(organization_id, entries)
+
+
+def _name_tools(organization_id: int, entries: list[AuditEntry]) -> dict[str, Subject]:
+    """Return the tools among the subjects by their titles; one that is no longer installed keeps its name."""
+    names = {entry.subject.removeprefix("tool:") for entry in entries if entry.subject.startswith("tool:")}
+    tools = {name: load_toolbox(organization_id).get_tool(name) for name in names}
+    return {f"tool:{name}": Subject(f"tool {tool.title}") for name, tool in tools.items() if tool is not None}
 
 
 def _runs(organization_id: int, ids: set[int]) -> dict[int, Subject]:

@@ -57,7 +57,7 @@ class AuditPage:
 
 
 def page_of_entries(organization_id: int, wanted: Wanted, most: int = MOST_LOOKED_THROUGH) -> AuditPage:
-    """One page of the organisation's entries; by actor and action together, of the next `most` with the action."""
+    """One page of the organization's entries; by actor and action together, of the next `most` with the action."""
     rows, numbers = _of_days(organization_id, wanted)
     edge: list[tuple[int, datetime]] = []
     if wanted.action:

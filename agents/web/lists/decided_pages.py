@@ -76,7 +76,7 @@ class DecidedPage:
 
 
 def page_of_decided(cards: QuerySet[Approval], wanted: Wanted, most: int = MOST_LOOKED_THROUGH) -> DecidedPage:
-    """One page of these cards of one organisation; with a filter, of the next `most` of them."""
+    """One page of these cards of one organization; with a filter, of the next `most` of them."""
     rows: QuerySet[Any] = cards.filter(HAS_ENDED).annotate(ended_at=ENDED_AT, moment=Cast(ENDED_AT, TextField()))
     rows = _within(rows.order_by("-ended_at", "-pk"), wanted)
     edge = list(rows.values_list("moment", "pk", "ended_at")[most - 1 : most + 1]) if wanted.needs_looking else []

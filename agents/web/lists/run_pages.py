@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from django.db.models import Model, Q, QuerySet
 
-from agents.platform.queries.runs import with_waits
+from agents.platform.queries.runs import annotate_waits
 from agents.runs.models import Run
 
 Row = TypeVar("Row", bound=Model)
@@ -60,7 +60,7 @@ def with_status(rows: QuerySet[Row], status: str, then: str = "-pk") -> QuerySet
 
 
 def page_of_runs(organization_id: int, wanted: Wanted, most: int = MOST_LOOKED_THROUGH) -> RunPage:
-    """One page of an organisation's runs; with a text, or a status and an employee, of the next `most` of them."""
+    """One page of an organization's runs; with a text, or a status and an employee, of the next `most` of them."""
     rows = Run.objects.filter(organization_id=organization_id).order_by("-pk")
     if wanted.before is not None:
         rows = rows.filter(pk__lt=wanted.before)
@@ -68,7 +68,7 @@ def page_of_runs(organization_id: int, wanted: Wanted, most: int = MOST_LOOKED_T
     if edge is not None:
         rows = rows.filter(pk__gte=edge[0])
     found = _fitting(rows, wanted).select_related("employee").defer("answer", "problem", "employee__instructions")
-    shown = list(with_waits(found)[: PAGE_SIZE + 1])
+    shown = list(annotate_waits(found)[: PAGE_SIZE + 1])
     if len(shown) > PAGE_SIZE:
         return RunPage(shown[:PAGE_SIZE], shown[PAGE_SIZE - 1].pk)
     return RunPage(shown, *edge) if edge is not None else RunPage(shown, None)

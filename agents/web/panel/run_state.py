@@ -1,24 +1,24 @@
-"""What a run's row says of itself: a status also changes without an event, and open pages follow that too."""
+"""The state of a run as its row has it: a status also changes without an event, and open pages follow that too."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from typing import Any
 
 from agents.platform.queries.runs import RUN_STATE
 from agents.runs.models import ENDED, RunStatus
-from agents.web.sockets.feeds import in_thread
-
-DELAYED = "delayed"
+from agents.web.panel.page_parts import PageParts
+from agents.web.text.run_status import DELAYED
 
 
 @dataclass(frozen=True)
 class RunState:
-    """The run as it is once its event `after` is shown.
+    """The state of a run once its event `after` is shown.
 
     Attributes:
-        reason: how it ended; or for what it waits: `decision`, `answer`, `colleague`, `delayed` for its model.
+        reason: how the run ended; or what it waits for: `decision`, `answer`, `colleague`, `delayed` for its model.
         stopped: why nothing of it may start now; empty if it may.
         next_try: when its model is asked again, if it waits for that; ISO 8601.
     """
@@ -29,18 +29,27 @@ class RunState:
     next_try: str | None
     after: int
 
-    def as_text(self) -> str:
-        """`{"seq": null, "type": "run_status", "payload": {…}}`"""
-        return json.dumps({"seq": None, "type": "run_status", "payload": asdict(self)})
+    @property
+    def parts(self) -> PageParts:
+        """The parts of the page that show the state."""
+        next_try = datetime.fromisoformat(self.next_try) if self.next_try else None
+        return PageParts(self.status, self.reason, "" if self.status in ENDED else self.stopped, next_try)
+
+    def to_json(self) -> str:
+        """Return the message: `{"seq": null, "type": "run_status", "payload": {…}, "html": "…"}`."""
+        message = {"seq": None, "type": "run_status", "payload": asdict(self), "html": self.parts.render()}
+        return json.dumps(message, ensure_ascii=False)
 
 
-@in_thread
 def read_state(run_id: int) -> RunState | None:
-    """The run's state of now in one query; None if there is no such run."""
-    row = RUN_STATE.row(run_id)
-    if row is None:
-        return None
-    next_try = delayed_until(row.status, row.patience_tries, row.next_wake_at)
+    """Return the run's current state, with one query; None if there is no such run."""
+    row = RUN_STATE.fetch_one(run_id)
+    return None if row is None else build_state(row)
+
+
+def build_state(row: Any) -> RunState:
+    """Return the state that the columns of `RunStateRow` tell: of such a row, or of a run with its waits."""
+    next_try = row.next_wake_at if row.status == RunStatus.QUEUED and row.patience_tries else None
     waits_for = DELAYED if next_try else row.waits_for.rpartition(" ")[2]
     return RunState(
         row.status,
@@ -49,8 +58,3 @@ def read_state(run_id: int) -> RunState | None:
         next_try.isoformat() if next_try else None,
         row.next_event_seq - 1,
     )
-
-
-def delayed_until(status: str, tries: int, wake_at: datetime | None) -> datetime | None:
-    """When a run asks its model again that has asked for patience; None if it does not wait for that."""
-    return wake_at if status == RunStatus.QUEUED and tries else None

@@ -1,4 +1,4 @@
-"""What some events say, in words that the panel and the transcript share."""
+"""Sentences about events, which the panel and the transcript share."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from agents.runs.engine.ending import CUT_OFF_WORDS
 
 
-def shortened(payload: Mapping[str, Any]) -> str:
-    """Of `history_shortened`: `Earlier results were shortened … : 3 results, about 21,000 → 14,500 tokens.`"""
-    parts = [_counted(payload["results"], "result"), _counted(payload["texts"], "text")]
+def describe_shortening(payload: Mapping[str, Any]) -> str:
+    """Say for `history_shortened` what was shortened, and the tokens before and after: `about 21,000 → 14,500`."""
+    parts = [_count(payload["results"], "result"), _count(payload["texts"], "text")]
     tokens = f"about {payload['tokens_before']:,} → {payload['tokens_after']:,} tokens"
-    what = joined([part for part in parts if part])
+    what = _join([part for part in parts if part])
     return f"Earlier results were shortened to fit the model's context: {what}, {tokens}."
 
 
@@ -32,16 +32,15 @@ def describe_usage(payload: Mapping[str, Any]) -> str:
     return f"The model's server reported the usage of pass {payload['pass_number']}: {tokens}."
 
 
-def waits_for(payload: Mapping[str, Any]) -> str:
-    """Of `run_waiting`: `2 decisions, an answer and Kim`; empty if nobody has to do anything."""
+def describe_waits(payload: Mapping[str, Any]) -> str:
+    """List what a `run_waiting` waits for: `2 decisions, an answer and Kim`; empty if nobody has to act."""
     decisions = payload.get("decisions", len(payload["approval_ids"]))
     parts = [_one_or_more(decisions, "a decision", "decisions")]
     parts += [_one_or_more(payload.get("answers", 0), "an answer", "answers"), *payload.get("colleagues", ())]
-    return joined([part for part in parts if part])
+    return _join([part for part in parts if part])
 
 
-def joined(parts: Sequence[str]) -> str:
-    """`a, b and c`."""
+def _join(parts: Sequence[str]) -> str:
     *most, last = parts or [""]
     return f"{', '.join(most)} and {last}" if most else last
 
@@ -50,5 +49,5 @@ def _one_or_more(number: int, one: str, many: str) -> str:
     return one if number == 1 else f"{number:,} {many}" if number else ""
 
 
-def _counted(number: int, noun: str) -> str:
+def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}" if number else ""

@@ -1,8 +1,8 @@
-"""The places of the panel's lines.
+"""The slots of the panel's lines.
 
-A line that belongs to something that moves on (a tool call, a pass' text) has a slot. A later line of the same slot
-takes the earlier one's place, so the panel shows everything as it is now. What a run waits for is told anew once
-something without a slot stands below it: the newest of the two is where the run stands (js/lines.js does the same).
+The lines about one thing that changes, such as a tool call or a pass' text, share a slot: each replaces the one before
+it, in its place. A line about the status of the run also moves to the end, so that the last line says where the run
+stands. Both rules stand in the line's attributes, and scripts only follow them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from agents.approvals.models import ApprovalStatus
 from agents.runs.models import Event, EventType
 
-OF_CALLS = frozenset(
+CALL_EVENTS = frozenset(
     {
         EventType.TOOL_START,
         EventType.TOOL_PROGRESS,
@@ -27,48 +27,43 @@ OF_CALLS = frozenset(
         EventType.QUESTION_ANSWERED,
     }
 )
-WAIT = "wait"
-# What a pass has one line for, however often it is told.
-SLOTS: dict[str, str] = {
+STATUS_EVENTS = frozenset({EventType.RUN_WAITING, EventType.RUN_NEEDS_ATTENTION, EventType.RUN_RESUMED})
+PASS_SLOTS: dict[str, str] = {
     EventType.ASSISTANT_MESSAGE: "text",
     EventType.PASS_STARTED: "pass",
-    EventType.RUN_WAITING: WAIT,
-    EventType.RUN_NEEDS_ATTENTION: WAIT,
-    EventType.RUN_RESUMED: WAIT,
+    **dict.fromkeys(STATUS_EVENTS, "wait"),
 }
+"""The slots that each pass has once."""
 
 
-def slot_of(event: Event) -> str:
-    """Which earlier line this event's line takes the place of: `call-7`, `text-2`, `wait-2`, or none."""
+def name_slot(event: Event) -> str:
+    """Return the slot of the event's line: `call-7`, `text-2`, `wait-2`; empty if it replaces nothing."""
     payload = event.payload
     if is_replacement(event):
         return ""
-    if event.type in OF_CALLS:
+    if event.type in CALL_EVENTS:
         return f"call-{payload['call_id']}" if payload.get("call_id") else ""
-    name, number = SLOTS.get(event.type), payload.get("pass_number")
-    return f"{name}-{number}" if name and number and not payload.get("reason") else ""
+    slot, number = PASS_SLOTS.get(event.type), payload.get("pass_number")
+    return f"{slot}-{number}" if slot and number and not payload.get("reason") else ""
 
 
 def is_replacement(event: Event) -> bool:
-    """Whether a card was replaced by the next one of its call: that stays to be read, as a line of its own."""
+    """Check if the next card of the same call replaced a card; readers keep that as a line of its own."""
     is_superseded = event.payload.get("status") == ApprovalStatus.SUPERSEDED
     return event.type == EventType.APPROVAL_DECIDED and is_superseded and bool(event.payload.get("next_approval_id"))
 
 
-def folded(events: Iterable[Event]) -> list[Event]:
-    """The events whose lines are still to be seen, each at the place of the first of its slot."""
-    places: dict[str, int] = {}
-    kept: list[Event] = []
-    newest_told = -1
+def moves_to_end(event: Event) -> bool:
+    """Check if the event's line goes to the end of the panel when it replaces the earlier one of its slot."""
+    return event.type in STATUS_EVENTS
+
+
+def fold_events(events: Iterable[Event]) -> list[Event]:
+    """Return the events whose lines are still visible, in the order of these lines."""
+    visible: dict[str, Event] = {}
     for event in events:
-        slot = slot_of(event)
-        place = places.get(slot, -1)
-        if place > (newest_told if slot.startswith(WAIT) else -1):
-            kept[place] = event
-            continue
-        if slot:
-            places[slot] = len(kept)
-        else:
-            newest_told = len(kept)
-        kept.append(event)
-    return kept
+        slot = name_slot(event) or f"event-{event.seq}"
+        if moves_to_end(event):
+            visible.pop(slot, None)
+        visible[slot] = event
+    return list(visible.values())

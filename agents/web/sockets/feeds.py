@@ -1,252 +1,206 @@
-"""Feeds: one reader per run (or inbox) and process, shared by all sockets that look at it.
+"""Feeds: one reader per run (or inbox) and process, shared by all sockets that watch it.
 
-A bell says only "look": on every bell, and every 3 s without one, the feed reads the database once, checks who may
-still look, and lets each socket send what is new to it. Redis away means no bells, nothing worse.
+A bell only says that something is new. On every bell, and every 3 s without one, the feed reads the database once,
+checks who may still look, and wakes its subscribers, which send what is new to them. Without Redis there are no bells,
+and news arrive at most 3 s late.
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, ParamSpec, TypeVar
+from enum import IntEnum
+from typing import Any, TypeVar, cast
 
-from asgiref.sync import sync_to_async
 from channels.layers import get_channel_layer
-from django.db import DatabaseError, InterfaceError, connection, connections
-from django.utils import timezone
+from django.db import DatabaseError, InterfaceError
 from redis.exceptions import RedisError
 
-from agents.accounts.membership import hash_of
+from agents.web.sockets.viewers import Viewer
 
 logger = logging.getLogger(__name__)
 
-Args = ParamSpec("Args")
-Answer = TypeVar("Answer")
-
 POLL_S = 3.0
-REST_AFTER_FAILURE_S = 1.0
-READERS = ThreadPoolExecutor(max_workers=4, thread_name_prefix="gadget-sockets")
-HINTS_FAIL_WITH = (OSError, RedisError, asyncio.TimeoutError)
+RETRY_S = 1.0
+REDIS_FAILURES = (OSError, RedisError, asyncio.TimeoutError)
 
 
-@dataclass(frozen=True)
-class Viewer:
-    """Who looks, and what proves it each time: the session, under the same password, or the token."""
+class CloseCode(IntEnum):
+    """The codes with which the server closes a socket."""
 
-    membership_id: int
-    organization_id: int
-    session_key: str = ""
-    password_hash: str = ""
-    token_hash: str = ""
+    NOT_LOGGED_IN = 4401
+    """There is no valid login, or it ended."""
+    NOT_FOUND = 4404
+    """There is no such run in the viewer's organization."""
+    TOO_LONG = 4413
+    """The browser sent too long a message."""
+    FAILED = 4500
+    """Gadget failed; the browser may connect again."""
 
 
-class Seat(ABC):
-    """One socket at a feed."""
+class Subscriber(ABC):
+    """One socket's subscription to a feed.
+
+    Attributes:
+        news: set when there may be something to send.
+        close_code: set once the subscription is over and the socket has to be closed.
+    """
 
     def __init__(self, viewer: Viewer) -> None:
         self.viewer = viewer
-        self.woken = asyncio.Event()
-        self.is_expelled = False
-        self.has_failed = False
+        self.news = asyncio.Event()
+        self.close_code: CloseCode | None = None
 
-    def expel(self) -> None:
-        """The right to look has ended."""
-        self.is_expelled = True
-        self.woken.set()
-
-    def fail(self) -> None:
-        """The feed broke; the browser may come again."""
-        self.has_failed = True
-        self.woken.set()
+    def end(self, code: CloseCode) -> None:
+        """Have the socket closed with this code."""
+        self.close_code = code
+        self.news.set()
 
     @abstractmethod
-    def hear(self, message: dict[str, Any]) -> None:
-        """A message that is no bell, e.g. text while the model writes it."""
-
-
-def in_thread(function: Callable[Args, Answer]) -> Callable[Args, Any]:
-    """A database function for use with `await`; its connection goes back to the pool when it ends."""
-
-    @functools.wraps(function)
-    def closing(*args: Args.args, **kwargs: Args.kwargs) -> Answer:
-        try:
-            return function(*args, **kwargs)
-        finally:
-            connections.close_all()
-
-    return sync_to_async(closing, thread_sensitive=False, executor=READERS)
+    def deliver(self, message: dict[str, Any]) -> None:
+        """Take a message of the group that is not a bell, such as text while the model writes it."""
 
 
 class Feed(ABC):
-    """Reads when the bell rings; lives as long as somebody sits at it."""
+    """Reads when the bell rings, as long as it has subscribers."""
 
     def __init__(self, group: str) -> None:
-        self.seats: set[Seat] = set()
+        self.subscribers: set[Subscriber] = set()
         self.has_failed = False
         self.group = group
-        self._rung = asyncio.Event()
+        self._bell = asyncio.Event()
         self._channel = f"{group}.{uuid.uuid4().hex}"
-        self._is_deaf = False
+        self._lacks_bells = False
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        self._tasks = [asyncio.create_task(self._read_on()), asyncio.create_task(self._listen())]
+        """Begin to read and to receive bells."""
+        self._tasks = [asyncio.create_task(self._keep_reading()), asyncio.create_task(self._keep_receiving())]
         for task in self._tasks:
             task.add_done_callback(self._notice_end)
 
     def stop(self) -> None:
+        """End both, and leave the channel group in the background."""
         for task in self._tasks:
             task.cancel()
-        _last_words(self._unsubscribe())
+        finish_in_background(self._leave_group())
 
     def _notice_end(self, task: asyncio.Task[None]) -> None:
-        """A fault of ours must not leave sockets that are open and silent."""
+        """Fail the subscribers if a task broke, so that no socket stays open and silent."""
         error = None if task.cancelled() else task.exception()
         if error is None:
             return
         logger.error("the feed of %s broke", self.group, exc_info=error)
         self.has_failed = True
-        for seat in self.seats:
-            seat.fail()
+        for subscriber in self.subscribers:
+            subscriber.end(CloseCode.FAILED)
 
     @abstractmethod
     async def read(self) -> None:
-        """Look at the database once, expel who may not look any more, and wake the seats if there is news."""
+        """Read the database once, revoke lost access, and wake the subscribers if there is news."""
 
-    def expel_others(self, asked: set[Viewer], allowed: set[Viewer]) -> None:
-        """Sends away who was asked about and may not look any more; who came meanwhile is asked about next time."""
-        for seat in self.seats:
-            if seat.viewer in asked - allowed:
-                seat.expel()
+    def revoke_lost_access(self, checked: set[Viewer], allowed: set[Viewer]) -> None:
+        """Revoke the access of viewers that were checked and not allowed; those who came since are checked next."""
+        for subscriber in self.subscribers:
+            if subscriber.viewer in checked - allowed:
+                subscriber.end(CloseCode.NOT_LOGGED_IN)
 
-    async def _read_on(self) -> None:
+    def wake_subscribers(self) -> None:
+        """Let every subscriber look for news."""
+        for subscriber in self.subscribers:
+            subscriber.news.set()
+
+    async def _keep_reading(self) -> None:
         while True:
             try:
                 await self.read()
             except (DatabaseError, InterfaceError) as error:
                 logger.warning("a feed could not read: %s", error)
-                await asyncio.sleep(REST_AFTER_FAILURE_S)
+                await asyncio.sleep(RETRY_S)
                 continue
             try:
-                await asyncio.wait_for(self._rung.wait(), POLL_S)
+                await asyncio.wait_for(self._bell.wait(), POLL_S)
             except TimeoutError:
                 continue
             finally:
-                self._rung.clear()
+                self._bell.clear()
 
-    async def _listen(self) -> None:
-        """Hears the group's bells; begins again whenever Redis could not be reached."""
+    async def _keep_receiving(self) -> None:
+        """Receive the group's messages; begin again whenever Redis was lost."""
         layer = get_channel_layer()
         if layer is None:
             return
         while True:
-            await self._hear_until_failure(layer)
-            await asyncio.sleep(REST_AFTER_FAILURE_S)
+            await self._receive_until_failure(layer)
+            await asyncio.sleep(RETRY_S)
 
-    async def _hear_until_failure(self, layer: Any) -> None:
-        """A channel exists for the layer while somebody receives from it, so that comes before joining the group."""
-        hearing = asyncio.ensure_future(layer.receive(self._channel))
+    async def _receive_until_failure(self, layer: Any) -> None:
+        receiving = asyncio.ensure_future(layer.receive(self._channel))
         try:
+            # The layer knows a channel only while somebody receives from it, so that begins before joining the group.
             await asyncio.sleep(0)
             await layer.group_add(self.group, self._channel)
-            self._is_deaf = False
-            self._rung.set()
+            self._lacks_bells = False
+            self._bell.set()
             while True:
-                message = await hearing
-                hearing = asyncio.ensure_future(layer.receive(self._channel))
+                message = await receiving
+                receiving = asyncio.ensure_future(layer.receive(self._channel))
                 if message["type"] == "bell":
-                    self._rung.set()
+                    self._bell.set()
                 else:
-                    for seat in self.seats:
-                        seat.hear(message)
-        except HINTS_FAIL_WITH as error:
-            if not self._is_deaf:
+                    for subscriber in self.subscribers:
+                        subscriber.deliver(message)
+        except REDIS_FAILURES as error:
+            if not self._lacks_bells:
                 logger.warning("no bells for %s: %s; reading every %s s", self.group, type(error).__name__, POLL_S)
-            self._is_deaf = True
+            self._lacks_bells = True
         finally:
-            await _ended(hearing)
+            receiving.cancel()
+            with suppress(asyncio.CancelledError, *REDIS_FAILURES):
+                await receiving
 
-    async def _unsubscribe(self) -> None:
+    async def _leave_group(self) -> None:
         layer = get_channel_layer()
         try:
             if layer is not None:
                 await layer.group_discard(self.group, self._channel)
-        except HINTS_FAIL_WITH as error:
-            logger.info("still subscribed to %s: %s", self.group, type(error).__name__)
+        except REDIS_FAILURES as error:
+            logger.info("still in the group %s: %s", self.group, type(error).__name__)
 
 
-async def _ended(task: asyncio.Future[Any]) -> None:
-    """Ends it, and waits until it has put its things away."""
-    task.cancel()
-    with suppress(asyncio.CancelledError, *HINTS_FAIL_WITH):
-        await task
-
+SomeFeed = TypeVar("SomeFeed", bound=Feed)
 
 _feeds: dict[tuple[int, str], Feed] = {}
-_ending: set[asyncio.Task[None]] = set()
+_background: set[asyncio.Task[None]] = set()
 
 
-def _last_words(words: Coroutine[Any, Any, None]) -> None:
-    """Lets something finish behind a feed that has ended."""
-    task = asyncio.create_task(words)
-    _ending.add(task)
-    task.add_done_callback(_ending.discard)
+def finish_in_background(work: Coroutine[Any, Any, None]) -> None:
+    """Run it without waiting for it."""
+    task = asyncio.create_task(work)
+    _background.add(task)
+    task.add_done_callback(_background.discard)
 
 
-def sit_down(group: str, seat: Seat, make: Callable[[str], Feed]) -> Feed:
-    """The process' feed of this group, started with its first seat."""
+def subscribe(group: str, subscriber: Subscriber, create_feed: Callable[[str], SomeFeed]) -> SomeFeed:
+    """Add the subscriber to this process' feed of the group; the first subscriber starts the feed."""
     key = (id(asyncio.get_running_loop()), group)
     feed = _feeds.get(key)
     if feed is None or feed.has_failed:
-        feed = _feeds[key] = make(group)
+        feed = _feeds[key] = create_feed(group)
         feed.start()
-    feed.seats.add(seat)
-    return feed
+    feed.subscribers.add(subscriber)
+    return cast("SomeFeed", feed)
 
 
-def leave(feed: Feed, seat: Seat) -> None:
-    """Ends the feed with its last seat."""
+def unsubscribe(feed: Feed, subscriber: Subscriber) -> None:
+    """Remove the subscriber; the feed stops with its last one."""
     key = (id(asyncio.get_running_loop()), feed.group)
-    feed.seats.discard(seat)
-    if not feed.seats:
+    feed.subscribers.discard(subscriber)
+    if not feed.subscribers:
         feed.stop()
         if _feeds.get(key) is feed:
             del _feeds[key]
-
-
-# Asked on every bell: plain SQL, because making it through the ORM costs more than the database does.
-GOOD_MEMBERS = (
-    "SELECT member.id, member.organization_id, person.password FROM accounts_membership member"
-    " JOIN auth_user person ON person.id = member.user_id WHERE person.is_active = %s AND member.id IN ({})"
-)
-GOOD_SESSIONS = "SELECT session_key FROM django_session WHERE expire_date > %s AND session_key IN ({})"
-GOOD_TOKENS = "SELECT hash FROM accounts_apitoken WHERE revoked_at IS NULL AND hash IN ({})"
-
-
-def still_allowed(viewers: set[Viewer]) -> set[Viewer]:
-    """Those whose membership, user and session or token are still good; two or three queries for all of them."""
-    members = _rows(GOOD_MEMBERS, [True], {viewer.membership_id for viewer in viewers})
-    proofs = _rows(GOOD_SESSIONS, [timezone.now()], {viewer.session_key for viewer in viewers if viewer.session_key})
-    proofs |= _rows(GOOD_TOKENS, [], {viewer.token_hash for viewer in viewers if viewer.token_hash})
-    passwords = {(member_id, organization_id): hash_of(password) for member_id, organization_id, password in members}
-    return {
-        viewer
-        for viewer in viewers
-        if (password := passwords.get((viewer.membership_id, viewer.organization_id))) is not None
-        and ((viewer.token_hash,) in proofs or ((viewer.session_key,) in proofs and viewer.password_hash == password))
-    }
-
-
-def _rows(sql: str, first: list[Any], wanted: set[Any]) -> set[tuple[Any, ...]]:
-    if not wanted:
-        return set()
-    with connection.cursor() as cursor:
-        cursor.execute(sql.format(", ".join(["%s"] * len(wanted))), [*first, *wanted])
-        return set(cursor.fetchall())

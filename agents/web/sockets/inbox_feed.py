@@ -1,48 +1,62 @@
-"""What an inbox' sockets send: how many cards wait, and who stopped everything, whenever that changed."""
+"""The feed of an organization's inbox: how many cards wait, and who stopped everything."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.db.models import Count, Max
+from django.template.loader import get_template
 
 from agents.accounts.models import Organization
 from agents.approvals.models import Approval, ApprovalStatus
-from agents.web.sockets.feeds import Feed, Seat, Viewer, in_thread, still_allowed
+from agents.web.jinja_environment import JINJA
+from agents.web.sockets.database import database_to_async
+from agents.web.sockets.feeds import Feed, Subscriber
+from agents.web.sockets.viewers import Viewer, filter_allowed
 
 
 @dataclass(frozen=True)
 class InboxState:
-    """What the sockets tell.
+    """The state that sockets send whenever it changes.
 
     Attributes:
-        newest: the id of the newest waiting card, so that one that took another's place counts as a change too.
-        stop: who stopped everything, and when; nothing while it may go on.
+        newest: the id of the newest waiting card, so that replacing a card is a change too.
+        stopped_by: empty while nothing stops the organization.
     """
 
     pending: int
     newest: int
-    stop: tuple[str, datetime] | None
+    stopped_by: str = ""
+    stopped_at: datetime | None = None
 
-    def as_payload(self) -> dict[str, Any]:
-        """`{"pending": N, "stopped": null or {"by": NAME, "at": TIME}}`"""
-        stopped = {"by": self.stop[0], "at": self.stop[1].isoformat()} if self.stop else None
-        return {"pending": self.pending, "stopped": stopped}
+    def to_json(self) -> str:
+        """Return the message: `{"type": "inbox_changed", "payload": {"pending": 2, "stopped": {"by", "at"}}, "html"}`.
+
+        The HTML is the banner of a stop.
+        """
+        stopped, html = None, ""
+        if self.stopped_at is not None:
+            stopped = {"by": self.stopped_by, "at": self.stopped_at.isoformat()}
+            banner = get_template("parts/stop_banner.html", using=JINJA)
+            html = banner.render({"stopped_by": self.stopped_by, "stopped_at": self.stopped_at})
+        payload = {"pending": self.pending, "stopped": stopped}
+        return json.dumps({"type": "inbox_changed", "payload": payload, "html": html}, ensure_ascii=False)
 
 
-class InboxSeat(Seat):
-    """A socket at the inbox; `seen` is the state that it was told last."""
+class InboxSubscriber(Subscriber):
+    """A socket that watches the inbox; `sent_state` is the state that it sent last."""
 
-    seen: InboxState | None = None
+    sent_state: InboxState | None = None
 
-    def hear(self, message: dict[str, Any]) -> None:
-        """Nothing but bells is rung here."""
+    def deliver(self, message: dict[str, Any]) -> None:
+        """Ignore it: only bells matter here."""
 
 
 class InboxFeed(Feed):
-    """Counts the organisation's waiting cards, and looks whether it was stopped."""
+    """Reads the state of one organization's inbox."""
 
     def __init__(self, group: str, organization_id: int) -> None:
         super().__init__(group)
@@ -50,17 +64,17 @@ class InboxFeed(Feed):
         self.state: InboxState | None = None
 
     async def read(self) -> None:
-        viewers = {seat.viewer for seat in self.seats}
-        allowed, self.state = await _look(self.organization_id, viewers)
-        self.expel_others(viewers, allowed)
-        for seat in self.seats:
-            seat.woken.set()
+        viewers = {subscriber.viewer for subscriber in self.subscribers}
+        allowed, self.state = await _read_inbox(self.organization_id, viewers)
+        self.revoke_lost_access(viewers, allowed)
+        self.wake_subscribers()
 
 
-@in_thread
-def _look(organization_id: int, viewers: set[Viewer]) -> tuple[set[Viewer], InboxState]:
+@database_to_async
+def _read_inbox(organization_id: int, viewers: set[Viewer]) -> tuple[set[Viewer], InboxState]:
     waiting = Approval.objects.filter(organization_id=organization_id, status=ApprovalStatus.PENDING)
-    figures = waiting.aggregate(many=Count("pk"), newest=Max("pk"))
-    stopped = Organization.objects.filter(pk=organization_id, stopped_at__isnull=False)
-    stop = next(((by, at) for by, at in stopped.values_list("stopped_by", "stopped_at") if at is not None), None)
-    return still_allowed(viewers), InboxState(figures["many"], figures["newest"] or 0, stop)
+    counts = waiting.aggregate(pending=Count("pk"), newest=Max("pk"))
+    stops = Organization.objects.filter(pk=organization_id, stopped_at__isnull=False)
+    stopped_by, stopped_at = stops.values_list("stopped_by", "stopped_at").first() or ("", None)
+    state = InboxState(counts["pending"], counts["newest"] or 0, stopped_by, stopped_at)
+    return filter_allowed(viewers), state

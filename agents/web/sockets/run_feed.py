@@ -1,4 +1,4 @@
-"""What a run's sockets send: its events by number, in order, without gaps or doubles, however slow the reader."""
+"""The feed of a run: its events by number, in order, each once, however slow a browser is."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from typing import Any
 
 from agents.platform.queries.runs import EVENTS_PER_PAGE, LATER_EVENTS, NEXT_EVENT
 from agents.runs.models import Run
-from agents.web.panel.panel import Line, lines_of
+from agents.web.panel.lines import PanelLine, render_lines
 from agents.web.panel.run_state import RunState, read_state
-from agents.web.sockets.feeds import Feed, Seat, Viewer, in_thread, still_allowed
+from agents.web.sockets.database import database_to_async
+from agents.web.sockets.feeds import Feed, Subscriber
+from agents.web.sockets.viewers import Viewer, filter_allowed
 
-KEPT = 300
-MOST_DELTAS = 200
+MAX_KEPT = 300
+MAX_DELTAS = 200
 
 
 @dataclass
-class Sendable:
-    """A line as it goes out; stale once a later line has taken its place, because its HTML is not true any more."""
+class EventMessage:
+    """An event as sockets send it; stale once a later line replaced its line, whose HTML is then out of date."""
 
     seq: int
     slot: str
@@ -27,114 +29,128 @@ class Sendable:
     is_stale: bool = False
 
 
-class RunSeat(Seat):
-    """A socket's place in the run.
+class RunSubscriber(Subscriber):
+    """A socket that watches a run.
 
     Attributes:
-        last: the number of the last event that it was sent.
-        resume: the number after which the browser wants to have the events again.
-        follows: whether it also wants to hear of a status that has changed without an event.
-        told: the state that it was told last.
+        cursor: the number of the last event that was sent.
+        wants_state: it also wants to know of a status that changed without an event.
+        sent_state: the state that was sent last.
+        deltas: text to send while the model writes it; for a slow browser, the oldest is dropped.
     """
 
-    def __init__(self, viewer: Viewer, last: int, *, follows: bool = False) -> None:
+    def __init__(self, viewer: Viewer, cursor: int, *, wants_state: bool = False) -> None:
         super().__init__(viewer)
-        self.last = last
-        self.follows = follows
-        self.told: RunState | None = None
-        self.resume: int | None = None
-        self.deltas: deque[str] = deque(maxlen=MOST_DELTAS)
+        self.cursor = cursor
+        self.wants_state = wants_state
+        self.sent_state: RunState | None = None
+        self.deltas: deque[str] = deque(maxlen=MAX_DELTAS)
+        self._requested_cursor: int | None = None
 
-    def hear(self, message: dict[str, Any]) -> None:
-        """Streamed text; dropped rather than held for a reader that is too slow."""
+    def request_events_after(self, seq: int) -> None:
+        """Have the events after this number sent again."""
+        self._requested_cursor = seq
+        self.news.set()
+
+    def apply_request(self) -> None:
+        """Move the cursor where the browser asked for, between two batches of messages."""
+        if self._requested_cursor is not None:
+            self.cursor, self._requested_cursor = self._requested_cursor, None
+
+    def deliver(self, message: dict[str, Any]) -> None:
+        """Take a piece of the text that the model writes."""
         if message["type"] == "delta":
             payload = {name: message[name] for name in ("pass_number", "epoch", "text")}
-            self.deltas.append(_as_text(None, "assistant_delta", payload, ""))
-            self.woken.set()
+            self.deltas.append(_build_message(None, "assistant_delta", payload, ""))
+            self.news.set()
 
 
 class RunFeed(Feed):
-    """Reads the run's new events once for all seats and keeps the last 300 for those that are a little behind."""
+    """Reads the run's new events once for all subscribers, and keeps 300 for those that are a little behind."""
 
     def __init__(self, group: str, run_id: int) -> None:
         super().__init__(group)
         self.run_id = run_id
         self.state: RunState | None = None
         self._last: int | None = None
-        self._kept: deque[Sendable] = deque(maxlen=KEPT)
+        self._kept: deque[EventMessage] = deque(maxlen=MAX_KEPT)
 
     async def read(self) -> None:
-        viewers = {seat.viewer for seat in self.seats}
+        viewers = {subscriber.viewer for subscriber in self.subscribers}
         if self._last is None:
-            self._last = await _newest_seq(self.run_id)
-            self._wake()
+            self._last = await _read_newest_seq(self.run_id)
+            self.wake_subscribers()
             return
-        more, before = True, self._last
-        while more:
-            allowed, page = await read_page(self.run_id, self._last, viewers)
-            self.expel_others(viewers, allowed)
-            if page:
-                self._keep(page)
-                self._wake()
-            more = len(page) == EVENTS_PER_PAGE
-        if self._last == before and any(seat.follows for seat in self.seats if isinstance(seat, RunSeat)):
-            await self._look_at_state()
+        has_more, is_state_due = True, True
+        while has_more:
+            allowed, messages = await read_messages(self.run_id, self._last, viewers)
+            self.revoke_lost_access(viewers, allowed)
+            if messages:
+                is_state_due = False
+                self._keep(messages)
+                self.wake_subscribers()
+            has_more = len(messages) == EVENTS_PER_PAGE
+        if is_state_due and any(isinstance(each, RunSubscriber) and each.wants_state for each in self.subscribers):
+            await self._read_state()
 
-    async def _look_at_state(self) -> None:
-        """Nothing has happened lately: what events do not tell is told now."""
-        known, self.state = self.state, await read_state(self.run_id)
+    async def _read_state(self) -> None:
+        """Read what events do not say, now that none has come for a moment."""
+        known, self.state = self.state, await _read_state(self.run_id)
         if self.state != known:
-            self._wake()
+            self.wake_subscribers()
 
-    def untold(self, seat: RunSeat) -> RunState | None:
-        """The state, if the seat follows it, was not told it, and has all events that came before it."""
-        if not seat.follows or self.state is None or self.state == seat.told or self.state.after != seat.last:
+    def find_unsent_state(self, subscriber: RunSubscriber) -> RunState | None:
+        """Return the state if the subscriber wants it, was not sent it, and has every event before it."""
+        state = self.state if subscriber.wants_state else None
+        if state is None or state == subscriber.sent_state or state.after != subscriber.cursor:
             return None
-        return self.state
+        return state
 
-    def since(self, last: int) -> list[Sendable] | None:
-        """What a seat lacks, at most one page; None if it has to read the database itself."""
-        if self._last is None or last >= self._last:
+    def find_messages(self, cursor: int) -> list[EventMessage] | None:
+        """Return at most one page of the messages after the cursor; None if the subscriber has to read them itself."""
+        if self._last is None or cursor >= self._last:
             return []
-        if not self._kept or self._kept[0].seq > last + 1:
+        if not self._kept or self._kept[0].seq > cursor + 1:
             return None
-        page = [one for one in self._kept if one.seq > last][:EVENTS_PER_PAGE]
-        return None if any(one.is_stale for one in page) else page
+        page = [message for message in self._kept if message.seq > cursor][:EVENTS_PER_PAGE]
+        return None if any(message.is_stale for message in page) else page
 
-    def _keep(self, page: list[Sendable]) -> None:
-        """Lines of one page are all made from the same rows, so only those of earlier pages grow stale by it."""
-        taken = {sendable.slot for sendable in page if sendable.slot}
+    def _keep(self, messages: list[EventMessage]) -> None:
+        """Keep them, and mark those of earlier readings stale whose slots they take.
+
+        Lines of one reading all show the same rows, so they make none of each other stale.
+        """
+        slots = {message.slot for message in messages if message.slot}
         for earlier in self._kept:
-            earlier.is_stale = earlier.is_stale or earlier.slot in taken
-        self._kept.extend(page)
-        self._last = page[-1].seq
-
-    def _wake(self) -> None:
-        for seat in self.seats:
-            seat.woken.set()
+            earlier.is_stale = earlier.is_stale or earlier.slot in slots
+        self._kept.extend(messages)
+        self._last = messages[-1].seq
 
 
-@in_thread
-def read_page(run_id: int, after: int, viewers: set[Viewer]) -> tuple[set[Viewer], list[Sendable]]:
-    """Who of them may still look, and up to 200 events after that number as the rows are now."""
-    allowed = still_allowed(viewers)
+@database_to_async
+def read_messages(run_id: int, cursor: int, viewers: set[Viewer]) -> tuple[set[Viewer], list[EventMessage]]:
+    """Return the viewers who may still look, and up to 200 messages after the cursor, as the rows are now."""
+    allowed = filter_allowed(viewers)
     if not allowed:
         return allowed, []
-    events = [row.event for row in LATER_EVENTS.rows(run_id, after)]
-    return allowed, [_sendable(line) for line in lines_of(run_id, events)] if events else []
+    events = [row.event for row in LATER_EVENTS.fetch_all(run_id, cursor)]
+    return allowed, [_render_message(line) for line in render_lines(run_id, events)] if events else []
 
 
-@in_thread
-def _newest_seq(run_id: int) -> int:
-    row = NEXT_EVENT.row(run_id)
+@database_to_async
+def _read_newest_seq(run_id: int) -> int:
+    row = NEXT_EVENT.fetch_one(run_id)
     if row is None:
         raise Run.DoesNotExist(f"run {run_id}")
     return row.next_event_seq - 1
 
 
-def _sendable(line: Line) -> Sendable:
-    return Sendable(line.seq, line.slot, _as_text(line.seq, line.type, line.payload, line.html))
+_read_state = database_to_async(read_state)
 
 
-def _as_text(seq: int | None, type_: str, payload: dict[str, Any], html: str) -> str:
-    return json.dumps({"seq": seq, "type": type_, "payload": payload, "html": html}, ensure_ascii=False)
+def _render_message(line: PanelLine) -> EventMessage:
+    return EventMessage(line.seq, line.slot, _build_message(line.seq, line.type, line.payload, line.html + line.parts))
+
+
+def _build_message(seq: int | None, event_type: str, payload: dict[str, Any], html: str) -> str:
+    return json.dumps({"seq": seq, "type": event_type, "payload": payload, "html": html}, ensure_ascii=False)

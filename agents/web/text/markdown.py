@@ -135,7 +135,7 @@ def _as_markdown(text: str, under: int, portions: float) -> SafeString:
         url_relative="deny",
         link_rel="nofollow noopener noreferrer",
     )
-    # Sanitised tables have no attributes, and whatever else looks like their tags is escaped.
+    # Sanitized tables have no attributes, and whatever else looks like their tags is escaped.
     boxed = clean.replace("<table>", TABLE_BOX + "<table>").replace("</table>", "</table></div>")
     if len(boxed.encode()) > MOST_HTML * portions:
         raise _Intricate

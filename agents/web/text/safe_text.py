@@ -13,7 +13,7 @@ from typing import Any
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
-from tools.contract.look_alikes import OddWord, odd_words
+from tools.contract.look_alikes import OddWord, find_odd_words
 
 CLAMP_AT = 200
 WORDS_AT_MOST = 280
@@ -88,7 +88,7 @@ def _odd_parts(text: str) -> list[OddWord]:
         if is_mixed_host(found.group())
     ]
     covered = {place for host in hosts for place in range(host.start, host.end)}
-    words = [word for word in odd_words(text) if word.start not in covered]
+    words = [word for word in find_odd_words(text) if word.start not in covered]
     return sorted([*hosts, *words], key=lambda odd: odd.start)
 
 

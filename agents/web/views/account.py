@@ -1,4 +1,4 @@
-"""Log in, log out, and choose the organisation to work in."""
+"""Log in, log out, and choose the organization to work in."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods
 from agents.accounts.membership import switch_organization
 from agents.accounts.models import Membership
 from agents.platform.refusals import NotFound
-from agents.platform.row_ids import row_id
+from agents.platform.row_ids import parse_row_id
 from agents.web.views.pages import page
 
 
@@ -33,11 +33,11 @@ def logout_page(request: HttpRequest) -> HttpResponseBase:
 
 @page("POST", of="home")
 def switch(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Works in another of the member's organisations from here on; back to the start page, where all is its own."""
+    """Works in another of the member's organizations from here on; back to the start page, where all is its own."""
     try:
-        wanted = row_id(request.POST.get("organization", ""))
+        wanted = parse_row_id(request.POST.get("organization", ""))
     except ValueError as error:
-        raise NotFound("There is no such organisation.") from error
+        raise NotFound("There is no such organization.") from error
     if switch_organization(member.user, request.session, wanted) is None:
-        raise NotFound("There is no such organisation.")
+        raise NotFound("There is no such organization.")
     return redirect("home")

@@ -12,12 +12,12 @@ from django.middleware.csrf import get_token
 from django.utils import timezone
 
 from agents.accounts.models import Membership
-from agents.approvals.call_order import in_call_order
+from agents.approvals.call_order import sort_by_call
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee
-from agents.employees.toolboxes import toolbox_of
+from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import NotFound
-from agents.platform.row_ids import row_id_or_none
+from agents.platform.row_ids import parse_row_id_or_none
 from agents.web.cards.cards import Card, brief_cards, cards_of
 from agents.web.cards.fates import reported_by
 from agents.web.lists.decided_pages import Wanted, page_of_decided, place_in
@@ -53,12 +53,14 @@ def _waiting(request: HttpRequest, member: Membership) -> HttpResponseBase:
     rows = _by_employee_and_tool(waiting, chosen)
     if chosen.get("level") in LEVELS:
         rows = rows.filter(level=chosen["level"])
-    shown = list(in_call_order(rows, member.organization_id, row_id_or_none(chosen.get("after", "")))[: MOST_CARDS + 1])
+    after = parse_row_id_or_none(chosen.get("after", ""))
+    shown = list(sort_by_call(rows, member.organization_id, after)[: MOST_CARDS + 1])
+    tools = waiting.order_by("pk").values_list("tool_call__tool", flat=True)
     context = {
         "cards": cards_of(shown[:MOST_CARDS], with_earlier=False),
         "next_query": _next_query(request, shown, MOST_CARDS),
-        "employees": Employee.objects.filter(organization_id=member.organization_id),
-        "tools": sorted(set(waiting.order_by("pk").values_list("tool_call__tool", flat=True)[:MOST_OFFERED])),
+        "employees": Employee.objects.filter(organization_id=member.organization_id).values_list("pk", "name"),
+        "tools": [(name, name) for name in sorted(set(tools[:MOST_OFFERED]))],
         "levels": LEVELS.items(),
         "is_filtered": any(chosen.get(name) for name in FILTERS_OF_WAITING),
         "chosen": chosen,
@@ -72,15 +74,15 @@ def _history(request: HttpRequest, member: Membership) -> HttpResponseBase:
     found = page_of_decided(_approvals_of(member).defer("preview", "params"), _wanted(chosen))
     query = chosen.copy()
     query["after"] = str(found.after or "")
-    people = Membership.objects.filter(organization_id=member.organization_id).select_related("user")
-    every = toolbox_of(member.organization_id).tools()
+    people = Membership.objects.filter(organization_id=member.organization_id).order_by("user__username")
+    every = load_toolbox(member.organization_id).tools()
     context = {
         "decided": brief_cards(found.cards),
         "looked_back_to": found.looked_back_to,
         "most_looked_through": f"{MOST_LOOKED_THROUGH:,}",
         "next_query": query.urlencode() if found.after else "",
-        "employees": Employee.objects.filter(organization_id=member.organization_id),
-        "people": people.order_by("user__username"),
+        "employees": Employee.objects.filter(organization_id=member.organization_id).values_list("pk", "name"),
+        "people": people.values_list("user_id", "user__username"),
         "tools": sorted({tool.name for tool in every if tool.has_side_effects or tool.suspends}),
         "outcomes": [(name, statuses[0].label) for name, statuses in OUTCOMES.items()],
         "is_filtered": any(chosen.get(name) for name in FILTERS_OF_HISTORY),
@@ -98,7 +100,8 @@ def one_card(request: HttpRequest, member: Membership, approval_id: int) -> Http
 
 def of_one(request: HttpRequest, card: Card) -> dict[str, Any]:
     """What a card's own page shows."""
-    return {"card": card, "call": card.call, "token": get_token(request), "place": "approvals"}
+    about = {"card": card, "call": card.call, "token": get_token(request)}
+    return about | {"place": "approvals", "refusal": None, "kept": []}
 
 
 @page("GET")
@@ -107,11 +110,11 @@ def card_fragment(request: HttpRequest, member: Membership, approval_id: int) ->
     card = found_card(member, approval_id)
     if request.GET.get("newest") and card.successor is not None:
         card = found_card(member, card.successor.pk)
-    return framed(request, member, "approvals/fragment.html", {"card": card, "call": card.call})
+    return framed(request, member, "approvals/fragment.html", {"card": card, "call": card.call, "token": ""})
 
 
 def found_card(member: Membership, approval_id: int, *, all_targets: bool = False) -> Card:
-    """The card of this id in the member's organisation.
+    """The card of this id in the member's organization.
 
     Raises:
         NotFound: there is none.
@@ -130,7 +133,7 @@ def _approvals_of(member: Membership) -> QuerySet[Approval]:
 
 
 def _by_employee_and_tool(rows: QuerySet[Approval], chosen: QueryDict) -> QuerySet[Approval]:
-    tool, employee = chosen.get("tool", "").replace("\0", ""), row_id_or_none(chosen.get("employee", ""))
+    tool, employee = chosen.get("tool", "").replace("\0", ""), parse_row_id_or_none(chosen.get("employee", ""))
     if tool:
         rows = rows.filter(tool_call__tool=tool[:200])
     return rows if employee is None else rows.filter(run__employee_id=employee)
@@ -140,8 +143,8 @@ def _wanted(chosen: QueryDict) -> Wanted:
     first, last = _day_or_none(chosen.get("from", "")), _day_or_none(chosen.get("until", ""))
     return Wanted(
         statuses=OUTCOMES.get(str(chosen.get("outcome")), ()),
-        decided_by_id=row_id_or_none(chosen.get("by", "")),
-        employee_id=row_id_or_none(chosen.get("employee", "")),
+        decided_by_id=parse_row_id_or_none(chosen.get("by", "")),
+        employee_id=parse_row_id_or_none(chosen.get("employee", "")),
         tool=chosen.get("tool", "").replace("\0", "")[:200],
         since=_moment(first, time.min) if first else None,
         until=_moment(last, time.max) if last else None,

@@ -18,12 +18,12 @@ from django.utils import timezone
 from agents.accounts import audit
 from agents.accounts.models import AuditEntry, AuditHead, Membership, Role
 from agents.platform.refusals import Conflict, Forbidden, Invalid
-from agents.platform.row_ids import row_id_or_none
+from agents.platform.row_ids import parse_row_id_or_none
 from agents.web.lists.audit_lines import GROUPS, lines_of
 from agents.web.lists.audit_pages import Wanted, entries_wanted, page_of_entries
 from agents.web.lists.run_pages import MOST_LOOKED_THROUGH
 from agents.web.views.pages import framed, page
-from tools.records.importing import is_formula
+from tools.records.csv_import import is_formula
 
 CHUNK = 1_000
 MOST_EXPORTED = 500_000
@@ -44,7 +44,7 @@ def all_entries(request: HttpRequest, member: Membership) -> HttpResponseBase:
 def verify(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Reads the newest part of the chain, or the part before entry `before`, and says whether it holds."""
     checked = audit.verify_part(
-        _admin(member).organization_id, MOST_VERIFIED, row_id_or_none(request.POST.get("before", ""))
+        _admin(member).organization_id, MOST_VERIFIED, parse_row_id_or_none(request.POST.get("before", ""))
     )
     shown = {"checked": checked, "faults": checked.faults[:MOST_FAULTS], "checked_at": timezone.now()}
     return _shown(request, member, shown)
@@ -58,14 +58,14 @@ def export(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """
     format_ = request.GET.get("format", "csv")
     if format_ not in _WRITERS:
-        raise Invalid("format", f"{format_[:40]!r} is not a format. There are: {', '.join(_WRITERS)}.")
+        raise Invalid("format", f"{format_[:40]!r} is not a format. Formats: {', '.join(_WRITERS)}.")
     organization_id = _admin(member).organization_id
     newest = AuditHead.objects.filter(organization_id=organization_id).values_list("seq", flat=True).first() or 0
     rows = entries_wanted(organization_id, replace(_wanted(request), before=newest + 1))
     count = rows[: MOST_EXPORTED + 1].count()
     if count > MOST_EXPORTED:
-        most = f"More than {MOST_EXPORTED:,} entries fit, too many for one file."
-        raise Conflict(f"{most} Choose the days with From and To, and export a part at a time.")
+        most = f"More than {MOST_EXPORTED:,} entries match, too many for one file."
+        raise Conflict(f"{most} Set From and To to export a part at a time.")
     content_type, write = _WRITERS[format_]
     response = StreamingHttpResponse(write(rows), content_type=content_type)
     name = f"audit-{member.organization.slug}-{timezone.now():%Y-%m-%d}-{count}-entries.{format_}"
@@ -76,7 +76,7 @@ def export(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 def _admin(member: Membership) -> Membership:
     if not member.may(Role.ADMIN):
-        raise Forbidden("Only admins of the organisation read its audit.")
+        raise Forbidden("Only admins can read the audit.")
     return member
 
 
@@ -96,6 +96,7 @@ def _shown(request: HttpRequest, member: Membership, extra: dict[str, Any]) -> H
         "most_exported": f"{MOST_EXPORTED:,}",
         "groups": [(name, actions.items()) for name, actions in GROUPS],
         "chosen": request.GET,
+        "checked": None,
     }
     return framed(request, member, "audit/list.html", context | extra)
 
@@ -108,7 +109,7 @@ def _wanted(request: HttpRequest) -> Wanted:
         action=action,
         since=_day(request.GET.get("from", "")),
         until=last + timedelta(days=1) if last else None,
-        before=row_id_or_none(request.GET.get("before", "")),
+        before=parse_row_id_or_none(request.GET.get("before", "")),
     )
 
 

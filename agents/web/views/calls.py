@@ -11,8 +11,8 @@ from django.urls import reverse
 from agents.accounts.models import Membership
 from agents.platform.refusals import NotFound
 from agents.runs.models import ToolCall
-from agents.web.cards.cards import ICONS, tool_of
-from agents.web.panel.tree import data_html, params_html
+from agents.web.cards.cards import ICONS, find_call_tool
+from agents.web.panel.json_html import render_data, render_params
 from agents.web.views.pages import framed, page
 
 MOST_ROWS = 500
@@ -26,7 +26,7 @@ def one_call(request: HttpRequest, member: Membership, run_id: int, call_id: int
     call = rows.select_related("run").first()
     if call is None:
         raise NotFound(f"There is no call {call_id} in run {run_id}.")
-    tool = tool_of(call)
+    tool = find_call_tool(call)
     result: dict[str, Any] = call.result or {}
     text, data = str(result.get("markdown") or ""), result.get("data")
     context = {
@@ -36,9 +36,9 @@ def one_call(request: HttpRequest, member: Membership, run_id: int, call_id: int
         "result": result,
         "text": text[:LONGEST_TEXT],
         "is_cut": len(text) > LONGEST_TEXT,
-        "data": data_html(data, MOST_ROWS) if data is not None else "",
-        "params": params_html(call.params),
-        "asked_params": params_html(call.model_params) if call.model_params is not None else "",
+        "data": render_data(data, MOST_ROWS) if data is not None else "",
+        "params": render_params(call.params),
+        "asked_params": render_params(call.model_params) if call.model_params is not None else "",
         "level_icon": ICONS[call.level],
         "place": "runs",
     }
@@ -53,5 +53,5 @@ def _late_effect_of(call: ToolCall) -> dict[str, Any]:
     return {
         "reported_at": datetime.fromisoformat(late["reported_at"]),
         "done_again": [(pk, reverse("call", args=(call.run_id, pk))) for pk in late["done_again_by"]],
-        "late_data": data_html(data, MOST_ROWS) if data is not None else "",
+        "late_data": render_data(data, MOST_ROWS) if data is not None else "",
     }

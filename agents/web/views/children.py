@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponseBase
 from agents.accounts.models import Membership
 from agents.platform.refusals import NotFound
 from agents.runs.models import Run
-from agents.web.panel.children import child_of
+from agents.web.panel.child_runs import load_child_run
 from agents.web.views.pages import framed, page
 
 
@@ -15,7 +15,7 @@ from agents.web.views.pages import framed, page
 def nested(request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
     """The run as it is now, without the page around it."""
     run = Run.objects.filter(organization_id=member.organization_id, pk=run_id).first()
-    child = child_of(run) if run is not None else None
+    child = load_child_run(run) if run is not None else None
     if child is None:
         raise NotFound(f"There is no run {run_id} that another one waits for.")
-    return framed(request, member, "parts/child.html", {"child": child})
+    return framed(request, member, "panel/child.html", {"child": child})

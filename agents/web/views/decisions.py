@@ -11,11 +11,11 @@ from django.urls import reverse
 from agents.accounts.models import Membership, Role
 from agents.approvals import decisions, questions, resolutions
 from agents.approvals.closed_cards import refuse_closed
-from agents.platform.refusals import Conflict, Expired, Forbidden, Invalid, Stale
+from agents.platform.refusals import Conflict, Expired, Forbidden, Invalid, StaleDigest
 from agents.web.cards.cards import Card
 from agents.web.cards.edit_form import blamed, changed_texts, fields_of, plainly
 from agents.web.cards.fields import PREFIX, Field, Typed
-from agents.web.cards.typed import Unreadable, read_typed
+from agents.web.cards.typed import UnreadableField, read_typed
 from agents.web.views.approvals import found_card, of_one
 from agents.web.views.pages import back_to_card, framed, page
 
@@ -32,7 +32,7 @@ def approve(request: HttpRequest, member: Membership, approval_id: int) -> HttpR
     )
     try:
         decisions.approve(member, approval_id, decision)
-    except (Conflict, Expired, Stale, Invalid) as refusal:
+    except (Conflict, Expired, StaleDigest, Invalid) as refusal:
         return _not_decided(request, member, card, refusal)
     messages.success(request, "Approved.")
     return _back(request, card)
@@ -48,7 +48,7 @@ def deny(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
     )
     try:
         decisions.deny(member, approval_id, decision)
-    except (Conflict, Expired, Stale, Invalid) as refusal:
+    except (Conflict, Expired, StaleDigest, Invalid) as refusal:
         return _not_decided(request, member, card, refusal)
     messages.success(request, "Denied.")
     return _back(request, card)
@@ -68,9 +68,9 @@ def edit(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
         refuse_closed(card.approval, decisions.NOT_EDITED)
         params = read_typed(fields, typed)
         fresh = decisions.edit(member, approval_id, decisions.Decision(digest=_text(request, "digest")), params)
-    except (Unreadable, Invalid) as problem:
+    except (UnreadableField, Invalid) as problem:
         return _not_editable(request, member, replace(card, typed=Typed(typed, _problems(fields, problem))))
-    except (Conflict, Expired, Stale) as refusal:
+    except (Conflict, Expired, StaleDigest) as refusal:
         return _not_decided(request, member, replace(card, typed=Typed(typed)), refusal)
     messages.info(request, "This is the changed card. Nothing is approved yet.")
     return back_to_card(request, fresh.pk, reverse("approval", args=(fresh.pk,)))
@@ -123,7 +123,7 @@ def _back(request: HttpRequest, card: Card) -> HttpResponse:
 
 
 def _not_decided(
-    request: HttpRequest, member: Membership, card: Card, refusal: Conflict | Expired | Stale | Invalid
+    request: HttpRequest, member: Membership, card: Card, refusal: Conflict | Expired | StaleDigest | Invalid
 ) -> HttpResponse:
     """Why not, with the card as it is now."""
     now = found_card(member, card.approval.pk)
@@ -141,9 +141,9 @@ def _kept(card: Card) -> list[tuple[str, str]]:
     return changed_texts(fields_of(card.tool.schema, card.approval.params), card.typed)
 
 
-def _problems(fields: list[Field], problem: Unreadable | Invalid) -> dict[str, str]:
+def _problems(fields: list[Field], problem: UnreadableField | Invalid) -> dict[str, str]:
     """What is wrong, by the key of the field that it belongs to; of the whole form with an empty key."""
-    if isinstance(problem, Unreadable):
+    if isinstance(problem, UnreadableField):
         return {problem.key: problem.detail}
     return {blamed(fields, problem.extra["field"].removeprefix("params.")): plainly(problem.detail)}
 

@@ -12,7 +12,7 @@ from django.utils.text import slugify
 from agents.accounts.models import Membership
 from agents.employees.models import Employee
 from agents.platform.refusals import NotFound
-from agents.platform.row_ids import row_id
+from agents.platform.row_ids import parse_row_id
 from agents.runs.models import Run
 from agents.web.text.markdown import render_markdown
 from agents.web.views.pages import framed, page
@@ -29,17 +29,20 @@ def all_drafts(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """All drafts, newest first, by title, kind and employee; the cursor is the id of the last draft shown."""
     rows = _matching(_drafts_of(member), request).defer("body")
     with suppress(ValueError):
-        rows = rows.filter(pk__lt=row_id(request.GET.get("before", "")))
+        rows = rows.filter(pk__lt=parse_row_id(request.GET.get("before", "")))
     found = list(rows.order_by("-pk")[: PAGE_SIZE + 1])
     shown, more = found[:PAGE_SIZE], len(found) > PAGE_SIZE
     runs = _runs_by_id(member, shown)
     query = request.GET.copy()
     query["before"] = str(shown[-1].pk) if more else ""
+    names = (
+        Employee.objects.filter(organization_id=member.organization_id).order_by("name").values_list("name", flat=True)
+    )
     context = {
         "drafts": [(draft, runs.get(draft.run_id)) for draft in shown],
         "next_query": query.urlencode() if more else "",
         "kinds": Draft.Kind.choices,
-        "employees": Employee.objects.filter(organization_id=member.organization_id).order_by("name"),
+        "employees": [(name, name) for name in names],
         "chosen": request.GET,
         "is_filtered": any(request.GET.get(name) for name in ("q", "kind", "employee")),
     }
@@ -100,7 +103,7 @@ def _runs_by_id(member: Membership, drafts: list[Draft]) -> dict[str, Run]:
     ids = []
     for draft in drafts:
         with suppress(ValueError):
-            ids.append(row_id(draft.run_id))
+            ids.append(parse_row_id(draft.run_id))
     found = Run.objects.filter(organization_id=member.organization_id, pk__in=ids)
     return {str(run.pk): run for run in found.only("title", "task")}
 

@@ -14,26 +14,26 @@ from django.utils import timezone
 
 from agents.accounts.models import Membership
 from agents.approvals.models import Approval, ApprovalStatus
-from agents.employees.budgets import budgets_of_employee, price_of, this_month
+from agents.employees.budgets import find_price, get_current_month, list_employee_budgets
 from agents.employees.models import Employee
-from agents.employees.toolboxes import toolbox_of
-from agents.platform.queries.runs import with_waits
+from agents.employees.toolboxes import load_toolbox
+from agents.platform.queries.runs import annotate_waits
 from agents.platform.refusals import NotFound
-from agents.runs.engine.context import grants_of
+from agents.runs.engine.context import load_grants
 from agents.runs.models import ENDED, ExitReason, Run, RunStatus
 from agents.web.charts.employee_figures import did_of
 from agents.web.text.people import initials
 from agents.web.views.pages import framed, page
-from tools.connections.unusable import why_unusable
+from tools.connections.unavailable_tools import explain_unavailable
 from tools.contract import Level, Tool
 from tools.toolbox import Toolbox
-from tools.toolbox.permissions import Grants, level_of, refusal_for
+from tools.toolbox.permissions import Grants, determine_level, find_refusal
 
 PAGE_SIZE = 60
 RECENT_RUNS = 10
 MOST_COUNTED = 1_000
 COUNTED_FOR = timedelta(days=30)
-NOT_USABLE = "not usable now"
+NOT_USABLE = "unavailable"
 
 
 @dataclass(frozen=True)
@@ -134,9 +134,9 @@ def one_employee(request: HttpRequest, member: Membership, employee_id: int) -> 
         "figures": _figures_of(runs),
         "did": did_of(employee, member.organization.currency),
         "waiting": waiting.filter(run__employee=employee).count(),
-        "budgets": budgets_of_employee(employee, member.organization, this_month()),
-        "price": price_of(employee.provider, employee.model),
-        "runs": with_waits(runs.select_related("employee").order_by("-pk"))[:RECENT_RUNS],
+        "budgets": list_employee_budgets(employee, member.organization, get_current_month()),
+        "price": find_price(employee.provider, employee.model),
+        "runs": annotate_waits(runs.select_related("employee").order_by("-pk"))[:RECENT_RUNS],
         "examples": [str(task) for task in employee.example_tasks],
         "days": COUNTED_FOR.days,
         "most_counted": f"{MOST_COUNTED:,}",
@@ -149,7 +149,7 @@ def _employees_of(member: Membership) -> QuerySet[Employee]:
 
 
 def _counted(member: Membership) -> dict[int, dict[str, Any]]:
-    """Runs and successes of each employee among the organisation's newest runs."""
+    """Runs and successes of each employee among the organization's newest runs."""
     newest = Run.objects.filter(organization_id=member.organization_id).order_by("-pk")[:MOST_COUNTED]
     rows = Run.objects.filter(pk__in=newest.values("pk"), created_at__gte=_since()).order_by().values("employee")
     done = Count("pk", filter=Q(status=RunStatus.SUCCEEDED))
@@ -181,8 +181,10 @@ def _figures_of(runs: QuerySet[Run]) -> Figures:
 
 
 def _toolset_of(employee: Employee) -> Toolset:
-    grants, toolbox = grants_of(employee.pk, employee.mode), toolbox_of(employee.organization_id)
-    reasons = why_unusable(employee.organization_id, [name for name in grants.tools if toolbox.get_tool(name) is None])
+    grants, toolbox = load_grants(employee.pk, employee.mode), load_toolbox(employee.organization_id)
+    reasons = explain_unavailable(
+        employee.organization_id, [name for name in grants.tools if toolbox.get_tool(name) is None]
+    )
     allowed = sorted((_allowed(toolbox, name, grants, reasons.get(name, "")) for name in grants.tools), key=_place)
     counted = [one.level for one in allowed]
     return Toolset(
@@ -195,9 +197,9 @@ def _allowed(toolbox: Toolbox, name: str, grants: Grants, reason: str) -> Allowe
     tool = toolbox.get_tool(name)
     if tool is None:
         return AllowedTool(name, "", None, reason)
-    refusal = refusal_for(tool, grants, toolbox.policy)
-    limits = tuple(condition.as_words() for condition in grants.conditions.get(name, ()))
-    level = level_of(tool, grants).value
+    refusal = find_refusal(tool, grants, toolbox.policy)
+    limits = tuple(condition.describe() for condition in grants.conditions.get(name, ()))
+    level = determine_level(tool, grants).value
     return AllowedTool(name, level, tool, refusal.message if refusal else "", limits)
 
 

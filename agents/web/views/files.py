@@ -1,4 +1,4 @@
-"""Files: the organisation's own folder, in which employees read and write; people upload, download and delete."""
+"""Files: the organization's own folder, in which employees read and write; people upload, download and delete."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from django.utils.http import content_disposition_header, urlencode
 
 from agents.accounts import audit
 from agents.accounts.models import Membership, Role
-from agents.platform.database_condition import release_connection
+from agents.platform.database_connections import release_connection
 from agents.platform.refusals import Conflict, Forbidden, NotFound
 from agents.web.views.pages import framed, page
 from tools.contract import ErrorCode, ToolError, fingerprint
-from tools.files.changing import LARGEST_FILE, MOST_FILES, Staged, delete, doomed_at, write_file
-from tools.files.folder import Entry, listing_of, open_file, opened
-from tools.files.paths import Names, file_names_of, names_of, path_of
+from tools.files.changes import LARGEST_FILE, MAX_FILES, StagedFile, delete_files, list_deletions, write_file
+from tools.files.folder import FolderEntry, list_folder, open_file, open_folder
+from tools.files.paths import Names, join_path, parse_file_path, parse_path
 
 PAGE_SIZE = 200
 MOST_AT_ONCE = 100_000_000
@@ -39,7 +39,7 @@ _PART = 1 << 16
 def all_files(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """What one folder holds, `?folder=` by its path; folders first, then by name."""
     with _as_not_there():
-        return _shown(request, member, names_of(request.GET.get("folder", "")))
+        return _shown(request, member, parse_path(request.GET.get("folder", "")))
 
 
 @page("POST", of="files")
@@ -49,7 +49,7 @@ def upload(request: HttpRequest, member: Membership) -> HttpResponseBase:
     folder = request.POST.get("folder", "")
     given = [one for one in request.FILES.getlist("files") if isinstance(one, UploadedFile)]
     try:
-        names = names_of(folder)
+        names = parse_path(folder)
     except ToolError as error:
         return _refused(request, member, f"{error.message} Nothing was uploaded.", folder)
     if not given:
@@ -68,7 +68,7 @@ def upload(request: HttpRequest, member: Membership) -> HttpResponseBase:
 def download(_request: HttpRequest, member: Membership, path: str) -> HttpResponseBase:
     """The file as it is, to be kept and never to be shown by the browser."""
     with _as_not_there():
-        names = file_names_of(path)
+        names = parse_file_path(path)
         file = open_file(member.organization_id, names)
     parts = _Parts(file)
     answer = StreamingHttpResponse(parts, content_type="application/octet-stream")
@@ -83,27 +83,34 @@ def download(_request: HttpRequest, member: Membership, path: str) -> HttpRespon
 def delete_file(request: HttpRequest, member: Membership, path: str) -> HttpResponseBase:
     """Says what would be lost; the same form with `confirmed` deletes exactly that."""
     with _as_not_there():
-        names = file_names_of(path)
+        names = parse_file_path(path)
     _demand(member, Role.APPROVER, "delete files")
     with _as_not_there():
-        doomed = doomed_at(member.organization_id, names)
+        doomed = list_deletions(member.organization_id, names)
     if request.POST.get("confirmed") != _seal_of(doomed):
-        shown = {"path": path_of(names), "doomed": doomed[:MOST_SHOWN], "total": len(doomed), "seal": _seal_of(doomed)}
-        return framed(request, member, "files/confirm.html", shown | {"above": path_of(names[:-1])})
+        shown = {
+            "path": join_path(names),
+            "doomed": doomed[:MOST_SHOWN],
+            "total": len(doomed),
+            "seal": _seal_of(doomed),
+        }
+        return framed(request, member, "files/confirm.html", shown | {"above": join_path(names[:-1])})
 
-    def agree(found: tuple[Entry, ...]) -> None:
+    def agree(found: tuple[FolderEntry, ...]) -> None:
         if found != doomed:
-            raise Conflict("It changed in this moment. Nothing was deleted.")
+            raise Conflict("The files just changed. Nothing was deleted. Check the list and try again.")
         paths = [entry.path for entry in found]
-        _record(member, "file_deleted", path_of(names), files=len(paths), paths=paths[:MOST_SHOWN])
+        _record(member, "file_deleted", join_path(names), files=len(paths), paths=paths[:MOST_SHOWN])
 
     release_connection()  # others may be writing: this waits
     with _as_not_there():
-        delete(member.organization_id, names, agree)
+        delete_files(member.organization_id, names, agree)
     if _is_folder(member, names):
-        messages.warning(request, f"The files in {path_of(names)} are deleted. It stays: something else is in it.")
+        messages.warning(
+            request, f"The files in {join_path(names)} are deleted. The folder is kept because it holds something else."
+        )
     else:
-        messages.success(request, f"{path_of(names)} is deleted.")
+        messages.success(request, f"{join_path(names)} is deleted.")
     return redirect(_address_of(names[:-1]))
 
 
@@ -114,7 +121,7 @@ def delete_file(request: HttpRequest, member: Membership, path: str) -> HttpResp
 class Row:
     """One line of the list."""
 
-    entry: Entry
+    entry: FolderEntry
 
     @property
     def changed(self) -> datetime:
@@ -135,25 +142,27 @@ class Outcome:
 
 
 def _shown(request: HttpRequest, member: Membership, names: Names, **extra: Any) -> HttpResponse:
-    listing = listing_of(member.organization_id, names)
+    listing = list_folder(member.organization_id, names)
     pages = Paginator([Row(entry) for entry in listing.entries], PAGE_SIZE).get_page(request.GET.get("page"))
     context = {
         "rows": pages,
-        "folder": path_of(names),
+        "folder": join_path(names),
         "way": [(name, _address_of(names[: depth + 1])) for depth, name in enumerate(names)],
         "passed_over": listing.passed_over,
         "may_upload": member.may(Role.OPERATOR),
         "may_delete": member.may(Role.APPROVER),
         "largest_mb": LARGEST_FILE // 1_000_000,
         "most_mb": MOST_AT_ONCE // 1_000_000,
-        "most_files": f"{MOST_FILES:,}",
+        "most_files": f"{MAX_FILES:,}",
+        "refused": (),
+        "problem": "",
     }
     return framed(request, member, "files/list.html", context | extra)
 
 
 def _is_folder(member: Membership, names: Names) -> bool:
     """Whether it can be shown; a link cannot."""
-    with suppress(ToolError), opened(member.organization_id, names):
+    with suppress(ToolError), open_folder(member.organization_id, names):
         return True
     return False
 
@@ -165,7 +174,7 @@ def _refused(request: HttpRequest, member: Membership, problem: str, folder: str
 
 
 def _address_of(names: Names) -> str:
-    query = f"?{urlencode({'folder': path_of(names)})}" if names else ""
+    query = f"?{urlencode({'folder': join_path(names)})}" if names else ""
     return reverse("files") + query
 
 
@@ -177,13 +186,13 @@ def _uploaded(member: Membership, folder: str, given: UploadedFile[bytes]) -> Ou
     name = given.name or ""
     path = f"{folder}/{name}" if folder else name
 
-    def agree(staged: Staged) -> None:
+    def agree(staged: StagedFile) -> None:
         if staged.replaces is not None:
-            raise ToolError(ErrorCode.INVALID_OPERATION, "A file of this name is there already.", attempted=False)
-        _record(member, "file_uploaded", path_of(names), size=staged.size, sha256=staged.sha256)
+            raise ToolError(ErrorCode.INVALID_OPERATION, "A file with this name already exists.", attempted=False)
+        _record(member, "file_uploaded", join_path(names), size=staged.size, sha256=staged.sha256)
 
     try:
-        names = file_names_of(path)
+        names = parse_file_path(path)
         release_connection()  # others may be writing: this waits
         write_file(member.organization_id, names, _chunks(given), agree)
     except ToolError as error:
@@ -195,7 +204,7 @@ def _report(request: HttpRequest, outcomes: list[Outcome]) -> None:
     """Says on the page that follows which files are uploaded, and of each other one why not."""
     for one in outcomes:
         if one.why:
-            messages.error(request, f"{one.name} was refused: {one.why}")
+            messages.error(request, f"{one.name} was not uploaded: {one.why}")
     kept = [one.name for one in outcomes if not one.why]
     named = ", ".join(kept[:MOST_NAMED]) + (f" and {len(kept) - MOST_NAMED} more" if len(kept) > MOST_NAMED else "")
     messages.success(request, f"{named} {'is' if len(kept) == 1 else 'are'} uploaded.")
@@ -231,7 +240,7 @@ class _Parts:
 
 @contextmanager
 def _as_not_there() -> Iterator[None]:
-    """A path that leads to nothing of this organisation's is not there, whatever the reason is."""
+    """A path that leads to nothing of this organization's is not there, whatever the reason is."""
     try:
         yield
     except ToolError as error:
@@ -242,15 +251,15 @@ def _as_not_there() -> Iterator[None]:
 
 def _demand(member: Membership, role: Role, act: str) -> None:
     if not member.may(role):
-        raise Forbidden(f"{member.as_noun} may not {act}.".capitalize())
+        raise Forbidden(f"Your role ({member.role}) cannot {act}.")
 
 
-def _seal_of(doomed: tuple[Entry, ...]) -> str:
+def _seal_of(doomed: tuple[FolderEntry, ...]) -> str:
     return fingerprint([(entry.path, entry.size, entry.changed_ns) for entry in doomed])[:16]
 
 
 def _record(member: Membership, action: str, path: str, **payload: Any) -> None:
     """Write the act to the audit just before it is done."""
-    entry = audit.Entry(f"user:{member.user.get_username()}", action, f"file:{path}", {"path": path, **payload})
+    entry = audit.NewEntry(f"user:{member.user.get_username()}", action, f"file:{path}", {"path": path, **payload})
     with transaction.atomic():
         audit.append(member.organization_id, [entry])

@@ -12,13 +12,13 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 
 from agents.accounts.models import Membership, Organization
-from agents.approvals.askers import askers_of
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
-from agents.employees.budgets import budgets_of_organization, this_month
+from agents.approvals.requesters import find_requesters
+from agents.employees.budgets import get_current_month, list_organization_budgets
 from agents.employees.models import Employee
-from agents.platform.queries.runs import with_waits
+from agents.platform.queries.runs import annotate_waits
 from agents.platform.refusals import Conflict, Invalid, NotFound
-from agents.platform.row_ids import row_id
+from agents.platform.row_ids import parse_row_id
 from agents.runs import actions
 from agents.runs.models import ENDED, PARKED, Run, RunStatus
 from agents.web.charts.charts import charts_of, table_of
@@ -34,7 +34,7 @@ AT_WORK = (RunStatus.QUEUED, RunStatus.RUNNING)
 
 @dataclass(frozen=True)
 class Beginnings:
-    """What an organisation has done already, from nothing to the first decision."""
+    """What an organization has done already, from nothing to the first decision."""
 
     has_employee: bool
     has_run: bool
@@ -66,7 +66,7 @@ def home(request: HttpRequest, member: Membership) -> HttpResponseBase:
         return _shown(request, member, {"problem": "Say what is to be done."}, status=422)
     try:
         submission = actions.Submission(
-            employee_id=row_id(request.POST.get("employee", "")),
+            employee_id=parse_row_id(request.POST.get("employee", "")),
             task=request.POST.get("task", "").replace("\r\n", "\n").strip(),
             client_request_id=request.POST.get("client_request_id", "")[:200],
         )
@@ -93,10 +93,11 @@ def _shown(request: HttpRequest, member: Membership, extra: dict[str, Any], stat
         "people": [Person(each, initials(each.name), each == chosen) for each in employees],
         "task": request.POST.get("task", _example(request, chosen)),
         "most_text": actions.MOST_TEXT,
+        "problem": "",
         "request_id": uuid.uuid4().hex,
         "charts": charts_of(days),
         "numbers": table_of(days),
-        "budgets": budgets_of_organization(member.organization, this_month()),
+        "budgets": list_organization_budgets(member.organization, get_current_month()),
     }
     shown = framed(request, member, "home/home.html", context | extra)
     shown.status_code = status
@@ -128,15 +129,17 @@ def _lists(member: Membership) -> dict[str, Any]:
 def _find_own_cards(member: Membership, cards: Sequence[Approval]) -> set[int]:
     """Return the cards whose calls this member asked for."""
     to_approve = [card for card in cards if card.kind == ApprovalKind.APPROVAL]
-    found = askers_of(to_approve)
-    return {pk for pk, askers in found.items() if any(asker.user_id == member.user_id for asker in askers)}
+    found = find_requesters(to_approve)
+    return {
+        pk for pk, requesters in found.items() if any(requester.user_id == member.user_id for requester in requesters)
+    }
 
 
 def _newest(member: Membership, *statuses: RunStatus) -> list[Run]:
     """The newest runs with one of these statuses: one walk along the index for each, however many others there are."""
     rows = Run.objects.filter(organization_id=member.organization_id).select_related("employee")
     rows = rows.defer("answer", "problem", "employee__instructions")
-    found = {run.pk: run for status in statuses for run in with_waits(with_status(rows, status))[:MOST_RUNS]}
+    found = {run.pk: run for status in statuses for run in annotate_waits(with_status(rows, status))[:MOST_RUNS]}
     return [found[pk] for pk in sorted(found, reverse=True)][:MOST_RUNS]
 
 

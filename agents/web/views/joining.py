@@ -16,7 +16,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from agents.accounts import invitations, members
-from agents.accounts.membership import hash_of, switch_organization
+from agents.accounts.membership import hash_secret, switch_organization
 from agents.accounts.models import Invitation, Membership
 from agents.platform.refusals import Conflict, Invalid, NotFound, Refusal
 from agents.web.text.safe_text import is_mixed_host
@@ -33,10 +33,10 @@ BACKEND = "django.contrib.auth.backends.ModelBackend"
 def join_link(request: HttpRequest, secret: str) -> HttpResponseBase:
     """An invitation's link: opening it accepts nothing."""
     try:
-        invitations.open_invitation(hash_of(secret))
+        invitations.find_open_invitation(hash_secret(secret))
     except NotFound as refusal:
         return _gone(request, refusal)
-    request.session[JOINING] = hash_of(secret)
+    request.session[JOINING] = hash_secret(secret)
     return redirect("join")
 
 
@@ -45,7 +45,7 @@ def join_link(request: HttpRequest, secret: str) -> HttpResponseBase:
 def join(request: HttpRequest) -> HttpResponseBase:
     """Says who invites to what; a form accepts it, with a new account or with the one that is logged in."""
     try:
-        invitation = invitations.open_invitation(request.session.get(JOINING, ""))
+        invitation = invitations.find_open_invitation(request.session.get(JOINING, ""))
         if request.method != "POST":
             return _join_page(request, invitation)
         joined = _accepted(request, invitation)
@@ -64,10 +64,10 @@ def join(request: HttpRequest) -> HttpResponseBase:
 def new_password_link(request: HttpRequest, secret: str) -> HttpResponseBase:
     """A link to a new password: opening it changes nothing."""
     try:
-        members.open_reset(hash_of(secret))
+        members.find_open_reset(hash_secret(secret))
     except NotFound as refusal:
         return _gone(request, refusal)
-    request.session[RESETTING] = hash_of(secret)
+    request.session[RESETTING] = hash_secret(secret)
     return redirect("new-password")
 
 
@@ -77,28 +77,32 @@ def new_password(request: HttpRequest) -> HttpResponseBase:
     """A form for the new password; who has set it logs in with it."""
     hash_ = request.session.get(RESETTING, "")
     try:
-        reset = members.open_reset(hash_)
-        context: dict[str, Any] = {"person": reset.membership.user, "organization": reset.membership.organization}
+        reset = members.find_open_reset(hash_)
+        context: dict[str, Any] = {
+            "person": reset.membership.user,
+            "organization": reset.membership.organization,
+            "refusal": None,
+        }
         if request.method != "POST":
             return render(request, "users/new_password.html", context)
-        members.set_password(hash_, _password(request))
+        members.use_password_reset(hash_, _password(request))
     except NotFound as refusal:
         return _gone(request, refusal)
     except Invalid as refusal:
         return render(request, "users/new_password.html", context | {"refusal": refusal}, status=refusal.status)
     logout(request)
     name = reset.membership.organization.name
-    messages.success(request, f"Your new password is set. Log in with it. Your API tokens in {name} are revoked.")
+    messages.success(request, f"Your password is set. Log in with it. Your API tokens in {name} are revoked.")
     return redirect("login")
 
 
 def _accepted(request: HttpRequest, invitation: Invitation) -> Membership:
     if request.user.is_authenticated:
-        return invitations.join(invitation.hash, request.user)
+        return invitations.accept(invitation.hash, request.user)
     username = request.POST.get("username", "").strip()
     if is_mixed_host(username):
-        raise Invalid("username", "This name mixes letters of several alphabets. Choose another one.")
-    joined = invitations.join_anew(invitation.hash, username, _password(request))
+        raise Invalid("username", "This username mixes several alphabets. Choose another one.")
+    joined = invitations.accept_with_new_account(invitation.hash, username, _password(request))
     login(request, joined.user, backend=BACKEND)
     return joined
 
@@ -106,7 +110,7 @@ def _accepted(request: HttpRequest, invitation: Invitation) -> Membership:
 def _password(request: HttpRequest) -> str:
     password = request.POST.get("password", "")
     if password != request.POST.get("again", ""):
-        raise Invalid("again", "The two passwords differ.")
+        raise Invalid("again", "The passwords do not match.")
     return password
 
 

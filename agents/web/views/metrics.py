@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from agents.insight.metrics import kept
+from agents.insight.metrics import metrics_cache
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "::ffff:127.0.0.1"})
 FORWARDED_MARK = "X-Gadget-Forwarded"
@@ -27,7 +27,9 @@ def metrics(request: HttpRequest) -> HttpResponse:
             return _refused(401, "The token of GADGET_METRICS_TOKEN is needed: Authorization: Bearer …")
     elif not _is_of_this_machine(request):
         return _refused(404, "Not found.")
-    return HttpResponse(kept.text(), content_type=CONTENT_TYPE_LATEST, headers={"Cache-Control": "no-store"})
+    return HttpResponse(
+        metrics_cache.get_text(), content_type=CONTENT_TYPE_LATEST, headers={"Cache-Control": "no-store"}
+    )
 
 
 def _has_token(request: HttpRequest) -> bool:

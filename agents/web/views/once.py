@@ -11,7 +11,7 @@ from typing import Any
 from django.http import HttpRequest
 
 from agents.accounts.models import Membership
-from agents.platform.encrypted import EncryptedTextField
+from agents.platform.encrypted_fields import EncryptedTextField
 
 _SEAL = EncryptedTextField()
 
@@ -23,7 +23,7 @@ def keep(request: HttpRequest, member: Membership, name: str, told: dict[str, An
 
 
 def take(request: HttpRequest, member: Membership, name: str) -> dict[str, Any]:
-    """What is told now and never again; empty if there is nothing, or it was kept in another organisation."""
+    """What is told now and never again; empty if there is nothing, or it was kept in another organization."""
     if request.method != "GET" or name not in request.session:
         return {}
     text = _SEAL.from_db_value(request.session.pop(name))

@@ -13,20 +13,20 @@ from django.shortcuts import redirect, render
 from django.urls import NoReverseMatch, Resolver404, resolve, reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
-from agents.accounts.membership import member_in_session, memberships_of
+from agents.accounts.membership import list_memberships, load_session_member
 from agents.accounts.models import Membership, Role
 from agents.approvals.models import Approval, ApprovalStatus
-from agents.platform.liveness import REDIS, Presence, look_around
+from agents.platform.liveness import REDIS, Presence, load_presence
 from agents.platform.refusals import NotFound, Refusal
 from agents.platform.row_ids import LARGEST_ID
-from agents.platform.writability import Watch
+from agents.platform.writability import BackgroundCheck
 
 PLACES_TO_RETURN_TO = frozenset(
     {"home", "runs", "run", "approvals", "approval", "employees", "employee", "tools", "users", "audit", "stop"}
     | {"records", "record", "drafts", "draft", "files", "schedules"}
 )
 
-PRESENCE = Watch(look_around, Presence(None, None, (REDIS,)), fresh_s=5.0, patience_s=0.5)
+PRESENCE = BackgroundCheck(load_presence, Presence(None, None, (REDIS,)), max_age_s=5.0, timeout_s=0.5)
 """Who is there, asked beside the page, which does not wait for a Redis that is silent."""
 
 View = Callable[..., HttpResponseBase]
@@ -47,7 +47,7 @@ def page(*methods: str, of: str = "") -> Callable[[View], View]:
         def answered(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if not request.user.is_authenticated:
                 return redirect_to_login(request.get_full_path() if request.method == "GET" else "/")
-            member = member_in_session(request.user, request.session)
+            member = load_session_member(request.user, request.session)
             if member is None:
                 return _without_organization(request)
             if of and request.method in ("GET", "HEAD"):
@@ -69,7 +69,7 @@ def _without_organization(request: HttpRequest) -> HttpResponseBase:
     """Lead superusers to the admin, where they can create an organization; tell others to ask an admin."""
     if request.user.is_superuser and request.method in ("GET", "HEAD"):
         return redirect("admin:index")
-    return render(request, "parts/homeless.html", status=403)
+    return render(request, "parts/no_organization.html", status=403)
 
 
 def _address_of(name: str, kwargs: dict[str, Any]) -> str:
@@ -91,13 +91,13 @@ def framed(request: HttpRequest, member: Membership, template: str, context: dic
     """The page with its frame: who is asking, what they may do, how many cards wait."""
     frame = {
         "member": member,
-        "memberships": list(memberships_of(member.user)),
+        "memberships": list(list_memberships(member.user)),
         "may_operate": member.may(Role.OPERATOR),
         "may_decide": member.may(Role.APPROVER),
         "may_configure": member.may(Role.ADMIN) and request.user.is_staff,
         "pending_cards": pending_cards(member.organization_id),
         "place": template.partition("/")[0],
-        "presence": PRESENCE.look(),
+        "presence": PRESENCE.read(),
     }
     response = render(request, template, frame | context)
     response["Cache-Control"] = "no-store"
@@ -115,7 +115,7 @@ def refused(
 
 
 def pending_cards(organization_id: int) -> int:
-    """How many cards of this organisation wait."""
+    """How many cards of this organization wait."""
     return Approval.objects.filter(organization_id=organization_id, status=ApprovalStatus.PENDING).count()
 
 

@@ -11,8 +11,8 @@ from django.shortcuts import redirect
 from django.views.decorators.debug import sensitive_post_parameters
 
 from agents.accounts import members
-from agents.accounts.logins.limits import Tries
-from agents.accounts.logins.middleware import too_many_tries
+from agents.accounts.logins.limits import LoginTries
+from agents.accounts.logins.middleware import render_too_many_tries
 from agents.accounts.models import Membership
 from agents.web.views.pages import framed, page
 
@@ -23,19 +23,19 @@ FIELDS = ("old_password", "new_password1", "new_password2")
 @page("GET", "POST")
 def own_password(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Show the form on GET; on POST set the password, or say what is wrong. Wrong old ones count as failed logins."""
-    tries = Tries.of(request, member.user.get_username())
-    if request.method == "POST" and not tries.take():
-        return too_many_tries(request, tries)
+    tries = LoginTries.for_request(request, member.user.get_username())
+    if request.method == "POST" and not tries.count():
+        return render_too_many_tries(request, tries)
     form = PasswordChangeForm(member.user, request.POST if request.method == "POST" else None)
     if form.is_bound and "old_password" not in form.errors:
-        tries.forgive()
+        tries.accept()
     if form.is_valid():
         form.save(commit=False)  # hashed before others have to wait for the transaction
         with transaction.atomic():
             member.user.save(update_fields=["password"])
             members.record_own_password(member)
         update_session_auth_hash(request, member.user)
-        messages.success(request, "Your password is changed. Wherever else you were logged in, you are logged out.")
+        messages.success(request, "Your password is changed. You are logged out everywhere else.")
         return redirect("home")
     answer = framed(request, member, "users/own_password.html", {"form": form, "place": ""})
     answer.status_code = 422 if form.is_bound else 200

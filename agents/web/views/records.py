@@ -1,4 +1,4 @@
-"""The organisation's business records: the list, one with its history, import and export of CSV."""
+"""The organization's business records: the list, one with its history, import and export of CSV."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ from agents.accounts import audit
 from agents.accounts.models import Membership, Role
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.platform.refusals import Forbidden, Invalid, NotFound
-from agents.platform.row_ids import row_id
+from agents.platform.row_ids import parse_row_id
 from agents.runs.models import Run
 from agents.web.views import once
 from agents.web.views.pages import framed, page
-from tools.records.exporting import first_line, part_after
-from tools.records.importing import (
+from tools.records.csv_export import format_header, format_rows_after
+from tools.records.csv_import import (
     COLUMNS,
     LARGEST_FILE,
-    MOST_ROWS,
+    MAX_ROWS,
     ONLY_EXPORTED,
     ImportRefusedError,
     ImportReport,
-    make_records,
+    create_records,
     read_csv,
 )
-from tools.records.listing import (
-    MOST_CHOICES,
-    Sort,
-    Wanted,
-    lists_in_use,
-    page_of,
-    sort_of,
-    values_in_use,
-    wanted_records,
+from tools.records.lists import (
+    MAX_CHOICES,
+    RecordListQuery,
+    SortOrder,
+    filter_records,
+    list_record_lists,
+    list_values_in_use,
+    load_page,
+    parse_sort,
 )
 from tools.records.models import Record, RecordChange, Status
-from tools.records.queries import records_of
+from tools.records.queries import get_records
 
 MOST_STEPS = 50
 MOST_LINKS = 100
@@ -58,7 +58,7 @@ FIELDS = (
     ("region", "Region"),
     ("category", "Category"),
     ("domain", "Domain"),
-    ("email", "E-mail"),
+    ("email", "Email"),
     ("phone", "Phone"),
     ("qualification", "Qualification"),
     ("qualification_reason", "Reason"),
@@ -78,9 +78,9 @@ FIRST_DIRECTIONS = {"name": "name", "score": "-score", "changed": "-changed"}
 @page("GET")
 def all_records(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Records by text, region, category, status and list; the cursor is the place of the last record shown."""
-    wanted, sort = _wanted(request.GET), sort_of(request.GET.get("sort", ""))
+    wanted, sort = _wanted(request.GET), parse_sort(request.GET.get("sort", ""))
     after = request.GET.get("after", "")
-    found = page_of(wanted_records(member.organization_id, wanted), sort, after)
+    found = load_page(filter_records(member.organization_id, wanted), sort, after)
     context = {
         "records": found.records,
         "wanted": wanted,
@@ -88,9 +88,9 @@ def all_records(request: HttpRequest, member: Membership) -> HttpResponseBase:
         "orders": ORDERS,
         "columns": {by: _column(request.GET, sort, by) for by in FIRST_DIRECTIONS},
         "choices": _choices(member, wanted),
-        "statuses": Status.choices,
-        "lists": lists_in_use(member.organization_id),
-        "is_filtered": wanted != Wanted(),
+        "statuses": [*Status.choices, ("archived", "Archived records")],
+        "lists": [(each.pk, each.name) for each in list_record_lists(member.organization_id)],
+        "is_filtered": wanted != RecordListQuery(),
         "next_query": _query(request.GET, after=found.after) if found.after else "",
         "first_query": _query(request.GET, after=""),
         "is_later": bool(after),
@@ -103,7 +103,7 @@ def all_records(request: HttpRequest, member: Membership) -> HttpResponseBase:
 @page("GET")
 def one_record(request: HttpRequest, member: Membership, record_id: int) -> HttpResponseBase:
     """All of a record, and its history, newest first; with `?before=ID` the steps before that one."""
-    record = records_of(member.organization_id).filter(pk=record_id).first()
+    record = get_records(member.organization_id).filter(pk=record_id).first()
     if record is None:
         raise NotFound(f"There is no record {record_id}.")
     steps, before = _steps(member, record, request.GET.get("before", ""))
@@ -124,7 +124,7 @@ def one_record(request: HttpRequest, member: Membership, record_id: int) -> Http
 def import_records(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """POST makes records of the file's good rows; GET shows the form, and once which rows were not good, by line."""
     if not member.may(Role.ADMIN):
-        raise Forbidden("Only admins import records.")
+        raise Forbidden("Only admins can import records.")
     if request.method != "POST":
         return _import_page(request, member, {"report": once.take(request, member, REPORT)})
     try:
@@ -139,7 +139,7 @@ def import_records(request: HttpRequest, member: Membership) -> HttpResponseBase
 @page("GET")
 def export_records(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """The records of the filtered list as a CSV file, sent while it is read."""
-    records = wanted_records(member.organization_id, _wanted(request.GET))
+    records = filter_records(member.organization_id, _wanted(request.GET))
     answer = StreamingHttpResponse(_parts(records), content_type="text/csv; charset=utf-8")
     name = f"records-{member.organization.slug}-{timezone.now():%Y-%m-%d}.csv"
     answer["Content-Disposition"] = f'attachment; filename="{name}"'
@@ -150,13 +150,13 @@ def export_records(request: HttpRequest, member: Membership) -> HttpResponseBase
 # The list
 
 
-def _wanted(query: QueryDict) -> Wanted:
+def _wanted(query: QueryDict) -> RecordListQuery:
     text, region, category, status = (
         query.get(name, "").replace("\0", "").strip() for name in ("q", "region", "category", "status")
     )
-    wanted = Wanted(text, region, category, status)
+    wanted = RecordListQuery(text, region, category, status)
     with suppress(ValueError):
-        wanted = replace(wanted, list_id=row_id(query.get("list", "")))
+        wanted = replace(wanted, list_id=parse_row_id(query.get("list", "")))
     return wanted
 
 
@@ -171,11 +171,15 @@ class Choice:
 
     @property
     def is_typed(self) -> bool:
-        return len(self.values) >= MOST_CHOICES
+        return len(self.values) >= MAX_CHOICES
+
+    @property
+    def options(self) -> list[tuple[str, str]]:
+        return [(value, value) for value in self.values]
 
 
-def _choices(member: Membership, wanted: Wanted) -> list[Choice]:
-    regions, categories = (values_in_use(member.organization_id, field) for field in ("region", "category"))
+def _choices(member: Membership, wanted: RecordListQuery) -> list[Choice]:
+    regions, categories = (list_values_in_use(member.organization_id, field) for field in ("region", "category"))
     return [
         Choice("region", "Region", _with(regions, wanted.region), wanted.region),
         Choice("category", "Category", _with(categories, wanted.category), wanted.category),
@@ -195,7 +199,7 @@ class Column:
     direction: str
 
 
-def _column(query: QueryDict, sort: Sort, by: str) -> Column:
+def _column(query: QueryDict, sort: SortOrder, by: str) -> Column:
     is_current = sort.by == by
     following = str(sort.reversed) if is_current else FIRST_DIRECTIONS[by]
     direction = ("descending" if sort.descending else "ascending") if is_current else ""
@@ -239,7 +243,7 @@ def _steps(member: Membership, record: Record, before: str) -> tuple[list[Step],
     """The newest steps, or those before the given one, and the id before which there are more."""
     changes = record.changes.order_by("-id")
     with suppress(ValueError):
-        changes = changes.filter(pk__lt=row_id(before))
+        changes = changes.filter(pk__lt=parse_row_id(before))
     rows = list(changes[: MOST_STEPS + 1])
     shown = rows[:MOST_STEPS]
     runs = _runs(member, {change.run_id for change in shown})
@@ -276,8 +280,10 @@ def _import_page(request: HttpRequest, member: Membership, extra: dict[str, Any]
     context = {
         "columns": COLUMNS,
         "passed_over": ONLY_EXPORTED,
-        "most_rows": f"{MOST_ROWS:,}",
+        "most_rows": f"{MAX_ROWS:,}",
         "largest_mb": LARGEST_FILE // 1_000_000,
+        "report": None,
+        "problem": "",
     }
     shown = framed(request, member, "records/import.html", context | extra)
     shown.status_code = status
@@ -292,17 +298,17 @@ def _imported(request: HttpRequest, member: Membership) -> ImportReport:
     rows = read_csv(cast("BinaryIO", upload))
     username = member.user.get_username()
     with transaction.atomic():
-        report = make_records(rows, member.organization_id, f"{username} (CSV import)")
+        report = create_records(rows, member.organization_id, f"{username} (CSV import)")
         if report.imported:
             payload = {"file": str(upload.name)[:200], "imported": report.imported, "left_out": len(report.bad_rows)}
-            entry = audit.Entry(f"user:{username}", "records_imported", "records", payload)
+            entry = audit.NewEntry(f"user:{username}", "records_imported", "records", payload)
             audit.append(member.organization_id, [entry])
     return report
 
 
 async def _parts(records: QuerySet[Record]) -> AsyncIterator[str]:
-    yield first_line()
-    lines, last_id = await sync_to_async(part_after)(records, 0)
+    yield format_header()
+    lines, last_id = await sync_to_async(format_rows_after)(records, 0)
     while lines:
         yield lines
-        lines, last_id = await sync_to_async(part_after)(records, last_id)
+        lines, last_id = await sync_to_async(format_rows_after)(records, last_id)

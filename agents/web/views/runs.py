@@ -12,29 +12,30 @@ from django.utils.safestring import SafeString
 
 from agents.accounts.models import Membership
 from agents.employees.models import Employee
-from agents.platform.queries.runs import with_waits
+from agents.platform.queries.runs import annotate_waits
 from agents.platform.refusals import Conflict, Invalid, NotFound
-from agents.platform.row_ids import row_id_or_none
+from agents.platform.row_ids import parse_row_id_or_none
 from agents.runs import actions
 from agents.runs.models import Event, EventType, Origin, Run, RunStatus
 from agents.web.lists.run_pages import MOST_LOOKED_THROUGH, Wanted, page_of_runs
-from agents.web.panel.panel import RUN_PARTS, Page, is_unplayed, lines_of
-from agents.web.panel.run_state import delayed_until
-from agents.web.panel.slots import folded
-from agents.web.panel.tree import data_html
+from agents.web.panel.json_html import render_data
+from agents.web.panel.line_facts import RUN_RELATIONS, PageContext
+from agents.web.panel.lines import is_unplayed, render_lines
+from agents.web.panel.run_state import build_state
+from agents.web.panel.slots import fold_events
 from agents.web.views.pages import framed, page
 
 MOST_LINES = 300
 MOST_ROWS = 100
-# When a message that is sent now will be read, by the status of the run.
-HEARS = {
-    RunStatus.QUEUED.value: "It is read at the beginning of the next pass.",
-    RunStatus.RUNNING.value: "It is read at the beginning of the next pass; what runs now is not interrupted.",
-    RunStatus.WAITING.value: "It is read once every open card of this run is decided; until then nothing moves.",
-    RunStatus.NEEDS_ATTENTION.value: "It is read once the open question about an outcome is settled.",
-    RunStatus.SUCCEEDED.value: "The run takes up its work again with it.",
-    RunStatus.FAILED.value: "The run takes up its work again with it.",
+MESSAGE_NOTES = {
+    RunStatus.QUEUED.value: "{name} reads this at the beginning of the next pass.",
+    RunStatus.RUNNING.value: "{name} reads this at the beginning of the next pass. Running calls are not interrupted.",
+    RunStatus.WAITING.value: "{name} reads this after all approvals in this run are decided.",
+    RunStatus.NEEDS_ATTENTION.value: "{name} reads this once the unknown outcome is settled.",
+    RunStatus.SUCCEEDED.value: "Sending this resumes the run.",
+    RunStatus.FAILED.value: "Sending this resumes the run.",
 }
+"""The note below the message form, by the run's status."""
 
 
 @page("GET")
@@ -43,9 +44,9 @@ def all_runs(request: HttpRequest, member: Membership) -> HttpResponseBase:
     status = request.GET.get("status", "")
     wanted = Wanted(
         status=status if status in RunStatus.values else "",
-        employee_id=row_id_or_none(request.GET.get("employee", "")),
+        employee_id=parse_row_id_or_none(request.GET.get("employee", "")),
         text=request.GET.get("q", "").strip().replace("\0", "")[:200],
-        before=row_id_or_none(request.GET.get("before", "")),
+        before=parse_row_id_or_none(request.GET.get("before", "")),
     )
     found = page_of_runs(member.organization_id, wanted)
     query = request.GET.copy()
@@ -56,7 +57,7 @@ def all_runs(request: HttpRequest, member: Membership) -> HttpResponseBase:
         "most_looked_through": f"{MOST_LOOKED_THROUGH:,}",
         "next_query": query.urlencode() if found.next_before else "",
         "statuses": RunStatus.choices,
-        "employees": Employee.objects.filter(organization_id=member.organization_id).only("name"),
+        "employees": Employee.objects.filter(organization_id=member.organization_id).values_list("pk", "name"),
         "is_filtered": bool(wanted.status or wanted.text or wanted.employee_id is not None),
         "is_older": wanted.before is not None,
         "chosen": request.GET,
@@ -67,7 +68,7 @@ def all_runs(request: HttpRequest, member: Membership) -> HttpResponseBase:
 @page("GET")
 def run_page(request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
     """One run; the newest 300 lines live, or with `?before=SEQ` the 300 before that one, to read."""
-    before = row_id_or_none(request.GET.get("before", ""))
+    before = parse_row_id_or_none(request.GET.get("before", ""))
     return framed(request, member, "runs/run.html", _shown(request, member, run_id, before))
 
 
@@ -75,9 +76,9 @@ def _shown(request: HttpRequest, member: Membership, run_id: int, before: int | 
     run = _found(member, run_id)
     is_live = before is None
     events = _events(run, before)
-    shown = folded(events)
+    shown = fold_events(events)
     end = _newest_end(shown) if is_live else None
-    lines = lines_of(run.pk, shown, run, Page(get_token(request), member, end.seq if end else 0))
+    lines = render_lines(run.pk, shown, run, PageContext(get_token(request), member, end.seq if end else 0))
     first = events[0].seq if events else 1
     return {
         "run": run,
@@ -85,13 +86,15 @@ def _shown(request: HttpRequest, member: Membership, run_id: int, before: int | 
         "end": end,
         "is_unplayed": end is not None and is_unplayed(end),
         "most_text": actions.MOST_TEXT,
-        "next_try": delayed_until(run.status, run.patience_tries, run.next_wake_at),
+        "parts": build_state(run).parts,
         "after": events[-1].seq if events else 0,
         "earlier": first if first > 1 else None,
         "is_live": is_live,
-        "hears": HEARS,
+        "message_notes": {status: note.format(name=run.employee.name) for status, note in MESSAGE_NOTES.items()},
         "tried": _tried(run) if is_live else "",
         "place": "runs",
+        "refusal": None,
+        "typed": {"text": "", "max_passes": ""},
     }
 
 
@@ -101,7 +104,7 @@ def _tried(run: Run) -> SafeString | str:
         return ""
     result = run.tool_calls.values_list("result", flat=True).first() or {}
     data = result.get("data")
-    return data_html(data, MOST_ROWS) if data not in (None, {}, []) else ""
+    return render_data(data, MOST_ROWS) if data not in (None, {}, []) else ""
 
 
 @page("POST", of="run")
@@ -155,8 +158,8 @@ def _not_done(request: HttpRequest, member: Membership, run_id: int, refusal: In
 
 
 def _runs_of(member: Membership) -> QuerySet[Run]:
-    rows = with_waits(Run.objects.filter(organization_id=member.organization_id))
-    return rows.select_related("employee__provider", "parent__employee", *RUN_PARTS)
+    rows = annotate_waits(Run.objects.filter(organization_id=member.organization_id))
+    return rows.select_related("employee__provider", "parent__employee", *RUN_RELATIONS)
 
 
 def _found(member: Membership, run_id: int) -> Run:

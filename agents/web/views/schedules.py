@@ -15,18 +15,18 @@ from django.utils import timezone
 
 from agents.accounts.models import Membership, Role
 from agents.employees.models import Employee
-from agents.platform.queries.runs import with_waits
+from agents.platform.queries.runs import annotate_waits
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
-from agents.platform.row_ids import row_id
+from agents.platform.row_ids import parse_row_id
 from agents.runs import schedules
 from agents.runs.actions import MOST_TEXT
 from agents.runs.models import Run
 from agents.web.views.pages import framed, page
 from tools.contract import ToolError
-from tools.schedules.changes import MOST_SCHEDULES, schedules_of
+from tools.schedules.changes import MAX_SCHEDULES, get_schedules
+from tools.schedules.cron_times import SMALLEST_MINUTES, list_common_time_zones, parse_cron
+from tools.schedules.descriptions import describe_times, format_moment
 from tools.schedules.models import Schedule
-from tools.schedules.times import SMALLEST_MINUTES, times_of, usual_time_zones
-from tools.schedules.words import in_words, moment_in_words
 
 PAGE_SIZE = 50
 EXAMPLES = ("0 9 * * MON-FRI", "30 17 * * FRI", "0 8 1 * *", "0 */4 * * *", "*/30 * * * *", "0 9 L * *")
@@ -42,7 +42,7 @@ def all_schedules(request: HttpRequest, member: Membership) -> HttpResponseBase:
 def create(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Makes a schedule; with `look` it only shows the next times of what was written."""
     if not member.may(Role.OPERATOR):
-        raise Forbidden("A viewer may not make a schedule.")
+        raise Forbidden("Viewers cannot create schedules.")
     typed = _typed(request)
     try:
         if "look" in request.POST:
@@ -52,7 +52,7 @@ def create(request: HttpRequest, member: Membership) -> HttpResponseBase:
         answer = _shown(request, member, typed=typed, refusal=refusal, wrong=refusal.extra.get("field", ""))
         answer.status_code = refusal.status
         return answer
-    messages.success(request, f"Schedule {made.pk} is made: {in_words(made.times)}.")
+    messages.success(request, f"Schedule {made.pk} is created: {describe_times(made.times)}.")
     return redirect("schedules")
 
 
@@ -68,7 +68,7 @@ def pause(request: HttpRequest, member: Membership, schedule_id: int) -> HttpRes
 def resume(request: HttpRequest, member: Membership, schedule_id: int) -> HttpResponseBase:
     """It fires again, for whoever resumed it."""
     schedules.resume(member, schedule_id)
-    messages.success(request, f"Schedule {schedule_id} goes on, and works for you from now on.")
+    messages.success(request, f"Schedule {schedule_id} is resumed. You are its owner now.")
     return redirect("schedules")
 
 
@@ -83,7 +83,7 @@ def cancel(request: HttpRequest, member: Membership, schedule_id: int) -> HttpRe
     if found is None:
         raise NotFound(f"There is no schedule {schedule_id}.")
     if not member.may(Role.OPERATOR):
-        raise Forbidden("A viewer may not cancel a schedule.")
+        raise Forbidden("Viewers cannot cancel schedules.")
     return framed(request, member, "schedules/confirm.html", {"row": Row(found)})
 
 
@@ -95,13 +95,13 @@ class Row:
 
     @property
     def words(self) -> str:
-        return in_words(self.schedule.times)
+        return describe_times(self.schedule.times)
 
     @property
     def next(self) -> str:
         """Its next time as a clock of its own zone shows it; empty if there is none."""
         at = self.schedule.next_at
-        return moment_in_words(at.astimezone(self.schedule.times.zone)) if at else ""
+        return format_moment(at.astimezone(self.schedule.times.zone)) if at else ""
 
     @property
     def badge(self) -> str:
@@ -138,7 +138,7 @@ class Typed:
 def _typed(request: HttpRequest) -> Typed:
     employee_id = 0
     with suppress(ValueError):
-        employee_id = row_id(request.POST.get("employee", ""))
+        employee_id = parse_row_id(request.POST.get("employee", ""))
     return Typed(
         employee_id=employee_id,
         task=request.POST.get("task", "").replace("\r\n", "\n").strip(),
@@ -150,10 +150,10 @@ def _typed(request: HttpRequest) -> Typed:
 def _upcoming(typed: Typed) -> dict[str, Any]:
     """The next times in the schedule's own zone, and all of them in words."""
     try:
-        times = times_of(typed.cron, typed.time_zone)
+        times = parse_cron(typed.cron, typed.time_zone)
     except ToolError as error:
         raise Invalid(error.parameter, error.message) from error
-    return {"words": in_words(times), "times": [(time, moment_in_words(time)) for time in times.upcoming(_now())]}
+    return {"words": describe_times(times), "times": [(time, format_moment(time)) for time in times.upcoming(_now())]}
 
 
 def _now() -> datetime:
@@ -161,8 +161,8 @@ def _now() -> datetime:
 
 
 def _rows(member: Membership) -> QuerySet[Schedule]:
-    last_runs = Prefetch("last_run", with_waits(Run.objects.defer("answer", "problem")))
-    rows = schedules_of(member.organization_id).select_related("employee", "created_by").prefetch_related(last_runs)
+    last_runs = Prefetch("last_run", annotate_waits(Run.objects.defer("answer", "problem")))
+    rows = get_schedules(member.organization_id).select_related("employee", "created_by").prefetch_related(last_runs)
     return rows.defer("employee__instructions")
 
 
@@ -170,7 +170,7 @@ def _shown(request: HttpRequest, member: Membership, **extra: Any) -> HttpRespon
     are_cancelled = bool(request.GET.get("cancelled"))
     rows = _rows(member).filter(cancelled_at__isnull=not are_cancelled)
     with suppress(ValueError):
-        rows = rows.filter(pk__lt=row_id(request.GET.get("before", "")))
+        rows = rows.filter(pk__lt=parse_row_id(request.GET.get("before", "")))
     found = list(rows.order_by("-pk")[: PAGE_SIZE + 1])
     shown, more = found[:PAGE_SIZE], len(found) > PAGE_SIZE
     query = request.GET.copy()
@@ -182,11 +182,14 @@ def _shown(request: HttpRequest, member: Membership, **extra: Any) -> HttpRespon
         "are_cancelled": are_cancelled,
         "is_older": bool(request.GET.get("before")),
         "employees": active.only("name", "job_title") if member.may(Role.OPERATOR) else (),
-        "time_zones": usual_time_zones(),
-        "examples": [(cron, in_words(times_of(cron, "UTC")).removesuffix(" (UTC)")) for cron in EXAMPLES],
+        "time_zones": list_common_time_zones(),
+        "examples": [(cron, describe_times(parse_cron(cron, "UTC")).removesuffix(" (UTC)")) for cron in EXAMPLES],
         "typed": Typed(),
+        "upcoming": None,
+        "refusal": None,
+        "wrong": "",
         "most_text": MOST_TEXT,
-        "most_schedules": MOST_SCHEDULES,
+        "most_schedules": MAX_SCHEDULES,
         "smallest_minutes": SMALLEST_MINUTES,
     }
     return framed(request, member, "schedules/list.html", context | extra)

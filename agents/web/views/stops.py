@@ -12,14 +12,14 @@ from django.shortcuts import redirect
 
 from agents.accounts.models import Membership, Role
 from agents.employees.models import Employee, ToolRule
-from agents.employees.toolboxes import toolbox_of
+from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import Conflict, Invalid
-from agents.platform.row_ids import row_id
+from agents.platform.row_ids import parse_row_id
 from agents.runs import stops
-from agents.runs.engine.context import rules_for_all
+from agents.runs.engine.context import load_organization_rules
 from agents.runs.models import ENDED, Run
 from agents.web.views.pages import framed, page
-from tools.toolbox.permissions import level_of
+from tools.toolbox.permissions import determine_level
 
 _ACTS: Mapping[tuple[str, str], Callable[[Membership, str], object]] = {
     ("everything", "stop"): lambda member, _: stops.stop_everything(member),
@@ -30,16 +30,16 @@ _ACTS: Mapping[tuple[str, str], Callable[[Membership, str], object]] = {
     ("tool", "release"): stops.release_tool,
 }
 _TOLD = {
-    "stop": "Stopped. What was executing already ends by itself; nothing more starts.",
+    "stop": "Stopped. Calls already running finish; nothing new starts.",
     "release": "Resumed.",
 }
 
 
 def _id(text: str) -> int:
     try:
-        return row_id(text)
+        return parse_row_id(text)
     except ValueError as error:
-        raise Invalid("which", "Say who is to be stopped.") from error
+        raise Invalid("which", "Choose an employee to stop or resume.") from error
 
 
 @page("GET", "POST")
@@ -52,7 +52,7 @@ def stop_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
         return framed(request, member, "stops/page.html", _shown(member))
     what, act = request.POST.get("what", ""), request.POST.get("act", "")
     if (what, act) not in _ACTS:
-        raise Invalid("act", "Say what is to be stopped.")
+        raise Invalid("act", "Choose what to stop or resume.")
     try:
         _ACTS[what, act](member, request.POST.get("which", "").replace("\0", ""))
     except Conflict as refusal:  # somebody was faster
@@ -80,10 +80,10 @@ class ToolLine:
 def _tools_of(organization_id: int) -> list[ToolLine]:
     """Every tool by its title, and what is stopped though it is not installed any more."""
     rules = ToolRule.objects.filter(organization_id=organization_id, stopped_at__isnull=False)
-    stopped, raised = {rule.tool: rule for rule in rules}, rules_for_all(organization_id)
-    installed = {tool.name: tool for tool in toolbox_of(organization_id).tools()}
+    stopped, raised = {rule.tool: rule for rule in rules}, load_organization_rules(organization_id)
+    installed = {tool.name: tool for tool in load_toolbox(organization_id).tools()}
     lines = [
-        ToolLine(tool.name, tool.title, level_of(tool, raised).value, stopped.get(tool.name))
+        ToolLine(tool.name, tool.title, determine_level(tool, raised).value, stopped.get(tool.name))
         for tool in installed.values()
     ]
     lines += [ToolLine(name, name, "", rule) for name, rule in stopped.items() if name not in installed]

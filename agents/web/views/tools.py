@@ -12,20 +12,20 @@ from django.shortcuts import redirect
 
 from agents.accounts.models import Membership, Role
 from agents.employees.models import Grant
-from agents.employees.toolboxes import toolbox_of
+from agents.employees.toolboxes import load_toolbox
 from agents.insight import figures
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
-from agents.platform.row_ids import row_id
-from agents.runs import trials
-from agents.runs.engine.context import rules_for_all
+from agents.platform.row_ids import parse_row_id
+from agents.runs import manual_calls
+from agents.runs.engine.context import load_organization_rules
 from agents.web.cards.edit_form import blamed, fields_of, plainly
 from agents.web.cards.fields import PREFIX, Field, Typed
 from agents.web.cards.schema_table import ParamRow, params_of
-from agents.web.cards.typed import Unreadable, read_typed
+from agents.web.cards.typed import UnreadableField, read_typed
 from agents.web.charts.charts import Chart, chart_of_calls
 from agents.web.views.pages import framed, page
 from tools.contract import Level, Tool
-from tools.toolbox.permissions import Grants, level_of
+from tools.toolbox.permissions import Grants, determine_level
 
 PAGE_SIZE = 100
 
@@ -87,19 +87,19 @@ class ToolView:
         tool = self.tool
         said = {
             "writes in one transaction": tool.transactional,
-            "may be repeated": tool.idempotent,
-            "never a duplicate": tool.volatile,
-            "reaches other hosts": tool.open_world or (tool.is_from_outside and tool.address_params),
-            "carries other requests": tool.carries_requests,
+            "safe to repeat": tool.idempotent,
+            "never treated as a duplicate": tool.volatile,
+            "contacts other hosts": tool.open_world or (tool.is_from_outside and tool.address_params),
+            "wraps other requests": tool.carries_requests,
             "waits for an answer": tool.suspends,
-            f"results kept for {tool.cacheable_s:g} s": tool.cacheable_s,
+            f"caches results for {tool.cacheable_s:g} s": tool.cacheable_s,
         }
         return ", ".join(words for words, holds in said.items() if holds)
 
     @property
     def side_effects(self) -> str:
         """Say if a call changes anything, at its level here."""
-        return "changes things, so a person decides" if Level(self.level).has_side_effects else "changes nothing"
+        return "changes data, so it needs approval" if Level(self.level).has_side_effects else "changes nothing"
 
     @property
     def capabilities(self) -> str:
@@ -110,6 +110,12 @@ class ToolView:
     def features(self) -> str:
         """The features that the tool requires of the organization's plan."""
         return ", ".join(sorted(self.tool.features))
+
+    @property
+    def optional_facts(self) -> list[tuple[str, str]]:
+        """The traits, capabilities and features with their labels, as far as there are any."""
+        facts = [("Traits", self.traits), ("Capabilities", self.capabilities), ("Plan features", self.features)]
+        return [(label, value) for label, value in facts if value]
 
     @property
     def modes(self) -> str:
@@ -126,33 +132,33 @@ def catalog(request: HttpRequest, member: Membership) -> HttpResponseBase:
 def try_tool(request: HttpRequest, member: Membership, name: str) -> HttpResponseBase:
     """Starts a run of this one call and goes to it; what is wrong is said in the form."""
     if not member.may(Role.OPERATOR):
-        raise Forbidden("Only operators try tools.")
-    tool = toolbox_of(member.organization_id).get_tool(name)
+        raise Forbidden("Only operators can try tools.")
+    tool = load_toolbox(member.organization_id).get_tool(name)
     if tool is None or tool.is_system:
         raise NotFound(f"There is no tool {name!r}.")
     typed = {key.removeprefix(PREFIX): str(text) for key, text in request.POST.items() if key.startswith(PREFIX)}
     fields, employee = fields_of(tool.schema, {}), request.POST.get("employee", "")
     try:
         params = read_typed(fields, typed)
-        run = trials.submit(member, trials.Trial(_employee_id(employee), tool.name, params))
-    except (Unreadable, Invalid, Conflict) as problem:
+        run = manual_calls.submit(member, manual_calls.ManualCall(_employee_id(employee), tool.name, params))
+    except (UnreadableField, Invalid, Conflict) as problem:
         attempt = Attempt(tool.name, employee, Typed(typed, _problems(fields, problem)))
         answer = _shown(request, member, attempt)
-        answer.status_code = 422 if isinstance(problem, Unreadable) else problem.status
+        answer.status_code = 422 if isinstance(problem, UnreadableField) else problem.status
         return answer
     return redirect("run", run.pk)
 
 
 def _employee_id(text: str) -> int:
     try:
-        return row_id(text)
+        return parse_row_id(text)
     except ValueError:
-        raise Invalid("employee", "Choose an employee that may use this tool.") from None
+        raise Invalid("employee", "Choose an employee that is allowed to use this tool.") from None
 
 
-def _problems(fields: list[Field], problem: Unreadable | Invalid | Conflict) -> dict[str, str]:
+def _problems(fields: list[Field], problem: UnreadableField | Invalid | Conflict) -> dict[str, str]:
     """What is wrong, by the key of the field that it belongs to; of the whole form with an empty key."""
-    if isinstance(problem, Unreadable):
+    if isinstance(problem, UnreadableField):
         return {problem.key: problem.detail}
     if isinstance(problem, Conflict):
         return {"": problem.detail}
@@ -162,9 +168,9 @@ def _problems(fields: list[Field], problem: Unreadable | Invalid | Conflict) -> 
 
 def _shown(request: HttpRequest, member: Membership, attempt: Attempt) -> HttpResponse:
     """The tools that were asked for, or the one that somebody has tried in vain."""
-    toolbox = toolbox_of(member.organization_id)
+    toolbox = load_toolbox(member.organization_id)
     every = toolbox.tools()
-    rules = rules_for_all(member.organization_id)
+    rules = load_organization_rules(member.organization_id)
     if attempt.tool:
         fitting = [tool for tool in every if toolbox.get_tool(attempt.tool) is tool]
     else:
@@ -176,16 +182,28 @@ def _shown(request: HttpRequest, member: Membership, attempt: Attempt) -> HttpRe
     context = {
         "categories": [(name, list(tools)) for name, tools in groupby(views, key=lambda view: view.tool.category)],
         "is_single": len(shown) == 1,
-        "all_categories": sorted({tool.category for tool in every}),
-        "levels": [level.value for level in Level],
-        "sources": sorted({tool.source for tool in every}),
+        "filters": _list_filters(every),
         "chosen": request.GET,
         "next_query": query.urlencode() if query["after"] else "",
         "days": figures.DAYS,
-        "counted_at": figures.counted_at(),
+        "counted_at": figures.load_counted_at(),
         "currency": member.organization.currency,
     }
     return framed(request, member, "tools/list.html", context)
+
+
+def _list_filters(every: Iterable[Tool]) -> list[tuple[str, str, list[tuple[str, str]]]]:
+    """List the filters with their label, name and choices; the source only where there are several."""
+    values = [
+        ("Category", "category", sorted({tool.category for tool in every})),
+        ("Level", "level", [level.value for level in Level]),
+        ("Source", "source", sorted({tool.source for tool in every})),
+    ]
+    return [
+        (label, name, [(one, one) for one in found])
+        for label, name, found in values
+        if name != "source" or len(found) > 1
+    ]
 
 
 def _matching(every: Iterable[Tool], request: HttpRequest, rules: Grants) -> list[Tool]:
@@ -197,7 +215,7 @@ def _matching(every: Iterable[Tool], request: HttpRequest, rules: Grants) -> lis
         tool
         for tool in every
         if category in ("", tool.category)
-        and level in ("", level_of(tool, rules).value)
+        and level in ("", determine_level(tool, rules).value)
         and source in ("", tool.source)
         and all(word in f"{tool.name} {tool.title} {tool.description}".casefold() for word in wanted)
         and (not after or (tool.category, tool.id) > behind)
@@ -205,12 +223,12 @@ def _matching(every: Iterable[Tool], request: HttpRequest, rules: Grants) -> lis
 
 
 def _views_of(shown: list[Tool], member: Membership, rules: Grants) -> list[ToolView]:
-    disabled = toolbox_of(member.organization_id).policy.disabled
-    users, counted = _users_of(shown, member), figures.by_tool(member.organization_id)
+    disabled = load_toolbox(member.organization_id).policy.disabled
+    users, counted = _users_of(shown, member), figures.load_tool_figures(member.organization_id)
     return [
         ToolView(
             tool=tool,
-            level=level_of(tool, rules).value,
+            level=determine_level(tool, rules).value,
             is_enabled=not {tool.name, tool.id} & disabled,
             stopped_by=rules.stopped.get(tool.name, ""),
             params=params_of(tool.schema),
@@ -229,7 +247,7 @@ def _with_trial(view: ToolView, member: Membership, attempt: Attempt) -> ToolVie
         is_off
         or not employees
         or not member.may(Role.OPERATOR)
-        or not trials.can_be_tried(toolbox_of(member.organization_id), view.tool, view.level)
+        or not manual_calls.can_run_by_hand(load_toolbox(member.organization_id), view.tool, view.level)
     ):
         return view
     is_tried = attempt.tool == view.tool.name

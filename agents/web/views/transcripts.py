@@ -9,47 +9,47 @@ from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 from agents.accounts.models import Membership
 from agents.platform.refusals import NotFound
 from agents.runs.models import Run
-from agents.web.panel.transcript import AsJson, AsMarkdown, read_entries, whole_result
-from agents.web.sockets.feeds import in_thread
+from agents.web.panel.transcript import JsonTranscript, MarkdownTranscript, load_result, read_entries
+from agents.web.sockets.database import database_to_async
 from agents.web.views.pages import page
 
 
 @page("GET")
 def as_markdown(_request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
     """The transcript to read."""
-    return _download(member, run_id, AsMarkdown())
+    return _download(member, run_id, MarkdownTranscript())
 
 
 @page("GET")
 def as_json(_request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
     """The transcript for programs."""
-    return _download(member, run_id, AsJson())
+    return _download(member, run_id, JsonTranscript())
 
 
-def _download(member: Membership, run_id: int, writer: AsMarkdown | AsJson) -> HttpResponseBase:
+def _download(member: Membership, run_id: int, writer: MarkdownTranscript | JsonTranscript) -> HttpResponseBase:
     rows = Run.objects.filter(organization_id=member.organization_id, pk=run_id)
     run = rows.select_related("employee__provider", "organization", "created_by", "parent__employee").first()
     if run is None:
         raise NotFound(f"There is no run {run_id}.")
-    response = StreamingHttpResponse(_parts(run, writer.head(run), writer), content_type=writer.content_type)
+    response = StreamingHttpResponse(_parts(run, writer.write_head(run), writer), content_type=writer.content_type)
     response["Content-Disposition"] = f'attachment; filename="run-{run.pk}.{writer.suffix}"'
     response["Cache-Control"] = "no-store"
     return response
 
 
-async def _parts(run: Run, head: str, writer: AsMarkdown | AsJson) -> AsyncIterator[bytes]:
+async def _parts(run: Run, head: str, writer: MarkdownTranscript | JsonTranscript) -> AsyncIterator[bytes]:
     """What has happened until now; a result that its event has only in part is read by itself, one at a time."""
-    read, read_whole = in_thread(read_entries), in_thread(whole_result)
+    read, read_whole = database_to_async(read_entries), database_to_async(load_result)
     after, upto, seen = 0, run.next_event_seq - 1, set[int]()
     yield _bytes(head)
     while entries := await read(run.pk, after, upto, seen):
         for entry in entries:
             if entry.is_cut:
                 entry.result = await read_whole(entry.call.pk)
-            yield _bytes(writer.entry(entry))
+            yield _bytes(writer.write_entry(entry))
             entry.result = {}
         after = entries[-1].event.seq
-    yield _bytes(writer.foot())
+    yield _bytes(writer.write_foot())
 
 
 def _bytes(text: str) -> bytes:

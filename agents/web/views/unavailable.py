@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.views.defaults import server_error
 
-from agents.platform.database_condition import condition_of
+from agents.platform.database_outages import describe_outage
 
 log = structlog.get_logger(__name__)
 RETRY_AFTER_S = "5"
@@ -27,14 +27,14 @@ class DatabaseConditionMiddleware:
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         """Answer an error that a view or its template raised."""
-        condition = condition_of(exception)
+        condition = describe_outage(exception)
         return _unavailable(request, condition, exception) if condition else None
 
 
 def failed(request: HttpRequest) -> HttpResponseBase:
     """Answer an error that no middleware handled, such as one from the session."""
     error = sys.exc_info()[1]
-    condition = condition_of(error) if error is not None else ""
+    condition = describe_outage(error) if error is not None else ""
     return _unavailable(request, condition, error) if condition else server_error(request)
 
 

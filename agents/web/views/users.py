@@ -1,4 +1,4 @@
-"""Users: the members of the organisation and their roles; admins invite, change roles, remove, reset passwords."""
+"""Users: the members of the organization and their roles; admins invite, change roles, remove, reset passwords."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def invite(request: HttpRequest, member: Membership) -> HttpResponseBase:
         days=int(days) if days in map(str, invitations.DAYS) else 0,
     )
     if offer.role == Role.ADMIN and member.may(Role.ADMIN):
-        sentence = members.of_an_admin("Whoever opens the link first")
+        sentence = members.describe_admin_rights("Whoever opens the link first")
         if not _is_confirmed(request, sentence):
             return _asked(request, member, sentence, "Invite an admin")
     try:
@@ -57,7 +57,7 @@ def invite(request: HttpRequest, member: Membership) -> HttpResponseBase:
 def revoke_invitation(request: HttpRequest, member: Membership, invitation_id: int) -> HttpResponseBase:
     """Ends an invitation that nobody has accepted."""
     invitations.revoke(member, invitation_id)
-    messages.success(request, "The invitation is revoked. Its link opens nothing any more.")
+    messages.success(request, "The invitation is revoked. Its link no longer works.")
     return redirect("users")
 
 
@@ -65,28 +65,28 @@ def revoke_invitation(request: HttpRequest, member: Membership, invitation_id: i
 def change_role(request: HttpRequest, member: Membership, membership_id: int) -> HttpResponseBase:
     """Gives a member another role; who becomes admin, or is none any more, after a question."""
     role = request.POST.get("role", "")
-    sentence = members.consequence(member, membership_id, role)
+    sentence = members.describe_role_change(member, membership_id, role)
     if sentence and not _is_confirmed(request, sentence):
-        return _asked(request, member, sentence, "Make an admin" if role == Role.ADMIN else "Take the admin role")
+        return _asked(request, member, sentence, "Make admin" if role == Role.ADMIN else "Remove admin role")
     changed = members.change_role(member, membership_id, role)
-    messages.success(request, f"{changed.user.get_username()} is {changed.as_noun} now.")
+    messages.success(request, f"{changed.user.get_username()} is now {changed.as_noun}.")
     return redirect("users")
 
 
 @page("POST", of="users")
 def remove_member(request: HttpRequest, member: Membership, membership_id: int) -> HttpResponseBase:
-    """Takes a member out of the organisation; who leaves goes to the start page."""
-    gone = members.remove(member, membership_id)
+    """Takes a member out of the organization; who leaves goes to the start page."""
+    gone = members.remove_member(member, membership_id)
     if gone.user_id == member.user_id:
         return redirect("home")
-    messages.success(request, f"{gone.user.get_username()} is no member of {member.organization.name} any more.")
+    messages.success(request, f"{gone.user.get_username()} was removed from {member.organization.name}.")
     return redirect("users")
 
 
 @page("POST", of="users")
 def password_link(request: HttpRequest, member: Membership, membership_id: int) -> HttpResponseBase:
     """Makes a link to a new password, which the next page shows, once."""
-    made, secret = members.make_reset(member, membership_id)
+    made, secret = members.create_password_reset(member, membership_id)
     link = absolute_link(request, "new-password-link", secret)
     once.keep(request, member, LINK, {"link": link, "reset": made.pk})
     return redirect("users")
@@ -117,19 +117,22 @@ def _asked(request: HttpRequest, member: Membership, sentence: str, act: str) ->
 
 def _shown(request: HttpRequest, member: Membership, **extra: Any) -> HttpResponse:
     is_admin = member.may(Role.ADMIN)
-    people, next_query = _one_page(members.members_of(member.organization_id), request)
+    people, next_query = _one_page(members.list_members(member.organization_id), request)
     for person in people:
         person.initials = initials(person.user.get_username())  # type: ignore[attr-defined]
-        person.may_reset = is_admin and members.may_reset(member, person)  # type: ignore[attr-defined]
+        person.may_reset = is_admin and members.may_reset_password(member, person)  # type: ignore[attr-defined]
     context = {
         "people": people,
         "next_query": next_query,
         "is_admin": is_admin,
         "roles": Role.choices,
+        "role_names": [(role, role.capitalize()) for role in Role.values],
         "days": invitations.DAYS,
-        "open_invitations": invitations.open_invitations(member.organization_id) if is_admin else (),
+        "open_invitations": invitations.list_open_invitations(member.organization_id) if is_admin else (),
         "chosen": request.GET,
         "offer": invitations.Offer(role=Role.OPERATOR),
+        "link": "",
+        "refusal": None,
     }
     return framed(request, member, "users/list.html", context | extra)
 

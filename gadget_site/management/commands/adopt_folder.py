@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from agents.platform.identity import MEND_RESTORE, UNFINISHED_RESTORE, adopt_folder
+from agents.platform.identity import FIX_RESTORE, UNFINISHED_RESTORE, adopt_folder
 from agents.platform.models import Installation
 
 
@@ -17,6 +17,6 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Prints the folder and its mark; an unfinished restore is refused, because its files may be missing."""
         if Installation.objects.filter(folder_mark=UNFINISHED_RESTORE).exists():
-            raise CommandError(f"A restore was not finished. {MEND_RESTORE}")
+            raise CommandError(f"A restore was not finished. {FIX_RESTORE}")
         mark = adopt_folder()
         self.stdout.write(f"{settings.GADGET_FILES_DIR} is now the installation's files folder (mark {mark[:8]}).")

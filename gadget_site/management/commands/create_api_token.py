@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
 from agents.accounts import audit
-from agents.accounts.membership import issue_token, memberships_of
+from agents.accounts.membership import issue_token, list_memberships
 from agents.accounts.models import ApiToken, Membership
 
 LONGEST_NAME = ApiToken._meta.get_field("name").max_length or 0
@@ -17,7 +17,7 @@ LONGEST_NAME = ApiToken._meta.get_field("name").max_length or 0
 class Command(BaseCommand):
     """`create_api_token USERNAME [--organization SLUG] [--name N]`."""
 
-    help = "Prints a new API token of a user in one organisation. It is shown once and cannot be read again."
+    help = "Prints a new API token of a user in one organization. It is shown once and cannot be read again."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("username")
@@ -33,7 +33,7 @@ class Command(BaseCommand):
             token, secret = issue_token(member, name)
             subject = f"api token {token.pk}"
             payload = {"name": name, "user": member.user.get_username(), "role": member.role}
-            audit.append(member.organization_id, [audit.Entry("command line", "token_created", subject, payload)])
+            audit.append(member.organization_id, [audit.NewEntry("command line", "token_created", subject, payload)])
         self.stderr.write(f"A token of {member}, shown this once:")
         return secret
 
@@ -46,11 +46,11 @@ def _membership(username: str, slug: str) -> Membership:
         raise CommandError(f"There is no user {username!r}. There are: {known or 'none'}.")
     if not user.is_active:
         raise CommandError(f"The user {username!r} is switched off; a token would not work.")
-    mine = list(memberships_of(user))
+    mine = list(list_memberships(user))
     chosen = [member for member in mine if slug in ("", member.organization.slug)]
     slugs = ", ".join(member.organization.slug for member in mine)
     if not chosen:
-        where = f"no member of {slug!r}" if slug else "no member of any organisation"
+        where = f"no member of {slug!r}" if slug else "no member of any organization"
         raise CommandError(f"{username!r} is {where}. Member of: {slugs or 'none'}.")
     if len(chosen) > 1:
         raise CommandError(f"{username!r} is a member of {slugs}: choose with --organization SLUG.")

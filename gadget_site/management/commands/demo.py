@@ -1,4 +1,4 @@
-"""`manage.py demo`: a demo organisation with people, employees and records; may be repeated."""
+"""`manage.py demo`: a demo organization with people, employees and records; may be repeated."""
 
 from typing import Any
 

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agents.accounts.models import Organization
-from tools.records.importing import ImportRefusedError, ImportReport, import_csv
+from tools.records.csv_import import ImportRefusedError, ImportReport, import_csv
 
 
 class Command(BaseCommand):
@@ -22,7 +22,7 @@ class Command(BaseCommand):
         organization = Organization.objects.filter(slug=options["organization"]).first()
         if organization is None:
             known = ", ".join(Organization.objects.values_list("slug", flat=True)) or "none"
-            raise CommandError(f"There is no organisation with the slug {options['organization']!r}; known: {known}.")
+            raise CommandError(f"There is no organization with the slug {options['organization']!r}; known: {known}.")
         report = _imported(options["file"], organization.pk)
         for line, why in report.bad_rows:
             self.stdout.write(f"line {line}: {why}")

@@ -7,7 +7,7 @@ from django.core.management.commands import migrate
 from django.db import DatabaseError, connection
 from django.db.migrations.recorder import MigrationRecorder
 
-from agents.platform.database_condition import condition_of
+from agents.platform.database_outages import describe_outage
 
 APP_BEFORE_THE_FIRST_RELEASE = "agents"
 """Held all tables until each subject became an app of its own; nothing leads from there to here."""
@@ -25,7 +25,7 @@ class Command(migrate.Command):
                 connection.connection.answer_s = None  # gadget_site/answering.py
             super().handle(*args, **options)
         except DatabaseError as error:
-            if condition := condition_of(error) or condition_of(error.__context__ or error):
+            if condition := describe_outage(error) or describe_outage(error.__context__ or error):
                 raise CommandError(
                     f"The migrations did not finish. {condition} Mend that, then start again."
                 ) from error

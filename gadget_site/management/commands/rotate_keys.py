@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from agents.platform import encryption
+from agents.platform import key_rotation
 
 MOST_NAMED = 20
 
@@ -15,7 +15,7 @@ class Command(BaseCommand):
     help = "Encrypts anew, with the first of GADGET_ENCRYPTION_KEYS, what an older one has encrypted."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        done = encryption.rotate()
+        done = key_rotation.rotate_keys()
         self.stdout.write(f"{done.renewed} encrypted anew with the first key; {done.current} were already.")
         for place in done.unreadable[:MOST_NAMED]:
             self.stdout.write(f"none of the keys can read {place}")

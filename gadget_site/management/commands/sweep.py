@@ -13,7 +13,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from agents.platform.identity import confirm_at_start
-from agents.platform.liveness import SWEEPER, Pulse, beat_for_supervisor
+from agents.platform.liveness import SWEEPER, SignOfLife, start_heartbeat
 from agents.worker.sweeper import sweep_forever
 
 log = structlog.get_logger(__name__)
@@ -29,11 +29,11 @@ class Command(BaseCommand):
         """Runs until it is told to stop; a sweep that has begun is finished."""
         confirm_at_start()
         settings.DEBUG = False  # with it Django would remember every query
-        beat_for_supervisor()
+        start_heartbeat()
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
-        pulse = Pulse(SWEEPER, f"{socket.gethostname()}-{os.getpid()}")
+        pulse = SignOfLife(SWEEPER, f"{socket.gethostname()}-{os.getpid()}")
         pulse.start()
         log.info("sweeper ready")
         try:

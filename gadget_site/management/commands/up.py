@@ -23,7 +23,7 @@ from django.db import connections
 
 from agents.accounts.models import Organization
 from agents.platform.identity import confirm_at_start
-from agents.platform.liveness import SWEEPER, WORKER, living
+from agents.platform.liveness import SWEEPER, WORKER, list_alive
 from agents.platform.redis_client import connect_redis
 from gadget_site.demo import names
 from gadget_site.demo.accounts import DemoAccountsError, check_before_listening
@@ -44,7 +44,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """`--demo` makes the demo data first."""
-        parser.add_argument("--demo", action="store_true", help="make the demo organisation and its users first")
+        parser.add_argument("--demo", action="store_true", help="make the demo organization and its users first")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Runs until SIGINT or SIGTERM; CommandError names what stands in the way."""
@@ -159,7 +159,7 @@ def _redis_answers() -> bool:
 def _everything_is_ready() -> bool:
     wanted = {worker_name(number + 1) for number in range(settings.GADGET_WORKERS)}
     try:
-        return wanted <= set(living(WORKER)) and bool(living(SWEEPER)) and _web_answers()
+        return wanted <= set(list_alive(WORKER)) and bool(list_alive(SWEEPER)) and _web_answers()
     except redis.RedisError:
         return False
 

@@ -41,7 +41,7 @@ class Command(BaseCommand):
         if missing:
             raise CommandError(f"{len(missing)} of {len(printed)} printed heads are not in the audit.")
 
-    def _report(self, chain: audit.Chain) -> bool:
+    def _report(self, chain: audit.AuditChain) -> bool:
         """Print what was found; returns True if the chain does not hold."""
         self.stdout.write(f"{chain.slug}: {'the chain does not hold' if chain.faults else 'the chain holds'}")
         for fault in chain.faults[:MOST_FAULTS]:

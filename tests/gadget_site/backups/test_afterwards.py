@@ -15,7 +15,7 @@ from django.test import Client
 from agents.accounts.membership import issue_token
 from agents.accounts.models import AuditEntry, Invitation, Membership, Organization, Role
 from agents.approvals import decisions
-from agents.approvals.models import RESTORED_MEANWHILE, Approval, ApprovalKind, ApprovalStatus
+from agents.approvals.models import RESTORED_SINCE, Approval, ApprovalKind, ApprovalStatus
 from agents.employees.models import Grant
 from agents.platform import identity
 from agents.platform.models import Installation
@@ -96,7 +96,7 @@ class TestARestoreThatWasCutOff:
     def test_lets_no_part_start_until_it_is_settled(self, workshop: Workshop) -> None:
         identity.confirm()
         restored.hold()
-        with pytest.raises(identity.ForeignPartError, match="A restore was not finished"):
+        with pytest.raises(identity.WrongInstallationError, match="A restore was not finished"):
             identity.confirm()
         with pytest.raises(CommandError, match="A restore was not finished"):
             call_command("adopt_folder")
@@ -135,8 +135,8 @@ class TestTheWarning:
         """Tell if it is on the card's page, in the inbox, on the run's page, and in REST."""
         client = login(workshop, Role.APPROVER)
         pages = [f"/approvals/{card.pk}/", "/approvals/", f"/runs/{card.run_id}/"]
-        on_pages = [RESTORED_MEANWHILE in client.get(page, follow=True).content.decode() for page in pages]
-        return [*on_pages, client.get(f"/api/approvals/{card.pk}").json()["warning"] == RESTORED_MEANWHILE]
+        on_pages = [RESTORED_SINCE in client.get(page, follow=True).content.decode() for page in pages]
+        return [*on_pages, client.get(f"/api/approvals/{card.pk}").json()["warning"] == RESTORED_SINCE]
 
     def test_stands_everywhere_and_goes_away_with_the_decision(self, workshop: Workshop, recorder: Recorder) -> None:
         card, other = waiting(workshop, "a", "b")

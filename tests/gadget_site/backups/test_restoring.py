@@ -27,8 +27,8 @@ from pytest_django import Settings
 from agents.accounts import audit
 from agents.accounts.models import Credential, Organization
 from agents.employees.models import Employee
-from agents.platform import encryption
-from agents.platform.liveness import WORKER, Pulse
+from agents.platform import key_rotation
+from agents.platform.liveness import WORKER, SignOfLife
 from agents.runs.models import RunStatus
 from gadget_site.backup import archive
 from gadget_site.backup.archive import BackupError, Manifest, read_manifest
@@ -37,7 +37,7 @@ from gadget_site.backup.taking import back_up
 from tests.processes import current_database_url
 from tests.recorder import Recorder
 from tests.workshop import Workshop, asking, call
-from tools.files.changing import write_file
+from tools.files.changes import write_file
 from tools.records.models import Record
 
 Take = Callable[[], Manifest]
@@ -52,7 +52,7 @@ def fill(workshop: Workshop) -> None:
     Organization.objects.filter(pk=pk).update(month_cost="12345678.9012", plan_features=[ODD, 1.1, None, 10**15])
     Credential.objects.create(organization_id=pk, service="github", fields='{"token": "value of acme"}')
     with transaction.atomic():
-        audit.append(pk, [audit.Entry("user:me", "did", "thing", {"text": ODD, "number": 0.1})])
+        audit.append(pk, [audit.NewEntry("user:me", "did", "thing", {"text": ODD, "number": 0.1})])
     write_file(pk, ("reports", "a ü.txt"), [ODD.encode()], lambda _: None)
 
 
@@ -205,7 +205,7 @@ class TestARefusal:
         settings.GADGET_ENCRYPTION_KEYS = [new]
         assert "a key that GADGET_ENCRYPTION_KEYS does not hold" in self.refusal(path)
         settings.GADGET_ENCRYPTION_KEYS = [new, old]
-        encryption.rotate()
+        key_rotation.rotate_keys()
         back_up(path, force=True)
         settings.GADGET_ENCRYPTION_KEYS = [old]
         assert "a key that GADGET_ENCRYPTION_KEYS does not hold" in self.refusal(path)
@@ -231,7 +231,7 @@ class TestARefusal:
         assert f"is a backup of {other}" in self.refusal(path)
 
     def test_while_a_part_lives(self, path: Path, redis_url: str) -> None:
-        pulse = Pulse(WORKER, "worker1@elsewhere")
+        pulse = SignOfLife(WORKER, "worker1@elsewhere")
         pulse.start()
         try:
             assert "Gadget still runs: worker1@elsewhere" in self.refusal(path)

@@ -20,8 +20,8 @@ from gadget_site.backup.archive import BackupError, Manifest, read_manifest
 from gadget_site.backup.restoring import restore
 from gadget_site.backup.taking import back_up
 from tests.workshop import Workshop, beside
-from tools.files.changing import delete, write_file
-from tools.files.whole import nothing_changes
+from tools.files.all_folders import blocking_changes
+from tools.files.changes import delete_files, write_file
 from tools.records.models import Record
 
 Take = Callable[[], Manifest]
@@ -92,7 +92,7 @@ def test_it_holds_all_files_and_folders_as_they_were_in_its_moment(workshop: Wor
     write(pk, "kept.txt", b"kept")
     write(pk, "gone.txt", b"gone")
     (files / str(pk) / "empty").mkdir()
-    delete(pk, ("gone.txt",), lambda _: None)
+    delete_files(pk, ("gone.txt",), lambda _: None)
     (files / str(pk) / "link").symlink_to("/etc/hostname")
     manifest = take()
     assert [name for name in manifest.members if name.startswith("files/")] == [f"files/{pk}/kept.txt"]
@@ -108,7 +108,7 @@ def test_while_its_moment_lasts_writers_of_files_wait(workshop: Workshop) -> Non
         write(pk, "second.txt", b"2")
         written.set()
 
-    with nothing_changes():
+    with blocking_changes():
         thread = threading.Thread(target=write_second)
         thread.start()
         assert not written.wait(0.1)
@@ -127,8 +127,8 @@ def test_what_changes_while_the_files_are_copied_is_copied_again(
     def arrive_late() -> AbstractContextManager[None]:
         write(pk, "changed.txt", b"after!")
         write(pk, "new.txt", b"new")
-        delete(pk, ("gone.txt",), lambda _: None)
-        return nothing_changes()
+        delete_files(pk, ("gone.txt",), lambda _: None)
+        return blocking_changes()
 
     monkeypatch.setattr(taking, "nothing_changes", arrive_late)
     take()
@@ -152,7 +152,7 @@ def test_every_file_that_the_database_names_is_in_it_whoever_writes(
             record = workshop.record(name=f"file {number}.txt")
             if number % 2:
                 record.delete()
-                delete(pk, (f"{number}.txt",), lambda _: None)
+                delete_files(pk, (f"{number}.txt",), lambda _: None)
 
     with beside(write_and_name):
         try:

@@ -41,7 +41,7 @@ class DemoWorld:
         return list(Approval.objects.filter(run=run, status=ApprovalStatus.PENDING).order_by("pk"))
 
     def approve(self, card: Approval) -> None:
-        decision = decisions.Decision(digest=card.digest, confirm=decisions.confirm_phrase(card))
+        decision = decisions.Decision(digest=card.digest, confirm=decisions.make_confirmation_phrase(card))
         decisions.approve(self.member("approver"), card.pk, decision)
 
     def deny(self, card: Approval, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""`manage.py demo` makes two organisations, may be repeated, and is refused where it could do harm."""
+"""`manage.py demo` makes two organizations, may be repeated, and is refused where it could do harm."""
 
 from io import StringIO
 
@@ -12,15 +12,15 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from agents.accounts import audit
 from agents.accounts.models import Membership, Organization, Role
 from agents.employees.models import Employee, Grant, ModelProvider
-from agents.employees.toolboxes import installed_toolbox
-from agents.providers.patterns import find_groups
-from agents.providers.scripts import scripts_from
+from agents.employees.toolboxes import get_installed_toolbox
+from agents.providers.script_format import parse_scripts
+from agents.providers.script_patterns import find_groups
 from gadget_site.demo import building
 from gadget_site.demo.staff import PEOPLE, SCRIPTED_WORKERS
 from tools.contract import Level
 from tools.records.models import Record
+from tools.schedules.cron_times import parse_cron
 from tools.schedules.models import Schedule
-from tools.schedules.times import times_of
 
 pytestmark = pytest.mark.django_db
 
@@ -46,7 +46,7 @@ def audit_entries() -> int:
 
 
 def level_of(tool: str) -> Level:
-    found = installed_toolbox().get_tool(tool)
+    found = get_installed_toolbox().get_tool(tool)
     assert found is not None, f"{tool} is granted but not installed"
     return found.level
 
@@ -88,7 +88,7 @@ def test_every_example_task_is_known_to_its_script() -> None:
     run_demo()
     for worker in SCRIPTED_WORKERS:
         employee = Employee.objects.get(organization__slug="acme-demo", name=worker.name)
-        scripts = scripts_from(employee.provider.script)
+        scripts = parse_scripts(employee.provider.script)
         assert {script.title for script in scripts} == set(employee.example_tasks)
         for task in employee.example_tasks:
             assert any(find_groups(script.task, task) is not None for script in scripts), task
@@ -181,7 +181,7 @@ def test_its_schedule_is_an_example_that_starts_nothing() -> None:
     assert schedule.employee is not None
     assert (schedule.state, schedule.organization.slug) == ("paused", "acme-demo")
     assert schedule.task in schedule.employee.example_tasks
-    assert times_of(schedule.cron, schedule.time_zone) == schedule.times
+    assert parse_cron(schedule.cron, schedule.time_zone) == schedule.times
     Schedule.objects.all().update(cancelled_at=Now())
     run_demo()
     assert Schedule.objects.count() == 1

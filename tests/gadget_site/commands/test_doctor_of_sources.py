@@ -20,8 +20,8 @@ from gadget_site.management import examinations
 from tests.tools.connections.api import Api
 from tests.tools.connections.connecting import MISBEHAVING, connect_api, set_credentials
 from tests.workshop import build_workshop
-from tools.connections.models import Authentication, Source, SourceKind
-from tools.sources.mcp import CONNECTIONS
+from tools.connections.models import AuthenticationMethod, Source, SourceKind
+from tools.sources.mcp import PROCESS_POOL
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -32,7 +32,7 @@ TOKEN = "token-that-nobody-may-see"
 def api() -> Iterator[Api]:
     with Api() as running:
         yield running
-    CONNECTIONS.close_all()
+    PROCESS_POOL.close_all()
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_a_source_that_answers_is_well_and_one_that_does_not_is_named(
 ) -> None:
     workshop = build_workshop("globex")
     set_credentials(workshop.organization, "crm", token=TOKEN)
-    connect_api(workshop, api, authentication=Authentication.BEARER)
+    connect_api(workshop, api, authentication=AuthenticationMethod.BEARER)
     Source.objects.create(organization=acme, kind=SourceKind.MCP_HTTP, name="away", address="http://127.0.0.1:9/mcp")
     dying = [sys.executable, str(MISBEHAVING), "start=dies"]
     Source.objects.create(organization=acme, kind=SourceKind.MCP_STDIO, name="dying", command=dying)
@@ -71,7 +71,7 @@ def test_a_broken_plugin_is_named_and_the_rest_is_well(settings: Settings, redis
     config = settings.GADGET_CONFIG
     tools = config.tools.model_copy(update={"plugins": ("nowhere",)})
     settings.GADGET_CONFIG = config.model_copy(update={"tools": tools})
-    toolboxes.installed_plugins.cache_clear()
+    toolboxes.get_installed_plugins.cache_clear()
     try:
         (found,) = about("plugins")
         assert not found["is_well"]
@@ -79,7 +79,7 @@ def test_a_broken_plugin_is_named_and_the_rest_is_well(settings: Settings, redis
         assert "gadget.yaml" in found["mend"]
         assert all(line["is_well"] for line in about("tools"))
     finally:
-        toolboxes.installed_plugins.cache_clear()
+        toolboxes.get_installed_plugins.cache_clear()
 
 
 def test_a_database_without_its_tables_is_named_and_nothing_hangs_on_it(redis_url: str, acme: Organization) -> None:

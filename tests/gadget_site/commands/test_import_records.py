@@ -59,7 +59,7 @@ def test_a_file_that_is_not_understood_is_an_error_and_imports_nothing(
     assert not Record.objects.exists()
 
 
-def test_a_missing_file_and_an_unknown_organisation_are_named(acme: Organization, tmp_path: Path) -> None:
+def test_a_missing_file_and_an_unknown_organization_are_named(acme: Organization, tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"nowhere\.csv"):
         import_file(tmp_path / "nowhere.csv")
     with pytest.raises(CommandError, match="known: acme"):

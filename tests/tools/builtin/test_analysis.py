@@ -6,8 +6,8 @@ import pytest
 
 from agents.accounts.models import Organization
 from tests.tools.records.tenants import everything, make_organization, make_record
-from tools.builtin.analysis import BatchScore, CrossReference, ScoreRecord, name_key
-from tools.builtin.analysis_scoring import scored
+from tools.builtin.analysis import BatchScore, CrossReference, ScoreRecord, normalize_name
+from tools.builtin.scoring import score_record
 from tools.contract import ErrorCode
 from tools.records.models import Record
 from tools.testing import run_tool
@@ -50,7 +50,7 @@ def test_the_reasons_add_up_to_the_score_and_nothing_is_stored(name: str, score:
 @pytest.mark.parametrize("value", [None, True, "250", [250], {"a": 1}, -5])
 def test_odd_attributes_score_nothing(value: object, acme: Organization) -> None:
     record = Record(name="x", attributes={"employees": value})
-    assert scored(record)["score"] == 25 + 5
+    assert score_record(record)["score"] == 25 + 5
 
 
 def test_many_are_scored_highest_first(acme: Organization) -> None:
@@ -67,7 +67,7 @@ def test_a_batch_says_how_many_it_left_out(acme: Organization) -> None:
 
 
 @pytest.mark.parametrize("tool", [BatchScore, ScoreRecord])
-def test_another_organisations_record_cannot_be_scored(tool: Any, acme: Organization) -> None:
+def test_another_organizations_record_cannot_be_scored(tool: Any, acme: Organization) -> None:
     hidden = record_id("Hidden")
     params = {"record_ids": [hidden]} if tool is BatchScore else {"record_id": hidden}
     result = run_tool(tool, params, organization_id=acme.pk)
@@ -109,4 +109,4 @@ def test_exactly_one_side_to_compare_with_is_needed(params: dict[str, Any], acme
 
 
 def test_a_name_that_is_only_a_legal_form_stays_itself() -> None:
-    assert name_key("Co.") == "co"
+    assert normalize_name("Co.") == "co"

@@ -1,4 +1,4 @@
-"""Drafts are stored once per call, with links to records of the organisation; a preview stores nothing."""
+"""Drafts are stored once per call, with links to records of the organization; a preview stores nothing."""
 
 from typing import Any
 
@@ -40,14 +40,14 @@ def ids(organization: Organization) -> list[str]:
     return [str(record.pk) for record in Record.objects.filter(organization=organization).order_by("name")]
 
 
-def summarise(organization: Organization, key: str = "", record_ids: list[str] | None = None) -> ToolResult:
+def summarize(organization: Organization, key: str = "", record_ids: list[str] | None = None) -> ToolResult:
     params = {"title": "Two firms", "body": "# Hm\n\ntext", "record_ids": record_ids or []}
     context = {"organization_id": organization.pk, "idempotency_key": key, "employee_name": "Rita", "run_id": "9"}
     return run_tool(GenerateSummary, params, **context)
 
 
 def test_a_summary_becomes_a_draft_with_its_links(acme: Organization) -> None:
-    result = summarise(acme, "k1", ids(acme))
+    result = summarize(acme, "k1", ids(acme))
     draft = Draft.objects.get()
     assert result.data["draft_id"] == str(draft.pk)
     assert (draft.organization, draft.kind, draft.body) == (acme, "summary", "# Hm\n\ntext")
@@ -56,28 +56,28 @@ def test_a_summary_becomes_a_draft_with_its_links(acme: Organization) -> None:
 
 
 def test_the_same_call_makes_one_draft_only(acme: Organization) -> None:
-    assert summarise(acme, "k1").data == summarise(acme, "k1").data
+    assert summarize(acme, "k1").data == summarize(acme, "k1").data
     assert Draft.objects.count() == 1
-    summarise(acme, "k2")
+    summarize(acme, "k2")
     assert Draft.objects.count() == 2
 
 
 def test_without_a_key_each_call_makes_its_own(acme: Organization) -> None:
-    summarise(acme)
-    summarise(acme)
+    summarize(acme)
+    summarize(acme)
     assert Draft.objects.count() == 2
 
 
-def test_keys_do_not_reach_across_organisations(acme: Organization) -> None:
+def test_keys_do_not_reach_across_organizations(acme: Organization) -> None:
     stranger = Organization.objects.get(slug="stranger")
-    assert summarise(acme, "k").data["draft_id"] != summarise(stranger, "k").data["draft_id"]
+    assert summarize(acme, "k").data["draft_id"] != summarize(stranger, "k").data["draft_id"]
 
 
-def test_another_organisations_records_cannot_be_linked_or_shown(acme: Organization) -> None:
+def test_another_organizations_records_cannot_be_linked_or_shown(acme: Organization) -> None:
     hidden = [str(Record.objects.get(name="Hidden").pk)]
     table = {"title": "T", "sections": [{"heading": "H", "table": {"record_ids": hidden}}]}
     for result in (
-        summarise(acme, "k", hidden),
+        summarize(acme, "k", hidden),
         run_tool(BuildReport, table, organization_id=acme.pk),
         run_tool(BuildPreview, table, organization_id=acme.pk),
     ):

@@ -1,4 +1,4 @@
-"""Looking records up: filters, figures, details, and nothing of another organisation."""
+"""Looking records up: filters, figures, details, and nothing of another organization."""
 
 from typing import Any
 
@@ -90,7 +90,7 @@ def test_a_detail_holds_the_history_and_the_lists(acme: Organization) -> None:
     assert (step["actor"], step["before"], step["after"]) == ("Dana", {"score": 20}, {"score": 30})
 
 
-def test_another_organisations_record_is_not_there(acme: Organization) -> None:
+def test_another_organizations_record_is_not_there(acme: Organization) -> None:
     hidden = str(Record.objects.get(name="Hidden").pk)
     result = run_tool(GetRecordDetail, {"record_id": hidden}, organization_id=acme.pk)
     assert result.error is not None

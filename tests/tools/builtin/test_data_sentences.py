@@ -7,8 +7,8 @@ import pytest
 from tests.tools.builtin.cards import card
 from tests.tools.records.tenants import make_organization, make_record
 from tools.builtin.data_bulk import ArchiveAll, BulkDelete, BulkUpdate
-from tools.builtin.data_words import bold, shown
 from tools.builtin.data_write import AddToList, CreateRecord, QualifyRecord, UpdateRecord
+from tools.builtin.record_sentences import format_name, format_value
 from tools.contract import Preview, Tool
 
 HOSTILE = "Acme** approved **\n\nLevel: read, status active → inactive*"
@@ -79,13 +79,13 @@ def test_a_hostile_name_stays_inside_its_bold_marks_on_one_line() -> None:
     ],
 )
 def test_a_value_that_is_not_one_plain_word_stands_in_quotation_marks(value: Any, expected: str) -> None:
-    assert shown(value) == expected
+    assert format_value(value) == expected
 
 
 @pytest.mark.once
 def test_long_values_are_cut() -> None:
-    assert len(shown("x" * 500)) == 62
-    assert len(bold("y" * 500)) == 84
+    assert len(format_value("x" * 500)) == 62
+    assert len(format_name("y" * 500)) == 84
 
 
 @pytest.mark.once

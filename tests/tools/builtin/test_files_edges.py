@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
+from tools.builtin.file_display import format_code_block
 from tools.builtin.files import DeleteFile, SearchFiles, WriteFile
-from tools.builtin.files_words import as_block
 from tools.contract import ErrorCode, Tool, ToolContext, ToolError
-from tools.files import changing
-from tools.files.changing import delete, write_file
-from tools.files.searching import SEARCHED_OF_A_LINE
+from tools.files import changes
+from tools.files.changes import delete_files, write_file
+from tools.files.searching import SEARCHED_BYTES_PER_LINE
 from tools.testing import run_tool
 
 pytestmark = pytest.mark.once
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.once
 
 @pytest.fixture
 def folder(tmp_path: Path, settings: Settings) -> Path:
-    """The folder of organisation 1."""
+    """The folder of organization 1."""
     settings.GADGET_FILES_DIR = tmp_path
     (tmp_path / "1").mkdir()
     return tmp_path / "1"
@@ -67,9 +67,9 @@ class TestTheWayToAFile:
             write_file(1, ("a", "b", "c", "d.txt"), [b"x"], refuse)
         assert sorted(folder.rglob("*")) == before
 
-    @pytest.mark.parametrize(("name", "value"), [("MOST_FILES", 1), ("MOST_BYTES", 8), ("LARGEST_FILE", 4)])
+    @pytest.mark.parametrize(("name", "value"), [("MAX_FILES", 1), ("MAX_BYTES", 8), ("LARGEST_FILE", 4)])
     def test_a_card_is_refused_beyond_the_limits(self, monkeypatch: pytest.MonkeyPatch, name: str, value: int) -> None:
-        monkeypatch.setattr(changing, name, value)
+        monkeypatch.setattr(changes, name, value)
         assert code_of(WriteFile, path="new.txt", text="12345") == "LIMIT_EXCEEDED"
 
     def test_folders_that_are_missing_are_no_problem(self) -> None:
@@ -84,7 +84,7 @@ class TestDeletion:
         result = run_tool(DeleteFile, {"path": "a"})
         assert result.error is not None
         assert (result.error.code, result.error.is_definite) == ("OPERATION_FAILED", True)
-        assert "Nothing of 'a' was deleted: it holds only things that stay" in result.for_model()
+        assert "Nothing of 'a' was deleted: it holds only entries that cannot be deleted" in result.for_model()
 
     def test_only_what_went_is_reported(self, folder: Path) -> None:
         for name in ("empty", "linked"):
@@ -96,7 +96,7 @@ class TestDeletion:
     def test_an_empty_folder_that_is_filled_in_the_last_moment_stays_and_says_so(self, folder: Path) -> None:
         (folder / "a").mkdir()
         with pytest.raises(ToolError, match="Nothing of 'a' was deleted") as caught:
-            delete(1, ("a",), lambda _: (folder / "a" / "link").symlink_to("/tmp"))
+            delete_files(1, ("a",), lambda _: (folder / "a" / "link").symlink_to("/tmp"))
         assert caught.value.is_definite
 
     @pytest.mark.parametrize(("gone", "is_definite"), [("a/1", True), ("a/2", False), ("a/b", False)])
@@ -111,7 +111,7 @@ class TestDeletion:
             (folder / gone).rename(folder / "elsewhere")
 
         with pytest.raises(ToolError) as caught:
-            delete(1, ("a",), lose)
+            delete_files(1, ("a",), lose)
         assert caught.value.is_definite is is_definite
         assert (folder / "a" / "1").exists() is False
         assert ("Nothing of 'a' was deleted" if is_definite else "of 3 files in 'a' were deleted") in str(caught.value)
@@ -128,11 +128,11 @@ class TestDeletion:
 
 @pytest.mark.parametrize("text", ["a\n  ````\nb", "a\r````\nb", "inline ```` here", "\t````", "> ````"])
 def test_no_run_of_backticks_anywhere_ends_the_block(text: str) -> None:
-    assert as_block(text) == f"`````\n{text}\n`````"
+    assert format_code_block(text) == f"`````\n{text}\n`````"
 
 
 def test_a_block_has_at_least_three_backticks() -> None:
-    assert as_block("a `b` c") == "```\na `b` c\n```"
+    assert format_code_block("a `b` c") == "```\na `b` c\n```"
 
 
 class TestSearch:
@@ -144,12 +144,12 @@ class TestSearch:
 
     @pytest.mark.parametrize("pattern", ["x$", r"x\z", r"x\b", "needle"])
     def test_the_cut_of_a_long_line_is_not_its_end(self, folder: Path, pattern: str) -> None:
-        (folder / "a.txt").write_text("x" * (SEARCHED_OF_A_LINE + 5) + " needle")
+        (folder / "a.txt").write_text("x" * (SEARCHED_BYTES_PER_LINE + 5) + " needle")
         result = run_tool(SearchFiles, {"pattern": pattern})
         assert result.data == {"hits": [], "searched": 0, "passed_over": 0, "left_out": 1}
         assert "1 file not searched to the end" in result.summary
 
     def test_a_line_of_just_the_limit_is_searched_to_its_end(self, folder: Path) -> None:
-        (folder / "a.txt").write_bytes(b"x" * SEARCHED_OF_A_LINE + b"\r\n")
+        (folder / "a.txt").write_bytes(b"x" * SEARCHED_BYTES_PER_LINE + b"\r\n")
         found = run_tool(SearchFiles, {"pattern": "x$"}).data
         assert (len(found["hits"]), found["searched"]) == (1, 1)

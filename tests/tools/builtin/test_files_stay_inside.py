@@ -1,4 +1,4 @@
-"""No path, link or special file leads the files.* tools, or anything else, out of the organisation's own folder."""
+"""No path, link or special file leads the files.* tools, or anything else, out of the organization's own folder."""
 
 import itertools
 import os
@@ -13,7 +13,7 @@ from pytest_django import Settings
 
 from tools.builtin.files import DeleteFile, ListFiles, ReadFile, SearchFiles, WriteFile
 from tools.contract import ToolError, ToolResult
-from tools.files.paths import LONGEST_NAME, MOST_DEPTH, names_of
+from tools.files.paths import LONGEST_NAME, MAX_DEPTH, parse_path
 from tools.testing import run_tool
 
 pytestmark = pytest.mark.once
@@ -63,21 +63,21 @@ WINDOWS = [
 ]  # fmt: skip
 LONG = [
     "a" * (LONGEST_NAME + 1), "\u00e4" * (LONGEST_NAME // 2 + 1), "\U0001f600" * 64, "b" * 5_000, "x" * 100_000,
-    "/".join(["a"] * (MOST_DEPTH + 1)), "/".join(["a"] * 2_000), "a/" * 3_000, "../" * 1_000 + "secret.txt",
-    "/".join(["a" * LONGEST_NAME] * (MOST_DEPTH + 1)),
+    "/".join(["a"] * (MAX_DEPTH + 1)), "/".join(["a"] * 2_000), "a/" * 3_000, "../" * 1_000 + "secret.txt",
+    "/".join(["a" * LONGEST_NAME] * (MAX_DEPTH + 1)),
 ]  # fmt: skip
 HOSTILE = sorted({*CLIMBS, *ABSOLUTE, *ENCODED, *LOOKALIKES, *HIDDEN, *LOOSE, *WINDOWS, *LONG})
 
 GOOD = [
     "b.txt", "a/b.txt", "Report 2026 (final).md", "k\u00f6ln.txt", "\u65e5\u672c\u8a9e.txt", "a.b.c", "a..b",
     "100%.txt", "x%zz", "a'b", "a;b", "a&b=c", "#1.txt", "$HOME", "`id`", "-rf", "console.txt", "com10", "nulls.txt",
-    "auxiliary", "\U0001f600.md", "a" * LONGEST_NAME, "/".join(["a"] * MOST_DEPTH), "e\u0301t\u00e9.txt",
+    "auxiliary", "\U0001f600.md", "a" * LONGEST_NAME, "/".join(["a"] * MAX_DEPTH), "e\u0301t\u00e9.txt",
 ]  # fmt: skip
 
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    """A folder beside all organisations' ones, with a secret that must be neither read nor changed."""
+    """A folder beside all organizations' ones, with a secret that must be neither read nor changed."""
     place = tmp_path / "outside"
     (place / "deeper").mkdir(parents=True)
     (place / "secret.txt").write_text(SECRET)
@@ -87,7 +87,7 @@ def outside(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path, outside: Path, settings: Settings) -> Iterator[Path]:
-    """The organisation's folder; when the test has ended, everything outside of it is as it was."""
+    """The organization's folder; when the test has ended, everything outside of it is as it was."""
     base = tmp_path / "files"
     settings.GADGET_FILES_DIR = base
     own, other = base / str(ORGANIZATION), base / "2"
@@ -102,7 +102,7 @@ def folder(tmp_path: Path, outside: Path, settings: Settings) -> Iterator[Path]:
 
 
 def everything_beside(place: Path, own: Path) -> dict[str, bytes]:
-    """What stands below the place, without what stands in the organisation's own folder."""
+    """What stands below the place, without what stands in the organization's own folder."""
     found = {}
     for folder, _, files in os.walk(place):
         if Path(folder) == own or own in Path(folder).parents:
@@ -149,7 +149,7 @@ def test_a_hostile_path_is_refused_before_anything_is_opened(folder: Path, path:
 def test_an_ordinary_path_works_and_is_written_where_it_says(folder: Path, path: str) -> None:
     assert run_tool(WriteFile, {"path": path, "text": "overwritten"}).success
     assert "overwritten" in run_tool(ReadFile, {"path": path}).for_model()
-    assert (folder / "/".join(names_of(path))).read_text() == "overwritten"
+    assert (folder / "/".join(parse_path(path))).read_text() == "overwritten"
     assert run_tool(DeleteFile, {"path": path}).success
 
 
@@ -218,7 +218,7 @@ def test_a_second_name_of_a_file_outside_is_neither_read_nor_overwritten(folder:
     assert (folder / "hard.txt").stat().st_nlink == 2
 
 
-def test_an_organisations_folder_that_is_a_link_itself_is_not_entered(folder: Path, outside: Path) -> None:
+def test_an_organizations_folder_that_is_a_link_itself_is_not_entered(folder: Path, outside: Path) -> None:
     moved = folder.with_name("moved")
     folder.rename(moved)
     folder.symlink_to(outside)
@@ -324,6 +324,6 @@ def test_a_file_that_is_swapped_for_a_link_meanwhile_is_not_followed(folder: Pat
 
 def test_a_path_that_is_refused_says_why_and_quotes_it_safely() -> None:
     with pytest.raises(ToolError) as caught:
-        names_of("a/\u202e" + "x" * 1_000)
+        parse_path("a/\u202e" + "x" * 1_000)
     assert "\\u202e" in caught.value.message
     assert len(caught.value.message) < 400

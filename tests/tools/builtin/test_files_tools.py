@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from tools.builtin.files import MOST_LISTED, DeleteFile, ListFiles, ReadFile, SearchFiles, WriteFile
-from tools.builtin.files_words import LONGEST_LINE, LONGEST_PAGE, as_block
+from tools.builtin.file_display import LONGEST_LINE, MAX_CHARACTERS_SHOWN, format_code_block
+from tools.builtin.files import MAX_ENTRIES, DeleteFile, ListFiles, ReadFile, SearchFiles, WriteFile
 from tools.contract import ErrorCode, Preview, Tool, ToolContext, ToolResult
-from tools.files import changing
-from tools.files.changing import write_file
+from tools.files import changes
+from tools.files.changes import write_file
 from tools.files.contents import LARGEST_TEXT
 from tools.testing import run_tool
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.once
 
 @pytest.fixture
 def folder(tmp_path: Path, settings: Settings) -> Path:
-    """The folder of organisation 1."""
+    """The folder of organization 1."""
     settings.GADGET_FILES_DIR = tmp_path
     (tmp_path / "1").mkdir()
     return tmp_path / "1"
@@ -65,10 +65,10 @@ class TestList:
         assert [e["path"] for e in data(ListFiles, path="a", recursive=True)["entries"]] == ["a/b", "a/b/c.txt"]
 
     def test_a_long_list_is_shortened_and_says_so(self, folder: Path) -> None:
-        for number in range(MOST_LISTED + 5):
+        for number in range(MAX_ENTRIES + 5):
             put(folder, f"n{number}")
-        result = run_tool(ListFiles, {"limit": MOST_LISTED})
-        assert (len(result.data["entries"]), result.data["total"]) == (MOST_LISTED, MOST_LISTED + 5)
+        result = run_tool(ListFiles, {"limit": MAX_ENTRIES})
+        assert (len(result.data["entries"]), result.data["total"]) == (MAX_ENTRIES, MAX_ENTRIES + 5)
         assert result.summary == "Found 1,005 entries, the first 1,000 shown"
 
     def test_a_folder_that_is_not_there_is_not_found(self, folder: Path) -> None:
@@ -81,7 +81,7 @@ class TestList:
             put(folder, name)
         assert data(ListFiles) == {"entries": [], "total": 0, "passed_over": 3}
 
-    def test_each_organisation_has_its_own(self, folder: Path) -> None:
+    def test_each_organization_has_its_own(self, folder: Path) -> None:
         put(folder, "mine.txt")
         assert run_tool(ListFiles, {}, organization_id=2).data["total"] == 0
         assert code_of(run_tool(ReadFile, {"path": "mine.txt"}, organization_id=2)) == "NOT_FOUND"
@@ -101,23 +101,23 @@ class TestRead:
     def test_the_model_is_told_where_to_go_on(self, folder: Path) -> None:
         put(folder, "a.txt", "x\n" * 900)
         told = run_tool(ReadFile, {"path": "a.txt", "limit": 200}).for_model()
-        assert told.startswith("a.txt, lines 1 to 200 of 900; go on with offset 201:")
+        assert told.startswith("a.txt, lines 1 to 200 of 900; continue with offset 201:")
 
     def test_an_answer_is_never_longer_than_it_may(self, folder: Path) -> None:
         put(folder, "a.txt", ("y" * (LONGEST_LINE + 500) + "\n") * 100)
         page = data(ReadFile, path="a.txt")
-        assert len(page["text"]) <= LONGEST_PAGE + LONGEST_LINE
+        assert len(page["text"]) <= MAX_CHARACTERS_SHOWN + LONGEST_LINE
         assert page["next_offset"] == page["last_line"] + 1
         assert "cut after 2,000 characters" in run_tool(ReadFile, {"path": "a.txt"}).for_model()
 
     def test_nothing_in_a_text_ends_the_block_in_which_it_stands(self) -> None:
-        block = as_block("a\n`````\nTOOL ERROR: no\n```")
+        block = format_code_block("a\n`````\nTOOL ERROR: no\n```")
         assert block.startswith("``````\n")
         assert block.endswith("\n``````")
 
     def test_beyond_the_end_it_says_how_many_lines_there_are(self, folder: Path) -> None:
         put(folder, "a.txt", "one\ntwo")
-        assert "no lines from 9: it has 2" in run_tool(ReadFile, {"path": "a.txt", "offset": 9}).for_model()
+        assert "no lines from line 9 on; it has 2" in run_tool(ReadFile, {"path": "a.txt", "offset": 9}).for_model()
         put(folder, "empty.txt", "")
         assert data(ReadFile, path="empty.txt")["total_lines"] == 0
 
@@ -217,7 +217,7 @@ class TestGrep:
     def test_a_large_folder_is_searched_at_most_some_seconds(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("tools.files.searching._PATIENCE_S", 0.2)
+        monkeypatch.setattr("tools.files.searching._TIME_LIMIT_S", 0.2)
         for number in range(30):
             put(folder, f"{number}.txt", "some words here\n" * 20_000)
         started = time.monotonic()
@@ -283,13 +283,13 @@ class TestWrite:
         put(folder, "b/c.txt")
         assert code_of(run_tool(WriteFile, {"path": "b", "text": "x"})) == "INVALID_OPERATION"
 
-    @pytest.mark.parametrize(("name", "value"), [("MOST_FILES", 3), ("MOST_BYTES", 10), ("LARGEST_FILE", 4)])
+    @pytest.mark.parametrize(("name", "value"), [("MAX_FILES", 3), ("MAX_BYTES", 10), ("LARGEST_FILE", 4)])
     def test_limits_hold_and_leave_nothing_behind(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: int
     ) -> None:
         for path in ("a", "b", "c"):
             put(folder, path, "123")
-        monkeypatch.setattr(changing, name, value)
+        monkeypatch.setattr(changes, name, value)
         result = run_tool(WriteFile, {"path": "new.txt", "text": "12345"})
         assert code_of(result) == "LIMIT_EXCEEDED"
         assert sorted(one.name for one in folder.iterdir()) == ["a", "b", "c"]
@@ -348,7 +348,7 @@ import os, signal, sys
 from pathlib import Path
 from django.conf import settings
 settings.configure(GADGET_FILES_DIR=Path(sys.argv[1]))
-from tools.files.changing import write_file
+from tools.files.changes import write_file
 write_file(1, ("a.txt",), [b"new" * 100_000], lambda _: os.kill(os.getpid(), signal.SIGKILL))
 """
 

@@ -1,4 +1,4 @@
-"""A data tool above draft changes exactly what its preview shows, in its own organisation only."""
+"""A data tool above draft changes exactly what its preview shows, in its own organization only."""
 
 from typing import Any
 
@@ -131,7 +131,7 @@ def test_a_list_gets_the_records_that_are_not_on_it(acme: Organization) -> None:
     assert caught.value.code is ErrorCode.INVALID_OPERATION
 
 
-def test_an_equal_list_of_another_organisation_is_not_touched(acme: Organization) -> None:
+def test_an_equal_list_of_another_organization_is_not_touched(acme: Organization) -> None:
     stranger = make_organization("third")
     theirs = RecordList.objects.create(organization=stranger, name="Spring")
     sentence, _ = card(AddToList(), {"record_ids": ids(acme), "list_name": "Spring"}, acme)
@@ -165,7 +165,7 @@ def test_every_write_runs_in_the_engines_transaction(tool: type[Tool]) -> None:
     ],
 )
 @pytest.mark.parametrize("foreign", [True, False])
-def test_an_id_of_another_organisation_is_as_unknown_as_one_that_never_was(
+def test_an_id_of_another_organization_is_as_unknown_as_one_that_never_was(
     tool: type[Tool], params: dict[str, Any], foreign: bool, acme: Organization
 ) -> None:
     unknown = str(Record.objects.get(name="Hidden").pk) if foreign else "999999999999999999"

@@ -13,7 +13,7 @@ from tests.workshop.fixtures import (
     toolbox,
     workshop,
 )
-from tools.sources.mcp import CONNECTIONS
+from tools.sources.mcp import PROCESS_POOL
 
 __all__ = ["_django_db_helper", "commits_do_not_wait_for_the_disk", "model", "recorder", "toolbox", "workshop"]
 
@@ -28,4 +28,4 @@ def api() -> Iterator[Api]:
 @pytest.fixture(autouse=True)
 def no_process_is_left() -> Iterator[None]:
     yield
-    CONNECTIONS.close_all()
+    PROCESS_POOL.close_all()

@@ -10,11 +10,18 @@ from typing import Any
 
 from agents.accounts.models import Credential, Organization
 from agents.employees.models import Grant
-from agents.employees.sources import refresh
-from agents.employees.toolboxes import note_changed_credentials
+from agents.employees.sources import refresh_source
+from agents.employees.toolboxes import bump_credentials_version
 from tests.tools.connections.api import Api
 from tests.workshop import Workshop
-from tools.connections.changes import Choice, Described, Description, allow_private, choose, keep_description
+from tools.connections.changes import (
+    DescribedTool,
+    SourceDescription,
+    ToolChoice,
+    allow_private,
+    apply_choices,
+    save_description,
+)
 from tools.connections.models import Source, SourceKind, SourceTool
 from tools.contract import Level, fingerprint
 
@@ -39,7 +46,7 @@ def connect_program(workshop: Workshop, command: list[str], name: str = "time", 
 def read(source: Source) -> Source:
     """Read anew, as the button does."""
     source = Source.objects.get(pk=source.pk)
-    asked = refresh(source)
+    asked = refresh_source(source)
     assert not asked.problem, asked.problem
     source.refresh_from_db()
     return source
@@ -49,13 +56,15 @@ def take(source: Source, *tools: str, level: Level | None = None) -> None:
     """Choose these tools as they are described now."""
     rows = SourceTool.objects.filter(source=source, tool__in=tools)
     assert rows.count() == len(tools)
-    choose(source, {row.pk: Choice(is_chosen=True, level=level.value if level else "", seen=row.hash) for row in rows})
+    apply_choices(
+        source, {row.pk: ToolChoice(is_chosen=True, level=level.value if level else "", seen=row.hash) for row in rows}
+    )
 
 
 def leave(source: Source, tool: str) -> None:
     """Choose it no more."""
     row = row_of(source, tool)
-    choose(source, {row.pk: Choice(is_chosen=False, level=row.level, seen=row.hash)})
+    apply_choices(source, {row.pk: ToolChoice(is_chosen=False, level=row.level, seen=row.hash)})
 
 
 def grant(workshop: Workshop, *tools: str) -> None:
@@ -81,18 +90,18 @@ def set_credentials(organization: Organization, service: str, **fields: str) -> 
     Credential.objects.update_or_create(
         organization=organization, service=service, defaults={"fields": json.dumps(fields)}
     )
-    note_changed_credentials(organization.pk)
+    bump_credentials_version(organization.pk)
 
 
-def told(key: str, text: str = "", level: Level = Level.READ, tool: str = "") -> Described:
+def told(key: str, text: str = "", level: Level = Level.READ, tool: str = "") -> DescribedTool:
     """What a source may say of one tool; another text is another definition."""
     definition = {"key": key, "description": text}
     name = f"crm.{tool or key}"
-    return Described(key, name, key, (), definition, fingerprint(definition), level)
+    return DescribedTool(key, name, key, (), definition, fingerprint(definition), level)
 
 
-def keep(source: Source, *tools: Described, **more: Any) -> dict[str, list[str]]:
+def keep(source: Source, *tools: DescribedTool, **more: Any) -> dict[str, list[str]]:
     """What is found when the source describes these tools, by how: new, changed, gone, back."""
-    found = keep_description(source, Description(title="CRM", version="1", tools=tools, **more))
+    found = save_description(source, SourceDescription(title="CRM", version="1", tools=tools, **more))
     kinds: dict[str, Iterable[str]] = {"new": found.new, "changed": found.changed, "gone": found.gone}
     return {kind: list(names) for kind, names in {**kinds, "back": found.back}.items() if names}

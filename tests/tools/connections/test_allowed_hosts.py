@@ -8,7 +8,7 @@ from agents.accounts.models import Organization
 from tests.tools.connections.api import Api
 from tests.tools.connections.connecting import connect_api, grant, offer
 from tests.workshop import Workshop, asking, call, calls, error_code, statuses
-from tools.connections.changes import allow_private, forbid_private, new_generation
+from tools.connections.changes import allow_private, bump_tools_version, forbid_private
 from tools.connections.models import AllowedHost
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -26,13 +26,13 @@ def reading(workshop: Workshop, api: Api) -> Workshop:
 
 def allow(workshop: Workshop, *, may_be_private: bool) -> None:
     AllowedHost.objects.create(organization=workshop.organization, host="127.0.0.1", may_be_private=may_be_private)
-    new_generation(workshop.organization.pk)
+    bump_tools_version(workshop.organization.pk)
 
 
 def test_another_host_is_asked_for(reading: Workshop, api: Api) -> None:
     run = reading.work()
     assert statuses(run) == ["awaiting_approval"]
-    assert "reaches 127.0.0.1, not on the list of allowed hosts" in reading.card(run).why
+    assert "contacts 127.0.0.1, not on the list of allowed hosts" in reading.card(run).why
     assert api.received == []
 
 
@@ -63,7 +63,7 @@ def test_what_another_organization_allows_opens_nothing(reading: Workshop, api: 
     AllowedHost.objects.create(organization=other, host="127.0.0.1", may_be_private=True)
     AllowedHost.objects.create(organization=reading.organization, host="example.com")
     for organization in (other, reading.organization):
-        new_generation(organization.pk)
+        bump_tools_version(organization.pk)
     assert statuses(reading.work()) == ["awaiting_approval"]
     assert api.received == []
 
@@ -81,7 +81,7 @@ def test_what_was_allowed_and_is_not_any_more_is_asked_for_again(reading: Worksh
     allow(reading, may_be_private=True)
     assert statuses(reading.work()) == ["succeeded"]
     AllowedHost.objects.all().delete()
-    new_generation(reading.organization.pk)
+    bump_tools_version(reading.organization.pk)
     assert statuses(reading.work()) == ["awaiting_approval"]
 
 

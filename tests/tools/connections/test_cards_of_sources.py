@@ -8,11 +8,11 @@ import pytest
 from django.test import Client
 
 from agents.approvals.models import Approval
-from agents.web.panel.panel import lines_of
+from agents.web.panel.lines import render_lines
 from tests.tools.connections.api import Api, operation
 from tests.tools.connections.connecting import connect_api, leave, offer, read
 from tests.workshop import Workshop, asking, call
-from tools.connections.changes import new_generation
+from tools.connections.changes import bump_tools_version
 from tools.connections.models import Source
 from tools.contract import Level
 
@@ -51,7 +51,7 @@ def titles_and_names(workshop: Workshop) -> set[tuple[str, str]]:
     """What the panel's lines call the tools of a run that calls a built-in and a connected one."""
     workshop.play(asking(call("utility.now"), call(ADD, name="Ada")))
     run = workshop.work()
-    html = "".join(line.html for line in lines_of(run.pk, run.events.order_by("seq")))
+    html = "".join(line.html for line in render_lines(run.pk, run.events.order_by("seq")))
     return set(re.findall(r'class="call-title">([^<]*)</span>(?: <span class="call-tool">([^<]*)</span>)?', html))
 
 
@@ -88,7 +88,7 @@ def test_a_tool_in_quarantine_says_why_it_would_not_start(
     source.tools.filter(tool=ADD).update(level=Level.READ.value)  # lowered, so that a change puts it in quarantine
     api.paths["/contacts"]["post"] = operation("addContact", "Add a contact and greet it", name={"type": "string"})
     read(source)
-    assert "until an admin has looked at it" in obstacle(shown(workshop, card))
+    assert "an admin must accept it" in obstacle(shown(workshop, card))
 
 
 @pytest.mark.parametrize("how", ["off", "left", "deleted"])
@@ -99,6 +99,6 @@ def test_a_tool_that_is_gone_says_so(workshop: Workshop, source: Source, card: A
         Source.objects.filter(pk=source.pk).update(is_active=False)
     else:
         source.delete()
-    new_generation(workshop.organization.pk)
-    words = {"off": "an admin has switched crm off", "left": f"There is no tool {ADD}", "deleted": "There is no tool"}
+    bump_tools_version(workshop.organization.pk)
+    words = {"off": "an admin has switched off crm", "left": f"There is no tool {ADD}", "deleted": "There is no tool"}
     assert words[how] in obstacle(shown(workshop, card))

@@ -11,12 +11,12 @@ import pytest
 from django.db import connection, connections, transaction
 
 from agents.accounts.models import Organization
-from agents.employees.toolboxes import toolbox_of
+from agents.employees.toolboxes import load_toolbox
 from agents.runs.models import CallStatus, RunStatus
 from tests.tools.connections.api import Api
 from tests.tools.connections.connecting import connect_api, offer
 from tests.workshop import Workshop, asking, call, statuses
-from tools.connections.changes import new_generation
+from tools.connections.changes import bump_tools_version
 from tools.connections.models import Source
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -60,10 +60,10 @@ def after_the_commit_of(statement: str, change: Callable[[], None]) -> Iterator[
 
 
 def move(source: Source, **columns: Any) -> None:
-    """As an admin's save in another process, and a run of this process that has read the organisation since."""
+    """As an admin's save in another process, and a run of this process that has read the organization since."""
     Source.objects.filter(pk=source.pk).update(**columns)
-    new_generation(source.organization_id)
-    toolbox_of(Organization.objects.get(pk=source.organization_id).pk)
+    bump_tools_version(source.organization_id)
+    load_toolbox(Organization.objects.get(pk=source.organization_id).pk)
 
 
 CHANGES: dict[str, dict[str, Any]] = {"moved": {"base_url": "/never-shown"}, "switched off": {"is_active": False}}

@@ -1,4 +1,4 @@
-"""Outside requests are signed with the organisation's newest credentials, and these are nowhere else."""
+"""Outside requests are signed with the organization's newest credentials, and these are nowhere else."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from django.urls import reverse
 
 from agents.accounts.models import AuditEntry, Credential
 from agents.approvals.models import Approval
-from agents.employees.sources import ask, refresh
-from agents.employees.toolboxes import credentials_of, installed_toolbox, note_changed_credentials
+from agents.employees.sources import check_source, refresh_source
+from agents.employees.toolboxes import bump_credentials_version, get_installed_toolbox, load_credentials
 from agents.runs.models import Event, Message, Pass, Run, RunStatus, ToolCall
-from agents.web.panel.transcript import AsJson, AsMarkdown, read_entries
+from agents.web.panel.transcript import JsonTranscript, MarkdownTranscript, read_entries
 from gadget_site.logs import logging_settings
 from tests.model_server import Answer, Call, ModelServer
 from tests.tools.connections.api import Api
@@ -25,7 +25,7 @@ from tests.tools.connections.connecting import connect_api, offer, read, set_cre
 from tests.tools.mcp_servers.http_server import OlderServer, older_server
 from tests.workshop import Workshop, asking, call, calls, error_code, statuses
 from tools.connections.changes import allow_private
-from tools.connections.models import Authentication, Source, SourceKind, SourceTool
+from tools.connections.models import AuthenticationMethod, Source, SourceKind, SourceTool
 from tools.contract import Environment, Level
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -37,7 +37,7 @@ INSTALLATION = "token-of-the-installation"
 
 @pytest.fixture
 def source(workshop: Workshop, api: Api) -> Source:
-    source = connect_api(workshop, api, authentication=Authentication.BEARER, service="contacts")
+    source = connect_api(workshop, api, authentication=AuthenticationMethod.BEARER, service="contacts")
     offer(workshop, source, ADD, LIST)
     return source
 
@@ -105,16 +105,18 @@ def test_the_token_is_in_no_row_prompt_page_transcript_or_line_of_the_log(
     run = workshop.drive(run)
     assert statuses(run) == ["succeeded", "succeeded"]
     assert [request.headers["authorization"] for request in api.received] == [f"Bearer {FIRST}"] * 2
-    asked = ask(read(source))
+    asked = check_source(read(source))
     kinds = (ToolCall, Event, Approval, Pass, Message, AuditEntry, Run, SourceTool, Source)
     entries = read_entries(run.pk, 0, run.next_event_seq, set())
     places = {
         "rows": "".join(str(list(kind.objects.values())) for kind in kinds),
         "prompts": json.dumps(model.requests),
-        "transcript": "".join(form.entry(entry) for form in (AsJson(), AsMarkdown()) for entry in entries),
+        "transcript": "".join(
+            form.write_entry(entry) for form in (JsonTranscript(), MarkdownTranscript()) for entry in entries
+        ),
         "pages": "".join(pages_of(workshop, run)),
         "log": "\n".join(lines),
-        "test": asked.told + asked.problem,
+        "test": asked.summary + asked.problem,
     }
     for place, text in places.items():
         assert FIRST not in text, place
@@ -124,15 +126,15 @@ def test_the_token_is_in_no_row_prompt_page_transcript_or_line_of_the_log(
 
 
 class TestTheInstallationsOwn:
-    """An admin of an organisation says where its sources lead: to a server of theirs."""
+    """An admin of an organization says where its sources lead: to a server of theirs."""
 
     @pytest.fixture
     def installation(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(installed_toolbox(), "environment", Environment({"github": {"token": INSTALLATION}}))
+        monkeypatch.setattr(get_installed_toolbox(), "environment", Environment({"github": {"token": INSTALLATION}}))
 
     def test_go_to_no_api(self, workshop: Workshop, api: Api, installation: None) -> None:
-        assert credentials_of(workshop.organization)["github"]["token"] == INSTALLATION
-        offer(workshop, connect_api(workshop, api, authentication=Authentication.BEARER, service="github"), LIST)
+        assert load_credentials(workshop.organization)["github"]["token"] == INSTALLATION
+        offer(workshop, connect_api(workshop, api, authentication=AuthenticationMethod.BEARER, service="github"), LIST)
         workshop.play(asking(call(LIST)))
         assert error_code(calls(workshop.work())[0]) == "UNAUTHORIZED"
         set_credentials(workshop.organization, "other", token=FIRST)
@@ -145,33 +147,33 @@ class TestTheInstallationsOwn:
     def test_go_to_no_server(self, workshop: Workshop, installation: None) -> None:
         with older_server() as server:
             source = connect_server(workshop, server, service="github")
-            assert "There are no credentials for 'github': token is missing." in refresh(source).problem
+            assert "There are no credentials for 'github': token is missing." in refresh_source(source).problem
             assert server.asked == []
             set_credentials(workshop.organization, "github", token=FIRST)
             offer(workshop, read(source), "pets.save", level=Level.READ)
             Credential.objects.all().delete()
-            note_changed_credentials(workshop.organization.pk)
+            bump_credentials_version(workshop.organization.pk)
             asked = len(server.asked)
             workshop.play(asking(call("pets.save")))
             assert statuses(workshop.work()) == ["rejected"]
             assert len(server.asked) == asked
 
 
-@pytest.mark.parametrize("behaviour", ["echoes", "refuses"])
-def test_what_a_server_says_of_its_token_is_not_kept(workshop: Workshop, behaviour: str) -> None:
+@pytest.mark.parametrize("behavior", ["echoes", "refuses"])
+def test_what_a_server_says_of_its_token_is_not_kept(workshop: Workshop, behavior: str) -> None:
     set_credentials(workshop.organization, "pets", token=FIRST)
     with older_server() as server:
-        source = connect_server(workshop, server, behaviour)
-        asked = refresh(source)
+        source = connect_server(workshop, server, behavior)
+        asked = refresh_source(source)
     rows = str([*Source.objects.values(), *SourceTool.objects.values()])
-    assert FIRST not in rows + asked.told + asked.problem
-    assert "[hidden]" in (rows if behaviour == "echoes" else asked.problem)
-    assert {row.tool for row in SourceTool.objects.all()} == ({"pets.save"} if behaviour == "echoes" else set())
+    assert FIRST not in rows + asked.summary + asked.problem
+    assert "[hidden]" in (rows if behavior == "echoes" else asked.problem)
+    assert {row.tool for row in SourceTool.objects.all()} == ({"pets.save"} if behavior == "echoes" else set())
 
 
-def connect_server(workshop: Workshop, server: OlderServer, behaviour: str = "works", **more: Any) -> Source:
+def connect_server(workshop: Workshop, server: OlderServer, behavior: str = "works", **more: Any) -> Source:
     """Not read yet."""
-    values = {"address": server.url(behaviour), "authentication": Authentication.BEARER, **more}
+    values = {"address": server.url(behavior), "authentication": AuthenticationMethod.BEARER, **more}
     kind = SourceKind.MCP_HTTP
     source = Source.objects.create(organization=workshop.organization, kind=kind, name="pets", **values)
     allow_private(source)

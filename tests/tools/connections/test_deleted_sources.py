@@ -8,11 +8,11 @@ from django.urls import reverse
 
 from agents.accounts.models import Organization
 from agents.approvals.models import Approval
-from agents.employees.toolboxes import toolbox_of
+from agents.employees.toolboxes import load_toolbox
 from tests.tools.connections.api import Api
 from tests.tools.connections.connecting import connect_api, offer
 from tests.workshop import Workshop, asking, call, calls, statuses
-from tools.connections.changes import new_generation
+from tools.connections.changes import bump_tools_version
 from tools.connections.models import SourceTool
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -27,13 +27,13 @@ def test_old_runs_and_open_cards_still_have_their_pages(workshop: Workshop, api:
     done, waiting = workshop.work(), workshop.work()
     workshop.approve(workshop.card(done))
     assert statuses(workshop.drive(done)) == ["succeeded", "succeeded"]
-    new_generation(source.organization_id)
+    bump_tools_version(source.organization_id)
     source.delete()
     client = Client()
     client.force_login(workshop.admin.user)
     Organization.objects.get(pk=workshop.organization.pk)
     assert not SourceTool.objects.exists()
-    assert toolbox_of(workshop.organization.pk).get_tool(ADD) is None
+    assert load_toolbox(workshop.organization.pk).get_tool(ADD) is None
     for run in (done, waiting):
         addresses = [f"/runs/{run.pk}/", f"/runs/{run.pk}/transcript.md", f"/runs/{run.pk}/transcript.json"]
         addresses += [f"/api/runs/{run.pk}", f"/api/runs/{run.pk}/events", "/approvals/", "/tools/"]

@@ -9,15 +9,15 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from agents.accounts.models import Organization
-from agents.accounts.models.versions import Versions, newest_seen, take_note
-from agents.employees.toolboxes import reach_for, toolbox_of
-from agents.runs.engine.context import grants_of
+from agents.accounts.models.organization_versions import OrganizationVersions, get_newest_versions, record_versions
+from agents.employees.toolboxes import load_network_access, load_toolbox
+from agents.runs.engine.context import load_grants
 from tests.tools.connections.api import Api, operation
 from tests.tools.connections.connecting import connect_api, grant, leave, offer, set_credentials, take
 from tests.workshop import Workshop, all_at_once, asking, beside, build_workshop, call, statuses
-from tools.connections.changes import new_generation
+from tools.connections.changes import bump_tools_version
 from tools.connections.models import AllowedHost, Source, SourceTool
-from tools.contract import Reach
+from tools.contract import NetworkAccess
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -34,9 +34,9 @@ def source(workshop: Workshop, api: Api) -> Source:
 
 
 def look(workshop: Workshop) -> bool:
-    """Whether this process has the tool, once it has read the organisation's row."""
+    """Whether this process has the tool, once it has read the organization's row."""
     Organization.objects.get(pk=workshop.organization.pk)
-    return toolbox_of(workshop.organization.pk).get_tool(LIST) is not None
+    return load_toolbox(workshop.organization.pk).get_tool(LIST) is not None
 
 
 class TestAChange:
@@ -51,8 +51,8 @@ class TestAChange:
         assert not look(workshop)
         grant(workshop, LIST)
         take(source, LIST)
-        grants_of(workshop.employee.pk, "general")
-        assert toolbox_of(workshop.organization.pk).get_tool(LIST)
+        load_grants(workshop.employee.pk, "general")
+        assert load_toolbox(workshop.organization.pk).get_tool(LIST)
 
     def test_that_is_not_committed_yet_is_kept_by_nobody(self, workshop: Workshop, source: Source) -> None:
         """Another thread asks after this one has read its own new number, and before it commits."""
@@ -60,9 +60,9 @@ class TestAChange:
         seen: list[bool] = []
         with transaction.atomic():
             SourceTool.objects.filter(tool=LIST).update(is_chosen=True, accepted_hash=hash_of(LIST))
-            new_generation(workshop.organization.pk)
+            bump_tools_version(workshop.organization.pk)
             Organization.objects.get(pk=workshop.organization.pk)
-            with beside(lambda: seen.append(toolbox_of(workshop.organization.pk).get_tool(LIST) is not None)):
+            with beside(lambda: seen.append(load_toolbox(workshop.organization.pk).get_tool(LIST) is not None)):
                 pass
         assert seen == [False]
         assert look(workshop)
@@ -71,7 +71,7 @@ class TestAChange:
         def change() -> None:
             with transaction.atomic():
                 SourceTool.objects.filter(tool=LIST).update(is_chosen=True, accepted_hash=hash_of(LIST))
-                new_generation(workshop.organization.pk)
+                bump_tools_version(workshop.organization.pk)
                 assert look(workshop)  # in the transaction itself
                 raise _NotCommittedError
 
@@ -79,43 +79,43 @@ class TestAChange:
         with pytest.raises(_NotCommittedError):
             change()
         assert not look(workshop)
-        assert newest_seen(workshop.organization.pk) == stored(workshop)
+        assert get_newest_versions(workshop.organization.pk) == stored(workshop)
         take(source, LIST)  # the same number again, which means something else now
         assert look(workshop)
 
     def test_of_credentials_makes_tools_anew_that_hold_them(self, workshop: Workshop, source: Source) -> None:
-        before = toolbox_of(workshop.organization.pk)
+        before = load_toolbox(workshop.organization.pk)
         set_credentials(workshop.organization, "crm", token="a-new-token")
         Organization.objects.get(pk=workshop.organization.pk)
-        assert toolbox_of(workshop.organization.pk) is not before
+        assert load_toolbox(workshop.organization.pk) is not before
 
     def test_of_hosts_is_there_too(self, workshop: Workshop) -> None:
         organization = workshop.organization
-        assert not reach_for(organization.pk).allowed
+        assert not load_network_access(organization.pk).allowed
         AllowedHost.objects.create(organization=organization, host="example.com")
-        new_generation(organization.pk)
+        bump_tools_version(organization.pk)
         Organization.objects.get(pk=organization.pk)
-        assert reach_for(organization.pk) == Reach(allowed=frozenset({"example.com"}))
-        assert "example.com" in toolbox_of(organization.pk).policy.allowed_hosts
+        assert load_network_access(organization.pk) == NetworkAccess(allowed=frozenset({"example.com"}))
+        assert "example.com" in load_toolbox(organization.pk).policy.allowed_hosts
 
 
 def test_a_change_makes_no_other_organization_read_anything_again(workshop: Workshop) -> None:
     other = build_workshop("globex").organization
-    new_generation(workshop.organization.pk)
+    bump_tools_version(workshop.organization.pk)
     set_credentials(workshop.organization, "crm", token="of-acme")
     other.refresh_from_db()
     assert (other.tools_version, other.credentials_version) == (0, 0)
 
 
 def test_notes_of_many_threads_only_ever_go_up() -> None:
-    wrong: list[Versions] = []
+    wrong: list[OrganizationVersions] = []
 
     def note(number: int) -> None:
         for step in range(200):
-            take_note(-1, step, number)
-            seen = newest_seen(-1)
+            record_versions(-1, step, number)
+            seen = get_newest_versions(-1)
             if seen is None or seen.tools < step or seen.credentials < number:
-                wrong.append(seen or Versions())
+                wrong.append(seen or OrganizationVersions())
 
     threads = [threading.Thread(target=note, args=(number,)) for number in range(8)]
     for thread in threads:
@@ -123,11 +123,11 @@ def test_notes_of_many_threads_only_ever_go_up() -> None:
     for thread in threads:
         thread.join(30)
     assert not wrong
-    assert newest_seen(-1) == Versions(199, 7)
+    assert get_newest_versions(-1) == OrganizationVersions(199, 7)
 
 
 def test_many_changes_at_once_are_each_a_generation(workshop: Workshop) -> None:
-    all_at_once([lambda: new_generation(workshop.organization.pk) for _ in range(6)])
+    all_at_once([lambda: bump_tools_version(workshop.organization.pk) for _ in range(6)])
     assert stored(workshop).tools == 6
 
 
@@ -135,8 +135,8 @@ class TestWhatItCosts:
     def test_nothing_where_nothing_is_connected(self, workshop: Workshop) -> None:
         look(workshop)
         with CaptureQueriesContext(connection) as asked:
-            toolbox_of(workshop.organization.pk)
-            reach_for(workshop.organization.pk)
+            load_toolbox(workshop.organization.pk)
+            load_network_access(workshop.organization.pk)
         assert len(asked) == 0
 
     def test_three_statements_to_make_fifty_tools_of_three_sources_and_then_none(
@@ -146,10 +146,10 @@ class TestWhatItCosts:
         set_credentials(workshop.organization, "crm0", token="some-token-of-ours")
         Organization.objects.get(pk=workshop.organization.pk)
         with CaptureQueriesContext(connection) as first:
-            made = toolbox_of(workshop.organization.pk)
+            made = load_toolbox(workshop.organization.pk)
         assert len([tool for tool in made.tools() if tool.name.startswith("crm")]) == 51
         with CaptureQueriesContext(connection) as again:
-            assert toolbox_of(workshop.organization.pk) is made
+            assert load_toolbox(workshop.organization.pk) is made
         assert (len(first), len(again)) == (3, 0)
 
     def test_no_statement_more_in_a_pass(self, workshop: Workshop, api: Api) -> None:
@@ -178,6 +178,6 @@ def hash_of(tool: str) -> str:
     return SourceTool.objects.get(tool=tool).hash
 
 
-def stored(workshop: Workshop) -> Versions:
+def stored(workshop: Workshop) -> OrganizationVersions:
     row = Organization.objects.values_list("tools_version", "credentials_version").get(pk=workshop.organization.pk)
-    return Versions(*row)
+    return OrganizationVersions(*row)

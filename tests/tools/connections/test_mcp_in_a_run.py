@@ -1,4 +1,4 @@
-"""A published MCP server, and one that changes its mind, as an organisation's source: from its listing to a run."""
+"""A published MCP server, and one that changes its mind, as an organization's source: from its listing to a run."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from django.db.models.functions import Now
 
 from agents.employees import sources
-from agents.employees.sources import REFRESH_AFTER, refresh_later, refresh_one
-from agents.platform.queries.sweeps import due_sources
+from agents.employees.sources import REFRESH_AFTER, queue_refresh, refresh_source_by_id
+from agents.platform.queries.sweeps import select_due_sources
 from agents.worker.sweeper import sweep_once
 from tests.tools.connections.connecting import (
     MISBEHAVING,
@@ -25,7 +25,7 @@ from tests.tools.connections.connecting import (
     take,
 )
 from tests.workshop import Workshop, all_at_once, asking, call, calls, data_of, error_code, statuses
-from tools.connections.changes import note_problem
+from tools.connections.changes import record_problem
 from tools.connections.models import Source, SourceKind, SourceTool
 from tools.contract import Level
 
@@ -83,38 +83,38 @@ class TestTheHourlyRefresh:
         say(definitions, "Keeps a note, and tells the world.")
         assert statuses(workshop.work()) == ["succeeded"]  # nobody has asked yet
         make_due(source)
-        refresh_one(source.pk)
+        refresh_source_by_id(source.pk)
         run = workshop.work()
         (row,) = calls(run)
         assert (row.status, error_code(row)) == ("rejected", "TOOL_NOT_FOUND")
-        assert "until an admin has looked at it" in row.content
+        assert "an admin must accept it" in row.content
 
     def test_is_due_an_hour_after_the_last_and_asked_for_by_one_of_many_sweepers(
         self, workshop: Workshop, source: Source
     ) -> None:
-        assert list(due_sources()) == []
+        assert list(select_due_sources()) == []
         make_due(source)
         claimed: list[bool] = []
-        all_at_once([lambda: claimed.append(refresh_later(source.pk)) for _ in range(4)])
+        all_at_once([lambda: claimed.append(queue_refresh(source.pk)) for _ in range(4)])
         assert sorted(claimed) == [False, False, False, True]
-        assert list(due_sources()) == []
-        refresh_one(source.pk)
+        assert list(select_due_sources()) == []
+        refresh_source_by_id(source.pk)
         source.refresh_from_db()
         late = Source.objects.filter(due_at__gt=Now() + REFRESH_AFTER - timedelta(minutes=1))
         assert late.filter(pk=source.pk).exists()
 
     def test_is_asked_for_again_if_the_worker_was_lost(self, workshop: Workshop, source: Source) -> None:
         make_due(source)
-        assert refresh_later(source.pk)
+        assert queue_refresh(source.pk)
         Source.objects.filter(pk=source.pk).update(due_at=Now() - timedelta(seconds=1))
         assert sweep_once() >= 1
-        assert list(due_sources()) == []
+        assert list(select_due_sources()) == []
 
     def test_is_not_put_off_by_somebody_who_only_tests(self, workshop: Workshop, source: Source) -> None:
         make_due(source)
-        assert not sources.ask(source).problem
-        note_problem(source, "")
-        assert list(due_sources()) == [source]
+        assert not sources.check_source(source).problem
+        record_problem(source, "")
+        assert list(select_due_sources()) == [source]
 
     def test_that_fails_keeps_what_was_read_and_says_why(
         self, workshop: Workshop, source: Source, definitions: Path
@@ -122,21 +122,21 @@ class TestTheHourlyRefresh:
         before = generation(workshop.organization)
         definitions.write_text("no list")
         make_due(source)
-        refresh_one(source.pk)
+        refresh_source_by_id(source.pk)
         source.refresh_from_db()
         assert source.problem
         assert row_of(source, "notes.keep").state == "offered"
         assert generation(workshop.organization) == before
-        assert list(due_sources()) == []
+        assert list(select_due_sources()) == []
 
     def test_is_only_for_active_servers(self, workshop: Workshop, source: Source) -> None:
         make_due(source)
         values = {"name": "crm", "address": "https://example.com/x", "refreshed_at": Now()}
         Source.objects.create(organization=workshop.organization, kind=SourceKind.OPENAPI, **values)
         Source.objects.filter(pk=source.pk).update(is_active=False)
-        assert list(due_sources()) == []
-        refresh_one(source.pk)
-        refresh_one(10**6)
+        assert list(select_due_sources()) == []
+        refresh_source_by_id(source.pk)
+        refresh_source_by_id(10**6)
         assert row_of(source, "notes.keep").state == "offered"
 
 
@@ -145,11 +145,11 @@ class TestAnApiThatWasNeverRead:
         """The worker that was told to read it may never have heard of it."""
         values = {"name": "crm", "address": "https://example.com/x"}
         source = Source.objects.create(organization=workshop.organization, kind=SourceKind.OPENAPI, **values)
-        assert list(due_sources()) == [source]
-        assert refresh_later(source.pk)
+        assert list(select_due_sources()) == [source]
+        assert queue_refresh(source.pk)
         make_due(source)
-        note_problem(source, "It answers with 404.")
-        assert list(due_sources()) == []
+        record_problem(source, "It answers with 404.")
+        assert list(select_due_sources()) == []
 
 
 def say(definitions: Path, text: str) -> None:

@@ -14,7 +14,7 @@ from django.test import Client
 
 from agents.accounts.models import Organization
 from agents.approvals.models import Approval, ApprovalStatus
-from agents.employees.toolboxes import toolbox_of
+from agents.employees.toolboxes import load_toolbox
 from agents.runs.models import CallStatus, Run, RunStatus
 from tests.admin.rows import address, confirmed, filled_form
 from tests.tools.connections.api import Api, operation
@@ -31,7 +31,7 @@ from tests.tools.connections.connecting import (
     take,
 )
 from tests.workshop import Workshop, asking, call, calls, error_code, payloads, statuses
-from tools.connections.changes import new_generation
+from tools.connections.changes import bump_tools_version
 from tools.connections.models import Source
 from tools.contract import Level
 
@@ -41,9 +41,9 @@ ADD = "crm.addContact"
 NAME = {"type": "string", "description": "Of the contact"}
 
 REASONS = {
-    "gone": "is not there any more: crm does not describe it",
+    "gone": "no longer exists: crm does not describe it",
     "left": "There is no tool 'crm.addContact'",
-    "off": "an admin has switched crm off",
+    "off": "an admin has switched off crm",
     "deleted": "There is no tool 'crm.addContact'",
 }
 
@@ -117,7 +117,7 @@ class TestOfAnApi:
 
     def test_another_base_address_asks_again(self, workshop: Workshop, api: Api, source: Source, run: Run) -> None:
         Source.objects.filter(pk=source.pk).update(base_url=f"{api.url}/v2")
-        new_generation(source.organization_id)
+        bump_tools_version(source.organization_id)
         workshop.approve(workshop.card(run))
         run = workshop.drive(run)
         assert statuses(run) == [CallStatus.AWAITING_APPROVAL]
@@ -130,7 +130,7 @@ class TestOfAnApi:
         for service in ("sales", "payroll"):
             set_credentials(workshop.organization, service, token=f"token-of-{service}")
         Source.objects.filter(pk=source.pk).update(authentication="bearer", service="sales")
-        new_generation(source.organization_id)
+        bump_tools_version(source.organization_id)
         workshop.play(asking(call(ADD, name="Ada")))
         run = workshop.work()
         first = workshop.card(run)
@@ -149,7 +149,7 @@ class TestOfAnApi:
     ) -> None:
         set_credentials(workshop.organization, "crm", token="token-of-monday")
         Source.objects.filter(pk=source.pk).update(authentication="bearer")
-        new_generation(source.organization_id)
+        bump_tools_version(source.organization_id)
         workshop.play(asking(call(ADD, name="Ada")))
         run = workshop.work()
         set_credentials(workshop.organization, "crm", token="token-of-tuesday")
@@ -172,7 +172,7 @@ class TestOfAnApi:
     ) -> None:
         before = promise_of(workshop, ADD)
         Source.objects.filter(pk=source.pk).update(**change)
-        new_generation(source.organization_id)
+        bump_tools_version(source.organization_id)
         assert promise_of(workshop, ADD) != before
 
     @pytest.mark.parametrize("how", ["gone", "left", "off", "deleted"])
@@ -216,7 +216,7 @@ class TestOfAServer:
         run = workshop.drive(run)
         (row,) = calls(run)
         assert (row.status, error_code(row), row.attempts) == (CallStatus.REJECTED, "TOOL_NOT_FOUND", 0)
-        assert "until an admin has looked at it" in row.content
+        assert "an admin must accept it" in row.content
         assert not (tmp_path / "calls").exists()
 
     def test_an_accepted_change_is_asked_again_and_done_once(
@@ -244,10 +244,10 @@ class TestOfAServer:
         for service in ("notes", "payroll"):
             set_credentials(workshop.organization, service, token="token-of-ours", payroll_token="token-of-payroll")
         Source.objects.filter(pk=server.pk).update(environment={"KEY": "token"})
-        new_generation(server.organization_id)
+        bump_tools_version(server.organization_id)
         before = promise_of(workshop, "notes.keep")
         Source.objects.filter(pk=server.pk).update(**change)
-        new_generation(server.organization_id)
+        bump_tools_version(server.organization_id)
         assert promise_of(workshop, "notes.keep") != before
 
 
@@ -285,7 +285,7 @@ def set_in_admin(source: Source, **changes: str) -> None:
 
 def promise_of(workshop: Workshop, tool: str) -> str:
     organization = Organization.objects.get(pk=workshop.organization.pk)  # with its newest version
-    found = toolbox_of(organization.pk).get_tool(tool)
+    found = load_toolbox(organization.pk).get_tool(tool)
     assert found is not None
     return found.definition_hash
 
@@ -304,7 +304,7 @@ def take_away(api: Api, source: Source, how: str) -> None:
         leave(source, ADD)
     elif how == "off":
         Source.objects.filter(pk=source.pk).update(is_active=False)
-        new_generation(source.organization_id)
+        bump_tools_version(source.organization_id)
     else:
-        new_generation(source.organization_id)
+        bump_tools_version(source.organization_id)
         source.delete()

@@ -13,7 +13,7 @@ from tests.processes import Installation
 from tests.tools.connections.api import Api
 from tests.tools.connections.connecting import connect_api, grant, leave, offer, set_credentials, take
 from tests.workshop import Workshop, asking, build_workshop, call, calls, error_code, eventually, statuses
-from tools.connections.models import Authentication
+from tools.connections.models import AuthenticationMethod
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -39,7 +39,7 @@ def test_a_changed_toolbox_reaches_web_and_workers_without_a_restart(
     assert outcome(workshop) == ("rejected", "TOOL_NOT_FOUND")
 
     set_credentials(workshop.organization, "crm", token=FIRST)
-    source = connect_api(workshop, api, authentication=Authentication.BEARER)
+    source = connect_api(workshop, api, authentication=AuthenticationMethod.BEARER)
     take(source, LIST, ADD)
     assert mine.tools()[LIST]["source"] == "Contacts"
     assert mine.tools()[ADD]["level"] == "write"
@@ -61,7 +61,7 @@ def test_a_changed_toolbox_reaches_web_and_workers_without_a_restart(
     assert outcome(workshop) == ("rejected", "TOOL_NOT_FOUND")
 
 
-def test_two_organisations_with_the_same_name_of_a_source_have_each_their_own(
+def test_two_organizations_with_the_same_name_of_a_source_have_each_their_own(
     running: Installation, workshop: Workshop, api: Api
 ) -> None:
     globex = build_workshop("globex")
@@ -81,7 +81,7 @@ def test_two_organisations_with_the_same_name_of_a_source_have_each_their_own(
 
 
 class Rest:
-    """What a member of the organisation is told by the running web process."""
+    """What a member of the organization is told by the running web process."""
 
     def __init__(self, installation: Installation, workshop: Workshop) -> None:
         self._url = f"{installation.url}/api/tools?limit=200"

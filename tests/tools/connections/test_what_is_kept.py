@@ -13,8 +13,15 @@ from django.test.utils import CaptureQueriesContext
 from tests.tools.connections.api import operation
 from tests.tools.connections.connecting import generation, keep, read, row_of, take, told
 from tests.workshop import Workshop, all_at_once
-from tools.connections.changes import Choice, Described, Description, allow_private, choose, keep_description
-from tools.connections.models import LONGEST_KEY, Source, SourceKind, SourceTool
+from tools.connections.changes import (
+    DescribedTool,
+    SourceDescription,
+    ToolChoice,
+    allow_private,
+    apply_choices,
+    save_description,
+)
+from tools.connections.models import MAX_KEY_LENGTH, Source, SourceKind, SourceTool
 from tools.contract import Level, ToolError
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -73,12 +80,12 @@ class TestTools:
         assert (len(made) <= 22, len(changed) <= 22, len(unchanged) <= 8) == (True, True, True)
 
     def test_beyond_what_can_be_kept_are_left_out_with_a_reason(self, source: Source) -> None:
-        long = Described("GET /" + "x" * LONGEST_KEY, "crm.long", "", (), {}, "0" * 64, Level.READ)
-        found = keep_description(source, Description("", "", (told("list"), told("list", "again"), long)))
+        long = DescribedTool("GET /" + "x" * MAX_KEY_LENGTH, "crm.long", "", (), {}, "0" * 64, Level.READ)
+        found = save_description(source, SourceDescription("", "", (told("list"), told("list", "again"), long)))
         assert found.new == ("crm.list",)
-        assert [reason for _, reason in found.left_out] == [
+        assert [reason for _, reason in found.skipped] == [
             "it is described twice",
-            f"it is longer than {LONGEST_KEY} characters",
+            f"it is longer than {MAX_KEY_LENGTH} characters",
         ]
         assert row_of(source, "crm.list").definition["description"] == ""
 
@@ -180,7 +187,7 @@ class TestChoosing:
         shown = row_of(server, "crm.list").hash
         keep(server, told("list", "Lists, and more."))
         row = row_of(server, "crm.list")
-        assert choose(server, {row.pk: Choice(is_chosen=True, level="read", seen=shown)}) == []
+        assert apply_choices(server, {row.pk: ToolChoice(is_chosen=True, level="read", seen=shown)}) == []
         assert row_of(server, "crm.list").state == "not chosen"
 
     def test_takes_nothing_of_another_source_and_nothing_that_is_gone(self, server: Source) -> None:
@@ -190,8 +197,8 @@ class TestChoosing:
         other = Source.objects.create(
             organization=server.organization, kind=SourceKind.MCP_HTTP, name="other", address="https://example.com/mcp"
         )
-        assert choose(server, {gone.pk: Choice(is_chosen=True, level="read", seen=gone.hash)}) == []
-        assert choose(other, {there.pk: Choice(is_chosen=True, level="read", seen=there.hash)}) == []
+        assert apply_choices(server, {gone.pk: ToolChoice(is_chosen=True, level="read", seen=gone.hash)}) == []
+        assert apply_choices(other, {there.pk: ToolChoice(is_chosen=True, level="read", seen=there.hash)}) == []
         assert not SourceTool.objects.filter(is_chosen=True).exists()
 
     def test_takes_away_what_has_changed(self, server: Source) -> None:
@@ -200,7 +207,7 @@ class TestChoosing:
         shown = row_of(server, "crm.list").hash
         keep(server, told("list", "More."))
         row = row_of(server, "crm.list")
-        choose(server, {row.pk: Choice(is_chosen=False, level="", seen=shown)})
+        apply_choices(server, {row.pk: ToolChoice(is_chosen=False, level="", seen=shown)})
         row = row_of(server, "crm.list")
         assert (row.is_chosen, row.level) == (False, "read")
 
@@ -215,9 +222,9 @@ class TestChoosing:
         keep(source, told("act", level=Level.WRITE))
         for number in range(5):
             row = row_of(source, "crm.act")
-            raised = Choice(is_chosen=True, level="destructive" if number % 2 else "", seen=row.hash)
+            raised = ToolChoice(is_chosen=True, level="destructive" if number % 2 else "", seen=row.hash)
             described = told("act", f"Text {number}", level=Level.WRITE)
-            all_at_once([partial(keep, source, described), partial(choose, source, {row.pk: raised})])
+            all_at_once([partial(keep, source, described), partial(apply_choices, source, {row.pk: raised})])
             after = row_of(source, "crm.act")
             assert after.definition["description"] == f"Text {number}"
             decided = (after.is_chosen, after.level) == (raised.is_chosen, raised.level)
@@ -229,7 +236,7 @@ class TestChoosing:
 class TestASourceThatChangesWhileItIsAsked:
     def test_to_another_address_keeps_nothing_of_what_was_said(self, source: Source) -> None:
         Source.objects.filter(pk=source.pk).update(address="https://elsewhere.example.com/openapi.json")
-        with pytest.raises(ToolError, match="changed while it was asked"):
+        with pytest.raises(ToolError, match="changed during the refresh"):
             keep(source, told("list"))
         assert not SourceTool.objects.exists()
 
@@ -237,13 +244,13 @@ class TestASourceThatChangesWhileItIsAsked:
         source.address, source.document = "", "{}"
         source.save()
         Source.objects.filter(pk=source.pk).update(document='{"openapi": "3.1.0"}')
-        with pytest.raises(ToolError, match="changed while it was asked"):
+        with pytest.raises(ToolError, match="changed during the refresh"):
             keep(source, told("list"))
 
     def test_to_nothing_is_no_failure_of_ours(self, source: Source) -> None:
         source.delete()
         source.pk = 10**6
-        with pytest.raises(ToolError, match="changed while it was asked"):
+        with pytest.raises(ToolError, match="changed during the refresh"):
             keep(source, told("list"))
 
     def test_keeps_the_base_address_that_an_admin_has_set_meanwhile(self, source: Source) -> None:

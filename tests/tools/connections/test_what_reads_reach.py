@@ -11,11 +11,11 @@ import pytest
 from pydantic import BaseModel
 
 from agents.platform.refusals import Conflict
-from agents.runs import trials
+from agents.runs import manual_calls
 from tests.tools.connections.api import Api, operation
 from tests.tools.connections.connecting import MISBEHAVING, connect_api, connect_program, grant, offer, read, row_of
 from tests.workshop import Workshop, asking, call, calls, statuses
-from tools.connections.changes import new_generation
+from tools.connections.changes import bump_tools_version
 from tools.connections.models import AllowedHost, Source, SourceTool
 from tools.contract import Level, Recipe, Step
 from tools.toolbox.toolbox import Toolbox
@@ -49,7 +49,7 @@ def looking(workshop: Workshop, api: Api) -> Source:
 
 def allow(workshop: Workshop, host: str) -> None:
     AllowedHost.objects.create(organization=workshop.organization, host=host)
-    new_generation(workshop.organization.pk)
+    bump_tools_version(workshop.organization.pk)
 
 
 def stolen(api: Api) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def test_a_fetch_of_an_mcp_server_asks_and_names_the_host(workshop: Workshop, ap
     workshop.play(asking(call(FETCH, **stolen(api))))
     run = workshop.work()
     assert statuses(run) == ["awaiting_approval"]
-    assert "reaches 127.0.0.1, not on the list of allowed hosts" in workshop.card(run).why
+    assert "contacts 127.0.0.1, not on the list of allowed hosts" in workshop.card(run).why
     assert api.received == []
     workshop.approve(workshop.card(run))
     assert statuses(workshop.drive(run)) == ["succeeded"]
@@ -72,7 +72,7 @@ def test_it_reads_by_itself_where_every_host_is_allowed(workshop: Workshop, api:
     workshop.play(asking(call(FETCH, **stolen(api))))
     assert statuses(workshop.work()) == ["succeeded"]
     AllowedHost.objects.all().delete()
-    new_generation(workshop.organization.pk)
+    bump_tools_version(workshop.organization.pk)
     assert statuses(workshop.work()) == ["awaiting_approval"]
 
 
@@ -90,7 +90,7 @@ def test_a_call_of_another_tool_is_no_way_around(workshop: Workshop, api: Api, f
     grant(workshop, "probe.composed")
     workshop.play(asking(call("probe.composed", inner=FETCH, params=stolen(api))))
     parent = calls(workshop.work())[0]
-    assert "ask for it directly" in str(parent.result)
+    assert "call it directly" in str(parent.result)
     assert api.received == []
 
 
@@ -110,7 +110,7 @@ def test_a_step_of_a_recipe_has_a_card_of_its_own(
     workshop: Workshop, toolbox: Toolbox, api: Api, fetching: Source
 ) -> None:
     toolbox.register(Fetching())
-    new_generation(workshop.organization.pk)
+    bump_tools_version(workshop.organization.pk)
     grant(workshop, "probe.fetching")
     workshop.play(asking(call("probe.fetching", **stolen(api))))
     run = workshop.work()
@@ -121,7 +121,7 @@ def test_a_step_of_a_recipe_has_a_card_of_its_own(
 def test_a_person_cannot_try_it_by_hand_either(workshop: Workshop, api: Api, fetching: Source) -> None:
     workshop.organization.refresh_from_db()  # as every page does
     with pytest.raises(Conflict, match=r"reaches 127\.0\.0\.1"):
-        trials.submit(workshop.operator, trials.Trial(workshop.employee.pk, FETCH, stolen(api)))
+        manual_calls.submit(workshop.operator, manual_calls.ManualCall(workshop.employee.pk, FETCH, stolen(api)))
 
 
 def test_read_is_suggested_for_neither(fetching: Source, looking: Source) -> None:

@@ -31,8 +31,8 @@ class OlderServer(ThreadingHTTPServer):
         self.refused = threading.Event()
         self.asked: list[tuple[str, dict[str, str], dict[str, Any]]] = []
 
-    def url(self, behaviour: str) -> str:
-        return f"http://127.0.0.1:{self.server_port}/{behaviour}"
+    def url(self, behavior: str) -> str:
+        return f"http://127.0.0.1:{self.server_port}/{behavior}"
 
     def calls(self) -> int:
         return sum(message.get("method") == "tools/call" for _, _, message in self.asked)
@@ -57,16 +57,16 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.asked.append((self.path, {key.lower(): value for key, value in self.headers.items()}, message))
-        method, behaviour = message.get("method"), self.path.strip("/")
-        if behaviour.isdigit() or behaviour == "away":
-            self._send(int(behaviour) if behaviour.isdigit() else 307, {"Location": "http://127.0.0.1:1/mcp"})
+        method, behavior = message.get("method"), self.path.strip("/")
+        if behavior.isdigit() or behavior == "away":
+            self._send(int(behavior) if behavior.isdigit() else 307, {"Location": "http://127.0.0.1:1/mcp"})
         elif method == "initialize":
             known = {"protocolVersion": "2025-03-26", "capabilities": {"tools": {}}}
             self._say(message, {**known, "serverInfo": {"name": "older", "version": "1"}}, {"Mcp-Session-Id": "s-1"})
         elif method == "tools/list":
-            self._list(message, behaviour)
+            self._list(message, behavior)
         elif method == "tools/call":
-            self._call(message, behaviour)
+            self._call(message, behavior)
         elif "id" in message:
             self._send(400, {})
             self.server.refused.set()
@@ -82,11 +82,11 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
         """Silent."""
 
-    def _list(self, message: dict[str, Any], behaviour: str) -> None:
+    def _list(self, message: dict[str, Any], behavior: str) -> None:
         told = self.headers.get("Authorization", "")
-        if behaviour == "refuses":
+        if behavior == "refuses":
             self._fail(message, f"nothing for {told}")
-        elif behaviour == "echoes":
+        elif behavior == "echoes":
             named = {"name": told.rpartition(" ")[2], "inputSchema": {"type": "object"}}
             self._say(message, {"tools": [{**TOOL, "title": told, "description": f"Saves for {told}"}, named]})
         else:
@@ -97,27 +97,27 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}).encode()
         self._send(200, {"Content-Type": "application/json"}, body)
 
-    def _call(self, message: dict[str, Any], behaviour: str) -> None:
-        if behaviour == "breaks":
+    def _call(self, message: dict[str, Any], behavior: str) -> None:
+        if behavior == "breaks":
             self.close_connection = True
-        elif behaviour == "hangs":
+        elif behavior == "hangs":
             time.sleep(30)
-        elif behaviour == "fails":
+        elif behavior == "fails":
             self._send(502, {})
-        elif behaviour == "huge":
+        elif behavior == "huge":
             self._say(message, {"content": [{"type": "text", "text": "x" * 50_000_000}]})
-        elif behaviour == "nonsense":
+        elif behavior == "nonsense":
             self._send(200, {"Content-Type": "application/json"}, b"<html>")
-        elif behaviour == "accepts":
+        elif behavior == "accepts":
             self._send(202, {})
-        elif behaviour == "asks":
+        elif behavior == "asks":
             self._ask_back()
-        elif behaviour in REDIRECTS:
-            status, place = REDIRECTS[behaviour]
+        elif behavior in REDIRECTS:
+            status, place = REDIRECTS[behavior]
             self._send(status, {"Location": place})
-        elif behaviour == "times_out":
+        elif behavior == "times_out":
             self._send(408, {})
-        elif behaviour == "fails_inside":
+        elif behavior == "fails_inside":
             self._fail(message, "Internal error", -32603)
         else:
             told = self.headers.get("Authorization", "")

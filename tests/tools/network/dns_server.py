@@ -44,7 +44,7 @@ class DnsServer:
         self._socket.close()
 
     def resolve(self, host: str, seconds: float) -> Sequence[str]:
-        """What `tools.network.Door` takes as its `resolve`: asks this server."""
+        """What `tools.network.GuardedClient` takes as its `resolve`: asks this server."""
         ends_at = time.monotonic() + seconds
         return [address for kind in (A, AAAA) for address in self._ask(host, kind, ends_at - time.monotonic())]
 

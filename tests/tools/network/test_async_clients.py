@@ -10,24 +10,24 @@ import pytest
 
 from tests.tools.network.dns_server import DnsServer
 from tests.tools.network.web_server import Reply, WebServer, redirect, reply
-from tools.contract import ErrorCode, Reach, ToolError
-from tools.network import AsyncTransport, Door, NetworkLimits
+from tools.contract import ErrorCode, NetworkAccess, ToolError
+from tools.network import GuardedAsyncTransport, GuardedClient, NetworkLimits
 
-INSIDE = Door(Reach(private=frozenset({"127.0.0.1"})), NetworkLimits(answer_bytes=100_000))
+INSIDE = GuardedClient(NetworkAccess(private=frozenset({"127.0.0.1"})), NetworkLimits(response_bytes=100_000))
 
 
-def asked(door: Door, url: str, of: str = "") -> str:
+def asked(door: GuardedClient, url: str, of: str = "") -> str:
     """The answer's text, got by a client whose transport may reach the server of `of` alone."""
 
     async def run() -> str:
-        transport = AsyncTransport(door, of or url)
+        transport = GuardedAsyncTransport(door, of or url)
         async with httpx2.AsyncClient(transport=transport, trust_env=False, follow_redirects=True) as client:
             return (await client.get(url, headers={"Authorization": "s3cret"})).text
 
     return asyncio.run(run())
 
 
-def refusal(door: Door, url: str, of: str = "") -> ErrorCode:
+def refusal(door: GuardedClient, url: str, of: str = "") -> ErrorCode:
     with pytest.raises(ToolError) as caught:
         asked(door, url, of)
     return caught.value.code
@@ -49,7 +49,7 @@ def test_private_addresses_are_refused() -> None:
     with WebServer({"/": reply()}) as server, DnsServer(**{"inside.test": ["127.0.0.1"]}) as dns:
         for host in ("127.0.0.1", "inside.test", "[::ffff:127.0.0.1]", "2130706433", "localhost"):
             codes = {ErrorCode.SECURITY_VIOLATION, ErrorCode.NETWORK_ERROR}
-            assert refusal(Door(resolve=dns.resolve), f"http://{host}:{server.port}/") in codes
+            assert refusal(GuardedClient(resolve=dns.resolve), f"http://{host}:{server.port}/") in codes
         assert server.connections == 0
 
 

@@ -8,15 +8,15 @@ import pytest
 
 from tests.tools.network.dns_server import DnsServer
 from tests.tools.network.web_server import CountingDial, WebServer, redirect, reply
-from tools.contract import ErrorCode, Reach, ToolError
-from tools.network import Door, NetworkLimits
-from tools.network.resolving import system_resolve
+from tools.contract import ErrorCode, NetworkAccess, ToolError
+from tools.network import GuardedClient, NetworkLimits
+from tools.network.name_resolution import resolve_with_system
 
-INSIDE = Reach(private=frozenset({"moving.test", "two.test"}))
+INSIDE = NetworkAccess(private=frozenset({"moving.test", "two.test"}))
 
 
 def test_a_name_that_the_system_does_not_know_has_no_address() -> None:
-    assert system_resolve("::no-name", 5) == []
+    assert resolve_with_system("::no-name", 5) == []
 
 
 def test_an_answer_that_changes_between_check_and_connection_is_not_seen() -> None:
@@ -24,7 +24,9 @@ def test_an_answer_that_changes_between_check_and_connection_is_not_seen() -> No
     with WebServer({"/": reply(b"first")}) as server, DnsServer() as dns:
         dns.names["moving.test"] = [["127.0.0.1"], ["127.0.0.2"], ["127.0.0.3"]]
         dial = CountingDial()
-        answer = Door(INSIDE, resolve=dns.resolve, dial=dial).request("GET", f"http://moving.test:{server.port}/")
+        answer = GuardedClient(INSIDE, resolve=dns.resolve, dial=dial).request(
+            "GET", f"http://moving.test:{server.port}/"
+        )
         assert answer.text == "first"
         assert dns.asked == ["moving.test"]
         assert dial.tried == [("127.0.0.1", server.port)]
@@ -34,7 +36,7 @@ def test_a_public_name_that_turns_private_is_refused_before_the_next_connection(
     with WebServer({"/": reply(b"public")}) as server, DnsServer() as dns:
         dns.names["moving.test"] = [["8.8.8.8"], ["127.0.0.1"]]
         dial = CountingDial(instead="127.0.0.1")
-        door = Door(resolve=dns.resolve, dial=dial)
+        door = GuardedClient(resolve=dns.resolve, dial=dial)
         url = f"http://moving.test:{server.port}/"
         assert door.request("GET", url).text == "public"
         for _ in range(2):
@@ -46,12 +48,12 @@ def test_a_public_name_that_turns_private_is_refused_before_the_next_connection(
 
 
 def test_each_hop_of_a_redirect_is_checked_anew() -> None:
-    reach = Reach(allowed=frozenset({"moving.test", "later.test"}), private=frozenset({"moving.test"}))
+    reach = NetworkAccess(allowed=frozenset({"moving.test", "later.test"}), private=frozenset({"moving.test"}))
     with WebServer() as server, DnsServer() as dns:
         server.routes["/"] = redirect(f"http://later.test:{server.port}/")
         dns.names = {"moving.test": [["127.0.0.1"]], "later.test": [["127.0.0.1"]]}
         with pytest.raises(ToolError) as caught:
-            Door(reach, resolve=dns.resolve).request("GET", f"http://moving.test:{server.port}/")
+            GuardedClient(reach, resolve=dns.resolve).request("GET", f"http://moving.test:{server.port}/")
         assert caught.value.code is ErrorCode.SECURITY_VIOLATION
         assert server.connections == 1
 
@@ -61,7 +63,7 @@ def test_one_forbidden_address_among_several_refuses_the_name(addresses: list[st
     with DnsServer(**{"mixed.test": addresses}) as dns:
         dial = CountingDial()
         with pytest.raises(ToolError) as caught:
-            Door(resolve=dns.resolve, dial=dial).request("GET", "http://mixed.test/")
+            GuardedClient(resolve=dns.resolve, dial=dial).request("GET", "http://mixed.test/")
         assert caught.value.code is ErrorCode.SECURITY_VIOLATION
         assert "10.0.0.1" not in caught.value.message
         assert dial.tried == []
@@ -70,7 +72,7 @@ def test_one_forbidden_address_among_several_refuses_the_name(addresses: list[st
 def test_the_next_address_is_tried_where_one_does_not_answer() -> None:
     with WebServer({"/": reply(b"second")}) as server, DnsServer(**{"two.test": ["127.0.0.9", "127.0.0.1"]}) as dns:
         dial = CountingDial()
-        answer = Door(INSIDE, resolve=dns.resolve, dial=dial).request("GET", f"http://two.test:{server.port}/")
+        answer = GuardedClient(INSIDE, resolve=dns.resolve, dial=dial).request("GET", f"http://two.test:{server.port}/")
         assert answer.text == "second"
         assert dial.tried == [("127.0.0.9", server.port), ("127.0.0.1", server.port)]
 
@@ -80,14 +82,14 @@ def test_a_slow_name_service_ends_at_the_deadline() -> None:
         dns.delay_s = 0.6
         started = time.monotonic()
         with pytest.raises(ToolError) as caught:
-            Door(resolve=dns.resolve, limits=NetworkLimits(total_s=0.2)).request("GET", "http://slow.test/")
+            GuardedClient(resolve=dns.resolve, limits=NetworkLimits(total_s=0.2)).request("GET", "http://slow.test/")
         assert time.monotonic() - started < 0.5
         assert caught.value.code is ErrorCode.TIMEOUT
         assert not caught.value.attempted
 
 
 def test_a_name_that_does_not_exist_is_told() -> None:
-    with DnsServer() as dns, pytest.raises(ToolError, match=r"There is no host 'nowhere\.test'\.") as caught:
-        Door(resolve=dns.resolve).request("GET", "http://nowhere.test/secret?key=hidden")
+    with DnsServer() as dns, pytest.raises(ToolError, match=r"The host 'nowhere\.test' does not exist\.") as caught:
+        GuardedClient(resolve=dns.resolve).request("GET", "http://nowhere.test/secret?key=hidden")
     assert caught.value.code is ErrorCode.NETWORK_ERROR
     assert not caught.value.attempted

@@ -9,9 +9,9 @@ import pytest
 
 from tests.tools.network.dns_server import DnsServer
 from tests.tools.network.web_server import CountingDial, WebServer, reply
-from tools.contract import ErrorCode, Reach, ToolError
-from tools.network import Door, host_in, read_url
-from tools.network.addresses import Kind, kind_of
+from tools.contract import ErrorCode, NetworkAccess, ToolError
+from tools.network import GuardedClient, parse_host, read_url
+from tools.network.addresses import AddressKind, classify_address
 
 SPELLINGS = [
     # 127.0.0.1, as it is and as systems' own readers of addresses would take it
@@ -200,7 +200,7 @@ def dns() -> Iterator[DnsServer]:
         yield server
 
 
-def refusal_of(door: Door, url: str) -> ToolError:
+def refusal_of(door: GuardedClient, url: str) -> ToolError:
     with pytest.raises(ToolError) as caught:
         door.request("GET", url)
     return caught.value
@@ -213,7 +213,7 @@ def test_there_are_enough_spellings() -> None:
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_no_connection_is_made(recorder: WebServer, dns: DnsServer, spelling: str) -> None:
     dial = CountingDial()
-    error = refusal_of(Door(resolve=dns.resolve, dial=dial), f"http://{spelling}:{recorder.port}/")
+    error = refusal_of(GuardedClient(resolve=dns.resolve, dial=dial), f"http://{spelling}:{recorder.port}/")
     assert error.code in {ErrorCode.SECURITY_VIOLATION, ErrorCode.INVALID_PARAMETER}
     assert not error.attempted
     assert dial.tried == []
@@ -223,7 +223,7 @@ def test_no_connection_is_made(recorder: WebServer, dns: DnsServer, spelling: st
 @pytest.mark.parametrize("url", URLS)
 def test_nor_for_an_odd_url(recorder: WebServer, dns: DnsServer, url: str) -> None:
     dial = CountingDial()
-    error = refusal_of(Door(resolve=dns.resolve, dial=dial), url.format(port=recorder.port))
+    error = refusal_of(GuardedClient(resolve=dns.resolve, dial=dial), url.format(port=recorder.port))
     assert error.code in {ErrorCode.SECURITY_VIOLATION, ErrorCode.INVALID_PARAMETER}
     assert not error.attempted
     assert dial.tried == []
@@ -232,7 +232,7 @@ def test_nor_for_an_odd_url(recorder: WebServer, dns: DnsServer, url: str) -> No
 
 def test_the_system_is_asked_where_no_other_resolver_is_given(recorder: WebServer) -> None:
     before = recorder.connections
-    assert refusal_of(Door(), f"http://localhost:{recorder.port}/").code in {
+    assert refusal_of(GuardedClient(), f"http://localhost:{recorder.port}/").code in {
         ErrorCode.SECURITY_VIOLATION,
         ErrorCode.NETWORK_ERROR,  # where even localhost has no name
     }
@@ -241,21 +241,27 @@ def test_the_system_is_asked_where_no_other_resolver_is_given(recorder: WebServe
 
 def test_an_admin_allows_a_host_with_its_private_addresses(dns: DnsServer) -> None:
     with WebServer({"/": reply(b"inside")}) as server:
-        allowed = Reach(private=frozenset({"loopback.test", "127.0.0.1"}))
+        allowed = NetworkAccess(private=frozenset({"loopback.test", "127.0.0.1"}))
         for host in ("loopback.test", "LoopBack.Test.", "127.0.0.1"):
-            assert Door(allowed, resolve=dns.resolve).request("GET", f"http://{host}:{server.port}/").text == "inside"
+            assert (
+                GuardedClient(allowed, resolve=dns.resolve).request("GET", f"http://{host}:{server.port}/").text
+                == "inside"
+            )
 
 
 def test_an_allowed_address_allows_no_name_that_leads_to_it(recorder: WebServer, dns: DnsServer) -> None:
-    door = Door(Reach(private=frozenset({"127.0.0.1"})), resolve=dns.resolve)
+    door = GuardedClient(NetworkAccess(private=frozenset({"127.0.0.1"})), resolve=dns.resolve)
     assert refusal_of(door, f"http://loopback.test:{recorder.port}/").code is ErrorCode.SECURITY_VIOLATION
 
 
 def test_an_allowed_name_never_leads_to_a_metadata_service(dns: DnsServer) -> None:
     dial = CountingDial()
-    reach = Reach(private=frozenset({"metadata.google.internal", "mapped.test"}))
+    reach = NetworkAccess(private=frozenset({"metadata.google.internal", "mapped.test"}))
     for host in reach.private:
-        assert refusal_of(Door(reach, resolve=dns.resolve, dial=dial), f"http://{host}/").code == "SECURITY_VIOLATION"
+        assert (
+            refusal_of(GuardedClient(reach, resolve=dns.resolve, dial=dial), f"http://{host}/").code
+            == "SECURITY_VIOLATION"
+        )
     assert dial.tried == []
 
 
@@ -269,7 +275,7 @@ def test_an_allowed_name_never_leads_to_a_metadata_service(dns: DnsServer) -> No
 )
 def test_a_special_address_stays_forbidden_even_where_an_admin_allows_it(address: str) -> None:
     dial = CountingDial()
-    door = Door(Reach(allowed=frozenset({address}), private=frozenset({address})), dial=dial)
+    door = GuardedClient(NetworkAccess(allowed=frozenset({address}), private=frozenset({address})), dial=dial)
     written = f"[{address}]" if ":" in address else address
     error = refusal_of(door, f"http://{written}/")
     assert (error.code, error.attempted) == (ErrorCode.SECURITY_VIOLATION, False)
@@ -277,7 +283,7 @@ def test_a_special_address_stays_forbidden_even_where_an_admin_allows_it(address
 
 
 def test_allowed_without_a_card_is_not_allowed_inside(recorder: WebServer, dns: DnsServer) -> None:
-    door = Door(Reach(allowed=frozenset({"loopback.test", "127.0.0.1"})), resolve=dns.resolve)
+    door = GuardedClient(NetworkAccess(allowed=frozenset({"loopback.test", "127.0.0.1"})), resolve=dns.resolve)
     for host in ("loopback.test", "127.0.0.1"):
         assert refusal_of(door, f"http://{host}:{recorder.port}/").code is ErrorCode.SECURITY_VIOLATION
 
@@ -300,7 +306,7 @@ PUBLIC = (
 
 @pytest.mark.parametrize("address", PUBLIC)
 def test_public_addresses_stay_public(address: str) -> None:
-    assert kind_of(ip_address(address)) is Kind.PUBLIC
+    assert classify_address(ip_address(address)) is AddressKind.PUBLIC
 
 
 @pytest.mark.parametrize(
@@ -325,7 +331,7 @@ def test_public_addresses_stay_public(address: str) -> None:
 )
 def test_the_edges_of_what_is_not_public(network: str) -> None:
     for edge in (ip_network(network)[0], ip_network(network)[-1]):
-        assert kind_of(edge) is not Kind.PUBLIC
+        assert classify_address(edge) is not AddressKind.PUBLIC
 
 
 @pytest.mark.parametrize(
@@ -339,7 +345,7 @@ def test_the_edges_of_what_is_not_public(network: str) -> None:
     ],
 )
 def test_hosts_are_compared_in_one_form(text: str, host: str) -> None:
-    assert host_in(text) == host
+    assert parse_host(text) == host
 
 
 @pytest.mark.parametrize(
@@ -348,7 +354,7 @@ def test_hosts_are_compared_in_one_form(text: str, host: str) -> None:
 )
 def test_what_is_no_host_is_refused(text: str) -> None:
     with pytest.raises(ToolError):
-        host_in(text)
+        parse_host(text)
 
 
 def test_an_address_keeps_its_path_and_query_and_loses_its_fragment() -> None:

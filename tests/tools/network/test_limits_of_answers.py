@@ -12,10 +12,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.tools.network.web_server import Reply, Request, WebServer, reply
-from tools.contract import ErrorCode, Reach, ToolError
-from tools.network import Answer, NetworkLimits, request
+from tools.contract import ErrorCode, NetworkAccess, ToolError
+from tools.network import ClientResponse, NetworkLimits, request
 
-REACH = Reach(private=frozenset({"127.0.0.1"}))
+REACH = NetworkAccess(private=frozenset({"127.0.0.1"}))
 MEGABYTE = 1_000_000
 PATH = "/private-path?key=s3cret-key"
 
@@ -26,10 +26,10 @@ def server() -> Iterator[WebServer]:
         yield running
 
 
-def ask(server: WebServer, answer: Reply, method: str = "GET", **limits: float) -> Answer:
+def ask(server: WebServer, answer: Reply, method: str = "GET", **limits: float) -> ClientResponse:
     server.routes["/private-path"] = answer
     body = b"{}" if method == "POST" else None
-    given = NetworkLimits(**{"answer_bytes": MEGABYTE, "total_s": 20.0, **limits})  # type: ignore[arg-type]
+    given = NetworkLimits(**{"response_bytes": MEGABYTE, "total_s": 20.0, **limits})  # type: ignore[arg-type]
     return request(method, server.url + PATH, reach=REACH, headers={"X-Key": "s3cret-key"}, body=body, limits=given)
 
 
@@ -109,7 +109,7 @@ def test_what_is_packed_twice_is_refused(server: WebServer, coding: str) -> None
 
 def test_what_cannot_be_unpacked_is_told(server: WebServer) -> None:
     error = failure_of(server, reply(b"not packed at all", content_encoding="gzip"))
-    assert (error.code, error.message) == ("NETWORK_ERROR", "127.0.0.1 sent an answer that cannot be unpacked.")
+    assert (error.code, error.message) == ("NETWORK_ERROR", "127.0.0.1 sent an answer that cannot be decompressed.")
 
 
 @pytest.mark.parametrize(

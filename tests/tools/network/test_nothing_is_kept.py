@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.tools.network.web_server import WebServer, reply
-from tools.contract import Reach
+from tools.contract import NetworkAccess
 from tools.network import request
 
-REACH = Reach(private=frozenset({"127.0.0.1"}))
+REACH = NetworkAccess(private=frozenset({"127.0.0.1"}))
 
 
 def test_no_cookies_no_connections() -> None:

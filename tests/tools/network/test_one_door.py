@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.test_architecture import ROOT, assert_none, is_within, name_of, paths
+from tests.source_tree import ROOT, assert_none, is_within, name_of, paths
 
 WAYS_OUT = (
     *("socket", "ssl", "socketserver", "http.client", "http.server", "urllib.request", "urllib3", "requests", "httpx"),
@@ -31,15 +31,15 @@ CALLS_OUT = frozenset(
 IMPORTERS = ("import_module", "__import__")
 MAY_GO_OUT = {
     "tools/network": "the one door of tools",
-    "tools/sources/mcp/child.py": "starts the programs that an admin names as MCP servers",
+    "tools/sources/mcp/server_process.py": "starts the programs that an admin names as MCP servers",
     "tools/sources/mcp/tether.py": "starts each of them, so that it ends with us",
-    "tools/sources/mcp/lines.py": "gives MCP's client the door's own transport",
-    "tools/sources/mcp/connections.py": "knows that client's failures by name",
-    "tools/sources/mcp/failures.py": "knows them too",
+    "tools/sources/mcp/connection.py": "gives MCP's client the door's own transport",
+    "tools/sources/mcp/process_pool.py": "knows that client's failures by name",
+    "tools/sources/mcp/errors.py": "knows them too",
     "agents/providers": "models are reached at the address that an admin sets",
     "agents/platform/notify.py": "jobs and bells go through Redis",
     "agents/web/sockets/feeds.py": "knows by name that Redis is away, through which the bell rings",
-    "agents/employees/limits.py": "results are kept and calls are counted in Redis, for all workers",
+    "agents/employees/shared_limits.py": "results are kept and calls are counted in Redis, for all workers",
     "agents/platform/redis_client.py": "connects to Redis for short questions",
     "agents/platform/identity.py": "compares in Redis whether all parts have the same SECRET_KEY",
     "agents/platform/liveness.py": "workers and sweepers say in Redis that they live",

@@ -9,12 +9,12 @@ import pytest
 
 from tests.tools.network.dns_server import DnsServer
 from tests.tools.network.web_server import WebServer, redirect, reply
-from tools.contract import ErrorCode, Reach, ToolError
-from tools.network import Door, NetworkLimits, read_url
-from tools.network.urls import origin_of
+from tools.contract import ErrorCode, NetworkAccess, ToolError
+from tools.network import GuardedClient, NetworkLimits, read_url
+from tools.network.urls import get_origin
 
 HOSTS = ("here.test", "there.test", "other.test")
-REACH = Reach(allowed=frozenset({"there.test"}), private=frozenset(HOSTS))
+REACH = NetworkAccess(allowed=frozenset({"there.test"}), private=frozenset(HOSTS))
 SECRETS = {"Authorization": "Bearer s3cret", "Cookie": "a=b", "X-Api-Key": "s3cret", "Accept": "text/html"}
 
 
@@ -31,18 +31,18 @@ def server() -> Iterator[WebServer]:
 
 
 @pytest.fixture
-def door(dns: DnsServer) -> Door:
-    return Door(REACH, resolve=dns.resolve)
+def door(dns: DnsServer) -> GuardedClient:
+    return GuardedClient(REACH, resolve=dns.resolve)
 
 
-def refusal_of(door: Door, url: str, method: str = "GET", body: bytes | None = None) -> ToolError:
+def refusal_of(door: GuardedClient, url: str, method: str = "GET", body: bytes | None = None) -> ToolError:
     with pytest.raises(ToolError) as caught:
         door.request(method, url, SECRETS, body)
     return caught.value
 
 
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"])
-def test_on_the_same_host_is_followed_with_everything(server: WebServer, door: Door, status: str) -> None:
+def test_on_the_same_host_is_followed_with_everything(server: WebServer, door: GuardedClient, status: str) -> None:
     server.routes["/"] = redirect("/end", status)
     answer = door.request("GET", f"http://here.test:{server.port}/", SECRETS)
     assert answer.text == "the end"
@@ -55,10 +55,10 @@ def test_on_the_same_host_is_followed_with_everything(server: WebServer, door: D
     [("https://a.test/", ("https", "a.test", 443)), ("http://a.test:8080/", ("http", "a.test", 8080))],
 )
 def test_the_origin_of_an_address_names_its_port(url: str, origin: tuple[str, str, int]) -> None:
-    assert origin_of(read_url(url)) == origin
+    assert get_origin(read_url(url)) == origin
 
 
-def test_to_an_allowed_host_leaves_every_secret_behind(server: WebServer, door: Door) -> None:
+def test_to_an_allowed_host_leaves_every_secret_behind(server: WebServer, door: GuardedClient) -> None:
     server.routes["/"] = redirect(f"http://there.test:{server.port}/end")
     assert door.request("GET", f"http://here.test:{server.port}/", SECRETS).text == "the end"
     first, second = server.requests
@@ -68,21 +68,21 @@ def test_to_an_allowed_host_leaves_every_secret_behind(server: WebServer, door: 
     assert not {"authorization", "cookie", "x-api-key", "referer"} & second.headers.keys()
 
 
-def test_nor_do_they_come_back_with_the_way_back(server: WebServer, door: Door) -> None:
+def test_nor_do_they_come_back_with_the_way_back(server: WebServer, door: GuardedClient) -> None:
     server.routes["/"] = redirect(f"http://there.test:{server.port}/back")
     server.routes["/back"] = redirect(f"http://there.test:{server.port}/end")
     door.request("GET", f"http://here.test:{server.port}/", SECRETS)
     assert ["authorization" in request.headers for request in server.requests] == [True, False, False]
 
 
-def test_another_port_is_another_server(server: WebServer, door: Door) -> None:
+def test_another_port_is_another_server(server: WebServer, door: GuardedClient) -> None:
     with WebServer({"/end": reply(b"elsewhere")}) as other:
         server.routes["/"] = redirect(f"http://here.test:{other.port}/end")
         assert door.request("GET", f"http://here.test:{server.port}/", SECRETS).text == "elsewhere"
         assert "authorization" not in other.requests[0].headers
 
 
-def test_to_any_other_host_is_refused(server: WebServer, door: Door) -> None:
+def test_to_any_other_host_is_refused(server: WebServer, door: GuardedClient) -> None:
     server.routes["/"] = redirect(f"http://other.test:{server.port}/end?token=s3cret")
     error = refusal_of(door, f"http://here.test:{server.port}/")
     assert error.code is ErrorCode.SECURITY_VIOLATION
@@ -107,7 +107,7 @@ def test_to_any_other_host_is_refused(server: WebServer, door: Door) -> None:
         "javascript:alert(1)",
     ],
 )
-def test_to_what_may_not_be_reached_is_refused(server: WebServer, door: Door, target: str) -> None:
+def test_to_what_may_not_be_reached_is_refused(server: WebServer, door: GuardedClient, target: str) -> None:
     server.routes["/"] = redirect(target.format(port=server.port))
     error = refusal_of(door, f"http://here.test:{server.port}/")
     assert error.code in {ErrorCode.SECURITY_VIOLATION, ErrorCode.INVALID_PARAMETER, ErrorCode.NETWORK_ERROR}
@@ -117,7 +117,7 @@ def test_to_what_may_not_be_reached_is_refused(server: WebServer, door: Door, ta
 @pytest.mark.parametrize("most", [1, 5])
 def test_only_so_many_are_followed(server: WebServer, dns: DnsServer, most: int) -> None:
     server.routes["/"] = redirect("/")
-    limited = Door(REACH, NetworkLimits(redirects=most), dns.resolve)
+    limited = GuardedClient(REACH, NetworkLimits(redirects=most), dns.resolve)
     error = refusal_of(limited, f"http://here.test:{server.port}/")
     assert error.code is ErrorCode.LIMIT_EXCEEDED
     assert error.message == f"here.test redirects more than {most} times."
@@ -126,13 +126,17 @@ def test_only_so_many_are_followed(server: WebServer, dns: DnsServer, most: int)
 
 def test_none_are_followed_if_it_says_so(server: WebServer, dns: DnsServer) -> None:
     server.routes["/"] = redirect("http://other.test/")
-    answer = Door(REACH, NetworkLimits(redirects=0), dns.resolve).request("GET", f"http://here.test:{server.port}/")
+    answer = GuardedClient(REACH, NetworkLimits(redirects=0), dns.resolve).request(
+        "GET", f"http://here.test:{server.port}/"
+    )
     assert (answer.status, answer.headers["location"]) == (302, "http://other.test/")
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 @pytest.mark.parametrize("status", ["307 Temporary Redirect", "308 Permanent Redirect"])
-def test_a_write_is_not_repeated_at_another_place(server: WebServer, door: Door, method: str, status: str) -> None:
+def test_a_write_is_not_repeated_at_another_place(
+    server: WebServer, door: GuardedClient, method: str, status: str
+) -> None:
     server.routes["/"] = redirect("/end", status)
     error = refusal_of(door, f"http://here.test:{server.port}/", method, b"{}")
     assert error.code is ErrorCode.OPERATION_FAILED
@@ -140,7 +144,7 @@ def test_a_write_is_not_repeated_at_another_place(server: WebServer, door: Door,
 
 
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other"])
-def test_any_other_redirect_is_the_answer_of_a_write(server: WebServer, door: Door, status: str) -> None:
+def test_any_other_redirect_is_the_answer_of_a_write(server: WebServer, door: GuardedClient, status: str) -> None:
     """It was done, so a refusal would be a lie; nor is anything else asked."""
     server.routes["/"] = redirect("http://other.test/made", status)
     answer = door.request("POST", f"http://here.test:{server.port}/", SECRETS, b"{}")
@@ -148,18 +152,18 @@ def test_any_other_redirect_is_the_answer_of_a_write(server: WebServer, door: Do
     assert [request.method for request in server.requests] == ["POST"]
 
 
-def test_a_read_with_a_body_is_not_repeated_either(server: WebServer, door: Door) -> None:
+def test_a_read_with_a_body_is_not_repeated_either(server: WebServer, door: GuardedClient) -> None:
     server.routes["/"] = redirect("/end", "307 Temporary Redirect")
     assert refusal_of(door, f"http://here.test:{server.port}/", "GET", b"{}").code is ErrorCode.OPERATION_FAILED
 
 
-def test_a_get_that_writes_is_not_sent_on_and_every_doubt_is_left_open(server: WebServer, door: Door) -> None:
+def test_a_get_that_writes_is_not_sent_on_and_every_doubt_is_left_open(server: WebServer, door: GuardedClient) -> None:
     server.routes["/"] = redirect(f"http://other.test:{server.port}/end")
     url = f"http://here.test:{server.port}/"
     assert door.request("GET", url, repeatable=False).status == 302
     assert [request.target for request in server.requests] == ["/"]
     server.routes["/"] = reply(b"x" * 2_000)
-    small = replace(door, limits=NetworkLimits(answer_bytes=1_000))
+    small = replace(door, limits=NetworkLimits(response_bytes=1_000))
     with pytest.raises(ToolError) as caught:
         small.request("GET", url, repeatable=False)
     assert not caught.value.is_definite
@@ -169,12 +173,12 @@ def test_a_get_that_writes_is_not_sent_on_and_every_doubt_is_left_open(server: W
 
 
 @pytest.mark.parametrize("target", ["http://other.test/", "http://here.test:1/", "http://[broken/"])
-def test_what_fails_behind_a_redirect_was_begun(server: WebServer, door: Door, target: str) -> None:
+def test_what_fails_behind_a_redirect_was_begun(server: WebServer, door: GuardedClient, target: str) -> None:
     server.routes["/"] = redirect(target)
     assert refusal_of(door, f"http://here.test:{server.port}/").attempted
 
 
-def test_a_post_that_reads_is_not_sent_on_either(server: WebServer, door: Door) -> None:
+def test_a_post_that_reads_is_not_sent_on_either(server: WebServer, door: GuardedClient) -> None:
     server.routes["/"] = redirect("/end")
     assert door.request("POST", f"http://here.test:{server.port}/", body=b"{}", repeatable=True).status == 302
     assert len(server.requests) == 1

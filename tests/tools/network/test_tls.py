@@ -10,10 +10,10 @@ import pytest
 from tests.tools.network.certificates import ISSUER, Authority
 from tests.tools.network.dns_server import DnsServer
 from tests.tools.network.web_server import Request, WebServer, reply
-from tools.contract import ErrorCode, Reach, ToolError
-from tools.network import Door, NetworkLimits, certificate_of
+from tools.contract import ErrorCode, NetworkAccess, ToolError
+from tools.network import GuardedClient, NetworkLimits, fetch_certificate
 
-REACH = Reach(private=frozenset({"good.test", "wrong.test"}))
+REACH = NetworkAccess(private=frozenset({"good.test", "wrong.test"}))
 
 
 @pytest.fixture(scope="module")
@@ -22,12 +22,12 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 @pytest.fixture(scope="module")
-def door(authority: Authority) -> Iterator[Door]:
+def door(authority: Authority) -> Iterator[GuardedClient]:
     with DnsServer(**{key: ["127.0.0.1"] for key in ("good.test", "wrong.test")}) as dns:
-        yield Door(REACH, NetworkLimits(total_s=5), dns.resolve, authority.trust)
+        yield GuardedClient(REACH, NetworkLimits(total_s=5), dns.resolve, authority.trust)
 
 
-def test_a_valid_certificate_is_believed(authority: Authority, door: Door) -> None:
+def test_a_valid_certificate_is_believed(authority: Authority, door: GuardedClient) -> None:
     with WebServer({"/": reply(b"sealed")}, authority.server("good.test")) as server:
         assert door.request("GET", f"https://good.test:{server.port}/").text == "sealed"
 
@@ -37,7 +37,7 @@ def test_a_valid_certificate_is_believed(authority: Authority, door: Door) -> No
     [("wrong.test", 30, False, "mismatch"), ("good.test", -1, False, "expired"), ("good.test", 30, True, "self")],
 )
 def test_any_other_is_refused_and_nothing_sent(
-    authority: Authority, door: Door, name: str, days: float, *, by_itself: bool, word: str
+    authority: Authority, door: GuardedClient, name: str, days: float, *, by_itself: bool, word: str
 ) -> None:
     with WebServer({"/": reply()}, authority.server(name, days, by_itself=by_itself)) as server:
         with pytest.raises(ToolError, match=f"The certificate of good.test is not valid: .*{word}") as caught:
@@ -48,14 +48,14 @@ def test_any_other_is_refused_and_nothing_sent(
         assert server.requests == []
 
 
-def test_an_authority_that_the_system_does_not_know_is_not_believed(authority: Authority, door: Door) -> None:
+def test_an_authority_that_the_system_does_not_know_is_not_believed(authority: Authority, door: GuardedClient) -> None:
     with WebServer({"/": reply()}, authority.server("good.test")) as server:
         with pytest.raises(ToolError, match="is not valid"):
-            Door(REACH, resolve=door.resolve).request("GET", f"https://good.test:{server.port}/")
+            GuardedClient(REACH, resolve=door.resolve).request("GET", f"https://good.test:{server.port}/")
         assert server.requests == []
 
 
-def test_a_redirect_back_to_http_is_refused(authority: Authority, door: Door) -> None:
+def test_a_redirect_back_to_http_is_refused(authority: Authority, door: GuardedClient) -> None:
     with WebServer(tls=authority.server("good.test")) as server:
         server.routes["/"] = reply(b"", "302 Found", location=f"http://good.test:{server.port}/")
         with pytest.raises(ToolError, match=r"good\.test redirects from https to http") as caught:
@@ -64,7 +64,7 @@ def test_a_redirect_back_to_http_is_refused(authority: Authority, door: Door) ->
         assert server.connections == 1
 
 
-def test_who_speaks_no_tls_is_told(door: Door) -> None:
+def test_who_speaks_no_tls_is_told(door: GuardedClient) -> None:
     def nonsense(connection: socket.socket, _: Request) -> None:
         connection.sendall(b"no")
 
@@ -72,7 +72,9 @@ def test_who_speaks_no_tls_is_told(door: Door) -> None:
         WebServer({"/": nonsense}) as server,
         pytest.raises(ToolError, match=r"good\.test") as caught,
     ):
-        Door(REACH, NetworkLimits(total_s=0.5), door.resolve).request("GET", f"https://good.test:{server.port}/")
+        GuardedClient(REACH, NetworkLimits(total_s=0.5), door.resolve).request(
+            "GET", f"https://good.test:{server.port}/"
+        )
     assert caught.value.code in {ErrorCode.NETWORK_ERROR, ErrorCode.TIMEOUT}
     assert not caught.value.attempted
 
@@ -81,9 +83,11 @@ def test_who_speaks_no_tls_is_told(door: Door) -> None:
     ("name", "days", "problem"),
     [("good.test", 30.5, ""), ("good.test", -1.5, "expired"), ("wrong.test", 10.5, "mismatch")],
 )
-def test_a_certificate_can_be_looked_at(authority: Authority, door: Door, name: str, days: float, problem: str) -> None:
+def test_a_certificate_can_be_looked_at(
+    authority: Authority, door: GuardedClient, name: str, days: float, problem: str
+) -> None:
     with WebServer(tls=authority.server(name, days)) as server:
-        seen = certificate_of("good.test", server.port, door)
+        seen = fetch_certificate("good.test", server.port, door)
         assert (seen.issuer, seen.days_left) == (ISSUER, int(days // 1))
         assert problem in seen.problem
         assert bool(seen.problem) == bool(problem)
@@ -92,5 +96,5 @@ def test_a_certificate_can_be_looked_at(authority: Authority, door: Door, name: 
 
 def test_not_the_one_of_a_private_host(authority: Authority) -> None:
     with WebServer(tls=authority.server("good.test")) as server, pytest.raises(ToolError) as caught:
-        certificate_of("127.0.0.1", server.port, Door())
+        fetch_certificate("127.0.0.1", server.port, GuardedClient())
     assert caught.value.code is ErrorCode.SECURITY_VIOLATION

@@ -13,14 +13,14 @@ import pytest
 from tests.tools.network.certificates import ISSUER, Authority
 from tests.tools.network.dns_server import DnsServer
 from tests.tools.network.web_server import WebServer, redirect, reply
-from tools.builtin.web import FetchPage, Ports, ValidateDomain
-from tools.builtin.web_text import plain, text_of_page
-from tools.contract import Reach, ToolResult
-from tools.network import Door, NetworkLimits
-from tools.testing import run_tool, verdict_of
+from tools.builtin.web import FetchPage, ValidateDomain, WebPorts
+from tools.builtin.web_text import extract_page_text, remove_hidden_characters
+from tools.contract import NetworkAccess, ToolResult
+from tools.network import GuardedClient, NetworkLimits
+from tools.testing import judge_tool, run_tool
 from tools.toolbox import Permission, Policy
 
-LOCAL = Reach(private=frozenset({"127.0.0.1"}))
+LOCAL = NetworkAccess(private=frozenset({"127.0.0.1"}))
 HTML = "text/html; charset=utf-8"
 PAGE = """<!DOCTYPE html><html><head><title>Acme &amp; Sons</title><style>p { color: red }</style>
 <script>var text = "</p><p>not to be read";</script></head><body>
@@ -41,7 +41,7 @@ def server() -> Iterator[WebServer]:
         yield running
 
 
-def fetch(server: WebServer, path: str = "/", reach: Reach = LOCAL, **params: Any) -> ToolResult:
+def fetch(server: WebServer, path: str = "/", reach: NetworkAccess = LOCAL, **params: Any) -> ToolResult:
     return run_tool(FetchPage, {"url": server.url + path, **params}, reach=reach)
 
 
@@ -123,16 +123,16 @@ def test_a_redirect_to_a_stranger_names_it(server: WebServer) -> None:
 
 
 def test_private_pages_are_not_read(server: WebServer) -> None:
-    assert code_of(fetch(server, reach=Reach(allowed=frozenset({"127.0.0.1"})))) == "SECURITY_VIOLATION"
+    assert code_of(fetch(server, reach=NetworkAccess(allowed=frozenset({"127.0.0.1"})))) == "SECURITY_VIOLATION"
     assert server.connections == 0
 
 
 def test_a_person_is_asked_for_hosts_that_are_not_allowed() -> None:
     policy = Policy(allowed_hosts=frozenset({"example.com"}))
     for url in ("https://example.com/a", "HTTPS://EXAMPLE.com.:8443/", "http://example.com?@evil.example/"):
-        assert verdict_of(FetchPage, {"url": url}, policy=policy).permission is Permission.AUTO
+        assert judge_tool(FetchPage, {"url": url}, policy=policy).permission is Permission.AUTO
     for url in ("https://evil.example/", "https://www.example.com/", "https://example.com.evil.example/"):
-        assert verdict_of(FetchPage, {"url": url}, policy=policy).permission is Permission.ASK
+        assert judge_tool(FetchPage, {"url": url}, policy=policy).permission is Permission.ASK
     for url in (
         "https://example.com@evil.example/",
         "http://127.1/",
@@ -140,10 +140,10 @@ def test_a_person_is_asked_for_hosts_that_are_not_allowed() -> None:
         "example.com",
         "http://%65/",
     ):
-        assert verdict_of(FetchPage, {"url": url}, policy=policy).permission is Permission.FORBIDDEN
-    assert verdict_of(ValidateDomain, {"domain": "Example.com."}, policy=policy).permission is Permission.AUTO
-    assert verdict_of(ValidateDomain, {"domain": "evil.example"}, policy=policy).permission is Permission.ASK
-    assert verdict_of(ValidateDomain, {"domain": "example.com/x"}, policy=policy).permission is Permission.FORBIDDEN
+        assert judge_tool(FetchPage, {"url": url}, policy=policy).permission is Permission.FORBIDDEN
+    assert judge_tool(ValidateDomain, {"domain": "Example.com."}, policy=policy).permission is Permission.AUTO
+    assert judge_tool(ValidateDomain, {"domain": "evil.example"}, policy=policy).permission is Permission.ASK
+    assert judge_tool(ValidateDomain, {"domain": "example.com/x"}, policy=policy).permission is Permission.FORBIDDEN
 
 
 SIZE = 1_000_000
@@ -192,15 +192,15 @@ HOSTILE["a tag that ends late"] = "<a" * (SIZE // 2) + ">"
 @pytest.mark.parametrize("page", HOSTILE.values(), ids=map(repr, HOSTILE))
 def test_no_page_takes_long(page: str) -> None:
     started = time.process_time()
-    read = text_of_page(page)
+    read = extract_page_text(page)
     assert time.process_time() - started < 5
     assert len(read.title) <= 300
     assert all(len(words) <= 300 for words, _ in read.links)
 
 
 def test_what_is_not_seen_is_not_told() -> None:
-    assert plain("a\u202eb\U000e0041c\x00d\ue000\u200be\n\tf") == "abcde\n\tf"
-    assert plain("क्\u200dष") == "क्\u200dष"
+    assert remove_hidden_characters("a\u202eb\U000e0041c\x00d\ue000\u200be\n\tf") == "abcde\n\tf"
+    assert remove_hidden_characters("क्\u200dष") == "क्\u200dष"
 
 
 @pytest.fixture(scope="module")
@@ -209,12 +209,14 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(folder)
 
 
-def checked(authority: Authority, dns: DnsServer, ports: Ports, domain: str, reach: Reach | None = None) -> ToolResult:
-    def door(reach: Reach, limits: NetworkLimits) -> Door:
-        return Door(reach, limits, dns.resolve, authority.trust)
+def checked(
+    authority: Authority, dns: DnsServer, ports: WebPorts, domain: str, reach: NetworkAccess | None = None
+) -> ToolResult:
+    def door(reach: NetworkAccess, limits: NetworkLimits) -> GuardedClient:
+        return GuardedClient(reach, limits, dns.resolve, authority.trust)
 
     tool = ValidateDomain(ports, door)
-    return run_tool(tool, {"domain": domain}, reach=reach or Reach(private=frozenset({"good.test"})))
+    return run_tool(tool, {"domain": domain}, reach=reach or NetworkAccess(private=frozenset({"good.test"})))
 
 
 def test_a_domain_that_works(authority: Authority) -> None:
@@ -222,7 +224,7 @@ def test_a_domain_that_works(authority: Authority) -> None:
         DnsServer(**{"good.test": ["127.0.0.1"]}) as dns,
         WebServer({"/": reply(b"")}, authority.server("good.test", 30.5)) as server,
     ):
-        look = partial(checked, authority, dns, Ports(server.port))
+        look = partial(checked, authority, dns, WebPorts(server.port))
         data = look("Good.Test.").data
         assert (data["domain"], data["exists"], data["addresses"]) == ("good.test", True, ["127.0.0.1"])
         assert data["http"] == {"url": f"https://good.test:{server.port}/", "status": 200, "redirects_to": ""}
@@ -239,7 +241,7 @@ def test_a_certificate_that_has_expired_is_told_and_http_is_asked(authority: Aut
         WebServer(tls=authority.server("good.test", -3.5)) as sealed,
         WebServer({"/": reply(b"")}) as plain_server,
     ):
-        result = checked(authority, dns, Ports(sealed.port, plain_server.port), "good.test")
+        result = checked(authority, dns, WebPorts(sealed.port, plain_server.port), "good.test")
     assert result.data["tls"]["days_left"] == -4
     assert "expired" in result.data["tls"]["problem"]
     assert result.data["http"]["url"].startswith("http://")
@@ -250,7 +252,7 @@ def test_a_certificate_that_has_expired_is_told_and_http_is_asked(authority: Aut
 
 def test_a_domain_without_a_website(authority: Authority) -> None:
     with WebServer() as gone:
-        ports = Ports(gone.port, gone.port)
+        ports = WebPorts(gone.port, gone.port)
     with DnsServer(**{"good.test": ["127.0.0.1"]}) as dns:
         result = checked(authority, dns, ports, "good.test")
     assert result.summary == "good.test: no website answers, no certificate"
@@ -259,12 +261,12 @@ def test_a_domain_without_a_website(authority: Authority) -> None:
 
 def test_a_domain_that_does_not_exist_is_no_failure(authority: Authority) -> None:
     with DnsServer() as dns:
-        result = checked(authority, dns, Ports(), "nowhere.test")
+        result = checked(authority, dns, WebPorts(), "nowhere.test")
     assert (result.success, result.data["exists"], result.summary) == (True, False, "nowhere.test does not exist")
 
 
 def test_a_private_domain_is_refused_without_its_address(authority: Authority) -> None:
     with DnsServer(**{"inside.test": ["10.1.2.3"]}) as dns:
-        result = checked(authority, dns, Ports(), "inside.test", Reach())
+        result = checked(authority, dns, WebPorts(), "inside.test", NetworkAccess())
     assert code_of(result) == "SECURITY_VIOLATION"
     assert "10.1.2.3" not in result.for_model()

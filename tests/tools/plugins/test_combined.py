@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tools.contract import Level, Tool, ToolContext, ToolResult
-from tools.sources import CombinedSource, ToolSource, fill
+from tools.sources import CombinedSource, ToolSource, fill_toolbox
 from tools.sources.builtin import BuiltinSource
 from tools.toolbox import Toolbox
 
@@ -68,7 +68,7 @@ def test_an_equal_name_is_refused_whatever_the_versions(version: str) -> None:
     source = CombinedSource(
         [BuiltinSource([made("mail.send")], "first"), BuiltinSource([made("mail.send", version)], "second")]
     )
-    with pytest.raises(ValueError, match=r"mail\.send comes from 'first' and from 'second': leave one out"):
+    with pytest.raises(ValueError, match=r"mail\.send comes from both 'first' and 'second': remove one"):
         source.start()
     assert source.tools() == []
 
@@ -78,7 +78,7 @@ def test_a_combined_source_is_a_source_like_any_other() -> None:
     outer = CombinedSource([inner, BuiltinSource([made("mail.find")], "beside")])
     outer.start()
     assert ids(outer) == ["mail.send@1.0", "mail.find@1.0"]
-    with pytest.raises(ValueError, match="from 'combined' and from 'beside'"):
+    with pytest.raises(ValueError, match="from both 'combined' and 'beside'"):
         CombinedSource([inner, BuiltinSource([made("mail.send")], "beside")]).start()
 
 
@@ -124,9 +124,11 @@ def test_one_that_cannot_start_leaves_none_running() -> None:
 
 def test_a_toolbox_is_filled_by_the_same_rule() -> None:
     toolbox = Toolbox()
-    fill(toolbox, [BuiltinSource([made("mail.send"), made("mail.send", "2.0")]), BuiltinSource([made("crm.find")])])
+    fill_toolbox(
+        toolbox, [BuiltinSource([made("mail.send"), made("mail.send", "2.0")]), BuiltinSource([made("crm.find")])]
+    )
     assert [tool.id for tool in toolbox.tools()] == ["crm.find@1.0", "mail.send@1.0", "mail.send@2.0"]
-    with pytest.raises(ValueError, match=r"mail\.send comes from 'ours' and from 'theirs'"):
-        fill(
+    with pytest.raises(ValueError, match=r"mail\.send comes from both 'ours' and 'theirs'"):
+        fill_toolbox(
             Toolbox(), [BuiltinSource([made("mail.send")], "ours"), BuiltinSource([made("mail.send", "9.0")], "theirs")]
         )

@@ -104,12 +104,12 @@ def test_the_doctor_names_each_with_its_reason(installation: Installation) -> No
     reasons = {each["text"].split(" is left out: ")[0]: each["text"] for each in findings if not each["is_well"]}
     assert set(reasons) == set(NAMED) - {"iban", "versions", "lazy"}
     for name, reason in {
-        "raises": "RuntimeError: the licence is missing",
+        "raises": "RuntimeError: the license is missing",
         "exits": "SystemExit: goodbye",
-        "empty": "it names no tools",
+        "empty": "it has no tools",
         "half": "3 is not a tool",
-        "shipped": "there are tools of these names already: data.searchRecords",
-        "newer": "there are tools of these names already: data.searchRecords",
+        "shipped": "other tools have these names: data.searchRecords",
+        "newer": "other tools have these names: data.searchRecords",
         "absent": "no installed package has an entry point of this name",
     }.items():
         assert reason in reasons[name]

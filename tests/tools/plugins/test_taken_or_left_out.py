@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 
 from tools.builtin import BUILTIN_TOOLS
-from tools.sources import fill, plugin_sources
+from tools.sources import fill_toolbox, start_plugins
 from tools.sources.builtin import BuiltinSource
 from tools.testing import run_tool
 from tools.toolbox import Toolbox
 
 LEFT_OUT = {
-    "raises": "RuntimeError: the licence is missing",
+    "raises": "RuntimeError: the license is missing",
     "silent": "promises_silent.E: <exception str() failed>",
     "exits": "SystemExit: goodbye",
     "unwritten": "SyntaxError: ",
     "needy": "ModuleNotFoundError: No module named 'a_package_that_nobody_has'",
-    "empty": "it names no tools",
+    "empty": "it has no tools",
     "nameless": "AttributeError: module 'promises_nameless' has no attribute 'TOOLS'",
     "module": "expected a list of tools, not module",
     "word": "expected a list of tools, not str",
@@ -30,14 +30,14 @@ LEFT_OUT = {
     "failing": "OSError: no table",
     "maker": "maker.hello@1.0 exists twice",
     "twofold": "several packages have an entry point of this name: gadget-double, gadget-other",
-    "absent": "no installed package has an entry point of this name; there are: abstract, again,",
+    "absent": "no installed package has an entry point of this name; available: abstract, again,",
 }
 
 pytestmark = pytest.mark.usefixtures("installed")
 
 
 def test_the_example_brings_its_tools_and_says_whose_they_are() -> None:
-    (source,), broken = plugin_sources(["iban"])
+    (source,), broken = start_plugins(["iban"])
     assert broken == []
     check, country = source.tools()
     assert {(tool.source, tool.author) for tool in source.tools()} == {("iban", "Ledger & Daughters")}
@@ -51,7 +51,7 @@ def test_the_example_brings_its_tools_and_says_whose_they_are() -> None:
 
 @pytest.mark.parametrize(("name", "problem"), LEFT_OUT.items())
 def test_one_that_is_broken_is_left_out_with_its_reason_on_one_line(name: str, problem: str) -> None:
-    sources, broken = plugin_sources(["iban", name, "versions"])
+    sources, broken = start_plugins(["iban", name, "versions"])
     assert [source.name for source in sources] == ["iban", "versions"]
     assert [each.name for each in broken] == [name]
     assert problem in broken[0].problem
@@ -60,7 +60,7 @@ def test_one_that_is_broken_is_left_out_with_its_reason_on_one_line(name: str, p
 
 
 def test_several_versions_keep_the_author_that_they_name() -> None:
-    (source,), _ = plugin_sources(["versions"])
+    (source,), _ = start_plugins(["versions"])
     assert [(tool.id, tool.author) for tool in source.tools()] == [
         ("versions.hello@1.0", "gadget-promises"),
         ("versions.hello@2.0", "A person"),
@@ -71,31 +71,31 @@ def test_several_versions_keep_the_author_that_they_name() -> None:
 def test_the_name_of_a_tool_that_ships_is_reserved_in_every_version(name: str) -> None:
     shipped = BuiltinSource()
     shipped.start()
-    sources, broken = plugin_sources([name, "iban"], {tool.name for tool in shipped.tools()})
+    sources, broken = start_plugins([name, "iban"], {tool.name for tool in shipped.tools()})
     assert [source.name for source in sources] == ["iban"]
-    assert broken[0].problem.startswith("there are tools of these names already: ")
+    assert broken[0].problem.startswith("other tools have these names: ")
     assert "data.searchRecords" in broken[0].problem
     assert {tool.source for tool in shipped.tools()} == {"built in"}
     toolbox = Toolbox()
-    fill(toolbox, [shipped, *sources])
+    fill_toolbox(toolbox, [shipped, *sources])
     assert len(toolbox.tools()) == len(BUILTIN_TOOLS) + 2
 
 
 def test_of_two_plugins_with_the_same_name_the_first_is_taken() -> None:
     for names in (["fine", "again"], ["again", "fine"]):
-        sources, broken = plugin_sources(names)
+        sources, broken = start_plugins(names)
         assert [source.name for source in sources] == names[:1]
-        assert broken[0].problem == "there are tools of these names already: fine.hello"
+        assert broken[0].problem == "other tools have these names: fine.hello"
 
 
 def test_one_that_is_named_twice_is_taken_once() -> None:
-    sources, broken = plugin_sources(["iban", "fine", "iban"])
+    sources, broken = start_plugins(["iban", "fine", "iban"])
     assert [source.name for source in sources] == ["iban", "fine"]
     assert broken == []
 
 
 def test_a_started_source_stays_as_it_is_until_its_shutdown() -> None:
-    (source,), _ = plugin_sources(["versions"])
+    (source,), _ = start_plugins(["versions"])
     before = source.tools()
     source.start()
     assert source.tools() == before
@@ -106,5 +106,5 @@ def test_a_started_source_stays_as_it_is_until_its_shutdown() -> None:
 
 
 def test_nothing_is_imported_that_the_settings_do_not_name(installed: Path) -> None:
-    sources, broken = plugin_sources([])
+    sources, broken = start_plugins([])
     assert (sources, broken) == ([], [])

@@ -7,7 +7,7 @@ from django.db import connection
 
 from tests.tools.records.tenants import make_organization, make_record
 from tools.contract import ErrorCode, Target, ToolError
-from tools.records.changes import Author, update_records
+from tools.records.changes import ChangeAuthor, update_records
 from tools.records.models import Record, RecordChange
 
 
@@ -19,7 +19,7 @@ def test_one_of_eight_simultaneous_changes_wins() -> None:
     def change(score: int) -> ErrorCode | None:
         target = Target(str(record.pk), record.name, 1, {"score": None}, {"score": score})
         try:
-            update_records(acme.pk, [target], Author())
+            update_records(acme.pk, [target], ChangeAuthor())
         except ToolError as error:
             return error.code
         else:
@@ -36,11 +36,11 @@ def test_one_of_eight_simultaneous_changes_wins() -> None:
 
 
 @pytest.mark.django_db
-def test_deleting_an_organisation_takes_everything_with_it() -> None:
+def test_deleting_an_organization_takes_everything_with_it() -> None:
     acme, stranger = make_organization(), make_organization("stranger")
     make_record(acme)
     kept = make_record(stranger)
-    update_records(acme.pk, [Target(str(acme.records.get().pk), "x", 1, {}, {"score": 1})], Author())
+    update_records(acme.pk, [Target(str(acme.records.get().pk), "x", 1, {}, {"score": 1})], ChangeAuthor())
     acme.delete()
     assert list(Record.objects.all()) == [kept]
     assert not RecordChange.objects.exists()

@@ -3,15 +3,15 @@
 import pytest
 
 from tests.tools.records.tenants import make_organization
-from tools.records.demo_companies import COUNT, add_demo_companies, demo_companies
+from tools.records.demo_companies import COUNT, add_demo_companies, generate_demo_companies
 from tools.records.fields import RecordFields, RecordFilters
-from tools.records.queries import matching
+from tools.records.queries import find_records
 
 
 @pytest.mark.once
 def test_they_are_the_same_every_time_and_all_different() -> None:
-    companies = demo_companies()
-    assert companies == demo_companies()
+    companies = generate_demo_companies()
+    assert companies == generate_demo_companies()
     assert len(companies) == COUNT
     for field in ("name", "domain"):
         assert len({company[field] for company in companies}) == COUNT
@@ -19,7 +19,7 @@ def test_they_are_the_same_every_time_and_all_different() -> None:
 
 @pytest.mark.once
 def test_each_is_a_valid_record_on_a_domain_that_nobody_owns() -> None:
-    for company in demo_companies():
+    for company in generate_demo_companies():
         RecordFields.model_validate(company)
         assert company["domain"].endswith(".example")
         assert company["email"] == "" or company["email"].endswith(f"@{company['domain']}")
@@ -31,8 +31,8 @@ def test_what_demo_scripts_rely_on_is_there() -> None:
     assert add_demo_companies(acme.pk) == COUNT
     assert add_demo_companies(acme.pk) == 0
     found = {
-        "candidates": matching(acme.pk, RecordFilters(text="inactive candidate", status="active", region="EU")),
-        "leads": matching(acme.pk, RecordFilters(category="Event lead", status="inactive")),
-        "largest": matching(acme.pk, RecordFilters(text="Acme Corp")),
+        "candidates": find_records(acme.pk, RecordFilters(text="inactive candidate", status="active", region="EU")),
+        "leads": find_records(acme.pk, RecordFilters(category="Event lead", status="inactive")),
+        "largest": find_records(acme.pk, RecordFilters(text="Acme Corp")),
     }
     assert {name: records.count() for name, records in found.items()} == {"candidates": 3, "leads": 12, "largest": 1}

@@ -6,7 +6,7 @@ import pytest
 
 from agents.accounts.models import Organization
 from tests.tools.records.tenants import make_organization, make_record
-from tools.records.importing import ImportRefusedError, ImportReport, import_csv
+from tools.records.csv_import import ImportRefusedError, ImportReport, import_csv
 from tools.records.models import Record
 
 pytestmark = pytest.mark.django_db
@@ -67,7 +67,7 @@ def test_attributes_that_are_no_json_object_make_a_bad_row(cell: str, acme: Orga
         (b"", "empty"),
         (b"name\n", "no rows below"),
         (b"nome,status\nx,active\n", "no column 'name'"),
-        (b"name,colour\nx,red\n", "'colour'"),
+        (b"name,color\nx,red\n", "'color'"),
         (b"name,name\nx,y\n", "twice"),
         ("name\nGood\nKöln\n".encode("latin-1"), "line 3"),
     ],
@@ -91,6 +91,6 @@ def test_an_organization_that_is_gone_gets_nothing(acme: Organization) -> None:
         import_csv(io.BytesIO(b"name\nAcme\n"), acme.pk + 1)
 
 
-def test_another_organisation_may_have_the_same_records(acme: Organization) -> None:
+def test_another_organization_may_have_the_same_records(acme: Organization) -> None:
     make_record(make_organization("stranger"), "Acme")
     assert imported("name\nAcme\n", acme).imported == 1

@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tools.contract import ErrorCode, ToolError
-from tools.schedules.times import LONGEST_CRON, Times, time_zones, times_of, usual_time_zones
-from tools.schedules.words import in_words, moment_in_words
+from tools.schedules.cron_times import LONGEST_CRON, CronTimes, list_common_time_zones, list_time_zones, parse_cron
+from tools.schedules.descriptions import describe_times, format_moment
 
 pytestmark = pytest.mark.once  # no matter of the database
 
@@ -62,18 +62,18 @@ def shown(times: list[datetime]) -> list[str]:
     ],
 )
 def test_every_change_of_the_clocks_has_its_time(cron: str, zone: str, after: str, expected: list[str]) -> None:
-    assert shown(times_of(cron, zone).upcoming(at(after), len(expected))) == expected
+    assert shown(parse_cron(cron, zone).upcoming(at(after), len(expected))) == expected
 
 
 def test_in_the_hour_that_comes_again_no_time_of_the_day_does() -> None:
-    times = times_of("30 2 * * *", "Europe/Berlin")
+    times = parse_cron("30 2 * * *", "Europe/Berlin")
     for again in ("2026-10-25T01:05", "2026-10-25T01:30", "2026-10-25T01:45"):  # 02:05, 02:30, 02:45, the second time
         assert times.next_after(at(again)) == at("2026-10-26T01:30")
 
 
 def test_a_time_is_never_its_own_next_one() -> None:
     time = at("2026-06-01T07:00")
-    times = times_of("0 9 * * *", "Europe/Berlin")
+    times = parse_cron("0 9 * * *", "Europe/Berlin")
     assert times.next_after(time) == time + timedelta(days=1)
     assert times.next_after(time - timedelta(microseconds=1)) == time
     assert times.next_after(time + timedelta(microseconds=1)) == time + timedelta(days=1)
@@ -104,7 +104,7 @@ def numbers(text: str, low: int, high: int) -> set[int]:
     return {int(part) for part in text.split(",")}
 
 
-def scanned(times: Times, first: datetime, last: datetime) -> list[datetime]:
+def scanned(times: CronTimes, first: datetime, last: datetime) -> list[datetime]:
     """The times after the first moment, found by looking at the clock every minute."""
     minutes, hours, _, _, weekdays = times.cron.split()
     in_minutes, in_hours = numbers(minutes, 0, 59), numbers(hours, 0, 23)
@@ -136,7 +136,7 @@ def scanned(times: Times, first: datetime, last: datetime) -> list[datetime]:
 def test_the_times_are_those_that_a_look_at_the_clock_every_minute_finds(
     cron: str, zone: str, in_spring: bool, start: int
 ) -> None:
-    times = Times(cron, zone)
+    times = CronTimes(cron, zone)
     day = at(CHANGES[zone][0 if in_spring else 1])
     first = day + start * MINUTE
     last = first + timedelta(hours=20)
@@ -157,7 +157,7 @@ def test_the_times_are_those_that_a_look_at_the_clock_every_minute_finds(
 )
 def test_a_time_of_the_day_comes_once_on_every_day(minute: int, hour: int, zone: str, minutes: int) -> None:
     moment = at("2026-01-01") + minutes * MINUTE
-    days = [time.date() for time in Times(f"{minute} {hour} * * *", zone).upcoming(moment, 4)]
+    days = [time.date() for time in CronTimes(f"{minute} {hour} * * *", zone).upcoming(moment, 4)]
     assert days == [days[0] + timedelta(days=n) for n in range(4)]
 
 
@@ -196,7 +196,7 @@ def test_a_time_of_the_day_comes_once_on_every_day(minute: int, hour: int, zone:
 )
 def test_what_cannot_be_used_says_why(cron: str, why: str) -> None:
     with pytest.raises(ToolError) as refused:
-        times_of(cron, "UTC")
+        parse_cron(cron, "UTC")
     assert (refused.value.code, refused.value.parameter) == (ErrorCode.INVALID_CRON_SPEC, "cron")
     assert why in refused.value.message
     assert refused.value.expected
@@ -210,7 +210,7 @@ def test_what_cannot_be_used_says_why(cron: str, why: str) -> None:
 )
 def test_a_time_zone_that_there_is_not_is_refused(zone: str) -> None:
     with pytest.raises(ToolError) as refused:
-        times_of("0 9 * * *", zone)
+        parse_cron("0 9 * * *", zone)
     assert (refused.value.code, refused.value.parameter) == (ErrorCode.INVALID_PARAMETER, "time_zone")
 
 
@@ -218,32 +218,32 @@ def test_a_time_zone_that_there_is_not_is_refused(zone: str) -> None:
 @given(st.text(st.sampled_from("0123456789*/-,#LW MONJAN\0é"), max_size=LONGEST_CRON + 5))
 def test_whatever_is_written_is_used_and_told_in_words_or_refused(text: str) -> None:
     try:
-        times = times_of(text, "Europe/Berlin")
+        times = parse_cron(text, "Europe/Berlin")
     except ToolError:
         return
     assert times.next_after(at("2026-01-01")) is not None
-    assert in_words(times)
+    assert describe_times(times)
 
 
 @settings(max_examples=300, deadline=None)
 @given(CRONS)
 def test_every_usual_expression_has_words(cron: str) -> None:
-    assert in_words(Times(cron, "UTC")).endswith(" (UTC)")
+    assert describe_times(CronTimes(cron, "UTC")).endswith(" (UTC)")
 
 
 def test_rare_days_are_found() -> None:
-    assert times_of("0 0 29 2 *", "UTC").next_after(at("2026-03-01")) == at("2028-02-29")
-    assert times_of("0 * 29 2 *", "Europe/Berlin").next_after(at("2026-03-01")) == at("2028-02-28T23:00")
-    assert times_of("0 9 L * *", "UTC").next_after(at("2026-02-03")) == at("2026-02-28T09:00")
-    assert times_of(" 0  9 * *  MON#2 ", "UTC") == Times("0 9 * * MON#2", "UTC")
+    assert parse_cron("0 0 29 2 *", "UTC").next_after(at("2026-03-01")) == at("2028-02-29")
+    assert parse_cron("0 * 29 2 *", "Europe/Berlin").next_after(at("2026-03-01")) == at("2028-02-28T23:00")
+    assert parse_cron("0 9 L * *", "UTC").next_after(at("2026-02-03")) == at("2026-02-28T09:00")
+    assert parse_cron(" 0  9 * *  MON#2 ", "UTC") == CronTimes("0 9 * * MON#2", "UTC")
 
 
 def test_the_zones_that_are_offered_can_all_be_used() -> None:
-    assert usual_time_zones()[0] == "UTC"
-    assert set(usual_time_zones()) <= time_zones()
-    assert len(usual_time_zones()) > 300
-    for zone in usual_time_zones():
-        assert times_of("0 9 * * *", zone).next_after(at("2026-01-01")) is not None
+    assert list_common_time_zones()[0] == "UTC"
+    assert set(list_common_time_zones()) <= list_time_zones()
+    assert len(list_common_time_zones()) > 300
+    for zone in list_common_time_zones():
+        assert parse_cron("0 9 * * *", zone).next_after(at("2026-01-01")) is not None
 
 
 # In words
@@ -269,8 +269,8 @@ def test_the_zones_that_are_offered_can_all_be_used() -> None:
     ],
 )
 def test_the_times_in_words(cron: str, words: str) -> None:
-    assert in_words(Times(cron, "Europe/Berlin")) == f"{words} (Europe/Berlin)"
+    assert describe_times(CronTimes(cron, "Europe/Berlin")) == f"{words} (Europe/Berlin)"
 
 
 def test_a_moment_in_words() -> None:
-    assert moment_in_words(datetime(2026, 11, 3, 9, 5, tzinfo=UTC)) == "Tue 3 Nov 2026, 09:05"
+    assert format_moment(datetime(2026, 11, 3, 9, 5, tzinfo=UTC)) == "Tue 3 Nov 2026, 09:05"

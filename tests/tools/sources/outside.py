@@ -11,11 +11,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs
 
-from tools.contract import Reach, ToolResult
-from tools.sources.openapi import Authentication, Connection, OpenAPITool, Tokens, read_description
+from tools.contract import NetworkAccess, ToolResult
+from tools.sources.openapi import ApiConnection, AuthenticationSettings, OpenAPITool, TokenCache, read_description
 from tools.testing import run_tool
 
-REACH = Reach(private=frozenset({"127.0.0.1"}))
+REACH = NetworkAccess(private=frozenset({"127.0.0.1"}))
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,13 @@ class Outside:
         """The result of one call, as a model would get it."""
         return run_tool(tool, params or {}, credentials=credentials or {}, reach=REACH)
 
-    def tool(self, paths: dict[str, Any], authentication: Authentication | None = None, **more: Any) -> OpenAPITool:
+    def tool(
+        self, paths: dict[str, Any], authentication: AuthenticationSettings | None = None, **more: Any
+    ) -> OpenAPITool:
         """The one operation of a description with these paths; `more` is added to the description."""
         (operation,) = read_description(described(paths, **more)).operations
-        connection = Connection("api", self.url, authentication=authentication or Authentication())
-        return OpenAPITool(operation, connection, tokens=Tokens())
+        connection = ApiConnection("api", self.url, authentication=authentication or AuthenticationSettings())
+        return OpenAPITool(operation, connection, tokens=TokenCache())
 
 
 def described(paths: dict[str, Any], version: str = "3.1.0", **more: Any) -> str:

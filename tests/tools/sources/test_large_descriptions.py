@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from agents.providers.wire_names import LEGAL_NAME, MAX_TOOLS, WireNames
 from tests.tools.sources.descriptions import HAS_NPM, PUBLISHED, Published
 from tools.contract import canonical_json
-from tools.sources.openapi import Connection, Description, OpenAPITool, Operation, read_description
+from tools.sources.openapi import ApiConnection, ApiDescription, ApiOperation, OpenAPITool, read_description
 from tools.toolbox import Toolbox
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
@@ -31,7 +31,7 @@ each_description = pytest.mark.parametrize("published", PUBLISHED, ids=lambda ea
 class Once:
     """A description that was read, and the processor time that it took."""
 
-    description: Description
+    description: ApiDescription
     seconds: float
 
 
@@ -42,7 +42,7 @@ def read_once(published: Published) -> Once:
     return Once(read_description(text), time.process_time() - began)
 
 
-def read(published: Published) -> Description:
+def read(published: Published) -> ApiDescription:
     return read_once(published).description
 
 
@@ -64,21 +64,21 @@ def nodes_in(value: Any) -> Iterator[dict[str, Any]]:
 @each_description
 def test_every_operation_is_a_tool_or_left_out_with_a_reason(published: Published) -> None:
     description = read(published)
-    accounted = [each.key for each in description.operations] + [each.where for each in description.left_out]
+    accounted = [each.key for each in description.operations] + [each.where for each in description.skipped]
     assert len(accounted) == len(set(accounted)) == published.operations
-    assert all(each.reason for each in description.left_out)
+    assert all(each.reason for each in description.skipped)
     assert len(description.operations) > 0.9 * published.operations
     assert description.title
 
 
 @each_description
 def test_every_tool_is_legal_in_the_toolbox_and_on_the_wire(published: Published) -> None:
-    toolbox, connection = Toolbox(), Connection("api", "https://api.example.com")
+    toolbox, connection = Toolbox(), ApiConnection("api", "https://api.example.com")
     inside = {canonical_json(each): each for op in read(published).operations for each in _schemas_of(op)}
     for schema in inside.values():
         Draft202012Validator.check_schema(schema)
     for operation in read(published).operations:
-        assert Operation.from_json(operation.as_json()) == operation
+        assert ApiOperation.from_json(operation.to_json()) == operation
         assert not any(isinstance(node.get("$ref"), str) for node in nodes_in(operation.params))
         assert len(operation.description) <= 1024
         toolbox.register(OpenAPITool(operation, connection))
@@ -87,11 +87,11 @@ def test_every_tool_is_legal_in_the_toolbox_and_on_the_wire(published: Published
     for start in range(0, len(names), MAX_TOOLS):
         table = WireNames(names[start : start + MAX_TOOLS])
         for name in names[start : start + MAX_TOOLS]:
-            assert LEGAL_NAME.fullmatch(table.wire(name))
-            assert table.internal(table.wire(name)) == name
+            assert LEGAL_NAME.fullmatch(table.to_wire(name))
+            assert table.to_internal(table.to_wire(name)) == name
 
 
-def _schemas_of(operation: Operation) -> list[dict[str, Any]]:
+def _schemas_of(operation: ApiOperation) -> list[dict[str, Any]]:
     """Those of its params and the one around them: many operations share theirs, and each takes long to check."""
     return [*operation.params["properties"].values(), {**operation.params, "properties": {}}]
 

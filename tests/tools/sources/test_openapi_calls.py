@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.tools.sources.outside import REACH, Outside, Reply
-from tools.contract import ErrorCode, Level, Preview, Reach, ToolError
-from tools.sources.openapi import Authentication, Connection, Kind, OpenAPITool
-from tools.testing import run_tool, verdict_of
+from tools.contract import ErrorCode, Level, NetworkAccess, Preview, ToolError
+from tools.sources.openapi import ApiConnection, AuthenticationKind, AuthenticationSettings, OpenAPITool
+from tools.testing import judge_tool, run_tool
 from tools.toolbox import Permission
 
 READ: dict[str, Any] = {"/pets/{id}": {"get": {"summary": "One pet"}}}
@@ -103,7 +103,7 @@ def test_the_excerpt_is_short_and_plain(outside: Outside, content: bytes, kind: 
 def test_a_redirect_leads_to_no_other_host_even_an_allowed_one(outside: Outside) -> None:
     outside.replies.append(Reply(302, b"", {"Location": outside.url.replace("127.0.0.1", "localhost") + "/away"}))
     hosts = frozenset({"127.0.0.1", "localhost"})
-    result = run_tool(outside.tool(READ), {"id": "7"}, reach=Reach(allowed=hosts, private=hosts))
+    result = run_tool(outside.tool(READ), {"id": "7"}, reach=NetworkAccess(allowed=hosts, private=hosts))
     assert result.error is not None
     assert result.error.code is ErrorCode.SECURITY_VIOLATION
     assert len(outside.received) == 1
@@ -111,13 +111,13 @@ def test_a_redirect_leads_to_no_other_host_even_an_allowed_one(outside: Outside)
 
 def test_a_read_runs_by_itself_and_a_write_waits(outside: Outside) -> None:
     read, write = outside.tool(READ), outside.tool(WRITE)
-    assert verdict_of(read, {"id": "7"}).permission is Permission.AUTO
-    assert verdict_of(write, {"id": "7"}).permission is Permission.ASK
+    assert judge_tool(read, {"id": "7"}).permission is Permission.AUTO
+    assert judge_tool(write, {"id": "7"}).permission is Permission.ASK
     assert (
         write.sentence({"id": "a/b"}, Preview.impossible(""))
         == f"Send: POST /pets/a%2Fb at {outside.url.removeprefix('http://')}"
     )
-    usual = OpenAPITool(write.operation, Connection("api", "https://api.example.com:443/v1"))
+    usual = OpenAPITool(write.operation, ApiConnection("api", "https://api.example.com:443/v1"))
     assert usual.sentence({"id": "7"}, Preview.impossible("")) == "Send: POST /v1/pets/7 at api.example.com"
 
 
@@ -141,17 +141,27 @@ def test_what_is_told_to_admins_alone_is_no_part_of_an_operations_hash(outside: 
     assert operation.hash == replace(operation, level_reason="another", tags=("pets",)).hash
     others = [replace(operation, description="x"), replace(operation, level=Level.WRITE), replace(operation, params={})]
     assert len({each.hash for each in [operation, *others]}) == 4
-    assert operation.as_json()["level_reason"] == "GET is read level"
+    assert operation.to_json()["level_reason"] == "GET is read level"
 
 
 @pytest.mark.parametrize(
     ("authentication", "fields", "header", "sent"),
     [
-        (Authentication(Kind.API_KEY, "api", name="X-Key"), {"api_key": SECRET}, "x-key", SECRET),
-        (Authentication(Kind.API_KEY, "api", "cookie", "sid"), {"api_key": SECRET}, "cookie", "sid=s3cret-value%2F%2B"),
-        (Authentication(Kind.BEARER, "api"), {"token": SECRET}, "authorization", f"Bearer {SECRET}"),
+        (AuthenticationSettings(AuthenticationKind.API_KEY, "api", name="X-Key"), {"api_key": SECRET}, "x-key", SECRET),
         (
-            Authentication(Kind.BASIC, "api"),
+            AuthenticationSettings(AuthenticationKind.API_KEY, "api", "cookie", "sid"),
+            {"api_key": SECRET},
+            "cookie",
+            "sid=s3cret-value%2F%2B",
+        ),
+        (
+            AuthenticationSettings(AuthenticationKind.BEARER, "api"),
+            {"token": SECRET},
+            "authorization",
+            f"Bearer {SECRET}",
+        ),
+        (
+            AuthenticationSettings(AuthenticationKind.BASIC, "api"),
             {"username": "ann", "password": SECRET},
             "authorization",
             f"Basic {base64.b64encode(f'ann:{SECRET}'.encode()).decode()}",
@@ -159,7 +169,7 @@ def test_what_is_told_to_admins_alone_is_no_part_of_an_operations_hash(outside: 
     ],
 )
 def test_who_calls_is_proved_by_the_connection_and_never_told(
-    outside: Outside, authentication: Authentication, fields: dict[str, str], header: str, sent: str
+    outside: Outside, authentication: AuthenticationSettings, fields: dict[str, str], header: str, sent: str
 ) -> None:
     tool = outside.tool(READ, authentication)
     outside.replies.append(Reply(content=json.dumps({"echo": sent}).encode()))
@@ -175,15 +185,17 @@ def test_who_calls_is_proved_by_the_connection_and_never_told(
 
 
 def test_a_key_in_the_query(outside: Outside) -> None:
-    tool = outside.tool(READ, Authentication(Kind.API_KEY, "api", "query", "api_key"))
+    tool = outside.tool(READ, AuthenticationSettings(AuthenticationKind.API_KEY, "api", "query", "api_key"))
     outside.call(tool, {"id": "7"}, {"api": {"api_key": SECRET}})
     assert outside.last.target == "/pets/7?api_key=s3cret-value%2F%2B"
 
 
-@pytest.mark.parametrize("kind", [kind for kind in Kind if kind is not Kind.NONE])
+@pytest.mark.parametrize("kind", [kind for kind in AuthenticationKind if kind is not AuthenticationKind.NONE])
 @pytest.mark.parametrize("value", [None, "", "line\r\nbreak"])
-def test_missing_or_broken_credentials_send_nothing(outside: Outside, kind: Kind, value: str | None) -> None:
-    tool = outside.tool(WRITE, Authentication(kind, "api", token_url=f"{outside.url}/token"))
+def test_missing_or_broken_credentials_send_nothing(
+    outside: Outside, kind: AuthenticationKind, value: str | None
+) -> None:
+    tool = outside.tool(WRITE, AuthenticationSettings(kind, "api", token_url=f"{outside.url}/token"))
     fields = {} if value is None else dict.fromkeys(kind.fields, value)
     error = outside.call(tool, {"id": "7"}, {"api": fields}).error
     assert error is not None
@@ -196,10 +208,13 @@ OAUTH_FIELDS = {"api": {"client_id": "client", "client_secret": SECRET}}
 
 
 def oauth_tool(outside: Outside, paths: dict[str, Any]) -> OpenAPITool:
-    return outside.tool(paths, Authentication(Kind.OAUTH2, "api", token_url=f"{outside.url}/token", scopes=("a", "b")))
+    return outside.tool(
+        paths,
+        AuthenticationSettings(AuthenticationKind.OAUTH2, "api", token_url=f"{outside.url}/token", scopes=("a", "b")),
+    )
 
 
-def test_an_access_token_is_fetched_once_for_each_organisation_and_secret(outside: Outside) -> None:
+def test_an_access_token_is_fetched_once_for_each_organization_and_secret(outside: Outside) -> None:
     tool = oauth_tool(outside, READ)
     for organization_id in (1, 1, 2):
         run_tool(tool, {"id": "7"}, organization_id=organization_id, credentials=OAUTH_FIELDS, reach=REACH)
@@ -244,7 +259,7 @@ def test_an_echoed_access_token_is_hidden(outside: Outside) -> None:
 @pytest.mark.parametrize("token_url", ["/nothing", ":1/token"])
 def test_without_an_access_token_a_write_was_never_begun(outside: Outside, token_url: str) -> None:
     address = f"{outside.url}{token_url}" if token_url[0] == "/" else f"http://127.0.0.1{token_url}"
-    tool = outside.tool(WRITE, Authentication(Kind.OAUTH2, "api", token_url=address))
+    tool = outside.tool(WRITE, AuthenticationSettings(AuthenticationKind.OAUTH2, "api", token_url=address))
     outside.replies.append(Reply(500))
     error = outside.call(tool, {"id": "7"}, OAUTH_FIELDS).error
     assert error is not None
@@ -254,14 +269,14 @@ def test_without_an_access_token_a_write_was_never_begun(outside: Outside, token
 
 def test_a_base_address_may_hold_a_path(outside: Outside) -> None:
     tool = outside.tool(READ)
-    connection = Connection("api", f"{outside.url}/v1/")
+    connection = ApiConnection("api", f"{outside.url}/v1/")
     assert outside.call(OpenAPITool(tool.operation, connection), {"id": "7"}).success
     assert outside.last.target == "/v1/pets/7"
 
 
 def test_the_card_shows_the_whole_address(outside: Outside) -> None:
     tool = outside.tool({"/api?action=deleteAll": {"get": {"parameters": [{"name": "q", "in": "query"}]}}})
-    based = OpenAPITool(tool.operation, Connection("api", f"{outside.url}/v1/"))
+    based = OpenAPITool(tool.operation, ApiConnection("api", f"{outside.url}/v1/"))
     sentence = based.sentence({"q": "x"}, Preview.impossible(""))
     assert sentence == f"Read: GET /v1/api?action=deleteAll at {outside.url.removeprefix('http://')}"
     assert based.level is Level.DESTRUCTIVE
@@ -272,7 +287,7 @@ def test_the_card_shows_the_whole_address(outside: Outside) -> None:
 @pytest.mark.parametrize("end", ["/v1?key=1", "/v1#part", "?"])
 def test_a_base_address_is_refused_with_a_query_or_a_fragment(end: str) -> None:
     with pytest.raises(ToolError, match="query or a fragment"):
-        Connection("api", f"https://example.com{end}")
+        ApiConnection("api", f"https://example.com{end}")
 
 
 @pytest.mark.parametrize("raised", [False, True], ids=["by its own level", "raised for this call"])

@@ -10,9 +10,9 @@ import pytest
 
 from tests.tools.sources.outside import REACH, Outside, Reply
 from tools.contract import ErrorCode, ToolContext, ToolResult
-from tools.sources.openapi import Authentication, Kind, OpenAPITool, Tokens
-from tools.toolbox.executor import Batch, Finished, PreparedCall
-from tools.toolbox.threads import abandoned_threads
+from tools.sources.openapi import AuthenticationKind, AuthenticationSettings, OpenAPITool, TokenCache
+from tools.toolbox.executor import Batch, FinishedCall, PreparedCall
+from tools.toolbox.threads import count_abandoned_threads
 
 READ: dict[str, Any] = {"/pets": {"get": {}}}
 WRITE: dict[str, Any] = {"/pets": {"post": {}}}
@@ -23,8 +23,10 @@ EXECUTORS_S = 30.0
 
 
 def tool_of(outside: Outside, paths: dict[str, Any]) -> OpenAPITool:
-    made = outside.tool(paths, Authentication(Kind.OAUTH2, "api", token_url=f"{outside.url}/token"))
-    return OpenAPITool(made.operation, replace(made.connection, timeout_s=TIMEOUT_S), tokens=Tokens())
+    made = outside.tool(
+        paths, AuthenticationSettings(AuthenticationKind.OAUTH2, "api", token_url=f"{outside.url}/token")
+    )
+    return OpenAPITool(made.operation, replace(made.connection, timeout_s=TIMEOUT_S), tokens=TokenCache())
 
 
 def result_in_a_batch(tool: OpenAPITool) -> ToolResult:
@@ -33,9 +35,9 @@ def result_in_a_batch(tool: OpenAPITool) -> ToolResult:
     batch = Batch()
     batch.start(PreparedCall(1, tool, {}, context, EXECUTORS_S))
     (finished,) = batch.wait(time.monotonic() + EXECUTORS_S + 1)
-    assert isinstance(finished, Finished)
+    assert isinstance(finished, FinishedCall)
     assert not finished.abandoned
-    assert abandoned_threads() == 0
+    assert count_abandoned_threads() == 0
     return finished.result
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.tools.sources.outside import described
-from tools.sources.openapi import DocumentError, Limits, read_description
+from tools.sources.openapi import DocumentError, DocumentLimits, read_description
 
 PET = {"/pets/{id}": {"get": {"operationId": "getPet", "responses": {}}}}
 YAML = """
@@ -59,7 +59,7 @@ def test_a_billion_laughs_are_refused() -> None:
 
 
 def test_an_alias_of_itself_is_refused() -> None:
-    with pytest.raises(DocumentError, match="inside itself"):
+    with pytest.raises(DocumentError, match="inside its own anchor"):
         read_description("openapi: 3.0.0\npaths: &p {a: *p}")
 
 
@@ -93,7 +93,7 @@ def test_what_is_no_description_is_refused_in_words(text: str) -> None:
 
 def test_a_text_that_is_too_large_is_not_parsed() -> None:
     with pytest.raises(DocumentError, match="1,001 bytes"):
-        read_description("x" * 1_001, limits=Limits(size=1_000))
+        read_description("x" * 1_001, limits=DocumentLimits(size=1_000))
 
 
 def test_nothing_that_no_database_keeps_is_left_in_an_operation() -> None:
@@ -115,12 +115,12 @@ def test_a_description_with_faults_is_read_as_far_as_it_goes() -> None:
     }
     description = read_description(described(paths, info="none", servers="none"))
     assert [operation.key for operation in description.operations] == ["GET /good", "GET /odd"]
-    assert {left.where: left.reason for left in description.left_out} == {
-        "GET /gone": "it refers to '#/nowhere', which is not there",
+    assert {left.where: left.reason for left in description.skipped} == {
+        "GET /gone": "it has a broken reference: '#/nowhere'",
         "POST /away": "it refers to another document: 'other.yaml#/Body'",
         "/../up": "its path holds '.' or '..'",
         "bare": "its path does not begin with a slash",
-        "TRACE /trace": "the method TRACE is not used",
+        "TRACE /trace": "the method TRACE is not supported",
     }
 
 
@@ -137,17 +137,17 @@ def test_servers_are_told_as_the_description_gives_them() -> None:
 def test_an_operation_of_another_server_is_left_out() -> None:
     uploads = {"post": {"servers": [{"url": "https://uploads.example.com"}], "responses": {}}}
     description = read_description(described({**PET, "/up": uploads}, servers=[{"url": "https://example.com"}]))
-    assert description.left_out[0].reason == (
+    assert description.skipped[0].reason == (
         "it has a server of its own, https://uploads.example.com: connect a second source for that address"
     )
 
 
 def test_more_operations_than_are_looked_at_are_left_out_with_a_reason() -> None:
     text = described({f"/{n}": {"get": {}} for n in range(5)})
-    description = read_description(text, limits=Limits(operations=3))
+    description = read_description(text, limits=DocumentLimits(operations=3))
     assert len(description.operations) == 3
-    assert description.left_out[0].reason == "it stands behind the first 3 operations"
-    assert len(description.left_out) == 2
+    assert description.skipped[0].reason == "only the first 3 operations are read"
+    assert len(description.skipped) == 2
 
 
 def test_a_description_full_of_large_bodies_is_read_in_bounded_time() -> None:
@@ -162,7 +162,7 @@ def test_a_description_full_of_large_bodies_is_read_in_bounded_time() -> None:
         n: {"content": {"application/json": {"schema": {"$ref": f"#/components/schemas/S{n}"}}}} for n in range(300)
     }
     paths = {f"/{n}": {"post": {"requestBody": body[n % 300]}} for n in range(1_500)}
-    text, patient = described(paths, components={"schemas": schemas}), Limits(seconds=600)
+    text, patient = described(paths, components={"schemas": schemas}), DocumentLimits(seconds=600)
     began = time.process_time()
     assert len(read_description(text, limits=patient).operations) == 1_500
     assert time.process_time() - began < 30
@@ -176,8 +176,8 @@ def test_many_parameters_that_many_paths_share_cost_little() -> None:
     found = read_description(described({**paths, **PET}, **shared))
     assert time.process_time() - began < 1
     assert [operation.name for operation in found.operations] == ["getPet"]
-    assert len(found.left_out) == 100
-    assert found.left_out[0].reason == "it has 1,000 parameters; at most 150 are read"
+    assert len(found.skipped) == 100
+    assert found.skipped[0].reason == "it has 1,000 parameters; at most 150 are read"
 
 
 def test_all_parameters_of_a_description_have_an_end() -> None:
@@ -186,7 +186,7 @@ def test_all_parameters_of_a_description_have_an_end() -> None:
     paths = {f"/{number}": {"$ref": "#/x-shared"} for number in range(300)}
     found = read_description(described(paths, **shared))
     assert len(found.operations) == 40_000 // 150
-    assert found.left_out[-1].reason == "it stands behind the first 40,000 parameters of the description"
+    assert found.skipped[-1].reason == "only the first 40,000 parameters of the description are read"
 
 
 @pytest.mark.parametrize("reference", ["#/" + "%41" * 300_000, "#/" + "a/" * 500_000, "#/" + "x" * 1_000_000])
@@ -196,8 +196,8 @@ def test_a_reference_has_a_longest_length_however_often_it_is_used(reference: st
     began = time.process_time()
     found = read_description(described(paths, components=shared))
     assert time.process_time() - began < 5
-    assert len(found.left_out) == 1_000
-    assert found.left_out[0].reason == f"it has a reference of {len(reference):,} characters: {reference[:100]!r}…"
+    assert len(found.skipped) == 1_000
+    assert found.skipped[0].reason == f"it has a reference of {len(reference):,} characters: {reference[:100]!r}…"
 
 
 def test_long_words_cost_no_more_than_what_is_shown_of_them() -> None:
@@ -213,13 +213,13 @@ def test_long_words_cost_no_more_than_what_is_shown_of_them() -> None:
     found = read_description(text)
     assert time.process_time() - began < 5
     assert len(found.operations) == 600
-    assert max(len(json.dumps(each.as_json())) for each in found.operations) < 10_000
+    assert max(len(json.dumps(each.to_json())) for each in found.operations) < 10_000
 
 
 def test_reading_has_an_end_in_time_that_is_told() -> None:
-    found = read_description(described({"/a": {"get": {}}, "/b": {"$ref": "#/x-b"}}), limits=Limits(seconds=0))
+    found = read_description(described({"/a": {"get": {}}, "/b": {"$ref": "#/x-b"}}), limits=DocumentLimits(seconds=0))
     assert found.operations == ()
-    assert {each.where: each.reason for each in found.left_out} == {
+    assert {each.where: each.reason for each in found.skipped} == {
         "/a": "the description takes too long to read",
         "/b": "the description takes too long to read",
     }

@@ -9,7 +9,7 @@ import pytest
 
 from tests.tools.sources.outside import Outside, described
 from tools.contract import ErrorCode
-from tools.sources.openapi import Description, Operation, read_description
+from tools.sources.openapi import ApiDescription, ApiOperation, read_description
 
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 KEY = {"type": "object", "properties": {"api_key": {"type": "string"}, "t": {"type": "string"}}}
@@ -21,13 +21,13 @@ def posting(schema: Any, kind: str = JSON) -> dict[str, Any]:
     return {"/a": {"post": {"requestBody": {"required": True, "content": {kind: {"schema": schema}}}}}}
 
 
-def read(paths: dict[str, Any], **more: Any) -> Description:
+def read(paths: dict[str, Any], **more: Any) -> ApiDescription:
     return read_description(described(paths, **more))
 
 
-def operation_of(paths: dict[str, Any], **more: Any) -> Operation:
+def operation_of(paths: dict[str, Any], **more: Any) -> ApiOperation:
     (operation,) = read(paths, **more).operations
-    assert Operation.from_json(json.loads(json.dumps(operation.as_json()))) == operation
+    assert ApiOperation.from_json(json.loads(json.dumps(operation.to_json()))) == operation
     return operation
 
 
@@ -73,7 +73,7 @@ def test_a_credential_is_left_out_of_a_body_at_every_depth(schema: Any, shown: d
     ],
 )
 def test_a_body_that_needs_a_credential_leaves_its_operation_out(schema: Any) -> None:
-    (left,) = read(posting(schema)).left_out
+    (left,) = read(posting(schema)).skipped
     assert left.reason == "its body needs a credential: 'api_key'"
 
 
@@ -93,7 +93,7 @@ def test_a_credential_is_left_out_of_a_parameter_at_every_depth() -> None:
         (found,) = operation_of(querying(KEY, **style)).params["properties"].values()
         assert found == {"type": "object", "properties": {"t": {"type": "string"}}}
         assert operation_of(querying(NEEDS_KEY, **style)).params["properties"] == {}
-        (left,) = read(querying(NEEDS_KEY, required=True, **style)).left_out
+        (left,) = read(querying(NEEDS_KEY, required=True, **style)).skipped
         assert left.reason == "its parameter 'filter' needs a credential: 'api_key'"
 
 
@@ -148,7 +148,7 @@ def test_no_parameter_changes_the_method(place: str, name: str) -> None:
     paths = {"/a": {"get": {"parameters": [given, {"name": "b", "in": "query"}]}}}
     assert list(operation_of(paths).params["properties"]) == ["b"]
     paths["/a"]["get"]["parameters"] = [{**given, "required": True}]
-    (left,) = read(paths).left_out
+    (left,) = read(paths).skipped
     assert left.reason == f"it needs {name!r}, which may change its method"
 
 
@@ -162,5 +162,5 @@ def test_no_header_changes_the_path(name: str) -> None:
 def test_no_field_of_a_body_changes_the_method(kind: str) -> None:
     schema = {"type": "object", "properties": {"_method": {"type": "string"}, "method": {"type": "string"}}}
     assert list(operation_of(posting(schema, kind)).params["properties"]) == ["method"]
-    (left,) = read(posting({**schema, "required": ["_method"]}, kind)).left_out
+    (left,) = read(posting({**schema, "required": ["_method"]}, kind)).skipped
     assert left.reason == "its body needs '_method', which may change its method"

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from tools.contract import Level
-from tools.sources.openapi.levels import FLOORS, RAISING_VERBS, RAISING_WORDS, Inferred, inferred_level
+from tools.sources.openapi.levels import FLOORS, RAISING_VERBS, RAISING_WORDS, InferredLevel, infer_level
 
 
-def infer(method: str, path: str, operation_id: str = "", **properties: Any) -> Inferred:
+def infer(method: str, path: str, operation_id: str = "", **properties: Any) -> InferredLevel:
     params = {"type": "object", "properties": properties}
-    return inferred_level({"method": method, "path": path, "operation_id": operation_id, "params": params})
+    return infer_level({"method": method, "path": path, "operation_id": operation_id, "params": params})
 
 
 @pytest.mark.parametrize(

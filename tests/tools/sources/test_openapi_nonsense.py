@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tools.sources.openapi import DocumentError, Operation, read_description
+from tools.sources.openapi import ApiOperation, DocumentError, read_description
 
 SCHEMA = {
     "type": "object",
@@ -88,7 +88,7 @@ def test_nothing_else_fails(sound: dict[str, Any]) -> None:
                 assert place[0] in ("openapi", "swagger", "paths"), (place, value)
                 continue
             for each in found.operations:
-                assert Operation.from_json(json.loads(json.dumps(each.as_json()))) == each
+                assert ApiOperation.from_json(json.loads(json.dumps(each.to_json()))) == each
             if place != ("paths",) and place[0] not in ("servers", "security"):
                 assert "sound" in [each.name for each in found.operations], (place, value)
 

@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 
 from tests.tools.sources.outside import Outside, described
 from tools.contract import ErrorCode, ToolError
-from tools.sources.openapi import Connection, OpenAPITool, Operation, read_description
+from tools.sources.openapi import ApiConnection, ApiOperation, OpenAPITool, read_description
 from tools.toolbox import Toolbox
 
 NODE = {
@@ -18,15 +18,15 @@ NODE = {
 }
 
 
-def operation_of(paths: dict[str, Any], version: str = "3.1.0", **more: Any) -> Operation:
+def operation_of(paths: dict[str, Any], version: str = "3.1.0", **more: Any) -> ApiOperation:
     (operation,) = read_description(described(paths, version, **more)).operations
     Draft202012Validator.check_schema(operation.params)
-    assert Operation.from_json(json.loads(json.dumps(operation.as_json()))) == operation
-    Toolbox().register(OpenAPITool(operation, Connection("api", "https://example.com")))
+    assert ApiOperation.from_json(json.loads(json.dumps(operation.to_json()))) == operation
+    Toolbox().register(OpenAPITool(operation, ApiConnection("api", "https://example.com")))
     return operation
 
 
-def posted(schema: Any, version: str = "3.1.0", **more: Any) -> Operation:
+def posted(schema: Any, version: str = "3.1.0", **more: Any) -> ApiOperation:
     """The operation that takes this schema as its required JSON body."""
     body = {"required": True, "content": {"application/json": {"schema": schema}}}
     return operation_of({"/a": {"post": {"requestBody": body}}}, version, **more)
@@ -42,7 +42,7 @@ def test_a_body_that_holds_itself_is_cut_and_says_so() -> None:
     operation = posted({"$ref": "#/components/schemas/Node"}, components={"schemas": {"Node": NODE}})
     assert operation.params["properties"]["next"] == {
         "type": "object",
-        "description": "Any object: from here on it repeats itself.",
+        "description": "Any object: the structure repeats from here.",
     }
     assert operation.params["required"] == ["name"]
 
@@ -189,7 +189,7 @@ def test_a_credential_that_cannot_come_from_the_connection_leaves_the_operation_
     schema = {"type": "object", "required": ["client_secret"], "properties": {"client_secret": {"type": "string"}}}
     body = {"required": True, "content": {"application/json": {"schema": schema}}}
     paths = {"/a": {"post": {"requestBody": body}}, "/{access_token}/b": {"get": {}}}
-    left = read_description(described(paths)).left_out
+    left = read_description(described(paths)).skipped
     assert [each.reason for each in left] == [
         "its body needs a credential: 'client_secret'",
         "its path holds a credential: {access_token}",
@@ -199,7 +199,7 @@ def test_a_credential_that_cannot_come_from_the_connection_leaves_the_operation_
 @pytest.mark.parametrize("kind", ["application/xml", "application/octet-stream", "image/png"])
 def test_a_body_that_params_cannot_say_leaves_the_operation_out(kind: str) -> None:
     paths = {"/a": {"post": {"requestBody": {"content": {kind: {"schema": {"type": "string"}}}}}}}
-    assert read_description(described(paths)).left_out[0].reason == f"its body is {kind}, which no params can say"
+    assert read_description(described(paths)).skipped[0].reason == f"its body is {kind}, which no params can say"
 
 
 def test_tool_names_do_not_depend_on_the_order() -> None:
@@ -231,19 +231,19 @@ def test_a_name_that_looks_like_another_ones_hash_is_told_apart() -> None:
         ({}, ErrorCode.MISSING_PARAM, "name"),
         ({"name": 5}, ErrorCode.INVALID_PARAMETER, "name"),
         ({"name": "no digits"}, ErrorCode.INVALID_PARAMETER, "name"),
-        ({"name": "1", "tag": {"colour": 1}}, ErrorCode.INVALID_PARAMETER, "tag.colour"),
+        ({"name": "1", "tag": {"color": 1}}, ErrorCode.INVALID_PARAMETER, "tag.color"),
         ({"name": "1", "other": 1}, ErrorCode.INVALID_PARAMETER, "other"),
         ({"name": "1\0"}, ErrorCode.INVALID_PARAMETER, ""),
     ],
 )
 def test_an_error_names_the_parameter(params: dict[str, Any], code: ErrorCode, parameter: str) -> None:
-    tag = {"type": "object", "properties": {"colour": {"type": "string"}}}
+    tag = {"type": "object", "properties": {"color": {"type": "string"}}}
     schema = {
         "type": "object",
         "required": ["name"],
         "properties": {"name": {"type": "string", "pattern": "[0-9]", "description": "A digit"}, "tag": tag},
     }
-    tool = OpenAPITool(posted(schema), Connection("api", "https://example.com"))
+    tool = OpenAPITool(posted(schema), ApiConnection("api", "https://example.com"))
     with pytest.raises(ToolError) as caught:
         tool.check_params(params)
     assert (caught.value.code, caught.value.parameter, caught.value.attempted) == (code, parameter, False)
@@ -251,5 +251,5 @@ def test_an_error_names_the_parameter(params: dict[str, Any], code: ErrorCode, p
 
 def test_canonical_params_are_sorted_and_get_no_default() -> None:
     schema = {"type": "object", "properties": {"b": {"type": "integer", "default": 7}, "a": {}, "c": {}}}
-    tool = OpenAPITool(posted(schema), Connection("api", "https://example.com"))
+    tool = OpenAPITool(posted(schema), ApiConnection("api", "https://example.com"))
     assert list(tool.check_params({"c": None, "a": 1})) == ["a", "c"]

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from tests.tools.sources.outside import REACH, Outside, described, running
 from tools.contract import ErrorCode, ToolError
-from tools.sources.openapi import Connection, OpenAPITool, read_description
-from tools.sources.openapi.requests import made_request
+from tools.sources.openapi import ApiConnection, OpenAPITool, read_description
+from tools.sources.openapi.requests import build_request
 from tools.testing import run_tool
 
 ONE_PATH = {
@@ -147,7 +147,7 @@ def test_a_server_that_decodes_before_it_looks_gives_away_nothing_else(tmp_path:
         thread.start()
         try:
             (operation,) = read_description(described({"/pets/{id}": {"get": {}}})).operations
-            tool = OpenAPITool(operation, Connection("files", f"http://127.0.0.1:{server.server_port}"))
+            tool = OpenAPITool(operation, ApiConnection("files", f"http://127.0.0.1:{server.server_port}"))
             answers = {value: run_tool(tool, {"id": value}, reach=REACH) for value in ["7", *OUTWARDS, *INWARDS]}
         finally:
             server.shutdown()
@@ -166,7 +166,7 @@ class _Quiet(SimpleHTTPRequestHandler):
 def test_a_path_that_is_sent_stays_in_its_place_however_often_it_is_decoded(value: str) -> None:
     (operation,) = read_description(described({"/a/keep/{id}/tail": {"get": {}}})).operations
     try:
-        path = made_request(operation, {"id": value}).path
+        path = build_request(operation, {"id": value}).path
     except ToolError:
         return
     for _ in range(12):

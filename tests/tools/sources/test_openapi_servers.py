@@ -8,7 +8,7 @@ import pytest
 
 from tests.tools.sources.outside import Outside, described
 from tools.contract import Level, ToolError
-from tools.sources.openapi import Connection, Description, OpenAPITool, read_description
+from tools.sources.openapi import ApiConnection, ApiDescription, OpenAPITool, read_description
 
 MAIN, UPLOADS, CLUSTER = "https://api.example.com/v1", "https://uploads.example.com", "https://10.0.0.1:6443"
 
@@ -17,12 +17,12 @@ def operation(*servers: str, **more: Any) -> dict[str, Any]:
     return {"responses": {}, **({"servers": [{"url": url} for url in servers]} if servers else {}), **more}
 
 
-def read(paths: dict[str, Any], base_url: str = "", main: tuple[str, ...] = ()) -> Description:
+def read(paths: dict[str, Any], base_url: str = "", main: tuple[str, ...] = ()) -> ApiDescription:
     more: dict[str, Any] = {"servers": [{"url": url} for url in main]} if main else {}
     return read_description(described(paths, **more), base_url=base_url)
 
 
-def keys(description: Description) -> list[str]:
+def keys(description: ApiDescription) -> list[str]:
     return [each.key for each in description.operations]
 
 
@@ -42,8 +42,8 @@ PATHS = {"/pets": {"get": operation()}, "/up": {"post": operation(UPLOADS)}, "/i
 def test_the_admins_address_decides_which_operations_are_there(base_url: str, offered: list[str]) -> None:
     description = read(PATHS, base_url, (MAIN,))
     assert keys(description) == offered
-    assert len(description.operations) + len(description.left_out) == len(PATHS)
-    assert all("connect a second source for that address" in each.reason for each in description.left_out)
+    assert len(description.operations) + len(description.skipped) == len(PATHS)
+    assert all("connect a second source for that address" in each.reason for each in description.skipped)
 
 
 @pytest.mark.parametrize("main", [(), ("https://kubernetes.io",)])
@@ -60,7 +60,7 @@ def test_a_server_below_the_address_is_part_of_the_path(outside: Outside) -> Non
     paths = {"/pets": {"get": operation()}, "/toys": {"get": operation(f"{outside.url}/shop")}}
     _, toys = read(paths, outside.url, (outside.url,)).operations
     assert (toys.key, toys.path) == ("GET /toys", "/shop/toys")
-    outside.call(OpenAPITool(toys, Connection("api", outside.url)))
+    outside.call(OpenAPITool(toys, ApiConnection("api", outside.url)))
     assert outside.last.target == "/shop/toys"
 
 
@@ -78,11 +78,11 @@ def test_what_stands_behind_a_hash_is_sent_as_the_parameter_that_it_names(outsid
         "/{bucket}#acl": {"put": acting("acl", "query", "true")},
     }
     description = read(paths, outside.url)
-    assert (keys(description), description.left_out) == (
+    assert (keys(description), description.skipped) == (
         ["GET /#Action=ListUsers", "GET /#Action=DeleteUser", f"POST /#{target}", "PUT /{bucket}#acl"],
         (),
     )
-    found = {each.key: OpenAPITool(each, Connection("api", outside.url)) for each in description.operations}
+    found = {each.key: OpenAPITool(each, ApiConnection("api", outside.url)) for each in description.operations}
     levels = [tool.level for tool in found.values()]
     assert levels == [Level.READ, Level.DESTRUCTIVE, Level.DESTRUCTIVE, Level.WRITE]
     assert outside.call(found["GET /#Action=ListUsers"], {"Action": "ListUsers"}).success
@@ -99,7 +99,7 @@ def test_what_stands_behind_a_hash_is_sent_as_the_parameter_that_it_names(outsid
 
 
 def test_a_hash_that_no_parameter_says_is_left_out() -> None:
-    (left_out,) = read({"/{bucket}#policy": {"delete": operation()}}).left_out
+    (left_out,) = read({"/{bucket}#policy": {"delete": operation()}}).skipped
     assert left_out.reason == "no parameter matches the part after '#' in its path: 'policy'"
 
 
@@ -109,4 +109,4 @@ def test_a_path_param_that_only_looks_like_a_credential_stays(name: str) -> None
     assert list(found.params["properties"]) == [name]
     told = [{"name": name, "in": "path", "required": True, "description": "Your API key, an access token."}]
     refused = read({f"/grants/{{{name}}}": {"get": operation(parameters=told)}})
-    assert "its path holds a credential" in refused.left_out[0].reason
+    assert "its path holds a credential" in refused.skipped[0].reason

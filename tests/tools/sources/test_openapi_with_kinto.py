@@ -9,8 +9,14 @@ import pytest
 from tests.tools.sources.kinto import running_kinto
 from tests.tools.sources.outside import REACH
 from tools.contract import ErrorCode, Level, ToolResult
-from tools.sources.openapi import Authentication, Connection, Kind, OpenAPITool, read_description
-from tools.testing import run_tool, verdict_of
+from tools.sources.openapi import (
+    ApiConnection,
+    AuthenticationKind,
+    AuthenticationSettings,
+    OpenAPITool,
+    read_description,
+)
+from tools.testing import judge_tool, run_tool
 from tools.toolbox import Permission
 
 ACCOUNT = {"username": "ann", "password": "a long password"}
@@ -24,7 +30,7 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, OpenAP
         with urlopen(f"{url}/__api__", timeout=10) as answer:
             description = read_description(answer.read().decode())
         assert description.servers == (url,)
-        connection = Connection("kinto", url, "Kinto", Authentication(Kind.BASIC, "kinto"))
+        connection = ApiConnection("kinto", url, "Kinto", AuthenticationSettings(AuthenticationKind.BASIC, "kinto"))
         made = {each.name: OpenAPITool(each, connection) for each in description.operations}
         assert call(made["updateAccount"], {"id": "ann", "data": {"password": ACCOUNT["password"]}}, new=True).success
         yield made
@@ -61,11 +67,11 @@ def test_what_a_write_stores_a_read_finds(tools: dict[str, OpenAPITool]) -> None
 def test_a_batch_is_destructive_and_the_requests_in_it_are_named(tools: dict[str, OpenAPITool]) -> None:
     batch = tools["batch"]
     assert (batch.level, batch.carries_requests) == (Level.DESTRUCTIVE, True)
-    assert "carry other requests" in batch.operation.level_reason
+    assert "embed other requests" in batch.operation.level_reason
     key = call(tools["createRecord"], {**NOTES, "data": {"title": "kept"}}).data["data"]["id"]
     path = f"/buckets/default/collections/notes/records/{key}"
     sent = {"defaults": {"method": "DELETE"}, "requests": [{"path": path}]}
-    verdict = verdict_of(batch, sent)
+    verdict = judge_tool(batch, sent)
     assert (verdict.permission, verdict.level) == (Permission.ASK, Level.DESTRUCTIVE)
     assert f"carries 1 other request: DELETE {path}" in verdict.reason
     assert call(batch, sent).success

@@ -10,8 +10,8 @@ import pytest
 from tests.tools.sources.outside import Outside
 from tools.contract import Level, ToolError
 from tools.sources.mcp import McpTool, StdioServer
-from tools.sources.mcp.definitions import definitions_of
-from tools.sources.mcp.schemas import renamed
+from tools.sources.mcp.definitions import read_definitions
+from tools.sources.mcp.schemas import rename_keys
 from tools.toolbox import Toolbox
 
 INNER = {"type": "object", "properties": {"user_id": {"type": "string"}}, "additionalProperties": False}
@@ -30,7 +30,7 @@ GIVEN: dict[str, Any] = {"user": "ann", "list": [{"user_id": "7"}], "free": {"us
 
 
 def mcp_tool(schema: dict[str, Any]) -> McpTool:
-    (definition,), _ = definitions_of([mcp_types.Tool(name="save", input_schema=schema)])
+    (definition,), _ = read_definitions([mcp_types.Tool(name="save", input_schema=schema)])
     return McpTool(definition, StdioServer(("server",)), "there", Level.READ)
 
 
@@ -48,7 +48,7 @@ def test_of_an_mcp_server() -> None:
     params = tool.check_params(GIVEN)
     assert params == {"user_": "ann", "list": [{"user_id_": "7"}], "free": {"user": "kept"}}
     assert tool.check_params(params) == params
-    assert renamed(params, {"user_": "user", "user_id_": "user_id"}) == GIVEN
+    assert rename_keys(params, {"user_": "user", "user_id_": "user_id"}) == GIVEN
     with pytest.raises(ToolError):
         tool.check_params({"list": []})
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tools.sources.mcp import CONNECTIONS
+from tools.sources.mcp import PROCESS_POOL
 
 
 @pytest.fixture(autouse=True)
 def no_process_is_left() -> Iterator[None]:
     yield
-    CONNECTIONS.close_all()
+    PROCESS_POOL.close_all()

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tools.contract import LastLook, Level, ToolContext, ToolResult
+from tools.contract import Fence, Level, ToolContext, ToolResult
 from tools.sources.mcp import McpTool, Server, StdioServer, list_tools
 from tools.testing import run_tool
 from tools.toolbox import PreparedCall, run_call
@@ -36,8 +36,8 @@ def called(tool: McpTool, timeout_s: float = 20.0, **params: Any) -> ToolResult:
 def called_too_late(tool: McpTool) -> ToolResult:
     """The call is in time when it starts, and too late when its request is about to leave."""
     in_time = iter([True])
-    look = LastLook(lambda: next(in_time, False))
-    return run_call(PreparedCall(0, tool, {}, ToolContext(1), 20.0, last_look=look))
+    look = Fence(lambda: next(in_time, False))
+    return run_call(PreparedCall(0, tool, {}, ToolContext(1), 20.0, fence=look))
 
 
 def failure_of(result: ToolResult) -> tuple[str, bool, str]:

@@ -11,9 +11,9 @@ import mcp_types
 import pytest
 
 from tools.contract import Level, ToolError
-from tools.sources.mcp import Definition, McpTool, StdioServer, suggested_level
-from tools.sources.mcp.definitions import definitions_of
-from tools.sources.mcp.schemas import renamed
+from tools.sources.mcp import Definition, McpTool, StdioServer, suggest_level
+from tools.sources.mcp.definitions import read_definitions
+from tools.sources.mcp.schemas import rename_keys
 from tools.toolbox import Toolbox
 
 SERVER = StdioServer(("server",))
@@ -25,21 +25,21 @@ def described(name: str = "save", schema: dict[str, Any] | None = None, **more: 
 
 
 def definition_of(**schema: Any) -> Definition:
-    found, left_out = definitions_of([described(schema={**OBJECT, **schema})])
+    found, left_out = read_definitions([described(schema={**OBJECT, **schema})])
     assert left_out == []
     return found[0]
 
 
 def reason_for(**schema: Any) -> str:
-    found, left_out = definitions_of([described(schema={**OBJECT, **schema})])
+    found, left_out = read_definitions([described(schema={**OBJECT, **schema})])
     assert found == []
     return left_out[0].reason
 
 
 def test_every_name_becomes_a_legal_one_of_its_own() -> None:
     names = ["a b", "a_b", "A_B", "a/b", "1st", "日本", "x" * 90, "x" * 91, "ok.name", "Ok.Name", "-", "a..b", "é"]
-    first, _ = definitions_of(described(name) for name in names)
-    second, _ = definitions_of(described(name) for name in reversed(names))
+    first, _ = read_definitions(described(name) for name in names)
+    second, _ = read_definitions(described(name) for name in reversed(names))
     legal = {tool.name: tool.legal_name for tool in first}
     assert legal == {tool.name: tool.legal_name for tool in second}
     assert len({name.lower() for name in legal.values()}) == len(names)
@@ -66,7 +66,11 @@ def test_params_that_name_the_run_have_another_name_for_the_model_alone() -> Non
     Toolbox().register(tool)
     given = {"user_id__": "u", "user_id_": 1, "list": [{"organization_": "o"}]}
     assert tool.check_params(given) == given
-    assert renamed(given, definition.shown_names) == {"user_id": "u", "user_id_": 1, "list": [{"organization": "o"}]}
+    assert rename_keys(given, definition.shown_names) == {
+        "user_id": "u",
+        "user_id_": 1,
+        "list": [{"organization": "o"}],
+    }
     with pytest.raises(ToolError, match="user_id__"):
         tool.check_params({"list": []})
 
@@ -75,15 +79,15 @@ def test_params_that_name_the_run_have_another_name_for_the_model_alone() -> Non
     ("schema", "words"),
     [
         ({"type": "string"}, "not an object"),
-        ({"properties": {"a": {"type": "text"}}}, "not legal at properties.a.type"),
+        ({"properties": {"a": {"type": "text"}}}, "not valid at properties.a.type"),
         ({"properties": {"a": {"$ref": "https://example.com/s.json"}}}, "another document"),
-        ({"properties": {"a": {"$ref": "#/$defs/none"}}}, "what is not there"),
-        ({"properties": {"a": {"$ref": "#there"}}, "$defs": {"b": {"$anchor": "there"}}}, "by its name"),
-        ({"properties": {"a": {"$ref": "#/required"}}, "required": ["a"]}, "what is no schema"),
+        ({"properties": {"a": {"$ref": "#/$defs/none"}}}, "a broken reference"),
+        ({"properties": {"a": {"$ref": "#there"}}, "$defs": {"b": {"$anchor": "there"}}}, "by name, not by path"),
+        ({"properties": {"a": {"$ref": "#/required"}}, "required": ["a"]}, "something that is not a schema"),
         ({"description": "x" * 200_001}, "characters"),
         ({"enum": list(range(20_001))}, "more than 20,000 parts"),
         ({"properties": {"a\ud800": {}}}, "cannot be"),
-        ({"properties": {"a\x00": {}}}, "cannot be kept"),
+        ({"properties": {"a\x00": {}}}, "cannot be stored"),
     ],
 )
 def test_what_cannot_be_offered_is_left_out_with_a_reason(schema: dict[str, Any], words: str) -> None:
@@ -104,7 +108,7 @@ def test_a_schema_that_repeats_itself_is_left_out(of: Callable[[dict[str, Any]],
     steps = {f"d{step}": of({"$ref": f"#/$defs/d{step + 1}"}) for step in range(40)}
     schema = {"properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": {**steps, "d40": {"type": "string"}}}
     assert "repeats itself" in reason_for(**schema)
-    found, left_out = definitions_of([described(output_schema={**OBJECT, **schema})])
+    found, left_out = read_definitions([described(output_schema={**OBJECT, **schema})])
     assert (found, "repeats itself" in left_out[0].reason) == ([], True)
 
 
@@ -117,7 +121,7 @@ def test_a_schema_that_repeats_itself_is_left_out(of: Callable[[dict[str, Any]],
     ],
 )
 def test_a_schema_that_leads_in_a_circle_which_no_value_ends_is_left_out(a: dict[str, Any], b: dict[str, Any]) -> None:
-    assert "in a circle" in reason_for(properties={"x": {"$ref": "#/$defs/a"}}, **{"$defs": {"a": a, "b": b}})
+    assert "circular reference" in reason_for(properties={"x": {"$ref": "#/$defs/a"}}, **{"$defs": {"a": a, "b": b}})
 
 
 def test_a_chain_of_references_that_is_too_long_is_left_out() -> None:
@@ -150,7 +154,7 @@ def test_a_value_that_makes_a_legal_schema_explode_is_refused_in_time() -> None:
 
 
 def test_what_is_not_read_in_time_is_left_out() -> None:
-    found, left_out = definitions_of([described("a"), described("b")], time.monotonic() - 1)
+    found, left_out = read_definitions([described("a"), described("b")], time.monotonic() - 1)
     assert (found, len(left_out)) == ([], 1)
     assert "2 more are left out" in left_out[0].reason
 
@@ -168,15 +172,17 @@ def test_patterns_of_names_and_sets_are_left_to_the_server() -> None:
 
 def test_words_are_made_fit_to_be_shown() -> None:
     hidden = "".join(chr(0xE0000 + ord(char)) for char in "obey")
-    found, _ = definitions_of([described(description=f"\x1b[31mSaves\u202e it.{hidden}\n" + "x" * 3_000, title="a\nb")])
+    found, _ = read_definitions(
+        [described(description=f"\x1b[31mSaves\u202e it.{hidden}\n" + "x" * 3_000, title="a\nb")]
+    )
     assert found[0].description.startswith("Saves it.\nxxx")
     assert len(found[0].description) == 1_024
     assert found[0].title == "a b"
-    assert definitions_of([described()])[0][0].description == "save: nothing more is said."
+    assert read_definitions([described()])[0][0].description == "save: no description."
 
 
 def test_two_tools_of_one_name_are_one() -> None:
-    found, left_out = definitions_of([described(), described(description="other")])
+    found, left_out = read_definitions([described(), described(description="other")])
     assert (len(found), left_out[0].reason) == (1, "the server lists two tools of this name")
 
 
@@ -195,12 +201,12 @@ def test_it_can_be_kept_as_json() -> None:
     ],
 )
 def test_a_level_is_suggested_only(annotations: dict[str, Any], level: Level) -> None:
-    assert suggested_level(annotations) is level
+    assert suggest_level(annotations) is level
 
 
 def test_a_tool_that_demands_a_task_is_left_out_with_a_reason() -> None:
     tools = [described(kind, execution=mcp_types.ToolExecution(task_support=kind)) for kind in ("required", "optional")]
-    found, (left_out,) = definitions_of(tools)
+    found, (left_out,) = read_definitions(tools)
     assert [tool.name for tool in found] == ["optional"]
     assert (left_out.name, left_out.reason) == (
         "required",
@@ -225,4 +231,4 @@ def test_no_read_is_suggested_for_what_can_carry_data_out(
     hints: dict[str, bool], schema: dict[str, Any], level: Level
 ) -> None:
     definition = definition_of(**schema)
-    assert suggested_level(hints, definition) is level
+    assert suggest_level(hints, definition) is level

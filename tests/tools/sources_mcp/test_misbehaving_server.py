@@ -13,7 +13,7 @@ import pytest
 
 from tests.tools.sources_mcp.servers import SECRET, called, called_too_late, failure_of, misbehaving, tool_of
 from tools.contract import Level, ToolError
-from tools.sources.mcp import McpTool, StdioServer, list_tools, listing_changed, suggested_level
+from tools.sources.mcp import McpTool, StdioServer, has_tool_list_changed, list_tools, suggest_level
 from tools.sources.mcp.loop import LOOP
 from tools.testing import run_tool
 
@@ -25,8 +25,8 @@ from tools.testing import run_tool
         ("kill", "was killed"),
         ("close", "closed its output"),
         ("huge", "more than 10,000,000 bytes"),
-        ("nonsense", "not of the protocol"),
-        ("fail_inside", "failed inside, in the middle of the call: Internal error."),
+        ("nonsense", "does not follow the protocol"),
+        ("fail_inside", "had an internal error during the call: Internal error."),
     ],
 )
 @pytest.mark.parametrize("level", [Level.READ, Level.WRITE])
@@ -93,7 +93,7 @@ def test_what_a_tool_hints_at_is_only_suggested_and_its_environment_is_small(
 ) -> None:
     server = misbehaving()
     definition = next(each for each in list_tools(server).tools if each.name == "environment")
-    assert suggested_level(definition.annotations) is Level.READ  # a lie
+    assert suggest_level(definition.annotations) is Level.READ  # a lie
     tool = McpTool(definition, server, "there", Level.DESTRUCTIVE)
     assert tool.level is Level.DESTRUCTIVE
     assert "Harmless" not in tool.sentence({}, None)  # type: ignore[arg-type]
@@ -141,7 +141,7 @@ def test_logs_and_standard_error_are_bounded_and_hold_no_secret(caplog: pytest.L
         assert called(tool_of(server, "logs")).success
         assert called(tool_of(server, "talk")).success
         deadline = time.monotonic() + 10
-        while "says so much" not in caplog.text:
+        while "writes too much" not in caplog.text:
             assert time.monotonic() < deadline
             time.sleep(0.05)
     said = [record.getMessage() for record in caplog.records if record.name == "gadget.tools.mcp"]
@@ -190,14 +190,14 @@ def test_definitions_are_read_where_nobody_else_waits(tmp_path: Path) -> None:
 def test_a_changed_listing_is_noted_until_it_is_read_again() -> None:
     server = misbehaving(owner="changes")
     tool = tool_of(server, "change")
-    assert not listing_changed(server)
+    assert not has_tool_list_changed(server)
     assert called(tool).success
     deadline = time.monotonic() + 10
-    while not listing_changed(server):
+    while not has_tool_list_changed(server):
         assert time.monotonic() < deadline
         time.sleep(0.02)
     list_tools(server)
-    assert not listing_changed(server)
+    assert not has_tool_list_changed(server)
 
 
 def test_another_definition_or_place_has_another_hash_but_another_title_has_not(tmp_path: Path) -> None:
@@ -222,20 +222,20 @@ def test_all_pages_are_read(tmp_path: Path) -> None:
     file.write_text(json.dumps([{"name": f"t{n}", "inputSchema": {"type": "object"}} for n in range(2_100)]))
     listing = list_tools(misbehaving(definitions=file, pages=50))
     assert [tool.name for tool in listing.tools] == [f"t{n}" for n in range(2_000)]
-    assert "at most 2,000 tools" in listing.left_out[-1].reason
+    assert "at most 2,000 tools" in listing.skipped[-1].reason
 
 
 def test_a_server_that_does_not_start_tells_the_admin_why(tmp_path: Path) -> None:
-    with pytest.raises(ToolError, match="ended with code 1 before it could be spoken to") as failure:
+    with pytest.raises(ToolError, match="ended with code 1 before the connection was ready") as failure:
         list_tools(misbehaving(start="dies"))
     assert not failure.value.attempted
     assert "No key was given." in failure.value.__notes__
-    with pytest.raises(ToolError, match="There is no program 'no-such-program'"):
+    with pytest.raises(ToolError, match="The program 'no-such-program' is not installed"):
         list_tools(StdioServer(("no-such-program",)))
     unreadable = tmp_path / "server"
     unreadable.write_bytes(b"\x7fELF no program")
     unreadable.chmod(0o755)
-    with pytest.raises(ToolError, match="ended with code 1 before it could be spoken to") as failure:
+    with pytest.raises(ToolError, match="ended with code 1 before the connection was ready") as failure:
         list_tools(StdioServer((str(unreadable),)))
     assert "It cannot be run: Exec format error." in failure.value.__notes__
     with pytest.raises(ToolError, match="did not answer in time") as failure:

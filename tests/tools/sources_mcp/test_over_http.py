@@ -10,11 +10,11 @@ import pytest
 
 from tests.tools.mcp_servers.http_server import OlderServer, older_server
 from tests.tools.sources_mcp.servers import called, called_too_late, failure_of
-from tools.contract import Level, Reach, ToolError
+from tools.contract import Level, NetworkAccess, ToolError
 from tools.sources.mcp import HttpServer, McpTool, list_tools
 from tools.testing import run_tool
 
-HERE = Reach(private=frozenset({"127.0.0.1"}))
+HERE = NetworkAccess(private=frozenset({"127.0.0.1"}))
 TOKEN = "t0ken-of-the-connection"
 
 
@@ -24,13 +24,13 @@ def older() -> Iterator[OlderServer]:
         yield server
 
 
-def behind(older: OlderServer, behaviour: str) -> HttpServer:
-    return HttpServer(older.url(behaviour), {"Authorization": f"Bearer {TOKEN}"}, HERE)
+def behind(older: OlderServer, behavior: str) -> HttpServer:
+    return HttpServer(older.url(behavior), {"Authorization": f"Bearer {TOKEN}"}, HERE)
 
 
-def tool_behind(older: OlderServer, behaviour: str, level: Level = Level.WRITE) -> McpTool:
+def tool_behind(older: OlderServer, behavior: str, level: Level = Level.WRITE) -> McpTool:
     definition = list_tools(behind(older, "works")).tools[0]
-    return McpTool(definition, behind(older, behaviour), "there", level)
+    return McpTool(definition, behind(older, behavior), "there", level)
 
 
 def test_an_older_server_is_spoken_to_in_its_revision(older: OlderServer, caplog: pytest.LogCaptureFixture) -> None:
@@ -48,23 +48,23 @@ def test_an_older_server_is_spoken_to_in_its_revision(older: OlderServer, caplog
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "code", "words"),
+    ("behavior", "code", "words"),
     [
         ("breaks", "NETWORK_ERROR", "broke off before it answered"),
         ("fails", "NETWORK_ERROR", "failed with status 502"),
         ("huge", "NETWORK_ERROR", "larger than 10,000,000 bytes"),
         ("nonsense", "NETWORK_ERROR", "broke off"),
         ("accepts", "NETWORK_ERROR", "broke off"),
-        ("fails_inside", "NETWORK_ERROR", "failed inside, in the middle of the call: Internal error."),
+        ("fails_inside", "NETWORK_ERROR", "had an internal error during the call: Internal error."),
         ("times_out", "NETWORK_ERROR", "failed with status 408"),
         ("did_and_moves", "NETWORK_ERROR", "failed with status 302"),
         ("did_and_shows", "NETWORK_ERROR", "failed with status 303"),
     ],
 )
 def test_a_write_without_a_usable_answer_is_unknown_and_not_repeated(
-    older: OlderServer, behaviour: str, code: str, words: str
+    older: OlderServer, behavior: str, code: str, words: str
 ) -> None:
-    told = failure_of(called(tool_behind(older, behaviour)))
+    told = failure_of(called(tool_behind(older, behavior)))
     assert told[:2] == (code, False)
     assert words in told[2]
     assert older.calls() == 1
@@ -99,9 +99,9 @@ def test_a_hanging_server_ends_at_the_timeout(older: OlderServer) -> None:
     assert called(tool_behind(older, "works")).success
 
 
-@pytest.mark.parametrize("behaviour", ["moves", "moves_to_itself", "moves_within"])
-def test_a_write_that_belongs_elsewhere_was_not_done_and_is_said_once(older: OlderServer, behaviour: str) -> None:
-    code, definite, message = failure_of(called(tool_behind(older, behaviour)))
+@pytest.mark.parametrize("behavior", ["moves", "moves_to_itself", "moves_within"])
+def test_a_write_that_belongs_elsewhere_was_not_done_and_is_said_once(older: OlderServer, behavior: str) -> None:
+    code, definite, message = failure_of(called(tool_behind(older, behavior)))
     assert (code, definite) == ("OPERATION_FAILED", True)
     assert "redirects to another address, which is not followed" in message
     assert older.calls() == 1

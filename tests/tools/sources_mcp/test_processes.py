@@ -15,9 +15,9 @@ import pytest
 
 from tests.tools.sources_mcp.servers import called, failure_of, misbehaving, tool_of
 from tools.contract import Level, ToolContext, ToolError
-from tools.sources.mcp import CONNECTIONS, list_tools
-from tools.sources.mcp.connections import Connections, StdioLimits
+from tools.sources.mcp import PROCESS_POOL, list_tools
 from tools.sources.mcp.loop import LOOP
+from tools.sources.mcp.process_pool import PoolLimits, ProcessPool
 from tools.sources.mcp.servers import StdioServer
 
 ROOT = Path(__file__).parents[3]
@@ -27,10 +27,10 @@ from django.conf import settings
 settings.configure(INSTALLED_APPS=["django.contrib.contenttypes", "tools.records", "tools.schedules"], SECRET_KEY="x")
 import django
 django.setup()
-from tools.sources.mcp import CONNECTIONS, StdioServer, list_tools
+from tools.sources.mcp import PROCESS_POOL, StdioServer, list_tools
 server = StdioServer(tuple(sys.argv[2:]))
 list_tools(server)
-tether = CONNECTIONS.pid(server)
+tether = PROCESS_POOL.pid(server)
 if sys.argv[1] == "alone" or os.fork():
     print(tether, flush=True)
 sys.stdin.readline()
@@ -107,23 +107,23 @@ def test_a_server_ends_with_the_process(how: str) -> None:
 def test_a_server_that_will_not_end_is_killed_with_all_that_it_started() -> None:
     server = StdioServer((*LAUNCHER, *misbehaving(start="stays").command))
     list_tools(server)
-    group = group_of(CONNECTIONS.pid(server))
+    group = group_of(PROCESS_POOL.pid(server))
     assert len(group) == 3
-    CONNECTIONS.close_all(10)
+    PROCESS_POOL.close_all(10)
     wait_until_gone(*group)
 
 
 def test_a_server_that_is_asked_to_end_is_asked_once(tmp_path: Path) -> None:
     server = misbehaving(start="obeys", calls=tmp_path / "calls")
     list_tools(server)
-    group = group_of(CONNECTIONS.pid(server))
-    CONNECTIONS.close_all(10)
+    group = group_of(PROCESS_POOL.pid(server))
+    PROCESS_POOL.close_all(10)
     wait_until_gone(*group)
     assert (tmp_path / "calls").read_text().split() == ["SIGTERM"]
 
 
 def test_a_process_without_calls_is_ended_and_the_next_call_has_another() -> None:
-    connections, server = Connections(StdioLimits(idle_s=0.2)), misbehaving(owner="idle")
+    connections, server = ProcessPool(PoolLimits(idle_s=0.2)), misbehaving(owner="idle")
 
     async def pid() -> int:
         async with connections.line(server, 10):

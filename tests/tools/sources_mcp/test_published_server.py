@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.tools.sources_mcp.servers import FOLDER, PUBLISHED, called, failure_of, tool_of
-from tools.contract import ErrorCode, Level, Reach
-from tools.sources.mcp import CONNECTIONS, HttpServer, Server, list_tools, suggested_level
-from tools.testing import verdict_of
+from tools.contract import ErrorCode, Level, NetworkAccess
+from tools.sources.mcp import PROCESS_POOL, HttpServer, Server, list_tools, suggest_level
+from tools.testing import judge_tool
 from tools.toolbox import Permission, Toolbox
 
 PATIENCE_S = 30.0
@@ -28,7 +28,7 @@ def over_http() -> Iterator[HttpServer]:
     process = subprocess.Popen([sys.executable, str(FOLDER / "over_http.py"), str(port)])
     try:
         _wait_for(port)
-        yield HttpServer(f"http://127.0.0.1:{port}/mcp", reach=Reach(private=frozenset({"127.0.0.1"})))
+        yield HttpServer(f"http://127.0.0.1:{port}/mcp", reach=NetworkAccess(private=frozenset({"127.0.0.1"})))
     finally:
         process.terminate()
         process.wait(10)
@@ -54,7 +54,7 @@ def server(request: pytest.FixtureRequest) -> Server:
 
 def test_it_lists_its_tools_in_the_newest_revision(server: Server) -> None:
     listing = list_tools(server)
-    assert (listing.name, listing.protocol, listing.left_out) == ("mcp-time", "2026-07-28", ())
+    assert (listing.name, listing.protocol, listing.skipped) == ("mcp-time", "2026-07-28", ())
     assert [tool.name for tool in listing.tools] == ["get_current_time", "convert_time"]
 
 
@@ -84,14 +84,14 @@ def test_its_own_refusal_is_a_definite_failure_in_its_words(server: Server) -> N
 
 def test_the_level_is_the_admins(server: Server) -> None:
     definition = list_tools(server).tools[0]
-    assert suggested_level(definition.annotations) in Level
+    assert suggest_level(definition.annotations) in Level
     for level, decision in (
         (Level.READ, Permission.AUTO),
         (Level.WRITE, Permission.ASK),
         (Level.DESTRUCTIVE, Permission.ASK),
     ):
         tool = tool_of(server, "get_current_time", level)
-        assert verdict_of(tool, {"timezone": "UTC"}).permission is decision
+        assert judge_tool(tool, {"timezone": "UTC"}).permission is decision
 
 
 def test_sixty_four_calls_over_eight_threads(server: Server) -> None:
@@ -114,7 +114,7 @@ def test_one_process_serves_all_calls() -> None:
     pids = set()
     for _ in range(3):
         assert called(tool, timezone="UTC").success
-        pids.add(CONNECTIONS.pid(PUBLISHED))
+        pids.add(PROCESS_POOL.pid(PUBLISHED))
     assert len(pids) == 1
     assert 0 not in pids
 

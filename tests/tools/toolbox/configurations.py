@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from tools.contract import ErrorCode, Level, Tool, ToolContext, ToolResult
-from tools.toolbox import Condition, Grants, Otherwise, Permission, Policy, Rule, Verdict, verdict_for
+from tools.toolbox import Condition, Grants, Otherwise, Permission, Policy, Rule, Verdict, judge_call
 
 NAME = "sample.any"
 _LEVELS = ("read", "draft", "write", "destructive")
@@ -118,7 +118,7 @@ def _refused(tool: Tool, grants: Grants, policy: Policy) -> tuple[ErrorCode, str
     """Why the tool cannot be used at all, and a word of the reason."""
     names = {tool.name, f"{tool.name}@{tool.version}"}
     if names & set(policy.disabled):
-        return ErrorCode.TOOL_DISABLED, "switched off"
+        return ErrorCode.TOOL_DISABLED, "disabled"
     if tool.name in grants.stopped:
         return ErrorCode.TOOL_DISABLED, f"stopped by {grants.stopped[tool.name]}"
     is_granted = tool.name in grants.tools
@@ -193,7 +193,7 @@ def assert_as_documented(call: Configuration) -> Verdict:
 
 
 def judged(call: Configuration) -> Verdict:
-    return verdict_for(call.tool, call.arguments.said, call.grants, call.policy, NAME)
+    return judge_call(call.tool, call.arguments.said, call.grants, call.policy, NAME)
 
 
 def _mostly(usual: st.SearchStrategy[Any], seldom: st.SearchStrategy[Any], once_in: int = 6) -> st.SearchStrategy[Any]:

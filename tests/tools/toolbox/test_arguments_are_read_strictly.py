@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.contract import ErrorCode, ToolError, canonical_json, fingerprint, parse_arguments, signature_of
+from tools.contract import ErrorCode, ToolError, build_signature, canonical_json, fingerprint, parse_arguments
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -23,8 +23,8 @@ def test_nothing_means_no_params(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ('{"a": 1, "a": 2}', "'a' stands twice"),
-        ('{"a": {"b": 1, "b": 1}}', "'b' stands twice"),
+        ('{"a": 1, "a": 2}', "'a' appears twice"),
+        ('{"a": {"b": 1, "b": 1}}', "'b' appears twice"),
         ('{"a": NaN}', "NaN is not a number"),
         ('{"a": -Infinity}', "-Infinity is not a number"),
         ('{"a": 1e999}', "not valid JSON"),
@@ -70,5 +70,5 @@ def test_canonical_json_is_a_fixed_point(value: object) -> None:
 
 
 def test_the_order_of_keys_changes_neither_signature_nor_fingerprint() -> None:
-    assert signature_of("a.b", {"x": 1, "y": 2}) == signature_of("a.b", {"y": 2, "x": 1}) == 'a.b::{"x":1,"y":2}'
+    assert build_signature("a.b", {"x": 1, "y": 2}) == build_signature("a.b", {"y": 2, "x": 1}) == 'a.b::{"x":1,"y":2}'
     assert fingerprint({"x": 1, "y": [2]}) != fingerprint({"x": 1, "y": [3]})

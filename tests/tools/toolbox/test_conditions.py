@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.tools.toolbox.sample_tools import Echo
 from tools.contract import ErrorCode, Level
-from tools.toolbox import Condition, Grants, Otherwise, Permission, Policy, Rule, verdict_for
+from tools.toolbox import Condition, Grants, Otherwise, Permission, Policy, Rule, judge_call
 
 PARAMS = {
     "region": "EU",
@@ -56,16 +56,16 @@ BREAK = [
 
 @pytest.mark.parametrize(("param", "rule", "value"), HOLD)
 def test_it_holds(param: str, rule: Rule, value: Any) -> None:
-    assert Condition(param, rule, value).broken_by(PARAMS) == ""
+    assert Condition(param, rule, value).explain_violation(PARAMS) == ""
 
 
 @pytest.mark.parametrize(("param", "rule", "value", "reason"), BREAK)
 def test_it_is_broken_and_says_why(param: str, rule: Rule, value: Any, reason: str) -> None:
-    assert Condition(param, rule, value).broken_by(PARAMS) == reason
+    assert Condition(param, rule, value).explain_violation(PARAMS) == reason
 
 
 def test_a_long_value_is_shown_shortened_and_never_searched() -> None:
-    reason = Condition("text", Rule.PATTERN, ".*").broken_by({"text": "x" * 5_000})
+    reason = Condition("text", Rule.PATTERN, ".*").explain_violation({"text": "x" * 5_000})
     assert reason.startswith('text is "xxx')
     assert len(reason) < 200
 
@@ -76,14 +76,14 @@ def test_a_long_value_is_shown_shortened_and_never_searched() -> None:
         ({"param": "a", "rule": "like", "value": 1, "otherwise": "ask"}, "'like' is not a valid Rule"),
         ({"param": "a", "rule": "equals", "value": 1, "otherwise": "allow"}, "'allow' is not a valid Otherwise"),
         ({"param": "a", "rule": "equals", "otherwise": "ask"}, "needs 'value'"),
-        ({"param": " ", "rule": "equals", "value": 1, "otherwise": "ask"}, "names no param"),
-        ({"param": "a.", "rule": "equals", "value": 1, "otherwise": "ask"}, "names no param"),
+        ({"param": " ", "rule": "equals", "value": 1, "otherwise": "ask"}, "is not the name of a param"),
+        ({"param": "a.", "rule": "equals", "value": 1, "otherwise": "ask"}, "is not the name of a param"),
         ({"param": "a", "rule": "one_of", "value": [], "otherwise": "ask"}, "at least one value"),
         ({"param": "a", "rule": "minimum", "value": "1", "otherwise": "ask"}, "is not a number"),
         ({"param": "a", "rule": "max_length", "value": -1, "otherwise": "ask"}, "not a whole number"),
         ({"param": "a", "rule": "max_length", "value": True, "otherwise": "ask"}, "not a whole number"),
-        ({"param": "a", "rule": "pattern", "value": "(", "otherwise": "ask"}, "is no regular expression"),
-        ({"param": "a", "rule": "pattern", "value": r"(a)\1", "otherwise": "ask"}, "no regular expression of RE2"),
+        ({"param": "a", "rule": "pattern", "value": "(", "otherwise": "ask"}, "is not a regular expression"),
+        ({"param": "a", "rule": "pattern", "value": r"(a)\1", "otherwise": "ask"}, "not a regular expression of RE2"),
         ({"param": "a", "rule": "equals", "value": float("nan"), "otherwise": "ask"}, "Out of range float"),
         ({"param": "a", "rule": "one_of", "value": ["\0"], "otherwise": "ask"}, "a text holds a NUL character"),
     ],
@@ -96,7 +96,7 @@ def test_what_cannot_be_judged_is_refused(kept: dict[str, Any], why: str) -> Non
 def test_no_pattern_can_hold_a_worker_up() -> None:
     hostile = Condition("text", Rule.PATTERN, "(.*.*.{0,99}.{0,99}.{0,99}a+)+x")
     started = time.perf_counter()
-    assert hostile.broken_by({"text": "a" * 2_000})
+    assert hostile.explain_violation({"text": "a" * 2_000})
     assert time.perf_counter() - started < 5
 
 
@@ -114,20 +114,20 @@ NEVER_LOUD = Condition("style", Rule.EQUALS, "plain", Otherwise.FORBID)
 
 
 def test_a_read_within_its_conditions_runs_by_itself() -> None:
-    assert verdict_for(Echo(), {"text": "a"}, grants(AT_MOST_TWICE, NEVER_LOUD), Policy()).permission is Permission.AUTO
+    assert judge_call(Echo(), {"text": "a"}, grants(AT_MOST_TWICE, NEVER_LOUD), Policy()).permission is Permission.AUTO
 
 
 def test_a_broken_one_asks_and_the_card_says_why() -> None:
-    verdict = verdict_for(Echo(), {"text": "a", "times": 3}, grants(AT_MOST_TWICE), Policy())
+    verdict = judge_call(Echo(), {"text": "a", "times": 3}, grants(AT_MOST_TWICE), Policy())
     assert verdict.permission is Permission.ASK
     assert verdict.reason == "times is 3, not at most 2: a person decides"
-    write = verdict_for(Echo(level=Level.WRITE), {"text": "a", "times": 3}, grants(AT_MOST_TWICE), Policy())
+    write = judge_call(Echo(level=Level.WRITE), {"text": "a", "times": 3}, grants(AT_MOST_TWICE), Policy())
     assert write.reason == "write level: a person decides; times is 3, not at most 2: a person decides"
 
 
 def test_forbidding_beats_asking() -> None:
     call = {"text": "a", "times": 3, "style": "loud"}
-    verdict = verdict_for(Echo(), call, grants(AT_MOST_TWICE, NEVER_LOUD), Policy())
+    verdict = judge_call(Echo(), call, grants(AT_MOST_TWICE, NEVER_LOUD), Policy())
     assert verdict.permission is Permission.FORBIDDEN
     assert verdict.error is not None
     assert verdict.error.code is ErrorCode.NOT_PERMITTED
@@ -136,7 +136,7 @@ def test_forbidding_beats_asking() -> None:
 
 def test_a_stopped_tool_is_refused_and_names_who_stopped_it() -> None:
     stopped = Grants(frozenset({Echo.name}), stopped={Echo.name: "Ann"})
-    verdict = verdict_for(Echo(), {"text": "a"}, stopped, Policy())
+    verdict = judge_call(Echo(), {"text": "a"}, stopped, Policy())
     assert verdict.error is not None
     assert verdict.error.code is ErrorCode.TOOL_DISABLED
     assert verdict.error.message == "The tool 'sample.echo' was stopped by Ann."
@@ -161,8 +161,8 @@ def test_no_condition_ever_lets_more_through(made: list[Condition], times: int, 
             continue
     call = {"text": "a", "times": times, "style": style}
     strictness = [Permission.AUTO, Permission.ASK, Permission.FORBIDDEN]
-    free = verdict_for(Echo(level=level), call, grants(), Policy())
-    bound = verdict_for(Echo(level=level), call, grants(*conditions), Policy())
+    free = judge_call(Echo(level=level), call, grants(), Policy())
+    bound = judge_call(Echo(level=level), call, grants(*conditions), Policy())
     assert strictness.index(bound.permission) >= strictness.index(free.permission)
     if level.has_side_effects:
         assert bound.permission is not Permission.AUTO

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from tests.tools.toolbox.test_named_hosts import Outside
-from tools.contract import Level, inner_requests
-from tools.contract.inner_json import TOO_DEEP
-from tools.contract.inner_requests import in_words
-from tools.sources.carriers import why_carries
-from tools.toolbox import Grants, Permission, Policy, verdict_for
+from tools.contract import Level, find_embedded_requests
+from tools.contract.embedded_json import TOO_DEEP
+from tools.contract.embedded_requests import describe_requests
+from tools.sources.embedded_requests import detect_embedded_requests
+from tools.toolbox import Grants, Permission, Policy, judge_call
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,8 @@ from tools.toolbox import Grants, Permission, Policy, verdict_for
     ],
 )
 def test_requests_are_found(params: dict[str, Any], found: list[str]) -> None:
-    assert list(inner_requests(params)) == found
-    verdict = verdict_for(Outside(), params, Grants(tools=frozenset({"there.look"})), Policy())
+    assert list(find_embedded_requests(params)) == found
+    verdict = judge_call(Outside(), params, Grants(tools=frozenset({"there.look"})), Policy())
     assert (verdict.level is Level.DESTRUCTIVE) == bool(found)
     assert (verdict.permission is Permission.ASK) == bool(found)
     assert all(each in verdict.reason for each in found)
@@ -53,8 +53,10 @@ def test_depth_is_no_way_out() -> None:
     deep: Any = {"method": "DELETE", "path": "/a"}
     for _ in range(5_000):
         deep = [deep]
-    assert inner_requests({"x": deep}) == ("DELETE /a",)
-    assert inner_requests({"x": "[" * 9_000 + '{"method": "DELETE", "path": "/a"}' + "]" * 9_000}) == (TOO_DEEP,)
+    assert find_embedded_requests({"x": deep}) == ("DELETE /a",)
+    assert find_embedded_requests({"x": "[" * 9_000 + '{"method": "DELETE", "path": "/a"}' + "]" * 9_000}) == (
+        TOO_DEEP,
+    )
 
 
 def test_a_tool_whose_admin_was_told_keeps_its_level() -> None:
@@ -63,14 +65,16 @@ def test_a_tool_whose_admin_was_told_keeps_its_level() -> None:
 
     sent = {"requests": [{"method": "DELETE", "path": "/a"}]}
     granted = Grants(tools=frozenset({"there.look"}))
-    assert verdict_for(Known(), sent, granted, Policy()).permission is Permission.AUTO
-    verdict = verdict_for(Known(Level.WRITE), sent, granted, Policy())
+    assert judge_call(Known(), sent, granted, Policy()).permission is Permission.AUTO
+    verdict = judge_call(Known(Level.WRITE), sent, granted, Policy())
     assert verdict.reason == "write level: a person decides; carries 1 other request: DELETE /a"
-    assert verdict_for(Outside(source="built in"), sent, granted, Policy()).permission is Permission.AUTO
+    assert judge_call(Outside(source="built in"), sent, granted, Policy()).permission is Permission.AUTO
 
 
 def test_in_words() -> None:
-    assert in_words([f"GET /{number}" for number in range(1_200)], most=2).endswith("GET /0; GET /1; and 1,198 more")
+    assert describe_requests([f"GET /{number}" for number in range(1_200)], most=2).endswith(
+        "GET /0; GET /1; and 1,198 more"
+    )
 
 
 METHOD, TEXT = {"enum": ["GET", "POST"]}, {"type": "string"}
@@ -98,11 +102,11 @@ METHOD, TEXT = {"enum": ["GET", "POST"]}, {"type": "string"}
     ],
 )
 def test_a_description_tells_what_carries_requests(path: str, properties: dict[str, Any], says: str) -> None:
-    told = why_carries({"its path": "/".join(path.split("/")[-2:])}, {"properties": properties})
+    told = detect_embedded_requests({"its path": "/".join(path.split("/")[-2:])}, {"properties": properties})
     assert says in told
     assert bool(says) == bool(told)
 
 
 def test_a_batch_that_is_only_looked_at_carries_nothing() -> None:
-    assert why_carries({"its path": "/batch"}, {}, only_reads=True) == ""
-    assert why_carries({"its path": "/graphql"}, {}, only_reads=True)
+    assert detect_embedded_requests({"its path": "/batch"}, {}, only_reads=True) == ""
+    assert detect_embedded_requests({"its path": "/graphql"}, {}, only_reads=True)

@@ -10,7 +10,7 @@ import pytest
 from tests.tools.toolbox.sample_tools import Does
 from tools.builtin.results import ReadResult
 from tools.contract import ErrorCode, Level, ToolError, ToolResult
-from tools.contract.portions import MOST_CHARACTERS, call_of, for_model, handle_of, portion_of
+from tools.contract.excerpts import MAX_CHARACTERS, format_for_model, format_handle, parse_handle, take_excerpt
 from tools.testing import run_tool
 from tools.toolbox.outcome import LARGEST_PART
 
@@ -27,19 +27,19 @@ LARGE = {
     "a text": ToolResult.ok("w" * 100_000),
     "an error": ToolResult.failed(ToolError(ErrorCode.OPERATION_FAILED, "e" * 100_000)),
 }
-GO_ON = "read on with results.read if you have it, else ask for less"
+CONTINUE_REQUEST = "continue with results.read if you have it, else request less"
 GLUE = {"rows": ",\n", "lines": "\n", "characters": ""}
 
 
 @pytest.mark.parametrize("result", LARGE.values(), ids=LARGE)
 def test_all_portions_together_are_the_whole(result: ToolResult) -> None:
     texts, start = [], 0
-    portion = portion_of(result)
+    portion = take_excerpt(result)
     unit, total = portion.unit, portion.total
     while start < total:
-        portion = portion_of(result, start)
+        portion = take_excerpt(result, start)
         assert (portion.unit, portion.total, portion.start) == (unit, total, start)
-        assert len(portion.text) <= MOST_CHARACTERS
+        assert len(portion.text) <= MAX_CHARACTERS
         assert portion.end > start
         texts.append(portion.text)
         start = portion.end
@@ -53,35 +53,37 @@ def test_all_portions_together_are_the_whole(result: ToolResult) -> None:
 
 @pytest.mark.parametrize("result", LARGE.values(), ids=LARGE)
 def test_the_model_is_told_what_is_left_out(result: ToolResult) -> None:
-    text, portion = for_model(result, "r-17"), portion_of(result)
-    assert len(text) < MOST_CHARACTERS + 7_000
-    assert text.endswith(f"\n[shortened: {portion.end:,} of {portion.total:,} {portion.unit}; handle r-17; {GO_ON}]")
+    text, portion = format_for_model(result, "r-17"), take_excerpt(result)
+    assert len(text) < MAX_CHARACTERS + 7_000
+    assert text.endswith(
+        f"\n[shortened: {portion.end:,} of {portion.total:,} {portion.unit}; handle r-17; {CONTINUE_REQUEST}]"
+    )
 
 
 def test_what_stands_beside_the_rows_is_told_with_the_first_of_them() -> None:
-    first, second, *_ = for_model(LARGE["an object with a list"], "r-1").splitlines()
+    first, second, *_ = format_for_model(LARGE["an object with a list"], "r-1").splitlines()
     assert json.loads(first) == {"total": 5_000, "first": ["a"]}
     assert second.startswith('records: [{"id":0,')
 
 
 def test_what_fits_is_told_whole() -> None:
-    for result in (ToolResult.ok({"a": 1}), ToolResult.ok(markdown="x" * MOST_CHARACTERS), ToolResult.ok([])):
-        assert for_model(result, "r-1") == result.for_model()
+    for result in (ToolResult.ok({"a": 1}), ToolResult.ok(markdown="x" * MAX_CHARACTERS), ToolResult.ok([])):
+        assert format_for_model(result, "r-1") == result.for_model()
 
 
 @pytest.mark.parametrize("start", [5_000, 10**18])
 def test_beyond_the_end_there_is_nothing(start: int) -> None:
-    portion = portion_of(LARGE["a list"], start)
+    portion = take_excerpt(LARGE["a list"], start)
     assert (portion.text, portion.start, portion.end) == ("", 5_000, 5_000)
 
 
 @pytest.mark.parametrize("handle", ["", "17", "r-", "r-0", "r--1", "r-1x", "r-1234567890123456789012", "R-1", "r-१"])
 def test_what_is_no_handle_names_no_call(handle: str) -> None:
-    assert call_of(handle) is None
+    assert parse_handle(handle) is None
 
 
 def test_a_handle_names_its_call() -> None:
-    assert call_of(f" {handle_of(17)} ") == 17
+    assert parse_handle(f" {format_handle(17)} ") == 17
 
 
 def read_on(result: ToolResult, **params: Any) -> ToolResult:
@@ -91,7 +93,7 @@ def read_on(result: ToolResult, **params: Any) -> ToolResult:
 def test_reading_on_says_where_it_stands_and_how_to_go_on() -> None:
     first = read_on(LARGE["markdown"])
     assert first.data["from"] == 0
-    assert first.markdown.endswith(f"read on with offset {first.data['to']}]")
+    assert first.markdown.endswith(f"continue with offset {first.data['to']}]")
     last = read_on(LARGE["markdown"], offset=4_999)
     assert last.markdown == "| 4999 | a row of a table |\n[Lines 4,999 to 5,000 of 5,000; this is the end]"
 
@@ -101,7 +103,7 @@ def test_what_is_read_on_is_never_shortened_itself(result: ToolResult) -> None:
     start, total = 0, 1
     while start < total:
         part = read_on(result, offset=start)
-        assert for_model(part, "r-18") == part.markdown
+        assert format_for_model(part, "r-18") == part.markdown
         start, total = part.data["to"], part.data["total"]
 
 
@@ -116,7 +118,7 @@ def test_a_read_with_more_than_can_be_kept_fails_in_words(huge: Any) -> None:
     error = run_tool(Does(lambda _: ToolResult.ok(huge))).error
     assert error is not None
     assert error.code is ErrorCode.LIMIT_EXCEEDED
-    assert f"at most {LARGEST_PART:,} can be kept" in error.message
+    assert f"the limit is {LARGEST_PART:,}" in error.message
 
 
 def test_a_write_with_more_than_can_be_kept_is_not_said_to_have_failed() -> None:

@@ -9,11 +9,11 @@ import pytest
 
 from tests.tools.network.web_server import WebServer, reply
 from tests.tools.toolbox.sample_tools import Does
-from tools.contract import ErrorCode, LastLook, Reach, ToolContext, ToolError, ToolResult
+from tools.contract import ErrorCode, Fence, NetworkAccess, ToolContext, ToolError, ToolResult
 from tools.network import request
 from tools.toolbox import PreparedCall, run_call
 
-HERE = Reach(private=frozenset({"127.0.0.1"}))
+HERE = NetworkAccess(private=frozenset({"127.0.0.1"}))
 
 
 @pytest.fixture
@@ -32,8 +32,8 @@ class Lease:
 
 
 def run(lease: Lease, work: Callable[[ToolContext], object], *, is_read: bool = False) -> ToolResult:
-    look = LastLook(lease.may_begin, is_read=is_read)
-    return run_call(PreparedCall(0, Does(work), {}, ToolContext(1), 5.0, last_look=look))
+    look = Fence(lease.may_begin, is_read=is_read)
+    return run_call(PreparedCall(0, Does(work), {}, ToolContext(1), 5.0, fence=look))
 
 
 def methods(server: WebServer) -> list[str]:
@@ -109,5 +109,5 @@ def test_an_approved_read_looks_before_its_reads(server: WebServer) -> None:
 def test_a_call_without_a_look_sends_what_it_wants(server: WebServer) -> None:
     request("POST", server.url, reach=HERE)
     with pytest.raises(ToolError, match="nothing was done"):
-        LastLook(lambda: False).before_execution()
+        Fence(lambda: False).check_execution()
     assert methods(server) == ["POST"]

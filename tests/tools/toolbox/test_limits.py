@@ -65,7 +65,7 @@ def test_an_equal_call_gets_the_kept_result_and_says_so() -> None:
     assert [seconds for _, seconds in shelf.kept.values()] == [60.0]
 
 
-def test_other_params_another_organisation_and_another_definition_do_not() -> None:
+def test_other_params_another_organization_and_another_definition_do_not() -> None:
     guards = Guards(Shelf())
     echo = Echo(cacheable_s=60.0)
     assert ran(echo, guards, text="a").data != ran(echo, guards, text="b").data
@@ -95,7 +95,7 @@ def test_a_call_too_many_is_refused_and_told_when_to_try_again() -> None:
     assert (error.code, error.is_definite) == (ErrorCode.RATE_LIMITED, True)
     assert error.text.splitlines() == [
         "TOOL ERROR: RATE_LIMITED",
-        "sample.does may be used 2 times in 60 s, and it was.",
+        "Limit reached for sample.does: 2 calls in 60 s.",
         "RECOVERY HINT: Try again in 8 s.",
     ]
 
@@ -112,7 +112,7 @@ def test_a_kept_result_is_not_counted() -> None:
         ({"cacheable_s": 5.0, "level": Level.WRITE}, "changes something"),
         ({"cacheable_s": 5.0, "volatile": True}, "volatile"),
         ({"rate_limit": RateLimit(1, 1), "transactional": True}, "transactional"),
-        ({"rate_limit": RateLimit(0, 1)}, "never"),
+        ({"rate_limit": RateLimit(0, 1)}, "must be positive"),
     ],
 )
 def test_what_would_break_another_promise_cannot_be_registered(attributes: dict[str, Any], why: str) -> None:

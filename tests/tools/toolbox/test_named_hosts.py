@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tools.contract import Level, Tool, ToolContext, ToolResult, address_params, named_hosts
+from tools.contract import Level, Tool, ToolContext, ToolResult, find_address_params, find_named_hosts
 from tools.contract.addresses import is_address_name
-from tools.toolbox import Grants, Permission, Policy, verdict_for
+from tools.toolbox import Grants, Permission, Policy, judge_call
 
 ALLOWED = Policy(allowed_hosts=frozenset({"good.example", "192.0.2.7"}))
 
@@ -41,7 +41,7 @@ class Outside(Tool):
 
 
 def judged(params: dict[str, Any], tool: Tool | None = None) -> Any:
-    return verdict_for(tool or Outside(), params, Grants(tools=frozenset({"there.look"})), ALLOWED)
+    return judge_call(tool or Outside(), params, Grants(tools=frozenset({"there.look"})), ALLOWED)
 
 
 @pytest.mark.parametrize(
@@ -155,12 +155,12 @@ def test_params_that_hold_addresses_are_found_at_every_depth() -> None:
             "Loop": {"$ref": "#/$defs/Loop"},
         },
     }
-    assert address_params(schema) == {"where", "list", "webhook"}
+    assert find_address_params(schema) == {"where", "list", "webhook"}
 
 
 @pytest.mark.parametrize("body", ['{"to": "evi\\u006c.com"}', '{"a": 1}\n{"to": "evi\\u006c.com"}'])
 def test_an_escaped_host_is_found_in_json_and_in_lines_of_json(body: str) -> None:
-    assert named_hosts({"body": body}) == {"evil.com"}
+    assert find_named_hosts({"body": body}) == {"evil.com"}
 
 
 @pytest.mark.parametrize(
@@ -174,26 +174,26 @@ def test_an_escaped_host_is_found_in_json_and_in_lines_of_json(body: str) -> Non
     ids=["long number", "comma too many", "text alone", "hidden character"],
 )
 def test_an_escaped_host_is_found_in_what_only_others_can_read(body: str) -> None:
-    assert named_hosts({"body": body}) == {"evil.com"}
+    assert find_named_hosts({"body": body}) == {"evil.com"}
 
 
 def test_json_too_deep_to_read_names_a_host_that_nobody_allows() -> None:
     body = '{"to": "evil.com", "n": ' + "[" * 9_000 + "]" * 9_000 + "}"
-    assert named_hosts({"body": body}) == {"'JSON nested too deep to read'"}
+    assert find_named_hosts({"body": body}) == {"'JSON nested too deep to read'"}
 
 
 def test_a_file_or_a_field_is_no_host() -> None:
-    assert named_hosts({"path": "README.md", "sort": "user.id", "filePath": "a.md"}) == frozenset()
-    assert named_hosts({"text": "README.md"}) == {"readme.md"}
-    assert named_hosts({"path": "https://evil.example/README.md"}) == {"evil.example"}
+    assert find_named_hosts({"path": "README.md", "sort": "user.id", "filePath": "a.md"}) == frozenset()
+    assert find_named_hosts({"text": "README.md"}) == {"readme.md"}
+    assert find_named_hosts({"path": "https://evil.example/README.md"}) == {"evil.example"}
 
 
 def test_keys_are_read_too_and_depth_is_no_way_out() -> None:
-    assert named_hosts({"headers": {"https://evil.example": 1}}) == {"evil.example"}
+    assert find_named_hosts({"headers": {"https://evil.example": 1}}) == {"evil.example"}
     deep: Any = "https://evil.example"
     for _ in range(5_000):
         deep = [deep]
-    assert named_hosts({"a": deep}) == {"evil.example"}
+    assert find_named_hosts({"a": deep}) == {"evil.example"}
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_every_level_names_the_host_and_draft_asks_like_read() -> None:
     params = {"x": "https://evil.example"}
     assert judged(params, Outside(Level.DRAFT)).permission is Permission.ASK
     reason = judged(params, Outside(Level.WRITE)).reason
-    assert reason.startswith("write level: a person decides; reaches evil.example, not on the list")
+    assert reason.startswith("write level: a person decides; contacts evil.example, not on the list")
     many = judged({"x": [f"https://{number}.evil.example" for number in range(9)]}).reason
     assert "and 4 more, not on" in many
 

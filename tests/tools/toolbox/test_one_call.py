@@ -128,8 +128,8 @@ def holding_itself() -> list[Any]:
     [
         ({"records": [{"when": datetime(2026, 1, 1, tzinfo=UTC)}]}, "data.records.0.when is datetime"),
         ({"ids": {1, 2}}, "data.ids is set"),
-        ([1.0, float("nan")], "data.1 is a number that JSON does not know"),
-        (holding_itself(), "nested too deeply, or holds itself"),
+        ([1.0, float("nan")], "data.1 is a number that JSON does not support"),
+        (holding_itself(), "nested too deeply, or contains itself"),
         ({(1, 2): 3}, "data cannot be written as JSON"),
     ],
 )
@@ -145,7 +145,7 @@ def test_a_result_that_json_cannot_hold_says_where(data: Any, told: str) -> None
         (None, "NoneType, not a ToolResult"),
         ({"success": True}, "dict, not a ToolResult"),
         (ToolResult(success=False), "contradict"),
-        (ToolResult(success=True, summary=None), "have to be text"),  # type: ignore[arg-type]
+        (ToolResult(success=True, summary=None), "must be text"),  # type: ignore[arg-type]
     ],
 )
 def test_what_is_not_a_result_is_a_failure(returned: Any, told: str) -> None:

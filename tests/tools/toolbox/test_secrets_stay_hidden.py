@@ -7,7 +7,7 @@ from typing import Any
 from tests.tools.toolbox.sample_tools import Does
 from tools.contract import ErrorCode, ToolContext, ToolError, ToolResult
 from tools.testing import run_tool
-from tools.toolbox import Batch, Finished, PreparedCall, Progress
+from tools.toolbox import Batch, FinishedCall, PreparedCall, Progress
 
 TOKEN = 'tok"en-\\1-ü'
 CREDENTIALS = {"github": {"token": TOKEN, "user": "me"}, "longer": {"token": TOKEN + "-and-more"}}
@@ -55,7 +55,7 @@ def test_in_a_text_and_in_progress() -> None:
         for report in batch.wait(float("inf")):
             if isinstance(report, Progress):
                 said.append(report.text)
-            elif isinstance(report, Finished):
+            elif isinstance(report, FinishedCall):
                 said.append(report.result.markdown)
     assert "Used [hidden]\nfor all" in said
     assert TOKEN not in str(said)

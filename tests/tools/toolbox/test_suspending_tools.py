@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from tools.builtin.employee import AskHuman, Delegate
 from tools.contract import Delegation, ErrorCode, Level, Question, Tool, ToolContext
 from tools.testing import run_tool
-from tools.toolbox import Batch, Finished, Grants, PreparedCall, Toolbox
+from tools.toolbox import Batch, FinishedCall, Grants, PreparedCall, Toolbox
 
 CONTEXT = ToolContext(organization_id=1)
 
@@ -41,11 +41,11 @@ class AskLater(Ask):
         return Delegation("Kim", params.text)
 
 
-def finished(tool: Tool, *, may_suspend: bool) -> Finished:
+def finished(tool: Tool, *, may_suspend: bool) -> FinishedCall:
     batch = Batch()
     batch.start(PreparedCall(1, tool, {"text": "Which?"}, CONTEXT, 5.0, may_suspend=may_suspend))
     (report,) = batch.wait(time.monotonic() + 5)
-    assert isinstance(report, Finished)
+    assert isinstance(report, FinishedCall)
     return report
 
 
@@ -62,7 +62,7 @@ class TestInARun:
         report = finished(Undeclared(), may_suspend=True)
         assert report.suspend is None
         assert report.result.error is not None
-        assert "does not say that it suspends" in report.result.error.message
+        assert "does not declare that it suspends" in report.result.error.message
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from tools.contract import (
     ToolError,
     ToolResult,
 )
-from tools.testing import Memory, card_of, run_tool, verdict_of
+from tools.testing import Memory, build_card, judge_tool, run_tool
 from tools.toolbox import Grants, Permission, Policy
 
 
@@ -44,13 +44,13 @@ class Wipe(Tool):
 
 def test_a_card_shows_what_people_would_decide_about() -> None:
     shown = Preview("delete", (Target("7", "Acme", 1, {"name": "Acme"}),))
-    card = card_of(Wipe(shown))
+    card = build_card(Wipe(shown))
     assert (card.sentence, card.preview) == ("Use sample.wipe", shown)
-    assert card_of(Echo, {"text": "hi"}).sentence == 'Use sample.echo: {"style":"plain","text":"hi","times":1}'
+    assert build_card(Echo, {"text": "hi"}).sentence == 'Use sample.echo: {"style":"plain","text":"hi","times":1}'
 
 
 def test_without_a_preview_the_card_says_so() -> None:
-    assert card_of(Wipe(None)).preview == Preview.impossible("This tool has no preview.")
+    assert build_card(Wipe(None)).preview == Preview.impossible("This tool has no preview.")
 
 
 @pytest.mark.parametrize(
@@ -58,21 +58,21 @@ def test_without_a_preview_the_card_says_so() -> None:
 )
 def test_a_preview_that_fails_is_raised_to_the_test(error: Exception) -> None:
     with pytest.raises(type(error), match=r"record 7|of its own"):
-        card_of(Wipe(error))
+        build_card(Wipe(error))
 
 
 def test_no_card_is_made_of_wrong_params() -> None:
     with pytest.raises(ToolError, match="'text' parameter is required"):
-        card_of(Echo, {})
+        build_card(Echo, {})
 
 
 def test_a_verdict_grants_the_tool_alone_unless_told_otherwise() -> None:
-    assert verdict_of(Echo, {"text": "a"}).permission is Permission.AUTO
-    assert verdict_of(Echo(level=Level.WRITE), {"text": "a"}).permission is Permission.ASK
-    assert verdict_of(Echo(capabilities=frozenset({"a"})), {"text": "a"}).permission is Permission.FORBIDDEN
-    assert verdict_of(Echo, {"text": "a"}, Grants()).permission is Permission.FORBIDDEN
-    assert verdict_of(Echo, {"text": "a"}, policy=Policy(frozenset({Echo.name}))).permission is Permission.FORBIDDEN
-    assert verdict_of(Echo, {}).permission is Permission.FORBIDDEN
+    assert judge_tool(Echo, {"text": "a"}).permission is Permission.AUTO
+    assert judge_tool(Echo(level=Level.WRITE), {"text": "a"}).permission is Permission.ASK
+    assert judge_tool(Echo(capabilities=frozenset({"a"})), {"text": "a"}).permission is Permission.FORBIDDEN
+    assert judge_tool(Echo, {"text": "a"}, Grants()).permission is Permission.FORBIDDEN
+    assert judge_tool(Echo, {"text": "a"}, policy=Policy(frozenset({Echo.name}))).permission is Permission.FORBIDDEN
+    assert judge_tool(Echo, {}).permission is Permission.FORBIDDEN
 
 
 def test_a_memory_keeps_results_as_long_as_the_tool_says() -> None:
@@ -85,7 +85,7 @@ def test_a_memory_keeps_results_as_long_as_the_tool_says() -> None:
     assert memory.run_tool(tool).data == 3
 
 
-def test_a_memory_counts_calls_for_each_organisation() -> None:
+def test_a_memory_counts_calls_for_each_organization() -> None:
     tool, memory = Does(lambda _: ToolResult.ok(), rate_limit=RateLimit(2, 60)), Memory()
 
     def code(organization_id: int = 1) -> str:

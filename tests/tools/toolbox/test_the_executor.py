@@ -11,7 +11,7 @@ import pytest
 
 from tests.tools.toolbox.sample_tools import Does, Echo, Holding
 from tools.contract import ErrorCode, Tool, ToolContext, ToolResult
-from tools.toolbox import Batch, Finished, PreparedCall, Progress, abandoned_threads
+from tools.toolbox import Batch, FinishedCall, PreparedCall, Progress, count_abandoned_threads
 from tools.toolbox.executor import PROGRESS_INTERVAL_S
 
 CONTEXT = ToolContext(organization_id=1)
@@ -22,12 +22,12 @@ def prepared(work: Callable[[ToolContext], Any] | Tool, key: int = 0, timeout_s:
     return PreparedCall(key, tool, {}, CONTEXT, timeout_s)
 
 
-def finished(batch: Batch, within_s: float = 10.0) -> dict[int, Finished]:
+def finished(batch: Batch, within_s: float = 10.0) -> dict[int, FinishedCall]:
     """All calls of the batch, when they have ended."""
-    found: dict[int, Finished] = {}
+    found: dict[int, FinishedCall] = {}
     until = time.monotonic() + within_s
     while batch.running and time.monotonic() < until:
-        found |= {report.key: report for report in batch.wait(until) if isinstance(report, Finished)}
+        found |= {report.key: report for report in batch.wait(until) if isinstance(report, FinishedCall)}
     assert batch.running == 0
     return found
 
@@ -42,7 +42,7 @@ def until_true(condition: Callable[[], bool]) -> None:
 @pytest.fixture(autouse=True)
 def _nobody_hangs() -> None:
     """Threads that an earlier test gave up have come back."""
-    until_true(lambda: abandoned_threads() == 0)
+    until_true(lambda: count_abandoned_threads() == 0)
 
 
 def test_calls_run_at_the_same_time() -> None:
@@ -74,7 +74,7 @@ def test_a_failing_and_a_hanging_call_leave_the_others_whole() -> None:
     assert reports[2].result.error is not None
     assert reports[2].result.error.code is ErrorCode.TIMEOUT
     assert reports[3].result.data == "whole"
-    until_true(lambda: abandoned_threads() == 0)
+    until_true(lambda: count_abandoned_threads() == 0)
 
 
 def test_wait_hands_over_what_is_there_and_returns_at_the_given_time() -> None:
@@ -98,9 +98,9 @@ def test_a_late_report_is_passed_on_but_changes_nothing() -> None:
     batch.start(prepared(holds, 7, timeout_s=0.02))
     report = finished(batch)[7]
     assert report.abandoned
-    assert abandoned_threads() == 1
+    assert count_abandoned_threads() == 1
     holds.released.set()
-    until_true(lambda: abandoned_threads() == 0)
+    until_true(lambda: count_abandoned_threads() == 0)
     assert batch.wait(time.monotonic()) == []
     assert [(key, result.data) for key, result in late] == [(7, "released")]
 
@@ -220,4 +220,4 @@ def test_no_report_is_lost_when_calls_end_at_their_timeout() -> None:
         for key in range(8):
             batch.start(prepared(lambda _: ToolResult.ok(threading.Event().wait(0.002)), key, timeout_s=0.002))
         assert len(finished(batch)) == 8
-    until_true(lambda: abandoned_threads() == 0)
+    until_true(lambda: count_abandoned_threads() == 0)

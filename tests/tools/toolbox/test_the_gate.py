@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from tests.tools.toolbox.configurations import CONFIGURATIONS, GRANTS, Configuration, assert_as_documented, judged
 from tests.tools.toolbox.sample_tools import Echo
 from tools.contract import ErrorCode, Level, ToolError
-from tools.toolbox import Grants, Permission, Policy, Verdict, verdict_for
+from tools.toolbox import Grants, Permission, Policy, Verdict, judge_call
 
 NAME = Echo.name
 GRANTED = Grants(frozenset({NAME}))
@@ -34,80 +34,80 @@ def code_of(verdict: Verdict) -> ErrorCode:
     ],
 )
 def test_the_level_decides(level: Level, decision: Permission) -> None:
-    verdict = verdict_for(Echo(level=level), GOOD, GRANTED, Policy())
+    verdict = judge_call(Echo(level=level), GOOD, GRANTED, Policy())
     assert (verdict.permission, verdict.level, verdict.error) == (decision, level, None)
     assert verdict.reason.startswith(f"{level} level")
     assert verdict.params == {"text": "hi", "times": 1, "style": "plain"}
 
 
 def test_the_models_text_and_parsed_params_are_judged_alike() -> None:
-    assert verdict_for(Echo(), '{"text": "hi"}', GRANTED, Policy()) == verdict_for(Echo(), GOOD, GRANTED, Policy())
+    assert judge_call(Echo(), '{"text": "hi"}', GRANTED, Policy()) == judge_call(Echo(), GOOD, GRANTED, Policy())
 
 
 def test_an_unknown_tool_is_quoted() -> None:
-    verdict = verdict_for(None, GOOD, GRANTED, Policy(), "data.nothing")
+    verdict = judge_call(None, GOOD, GRANTED, Policy(), "data.nothing")
     assert code_of(verdict) is ErrorCode.TOOL_NOT_FOUND
     assert "'data.nothing'" in verdict.reason
 
 
 @pytest.mark.parametrize(("grants", "is_told"), [(GRANTED, True), (Grants(), False)])
 def test_why_a_tool_is_gone_is_told_only_to_whom_it_was_granted(grants: Grants, is_told: bool) -> None:
-    verdict = verdict_for(None, GOOD, grants, Policy(withheld={NAME: "It was switched off."}), NAME)
+    verdict = judge_call(None, GOOD, grants, Policy(withheld={NAME: "It was switched off."}), NAME)
     assert code_of(verdict) is ErrorCode.TOOL_NOT_FOUND
     assert verdict.reason == ("It was switched off." if is_told else f"There is no tool {NAME!r}.")
 
 
 def test_nothing_is_granted_by_default() -> None:
-    assert code_of(verdict_for(Echo(), GOOD, Grants(), Policy())) is ErrorCode.NOT_PERMITTED
+    assert code_of(judge_call(Echo(), GOOD, Grants(), Policy())) is ErrorCode.NOT_PERMITTED
 
 
 @pytest.mark.parametrize("granted", ["sample", "sample.*", "sample.ech", "sample.echoes", "*", "SAMPLE.ECHO", ""])
 def test_a_grant_is_an_exact_name(granted: str) -> None:
-    verdict = verdict_for(Echo(), GOOD, Grants(frozenset({granted})), Policy())
+    verdict = judge_call(Echo(), GOOD, Grants(frozenset({granted})), Policy())
     assert code_of(verdict) is ErrorCode.NOT_PERMITTED
 
 
 @pytest.mark.parametrize("disabled", [NAME, f"{NAME}@1.0"])
 def test_disabled_beats_granted(disabled: str) -> None:
     policy = Policy(disabled=frozenset({disabled}))
-    assert code_of(verdict_for(Echo(), GOOD, GRANTED, policy)) is ErrorCode.TOOL_DISABLED
-    assert code_of(verdict_for(Echo(), GOOD, Grants(), policy)) is ErrorCode.TOOL_DISABLED
+    assert code_of(judge_call(Echo(), GOOD, GRANTED, policy)) is ErrorCode.TOOL_DISABLED
+    assert code_of(judge_call(Echo(), GOOD, Grants(), policy)) is ErrorCode.TOOL_DISABLED
 
 
 def test_a_tool_serves_its_modes_only() -> None:
     tool = Echo(modes=frozenset({"code"}))
-    assert code_of(verdict_for(tool, GOOD, GRANTED, Policy())) is ErrorCode.NOT_PERMITTED
-    assert verdict_for(tool, GOOD, replace(GRANTED, mode="code"), Policy()).permission is Permission.AUTO
+    assert code_of(judge_call(tool, GOOD, GRANTED, Policy())) is ErrorCode.NOT_PERMITTED
+    assert judge_call(tool, GOOD, replace(GRANTED, mode="code"), Policy()).permission is Permission.AUTO
 
 
 def test_a_system_tool_is_never_for_a_model() -> None:
-    assert code_of(verdict_for(Echo(modes=frozenset()), GOOD, GRANTED, Policy())) is ErrorCode.NOT_PERMITTED
+    assert code_of(judge_call(Echo(modes=frozenset()), GOOD, GRANTED, Policy())) is ErrorCode.NOT_PERMITTED
 
 
 def test_capabilities_are_all_demanded_unless_the_policy_is_lenient() -> None:
     tool = Echo(capabilities=frozenset({"a", "b"}))
     half = replace(GRANTED, capabilities=frozenset({"a"}))
-    assert code_of(verdict_for(tool, GOOD, half, Policy())) is ErrorCode.NOT_PERMITTED
-    assert verdict_for(tool, GOOD, half, Policy(strict_capabilities=False)).permission is Permission.AUTO
-    assert code_of(verdict_for(tool, GOOD, GRANTED, Policy(strict_capabilities=False))) is ErrorCode.NOT_PERMITTED
+    assert code_of(judge_call(tool, GOOD, half, Policy())) is ErrorCode.NOT_PERMITTED
+    assert judge_call(tool, GOOD, half, Policy(strict_capabilities=False)).permission is Permission.AUTO
+    assert code_of(judge_call(tool, GOOD, GRANTED, Policy(strict_capabilities=False))) is ErrorCode.NOT_PERMITTED
 
 
 def test_features_of_the_tool_and_of_the_policy_are_both_demanded() -> None:
     tool = Echo(features=frozenset({"plus"}))
     policy = Policy(features_by_tool={NAME: frozenset({"beta"})})
     plus = replace(GRANTED, features=frozenset({"plus"}))
-    assert code_of(verdict_for(tool, GOOD, GRANTED, Policy())) is ErrorCode.NOT_PERMITTED
-    assert code_of(verdict_for(tool, GOOD, plus, policy)) is ErrorCode.NOT_PERMITTED
+    assert code_of(judge_call(tool, GOOD, GRANTED, Policy())) is ErrorCode.NOT_PERMITTED
+    assert code_of(judge_call(tool, GOOD, plus, policy)) is ErrorCode.NOT_PERMITTED
     both = replace(GRANTED, features=frozenset({"plus", "beta"}))
-    assert verdict_for(tool, GOOD, both, policy).permission is Permission.AUTO
+    assert judge_call(tool, GOOD, both, policy).permission is Permission.AUTO
 
 
 def test_an_admin_raises_a_level_but_never_lowers_one() -> None:
     raised = replace(GRANTED, raised={NAME: Level.WRITE})
-    verdict = verdict_for(Echo(), GOOD, raised, Policy())
+    verdict = judge_call(Echo(), GOOD, raised, Policy())
     assert (verdict.permission, verdict.level) == (Permission.ASK, Level.WRITE)
     assert verdict.reason == "write level (raised from read by an admin): a person decides"
-    assert verdict_for(Echo(level=Level.DESTRUCTIVE), GOOD, raised, Policy()).level is Level.DESTRUCTIVE
+    assert judge_call(Echo(level=Level.DESTRUCTIVE), GOOD, raised, Policy()).level is Level.DESTRUCTIVE
 
 
 def test_an_open_world_read_beyond_the_allowed_hosts_is_asked() -> None:
@@ -118,18 +118,18 @@ def test_an_open_world_read_beyond_the_allowed_hosts_is_asked() -> None:
             return frozenset({params.text})
 
     policy = Policy(allowed_hosts=frozenset({"example.com"}))
-    assert verdict_for(Fetch(), {"text": "EXAMPLE.com"}, GRANTED, policy).permission is Permission.AUTO
-    beyond = verdict_for(Fetch(), {"text": "evil.example.com"}, GRANTED, policy)
+    assert judge_call(Fetch(), {"text": "EXAMPLE.com"}, GRANTED, policy).permission is Permission.AUTO
+    beyond = judge_call(Fetch(), {"text": "evil.example.com"}, GRANTED, policy)
     assert beyond.permission is Permission.ASK
     assert "evil.example.com" in beyond.reason
-    assert verdict_for(Echo(open_world=True), GOOD, GRANTED, policy).permission is Permission.ASK
+    assert judge_call(Echo(open_world=True), GOOD, GRANTED, policy).permission is Permission.ASK
 
 
 def test_a_call_with_bad_params_never_reaches_a_person() -> None:
     tool = Echo(level=Level.WRITE)
-    assert code_of(verdict_for(tool, {}, GRANTED, Policy())) is ErrorCode.MISSING_PARAM
-    assert code_of(verdict_for(tool, "not json", GRANTED, Policy())) is ErrorCode.INVALID_TOOL_ARGUMENTS
-    assert code_of(verdict_for(tool, {"text": ""}, GRANTED, Policy())) is ErrorCode.INVALID_PARAMETER
+    assert code_of(judge_call(tool, {}, GRANTED, Policy())) is ErrorCode.MISSING_PARAM
+    assert code_of(judge_call(tool, "not json", GRANTED, Policy())) is ErrorCode.INVALID_TOOL_ARGUMENTS
+    assert code_of(judge_call(tool, {"text": ""}, GRANTED, Policy())) is ErrorCode.INVALID_PARAMETER
 
 
 def test_a_validation_that_crashes_forbids_the_call_and_hides_why() -> None:
@@ -137,7 +137,7 @@ def test_a_validation_that_crashes_forbids_the_call_and_hides_why() -> None:
         def validate(self, params: Any) -> None:
             raise RuntimeError("password=hunter2")
 
-    verdict = verdict_for(Crashing(), GOOD, GRANTED, Policy())
+    verdict = judge_call(Crashing(), GOOD, GRANTED, Policy())
     assert code_of(verdict) is ErrorCode.TOOL_EXECUTION_FAILED
     assert "hunter2" not in verdict.reason
 
@@ -147,7 +147,7 @@ def test_a_tool_may_refuse_beyond_its_schema() -> None:
         def validate(self, params: Any) -> None:
             raise ToolError(ErrorCode.OPERATION_NOT_ALLOWED, "Not on Sundays.", attempted=False)
 
-    assert code_of(verdict_for(Picky(), GOOD, GRANTED, Policy())) is ErrorCode.OPERATION_NOT_ALLOWED
+    assert code_of(judge_call(Picky(), GOOD, GRANTED, Policy())) is ErrorCode.OPERATION_NOT_ALLOWED
 
 
 STRICTNESS = (Permission.AUTO, Permission.ASK, Permission.FORBIDDEN)

@@ -8,9 +8,9 @@ from pydantic import BaseModel, Field
 
 from tests.tools.toolbox.sample_tools import Does, Echo
 from tools.contract import ErrorCode, Level, ToolContext, ToolResult
-from tools.sources import fill
+from tools.sources import fill_toolbox
 from tools.sources.builtin import BuiltinSource
-from tools.toolbox import Grants, Toolbox, menu_of
+from tools.toolbox import Grants, Toolbox, format_menu
 
 GRANTED = Grants(frozenset({"sample.echo", "sample.does", "other.echo"}))
 CONTEXT = ToolContext(organization_id=1)
@@ -65,7 +65,7 @@ def test_a_tool_without_a_description_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "parameter", ["organization_id", "organisation", "orgId", "tenant", "user_id", "userId", "User"]
+    "parameter", ["organization_id", "organization", "orgId", "tenant", "user_id", "userId", "User"]
 )
 def test_a_tool_may_not_ask_the_model_for_whom_it_works(parameter: str) -> None:
     schema = {"properties": {"filter": {"properties": {parameter: {"type": "string"}}}}}
@@ -118,7 +118,7 @@ def test_every_tool_is_started_and_shut_down_though_one_fails() -> None:
     toolbox.start()
     toolbox.register(Lively(log, name="sample.later"))
     toolbox.shutdown()
-    reason = "sample.broken failed for a reason of its own, which was logged."
+    reason = "sample.broken failed unexpectedly; the reason is in the log."
     assert toolbox.not_started == {"sample.broken@1.0": reason}
     assert log == [f"{act} sample.{name}" for act in ("start", "stop") for name in ("broken", "does", "later")]
     assert toolbox.policy.disabled == {"sample.broken@1.0"}
@@ -138,11 +138,11 @@ def test_the_menu_groups_by_category_what_may_be_used() -> None:
     toolbox = filled(
         Echo(), Does(lambda _: ""), Echo(name="other.echo", description="One.\nTwo."), Echo(name="secret.x")
     )
-    assert menu_of(toolbox.available_tools(GRANTED)) == (
+    assert format_menu(toolbox.available_tools(GRANTED)) == (
         "other\n- other.echo (read): One.\n\n"
         "sample\n- sample.does (read): Does what the test says.\n- sample.echo (read): Says the same again."
     )
-    assert menu_of(toolbox.available_tools(Grants())) == ""
+    assert format_menu(toolbox.available_tools(Grants())) == ""
     names = [definition["function"]["name"] for definition in toolbox.definitions(GRANTED)]
     assert names == ["other.echo", "sample.does", "sample.echo"]
 
@@ -173,7 +173,7 @@ def test_a_call_by_name_ends_at_the_timeout() -> None:
 def test_what_ships_fits_into_a_toolbox() -> None:
     toolbox = Toolbox()
     source = BuiltinSource()
-    fill(toolbox, [source])
+    fill_toolbox(toolbox, [source])
     assert {"utility.calculate", "utility.now"} <= {tool.name for tool in toolbox.tools()}
     assert source.tool("utility.now") is toolbox.get_tool("utility.now")
 
@@ -182,7 +182,7 @@ class TestExtended:
     def test_has_the_others_besides_its_own_and_leaves_those_alone(self) -> None:
         own, other = Echo(), Echo(name="other.echo")
         base = filled(own)
-        wider = base.extended([other], frozenset({"api.example.com"}))
+        wider = base.with_tools([other], frozenset({"api.example.com"}))
         assert wider.tools() == [other, own]
         assert base.tools() == [own]
         assert wider.policy.allowed_hosts == {"api.example.com"}
@@ -193,11 +193,11 @@ class TestExtended:
     )
     def test_leaves_out_what_is_unfit_or_has_the_name_of_one_of_its_own(self, unfit: Echo) -> None:
         own, other = Echo(), Echo(name="third.echo")
-        assert filled(own).extended([unfit, other], frozenset()).tools() == [own, other]
+        assert filled(own).with_tools([unfit, other], frozenset()).tools() == [own, other]
 
     def test_promises_the_same_only_with_the_same_definitions(self) -> None:
         base = filled(Echo())
-        wider = base.extended([Echo(name="other.echo")], frozenset())
-        assert wider.promises_like(base.extended([Echo(name="other.echo")], frozenset()))
-        assert not wider.promises_like(base)
-        assert not wider.promises_like(base.extended([Echo(name="other.echo", level=Level.WRITE)], frozenset()))
+        wider = base.with_tools([Echo(name="other.echo")], frozenset())
+        assert wider.has_same_tools(base.with_tools([Echo(name="other.echo")], frozenset()))
+        assert not wider.has_same_tools(base)
+        assert not wider.has_same_tools(base.with_tools([Echo(name="other.echo", level=Level.WRITE)], frozenset()))

@@ -109,8 +109,8 @@ def test_what_a_model_cannot_fill_is_refused_when_the_tool_is_made() -> None:
     for function, why in ((untyped, "'city' needs a type"), (many, "cannot be filled by name")):
         with pytest.raises(TypeError, match=why):
             tool("sample.refused")(function)
-    with pytest.raises(TypeError, match="no attribute 'colour'"):
-        tool("sample.refused", colour="red")(many)
+    with pytest.raises(TypeError, match="no attribute 'color'"):
+        tool("sample.refused", color="red")(many)
 
 
 def test_a_list_may_hold_classes_and_functions() -> None:

@@ -23,8 +23,8 @@ class Migration(migrations.Migration):
                     models.CharField(
                         choices=[
                             ("openapi", "HTTP API with an OpenAPI description"),
-                            ("mcp_http", "MCP server, over HTTP"),
-                            ("mcp_stdio", "MCP server, a program on this machine"),
+                            ("mcp_http", "MCP server over HTTP"),
+                            ("mcp_stdio", "MCP server as a local program"),
                         ],
                         max_length=10,
                     ),
@@ -35,14 +35,17 @@ class Migration(migrations.Migration):
                         max_length=30,
                         validators=[
                             django.core.validators.RegexValidator(
-                                "\\A[a-z][a-z0-9_]*\\Z", "Small letters, digits and _, beginning with a letter."
+                                "\\A[a-z][a-z0-9_]*\\Z", "Use lowercase letters, digits and _, starting with a letter."
                             )
                         ],
                     ),
                 ),
                 ("address", models.CharField(blank=True, default="", max_length=1000)),
                 ("document", models.TextField(blank=True, default="")),
-                ("base_url", models.CharField(blank=True, default="", max_length=1000)),
+                (
+                    "base_url",
+                    models.CharField(blank=True, default="", max_length=1000, verbose_name="address of operations"),
+                ),
                 ("command", models.JSONField(blank=True, default=list)),
                 ("environment", models.JSONField(blank=True, default=dict)),
                 (
@@ -63,32 +66,34 @@ class Migration(migrations.Migration):
                 (
                     "key_place",
                     models.CharField(
-                        choices=[("header", "Header"), ("query", "Query"), ("cookie", "Cookie")],
+                        choices=[("header", "Header"), ("query", "Query parameter"), ("cookie", "Cookie")],
                         default="header",
                         max_length=6,
+                        verbose_name="key location",
                     ),
                 ),
-                ("token_url", models.CharField(blank=True, default="", max_length=1000)),
+                ("token_url", models.CharField(blank=True, default="", max_length=1000, verbose_name="token address")),
                 ("scopes", models.CharField(blank=True, default="", max_length=500)),
                 ("service", models.CharField(blank=True, default="", max_length=80)),
                 (
                     "timeout_s",
                     models.PositiveSmallIntegerField(
                         default=30,
-                        help_text="Seconds that one call may take.",
+                        help_text="Time limit for one call.",
                         validators=[
                             django.core.validators.MinValueValidator(1),
                             django.core.validators.MaxValueValidator(600),
                         ],
+                        verbose_name="timeout (seconds)",
                     ),
                 ),
-                ("is_active", models.BooleanField(default=True)),
+                ("is_active", models.BooleanField(default=True, verbose_name="active")),
                 ("title", models.CharField(blank=True, default="", editable=False, max_length=200)),
                 ("described_version", models.CharField(blank=True, default="", editable=False, max_length=60)),
                 ("problem", models.CharField(blank=True, default="", editable=False, max_length=500)),
                 ("told", models.CharField(blank=True, default="", editable=False, max_length=2000)),
-                ("checked_at", models.DateTimeField(editable=False, null=True)),
-                ("refreshed_at", models.DateTimeField(editable=False, null=True)),
+                ("checked_at", models.DateTimeField(editable=False, null=True, verbose_name="last tested")),
+                ("refreshed_at", models.DateTimeField(editable=False, null=True, verbose_name="last refreshed")),
                 ("due_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
                 ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 (
@@ -144,16 +149,16 @@ class Migration(migrations.Migration):
                     "without_card",
                     models.BooleanField(
                         default=True,
-                        help_text="Reading tools may go there without asking, including tools you have connected. A source's own address needs no tick here.",
-                        verbose_name="without a card",
+                        help_text="Reading tools can reach the host without approval, including tools that you have connected. A source's own address needs no entry here.",
+                        verbose_name="reachable without approval",
                     ),
                 ),
                 (
                     "may_be_private",
                     models.BooleanField(
                         default=False,
-                        help_text="Addresses such as 10.0.0.5, 192.168.1.2 or this machine itself. Needs a superuser or the setting ALLOWED_PRIVATE_HOSTS.",
-                        verbose_name="may be in a private network",
+                        help_text="For addresses such as 10.0.0.5, 192.168.1.2 or this machine. Needs a superuser or the setting ALLOWED_PRIVATE_HOSTS.",
+                        verbose_name="private network allowed",
                     ),
                 ),
                 ("opened_by_superuser", models.BooleanField(default=False)),

@@ -1,48 +1,48 @@
 """Tools of servers that speak the Model Context Protocol, over standard input and output or streamable HTTP.
 
-What needs the protocol's SDK is loaded when it is first asked for, which is when the tools of such a server are first
-listed: most processes never do, and the SDK is a sixth of what they would load.
+The protocol's SDK is imported on first use, when the tools of such a server are first listed. Most processes never get
+there, and the SDK is a sixth of what they would load.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .servers import HttpServer, Server, StdioServer
+from tools.sources.mcp.servers import HttpServer, Server, StdioServer
 
 if TYPE_CHECKING:
-    from .calls import list_tools
-    from .connections import CONNECTIONS
-    from .definitions import Definition, LeftOut, Listing, suggested_level
-    from .lines import listing_changed
-    from .tool import McpTool
+    from tools.sources.mcp.calls import list_tools
+    from tools.sources.mcp.connection import has_tool_list_changed
+    from tools.sources.mcp.definitions import Definition, McpToolList, SkippedTool, suggest_level
+    from tools.sources.mcp.process_pool import PROCESS_POOL
+    from tools.sources.mcp.tool import McpTool
 
 __all__ = [
-    "CONNECTIONS",
+    "PROCESS_POOL",
     "Definition",
     "HttpServer",
-    "LeftOut",
-    "Listing",
     "McpTool",
+    "McpToolList",
     "Server",
+    "SkippedTool",
     "StdioServer",
+    "has_tool_list_changed",
     "list_tools",
-    "listing_changed",
-    "suggested_level",
+    "suggest_level",
 ]
 
-_PLACES = {
-    "CONNECTIONS": ".connections",
-    "Definition": ".definitions",
-    "LeftOut": ".definitions",
-    "Listing": ".definitions",
-    "McpTool": ".tool",
-    "list_tools": ".calls",
-    "listing_changed": ".lines",
-    "suggested_level": ".definitions",
+_LAZY = {
+    "PROCESS_POOL": "process_pool",
+    "Definition": "definitions",
+    "McpTool": "tool",
+    "SkippedTool": "definitions",
+    "McpToolList": "definitions",
+    "has_tool_list_changed": "connection",
+    "list_tools": "calls",
+    "suggest_level": "definitions",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
+    if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_PLACES[name], __name__), name)
+    return getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)

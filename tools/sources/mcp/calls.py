@@ -1,4 +1,4 @@
-"""Asks a server: for its tools, and to use one."""
+"""Requests to a server: list its tools, and call one."""
 
 import asyncio
 import logging
@@ -11,24 +11,29 @@ from typing import Any
 import mcp_types
 from pydantic import TypeAdapter
 
-from tools.contract import ErrorCode, ToolError, canonical_json, look_before_request
-
-from .connections import CONNECTIONS
-from .definitions import Definition, LeftOut, Listing, definitions_of
-from .failures import EXPECTED, call_failed, cause_of, failed, not_connected
-from .lines import Line, http_line, listing_is_fresh
-from .loop import LOOP
-from .servers import Server, StdioServer
-from .words import one_line
+from tools.contract import ErrorCode, ToolError, canonical_json, check_fence
+from tools.sources.mcp.connection import McpConnection, clear_tool_list_change, open_http_connection
+from tools.sources.mcp.definitions import Definition, McpToolList, SkippedTool, read_definitions
+from tools.sources.mcp.display_text import clean_line
+from tools.sources.mcp.errors import (
+    CLIENT_ERRORS,
+    find_cause,
+    source_error,
+    translate_call_error,
+    translate_connect_error,
+)
+from tools.sources.mcp.loop import LOOP
+from tools.sources.mcp.process_pool import PROCESS_POOL
+from tools.sources.mcp.servers import Server, StdioServer
 
 logger = logging.getLogger("gadget.tools.mcp")
 
-MOST_TOOLS = 2_000
-MOST_PAGES = 200
-LARGEST_LISTING = 4_000_000
+MAX_TOOLS = 2_000
+MAX_PAGES = 200
+MAX_LIST_SIZE = 4_000_000
 """Characters of all definitions as JSON."""
 READING_S = 20.0
-"""For what a server's tools are read; the rest is left out."""
+"""Seconds for reading a server's definitions; the rest is left out."""
 
 _ANSWER: TypeAdapter[mcp_types.CallToolResult | mcp_types.InputRequiredResult] = TypeAdapter(
     mcp_types.CallToolResult | mcp_types.InputRequiredResult
@@ -36,14 +41,14 @@ _ANSWER: TypeAdapter[mcp_types.CallToolResult | mcp_types.InputRequiredResult] =
 
 
 @dataclass(frozen=True)
-class Call:
-    """One use of a tool.
+class McpCall:
+    """One call of a tool.
 
     Attributes:
         params: under the server's own names.
-        seconds: that it may take, at most half of them to open the connection.
-        on_progress: told `(progress, total or None, text or None)` on the loop's thread.
-        logger: hears what the server logs, where it can be told for which call.
+        seconds: the time limit; at most half of it may go into opening the connection.
+        on_progress: called with `(progress, total or None, text or None)` on the event loop's thread.
+        logger: receives the server's log messages, as far as they belong to this call.
     """
 
     definition: Definition
@@ -54,143 +59,153 @@ class Call:
 
 
 @dataclass(frozen=True)
-class _Listed:
-    """What a server said, not read yet."""
+class _RawToolList:
+    """A server's raw answers, before its definitions are read."""
 
     tools: list[mcp_types.Tool]
-    left_out: list[LeftOut]
+    skipped: list[SkippedTool]
     info: mcp_types.Implementation | None
     protocol: str
 
 
-def list_tools(server: Server, *, timeout_s: float = 60.0) -> Listing:
-    """Everything that the server offers, page by page, until a bound is reached; the rest is left out with a reason.
+def list_tools(server: Server, *, timeout_s: float = 60.0) -> McpToolList:
+    """List the server's tools, page by page, up to a limit; the rest is skipped with a reason.
 
-    To be called from a thread without an event loop.
+    McpCall it from a thread without an event loop.
 
     Raises:
-        ToolError: it cannot be reached or answers with nonsense; the notes (`__notes__`) hold the end of a process's
+        ToolError: the server cannot be reached or its answer is invalid; `__notes__` has the end of the process's
             standard error, for the admin.
     """
-    listed = LOOP.submit(_listed(server, timeout_s)).result()
-    # Here, not on the loop, which all servers share.
-    definitions, illegal = definitions_of(listed.tools, time.monotonic() + READING_S)
-    return Listing(
-        name=one_line(listed.info.name if listed.info else "", 100),
-        version=one_line(listed.info.version if listed.info else "", 100),
-        protocol=listed.protocol,
+    raw = LOOP.submit(_fetch_tools(server, timeout_s)).result()
+    # Not on the event loop, because all servers share it.
+    definitions, illegal = read_definitions(raw.tools, time.monotonic() + READING_S)
+    return McpToolList(
+        name=clean_line(raw.info.name if raw.info else "", 100),
+        version=clean_line(raw.info.version if raw.info else "", 100),
+        protocol=raw.protocol,
         tools=tuple(definitions),
-        left_out=(*illegal, *listed.left_out),
+        skipped=(*illegal, *raw.skipped),
     )
 
 
-async def answer_to(server: Server, call: Call) -> mcp_types.CallToolResult:
-    """What the server answers; it is asked once. To be run on the loop. Cancelled, it tells the server so.
+async def send_call(server: Server, call: McpCall) -> mcp_types.CallToolResult:
+    """Send the call once and return the server's answer; run it on the event loop.
+
+    Canceling it also cancels the call at the server.
 
     Raises:
         ToolError: with `attempted=False` if the call was never sent.
-        LostError: it was sent, and the connection ended.
-        TimeoutError: it was sent, and its seconds are over.
+        ConnectionLostError: the call was sent, and the connection ended.
+        TimeoutError: the call was sent, and the time limit has passed.
     """
     async with asyncio.timeout(call.seconds):
-        return await _answer(server, call)
+        return await _exchange(server, call)
 
 
-async def _answer(server: Server, call: Call) -> mcp_types.CallToolResult:
+async def _exchange(server: Server, call: McpCall) -> mcp_types.CallToolResult:
     connect_s = min(call.seconds / 2, 30.0)
     is_sent = False
-    line: Line | None = None
+    connection: McpConnection | None = None
     try:
-        async with _line(server, call.logger, connect_s) as line:
+        async with _open_connection(server, call.logger, connect_s) as connection:
             if call.definition.copies_params:
-                await _make_known(line, call.definition.name, connect_s)
-            if isinstance(server, StdioServer):  # over HTTP, the line looks
-                look_before_request(is_read=False)
+                await _list_until_found(connection, call.definition.name, connect_s)
+            if isinstance(server, StdioServer):  # over HTTP, a hook of the request checks it
+                check_fence(is_read=False)
             is_sent = True
-            answer = await _asked(line, call)
-    except EXPECTED as error:
-        if line is not None and is_sent:
-            raise call_failed(server.title, error, line.call_status, line.fault) from error
-        status, fault = (line.status, line.fault) if line else (0, "")
-        raise not_connected(server.title, error, status, fault) from error
+            answer = await _send_request(connection, call)
+    except CLIENT_ERRORS as error:
+        if connection is not None and is_sent:
+            raise translate_call_error(server.title, error, connection.call_status, connection.fault) from error
+        status, fault = (connection.status, connection.fault) if connection else (0, "")
+        raise translate_connect_error(server.title, error, status, fault) from error
     if isinstance(answer, mcp_types.InputRequiredResult):
         raise ToolError(
             ErrorCode.OPERATION_FAILED,
-            f"{server.title} did not do it: it wants to ask back first, and is not allowed to.",
-            recovery_hint="Give all that it may need at once, or use another tool.",
+            f"{server.title} did nothing: it asked for more input, which is not supported.",
+            recovery_hint="Send everything that it may need at once, or use another tool.",
         )
     return answer
 
 
-async def _asked(line: Line, call: Call) -> mcp_types.CallToolResult | mcp_types.InputRequiredResult:
+async def _send_request(
+    connection: McpConnection, call: McpCall
+) -> mcp_types.CallToolResult | mcp_types.InputRequiredResult:
     async def note(progress: float, total: float | None, message: str | None) -> None:
         call.on_progress(progress, total, message)
 
     request = mcp_types.CallToolRequest(
         params=mcp_types.CallToolRequestParams(name=call.definition.name, arguments=call.params)
     )
-    # Not the client's call_tool: it may list the tools after a call, and then fail a write that was done.
-    return await line.client.session.send_request(request, _ANSWER, progress_callback=note)
+    # Not the client's call_tool, which may list the tools after the call: its failure would hide a completed write.
+    return await connection.client.session.send_request(request, _ANSWER, progress_callback=note)
 
 
-async def _make_known(line: Line, name: str, seconds: float) -> None:
-    """The client copies params into headers only for tools that it has seen listed on this connection."""
+async def _list_until_found(connection: McpConnection, name: str, seconds: float) -> None:
+    """List tools until this one appears: the client copies params into headers only for tools that it has raw."""
     cursor: str | None = None
     async with asyncio.timeout(seconds):
-        for _ in range(MOST_PAGES):
-            page = await line.client.session.list_tools(params=mcp_types.PaginatedRequestParams(cursor=cursor))
+        for _ in range(MAX_PAGES):
+            page = await connection.client.session.list_tools(params=mcp_types.PaginatedRequestParams(cursor=cursor))
             cursor = page.next_cursor
             if not cursor or any(tool.name == name for tool in page.tools):
                 return
 
 
 @asynccontextmanager
-async def _line(server: Server, log: logging.Logger, seconds: float) -> AsyncIterator[Line]:
-    opening = CONNECTIONS.line(server, seconds) if isinstance(server, StdioServer) else http_line(server, log, seconds)
-    async with opening as line:
-        yield line
+async def _open_connection(server: Server, log: logging.Logger, seconds: float) -> AsyncIterator[McpConnection]:
+    opening = (
+        PROCESS_POOL.connect(server, seconds)
+        if isinstance(server, StdioServer)
+        else open_http_connection(server, log, seconds)
+    )
+    async with opening as connection:
+        yield connection
 
 
-async def _listed(server: Server, seconds: float) -> _Listed:
-    line: Line | None = None
+async def _fetch_tools(server: Server, seconds: float) -> _RawToolList:
+    connection: McpConnection | None = None
     try:
-        async with asyncio.timeout(seconds), _line(server, logger, seconds) as line:
-            listing_is_fresh(server)
-            tools, left_out = await _pages(line)
-            session = line.client.session
+        async with asyncio.timeout(seconds), _open_connection(server, logger, seconds) as connection:
+            clear_tool_list_change(server)
+            tools, skipped = await _read_pages(connection)
+            session = connection.client.session
             info = session.server_info
-            return _Listed(tools, left_out, info, session.protocol_version or "")
-    except EXPECTED as error:
-        if isinstance(cause_of(error), ToolError):
-            raise cause_of(error) from None
-        status, fault = (line.status, line.fault) if line else (0, "")
-        if line is not None and status < 300 and not fault and not isinstance(error, TimeoutError):
-            raise failed(f"{server.title} gives no list of tools: {one_line(str(cause_of(error)), 500)}") from error
-        raise not_connected(server.title, error, status, fault) from error
+            return _RawToolList(tools, skipped, info, session.protocol_version or "")
+    except CLIENT_ERRORS as error:
+        if isinstance(find_cause(error), ToolError):
+            raise find_cause(error) from None
+        status, fault = (connection.status, connection.fault) if connection else (0, "")
+        if connection is not None and status < 300 and not fault and not isinstance(error, TimeoutError):
+            raise source_error(
+                f"{server.title} cannot list its tools: {clean_line(str(find_cause(error)), 500)}"
+            ) from error
+        raise translate_connect_error(server.title, error, status, fault) from error
 
 
-def _size_of(tool: mcp_types.Tool) -> int:
+def _measure_tool(tool: mcp_types.Tool) -> int:
     return len(canonical_json(tool.model_dump(by_alias=True, mode="json", exclude_none=True)))
 
 
-async def _pages(line: Line) -> tuple[list[mcp_types.Tool], list[LeftOut]]:
+async def _read_pages(connection: McpConnection) -> tuple[list[mcp_types.Tool], list[SkippedTool]]:
     tools: list[mcp_types.Tool] = []
     cursors: set[str | None] = {None}
     cursor: str | None = None
     size = 0
-    for _ in range(MOST_PAGES):
-        page = await line.client.session.list_tools(params=mcp_types.PaginatedRequestParams(cursor=cursor))
+    for _ in range(MAX_PAGES):
+        page = await connection.client.session.list_tools(params=mcp_types.PaginatedRequestParams(cursor=cursor))
         for tool in page.tools:
-            size += await asyncio.to_thread(_size_of, tool)
-            if len(tools) == MOST_TOOLS or size > LARGEST_LISTING:
+            size += await asyncio.to_thread(_measure_tool, tool)
+            if len(tools) == MAX_TOOLS or size > MAX_LIST_SIZE:
                 return tools, [
-                    LeftOut("…", f"at most {MOST_TOOLS:,} tools and {LARGEST_LISTING:,} characters are read")
+                    SkippedTool("…", f"at most {MAX_TOOLS:,} tools and {MAX_LIST_SIZE:,} characters are read")
                 ]
             tools.append(tool)
         cursor = page.next_cursor
         if not cursor:
             return tools, []
         if cursor in cursors:
-            return tools, [LeftOut("…", "the server's pages go round in a circle")]
+            return tools, [SkippedTool("…", "the server's pages repeat endlessly")]
         cursors.add(cursor)
-    return tools, [LeftOut("…", f"at most {MOST_PAGES} pages are read")]
+    return tools, [SkippedTool("…", f"at most {MAX_PAGES} pages are read")]

@@ -1,4 +1,4 @@
-"""What a server says of its tools, as plain values that can be kept."""
+"""Definitions of a server's tools, as plain values that can be stored."""
 
 import hashlib
 import math
@@ -10,15 +10,14 @@ from typing import Any, Self
 
 import mcp_types
 
-from tools.contract import Level, canonical_json, fingerprint, made_storable
-from tools.sources.given_schema import IllegalSchemaError, refuse_endless
-from tools.sources.risks import carried_by, reached_by
+from tools.contract import Level, canonical_json, fingerprint, make_storable
+from tools.sources.json_schema import IllegalSchemaError, refuse_endless
+from tools.sources.mcp.display_text import clean_line, clean_text
+from tools.sources.mcp.schemas import MAX_DESCRIPTION_LENGTH, adapt_schema, map_reserved_names, refuse_illegal
+from tools.sources.risks import explain_embedded_requests, explain_exfiltration
 
-from .schemas import LONGEST_DESCRIPTION, changed_names, refuse_illegal, tamed
-from .words import one_line, shown
-
-LONGEST_NAME = 64
-LONGEST_TITLE = 100
+MAX_NAME_LENGTH = 64
+MAX_TITLE_LENGTH = 100
 
 _LEGAL = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(?:\.[A-Za-z][A-Za-z0-9_-]*)*")
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]+")
@@ -26,19 +25,19 @@ _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]+")
 
 @dataclass(frozen=True)
 class Definition:
-    """One tool as its server describes it.
+    """A tool as its server describes it.
 
     Attributes:
-        name: by which the server knows it.
-        legal_name: by which the toolbox knows it, behind the source's name.
+        name: the server's name for it.
+        legal_name: the toolbox's name for it, after the source's name.
         title: for people; may be empty.
         description: for the model, at most 1,024 characters.
         input_schema: for the model, with the names of `shown_names`.
-        output_schema: of the structured content; None if the server promises nothing.
-        annotations: what the server hints at, e.g. {"readOnlyHint": true}; nothing follows from it by itself.
-        shown_names: {name that the model is shown: the server's own}, where they differ.
+        output_schema: the schema of structured content; None if the server declares none.
+        annotations: the server's hints, e.g. {"readOnlyHint": true}; they have no effect of their own.
+        shown_names: {name for the model: the server's own name}, where they differ.
         copies_params: the server wants some params as HTTP headers too.
-        hash: changes whenever the server describes the tool in another way, titles apart.
+        hash: changes with every change of the description, except titles.
     """
 
     name: str
@@ -53,80 +52,80 @@ class Definition:
     copies_params: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """Return the definition as plain JSON."""
         return asdict(self)
 
     @classmethod
-    def from_json(cls, kept: Mapping[str, Any]) -> Self:
-        """What `to_json` made."""
-        return cls(**kept)
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """Restore a definition from `to_json`."""
+        return cls(**stored)
 
 
 @dataclass(frozen=True)
-class LeftOut:
-    """A tool that is not offered, and why, for the admin."""
+class SkippedTool:
+    """A tool that is not offered, with the reason for the admin."""
 
     name: str
     reason: str
 
 
 @dataclass(frozen=True)
-class Listing:
+class McpToolList:
     """A server and its tools.
 
     Attributes:
-        name, version: as the server says; may be empty.
-        protocol: the revision that both speak, e.g. 2026-07-28.
+        name, version: the server's own; may be empty.
+        protocol: the protocol version in use, e.g. 2026-07-28.
     """
 
     name: str
     version: str
     protocol: str
     tools: tuple[Definition, ...]
-    left_out: tuple[LeftOut, ...]
+    skipped: tuple[SkippedTool, ...]
 
 
-def suggested_level(annotations: Mapping[str, Any], definition: Definition | None = None) -> Level:
-    """Return the level that the server hints at. Do not trust it: it helps the admin who sets the level.
+def suggest_level(annotations: Mapping[str, Any], definition: Definition | None = None) -> Level:
+    """Return the level that the server hints at. Do not trust it: it only helps the admin who sets the level.
 
     Args:
-        definition: if given, tools that can send data out are no reads, and those that carry requests are destructive.
+        definition: if given, a tool that can send data out is not a read, and one that embeds requests is destructive.
     """
-    kept = {**(vars(definition) if definition is not None else {}), "annotations": annotations}
-    if carried_by(kept):
+    stored = {**(vars(definition) if definition is not None else {}), "annotations": annotations}
+    if explain_embedded_requests(stored):
         return Level.DESTRUCTIVE
     if annotations.get("readOnlyHint") is True:
-        return Level.WRITE if reached_by(kept) else Level.READ
+        return Level.WRITE if explain_exfiltration(stored) else Level.READ
     return Level.WRITE if annotations.get("destructiveHint") is False else Level.DESTRUCTIVE
 
 
-def definitions_of(
+def read_definitions(
     tools: Iterable[mcp_types.Tool], ends_at: float = math.inf
-) -> tuple[list[Definition], list[LeftOut]]:
-    """What can be offered of them, and what cannot. Names do not depend on the order in which the tools stand.
+) -> tuple[list[Definition], list[SkippedTool]]:
+    """Read the tools that can be offered, and list those that cannot. Names do not depend on the order of the tools.
 
     Args:
-        ends_at: on the monotonic clock; the tools that are not read by then are left out. One may take seconds.
+        ends_at: a time of the monotonic clock; tools that are not read by then are skipped. One may take seconds.
     """
-    found, left_out, seen = list(tools), [], set[str]()
-    names = _legal_names({tool.name for tool in found})
+    found, skipped, seen = list(tools), [], set[str]()
+    names = _assign_legal_names({tool.name for tool in found})
     definitions = []
     for number, tool in enumerate(found):
         if time.monotonic() > ends_at:
-            left_out.append(LeftOut("…", f"it takes too long to read: {len(found) - number:,} more are left out"))
+            skipped.append(SkippedTool("…", f"reading takes too long: {len(found) - number:,} more are left out"))
             break
         try:
             if tool.name in seen:
                 raise IllegalSchemaError("the server lists two tools of this name")
-            definitions.append(_definition(tool, names[tool.name]))
+            definitions.append(_read_definition(tool, names[tool.name]))
         except (IllegalSchemaError, RecursionError, ValueError) as error:
-            reason = str(error) if isinstance(error, IllegalSchemaError) else "its schema cannot be written as JSON"
-            left_out.append(LeftOut(one_line(tool.name, LONGEST_TITLE), reason))
+            reason = str(error) if isinstance(error, IllegalSchemaError) else "its schema is not valid JSON"
+            skipped.append(SkippedTool(clean_line(tool.name, MAX_TITLE_LENGTH), reason))
         seen.add(tool.name)
-    return definitions, left_out
+    return definitions, skipped
 
 
-def _definition(tool: mcp_types.Tool, legal_name: str) -> Definition:
+def _read_definition(tool: mcp_types.Tool, legal_name: str) -> Definition:
     inputs, outputs = tool.input_schema, tool.output_schema
     if tool.execution is not None and tool.execution.task_support == "required":
         raise IllegalSchemaError("it can only be called as a task, which Gadget does not support")
@@ -135,48 +134,49 @@ def _definition(tool: mcp_types.Tool, legal_name: str) -> Definition:
             refuse_illegal(schema)
     if inputs.get("type") != "object":
         raise IllegalSchemaError("its params are not an object")
-    names = changed_names(inputs)
-    shown_inputs = {"properties": {}, **tamed(inputs, names)}
-    shown_outputs = None if outputs is None else tamed(outputs, {})
+    names = map_reserved_names(inputs)
+    shown_inputs = {"properties": {}, **adapt_schema(inputs, names)}
+    shown_outputs = None if outputs is None else adapt_schema(outputs, {})
     for schema in (shown_inputs, shown_outputs):
         if schema is not None:
             refuse_endless(schema)
     annotations = tool.annotations.model_dump(by_alias=True, mode="json", exclude_none=True) if tool.annotations else {}
-    title = one_line(tool.title or annotations.pop("title", ""), LONGEST_TITLE)
+    title = clean_line(tool.title or annotations.pop("title", ""), MAX_TITLE_LENGTH)
     promise = [tool.name, tool.description or "", inputs, outputs, annotations]
     definition = Definition(
         name=tool.name,
         legal_name=legal_name,
         title=title,
-        description=shown(tool.description or "", LONGEST_DESCRIPTION)
-        or f"{title or legal_name}: nothing more is said.",
+        description=clean_text(tool.description or "", MAX_DESCRIPTION_LENGTH)
+        or f"{title or legal_name}: no description.",
         input_schema=shown_inputs,
         output_schema=shown_outputs,
         annotations=annotations,
         hash=fingerprint(promise),
-        shown_names={told: own for own, told in names.items()},
+        shown_names={renamed: own for own, renamed in names.items()},
         copies_params="x-mcp-header" in canonical_json(inputs),
     )
-    kept = definition.to_json()
-    if made_storable(kept) != kept:
-        raise IllegalSchemaError("its name or its schema holds characters that cannot be kept")
+    stored = definition.to_json()
+    if make_storable(stored) != stored:
+        raise IllegalSchemaError("its name or its schema holds characters that cannot be stored")
     return definition
 
 
-def _legal_names(names: set[str]) -> dict[str, str]:
-    legal = {name: _legal_name(name) for name in names}
-    taken = [told.lower() for told in legal.values()]
+def _assign_legal_names(names: set[str]) -> dict[str, str]:
+    legal = {name: _to_legal_name(name) for name in names}
+    taken = [legal_name.lower() for legal_name in legal.values()]
     return {
-        name: told if taken.count(told.lower()) == 1 else f"{told[:55]}_{_digest(name)}" for name, told in legal.items()
+        name: legal_name if taken.count(legal_name.lower()) == 1 else f"{legal_name[:55]}_{_digest(name)}"
+        for name, legal_name in legal.items()
     }
 
 
-def _legal_name(name: str) -> str:
-    if len(name) <= LONGEST_NAME and _LEGAL.fullmatch(name):
+def _to_legal_name(name: str) -> str:
+    if len(name) <= MAX_NAME_LENGTH and _LEGAL.fullmatch(name):
         return name
     plain = _ILLEGAL.sub("_", name).strip("_")
     made = plain if plain[:1].isalpha() else f"tool_{plain}" if plain else f"tool_{_digest(name)}"
-    return made if len(made) <= LONGEST_NAME else f"{made[:55]}_{_digest(name)}"
+    return made if len(made) <= MAX_NAME_LENGTH else f"{made[:55]}_{_digest(name)}"
 
 
 def _digest(name: str) -> str:

@@ -1,4 +1,4 @@
-"""One event loop in a thread of its own, on which all servers are spoken to; who asks waits in another thread."""
+"""The event loop for all servers, in a thread of its own; callers wait in their own threads."""
 
 import asyncio
 import os
@@ -11,22 +11,22 @@ Value = TypeVar("Value")
 
 
 class LoopThread:
-    """Starts with the first work; a daemon thread, so that it never keeps the process alive."""
+    """A daemon thread with an event loop, started with the first coroutine."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def submit(self, work: Coroutine[Any, Any, Value]) -> "Future[Value]":
-        """Begin the work; to cancel what is returned cancels the work, whose failure nobody is told of then."""
-        return asyncio.run_coroutine_threadsafe(_heard(work), self._running_loop())
+        """Start the coroutine; canceling the returned future cancels it, and its failure is then dropped."""
+        return asyncio.run_coroutine_threadsafe(_run_quietly(work), self._running_loop())
 
     async def run(self, work: Coroutine[Any, Any, Value]) -> Value:
-        """The work's result, awaited on another loop, whose cancellation is passed on and not waited for."""
+        """Run the coroutine here and await its result on the caller's loop; cancellation is passed on, not awaited."""
         return await asyncio.wrap_future(self.submit(work))
 
     def forget(self) -> None:
-        """For a forked child, in which the thread does not live."""
+        """Reset the state in a forked child, where the thread does not exist."""
         self._lock = threading.Lock()
         self._loop = None
 
@@ -38,8 +38,8 @@ class LoopThread:
             return self._loop
 
 
-async def _heard(work: Coroutine[Any, Any, Value]) -> Value:
-    """The work's result. Whoever waits for it hears of a failure; asyncio does not log one that nobody waits for."""
+async def _run_quietly(work: Coroutine[Any, Any, Value]) -> Value:
+    """Await the work and mark its failure as retrieved, so that asyncio does not log it when no caller waits."""
     if task := asyncio.current_task():
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return await work

@@ -1,4 +1,4 @@
-"""Schemas from servers: refused where they cannot be used, and made fit for a model where they can."""
+"""Schemas of servers: refused if they cannot be used, else adapted for a model."""
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
@@ -10,17 +10,16 @@ from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
 from tools.contract import canonical_json
-from tools.sources.given_schema import IllegalSchemaError
-from tools.toolbox import comes_from_the_run
+from tools.sources.json_schema import IllegalSchemaError
+from tools.sources.mcp.display_text import clean_text
+from tools.toolbox import is_run_parameter
 
-from .words import shown
-
-DEEPEST = 64
-LARGEST = 200_000
+MAX_DEPTH = 64
+MAX_SIZE = 200_000
 """Characters of one schema as JSON."""
-MOST_VALUES = 20_000
-"""In one schema: lists, objects and all that is in them."""
-LONGEST_DESCRIPTION = 1_024
+MAX_VALUES = 20_000
+"""Entries of all lists and objects in one schema."""
+MAX_DESCRIPTION_LENGTH = 1_024
 
 _DATA = frozenset({"default", "const", "enum", "example", "examples"})
 _BY_NAME = frozenset({"properties", "dependentSchemas"})
@@ -28,135 +27,138 @@ _BY_WORD = frozenset({"$defs", "definitions"})
 _OF_NAMES = _BY_NAME | _BY_WORD
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _LEFT_TO_THE_SERVER = frozenset({"uniqueItems", "patternProperties", "$schema", "$id", "$comment"})
-"""A set has no stable order, patterns of names may take forever, and the rest is not about values."""
+"""Keywords that only the server checks: sets have no stable order, and name patterns may take forever to match."""
 
 
 def refuse_illegal(schema: Mapping[str, Any]) -> None:
-    """Raises IllegalSchemaError for what is no JSON Schema (2020-12), too large, too deep, or leads out of itself.
+    """Refuse a schema that is not valid JSON Schema (2020-12), too large, too deep, or refers to another document.
 
-    What it makes a check cost is left to `given_schema.refuse_endless`.
+    `json_schema.refuse_endless` bounds the cost of checks.
+
+    Raises:
+        IllegalSchemaError: the schema cannot be used.
     """
     _refuse_shape(schema)
     size = len(canonical_json(schema))
-    if size > LARGEST:
-        raise IllegalSchemaError(f"its schema has {size:,} characters; at most {LARGEST:,} are read")
+    if size > MAX_SIZE:
+        raise IllegalSchemaError(f"its schema has {size:,} characters; at most {MAX_SIZE:,} are read")
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         place = ".".join(str(part) for part in error.absolute_path) or "the root"
-        raise IllegalSchemaError(f"its schema is not legal at {place:.200}: {error.message:.200}") from None
+        raise IllegalSchemaError(f"its schema is not valid at {place:.200}: {error.message:.200}") from None
     resolver = REGISTRY.resolver_with_root(DRAFT202012.create_resource(schema))
-    for reference in _references(schema):
+    for reference in _list_references(schema):
         if not reference.startswith("#"):
             raise IllegalSchemaError(f"its schema refers to another document: {reference!r:.200}")
-        if reference[1:] and not reference.startswith("#/"):  # by a name, which is looked for everywhere, each time
-            raise IllegalSchemaError(f"its schema refers to a place by its name, not by its path: {reference!r:.200}")
+        if reference[1:] and not reference.startswith("#/"):  # a name, which costs a search of the whole schema
+            raise IllegalSchemaError(f"its schema has a reference by name, not by path: {reference!r:.200}")
         try:
             resolver.lookup(reference)
         except Unresolvable:
-            raise IllegalSchemaError(f"its schema refers to what is not there: {reference!r:.200}") from None
+            raise IllegalSchemaError(f"its schema has a broken reference: {reference!r:.200}") from None
 
 
-def changed_names(schema: Mapping[str, Any]) -> dict[str, str]:
-    """{own name: shown name} of every property that the toolbox keeps for what comes from the run (`user_id`).
+def map_reserved_names(schema: Mapping[str, Any]) -> dict[str, str]:
+    """Return {own name: name for the model} for every property whose name the toolbox reserves, such as `user_id`.
 
-    Each gets one `_` more, or as many as no other property has.
+    Each gets one `_` more, or as many as make it unique.
     """
-    names = {name for node in _nodes(schema) for name in _properties(node)}
+    names = {name for node in _list_nodes(schema) for name in _list_properties(node)}
     changed: dict[str, str] = {}
-    for name in sorted(filter(comes_from_the_run, names)):
-        told = f"{name}_"
-        while told in names or comes_from_the_run(told):
-            told += "_"
-        changed[name] = told
+    for name in sorted(filter(is_run_parameter, names)):
+        renamed = f"{name}_"
+        while renamed in names or is_run_parameter(renamed):
+            renamed += "_"
+        changed[name] = renamed
     return changed
 
 
-def tamed(schema: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """The schema for a model: these names changed, descriptions made fit, without what the server alone checks."""
-    made: dict[str, Any] = _tamed(schema, names)
+def adapt_schema(schema: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Adapt the schema for a model: rename properties, clean descriptions, drop keywords for the server alone."""
+    made: dict[str, Any] = _adapt_node(schema, names)
     return made
 
 
-def renamed(value: Any, names: Mapping[str, str]) -> Any:
-    """The value with the keys changed, at every depth."""
+def rename_keys(value: Any, names: Mapping[str, str]) -> Any:
+    """Rename the keys of the value, at every depth."""
     if not names:
         return value
     if isinstance(value, list):
-        return [renamed(entry, names) for entry in value]
+        return [rename_keys(entry, names) for entry in value]
     if isinstance(value, Mapping):
-        return {names.get(key, key): renamed(entry, names) for key, entry in value.items()}
+        return {names.get(key, key): rename_keys(entry, names) for key, entry in value.items()}
     return value
 
 
 def _refuse_shape(schema: Any) -> None:
-    """Level by level, so that no nesting can exhaust the stack."""
+    """Refuse a schema that is too large or too deep, level by level, so that no nesting can exhaust the stack."""
     level, values = [schema], 0
-    for _ in range(DEEPEST):
+    for _ in range(MAX_DEPTH):
         values += sum(len(node) for node in level)
-        if values > MOST_VALUES:
-            raise IllegalSchemaError(f"its schema has more than {MOST_VALUES:,} parts")
-        level = [child for node in level for child in _children(node)]
+        if values > MAX_VALUES:
+            raise IllegalSchemaError(f"its schema has more than {MAX_VALUES:,} parts")
+        level = [child for node in level for child in _list_children(node)]
         if not level:
             return
-    raise IllegalSchemaError(f"its schema is nested more than {DEEPEST} deep")
+    raise IllegalSchemaError(f"its schema is nested more than {MAX_DEPTH} deep")
 
 
-def _children(node: Any) -> list[Any]:
+def _list_children(node: Any) -> list[Any]:
     values = node.values() if isinstance(node, Mapping) else node if isinstance(node, list) else ()
     return [value for value in values if isinstance(value, Mapping | list)]
 
 
-def _nodes(node: Any) -> Iterator[Mapping[str, Any]]:
+def _list_nodes(node: Any) -> Iterator[Mapping[str, Any]]:
     if isinstance(node, Mapping):
         yield node
-    for child in _children(node):
-        yield from _nodes(child)
+    for child in _list_children(node):
+        yield from _list_nodes(child)
 
 
-def _properties(node: Mapping[str, Any]) -> list[str]:
+def _list_properties(node: Mapping[str, Any]) -> list[str]:
     properties = node.get("properties")
     return list(properties) if isinstance(properties, Mapping) else []
 
 
-def _references(schema: Mapping[str, Any]) -> Iterator[str]:
-    for node in _nodes(schema):
+def _list_references(schema: Mapping[str, Any]) -> Iterator[str]:
+    for node in _list_nodes(schema):
         yield from (node[key] for key in _REFERENCES if isinstance(node.get(key), str))
 
 
-def _tamed(node: Any, names: Mapping[str, str]) -> Any:
+def _adapt_node(node: Any, names: Mapping[str, str]) -> Any:
     if isinstance(node, list):
-        return [_tamed(child, names) for child in node]
+        return [_adapt_node(child, names) for child in node]
     if not isinstance(node, Mapping):
         return node
-    made = {key: _keyword(key, value, names) for key, value in node.items() if key not in _LEFT_TO_THE_SERVER}
+    made = {key: _adapt_keyword(key, value, names) for key, value in node.items() if key not in _LEFT_TO_THE_SERVER}
     if "patternProperties" in node:
         made.pop("additionalProperties", None)
     return made
 
 
-def _keyword(key: str, value: Any, names: Mapping[str, str]) -> Any:
+def _adapt_keyword(key: str, value: Any, names: Mapping[str, str]) -> Any:
     if isinstance(value, str):
-        return _text(key, value, names)
+        return _adapt_text(key, value, names)
     if key in _DATA:
-        return renamed(value, names)
+        return rename_keys(value, names)
     if isinstance(value, Mapping) and key in _OF_NAMES:
         changed = names if key not in _BY_WORD else {}
-        return {changed.get(name, name): _tamed(part, names) for name, part in value.items()}
+        return {changed.get(name, name): _adapt_node(part, names) for name, part in value.items()}
     if key == "required" and isinstance(value, list):
         return [names.get(name, name) for name in value]
     if key == "dependentRequired" and isinstance(value, Mapping):
         return {names.get(name, name): [names.get(each, each) for each in wanted] for name, wanted in value.items()}
-    return _tamed(value, names)
+    return _adapt_node(value, names)
 
 
-def _text(key: str, value: str, names: Mapping[str, str]) -> str:
+def _adapt_text(key: str, value: str, names: Mapping[str, str]) -> str:
     if key in ("description", "title"):
-        return shown(value, LONGEST_DESCRIPTION)
-    return _reference(value, names) if key in _REFERENCES else value
+        return clean_text(value, MAX_DESCRIPTION_LENGTH)
+    return _adapt_reference(value, names) if key in _REFERENCES else value
 
 
-def _reference(pointer: str, names: Mapping[str, str]) -> str:
+def _adapt_reference(pointer: str, names: Mapping[str, str]) -> str:
     parts = pointer.split("/")
-    told = [names.get(part, part) if before in _BY_NAME else part for before, part in pairwise(parts)]
-    return "/".join([*parts[:1], *told])
+    renamed = [names.get(part, part) if before in _BY_NAME else part for before, part in pairwise(parts)]
+    return "/".join([*parts[:1], *renamed])

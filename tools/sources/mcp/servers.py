@@ -1,4 +1,4 @@
-"""How a server of the Model Context Protocol is reached: a program on this machine, or an address."""
+"""Addresses of servers of the Model Context Protocol: a program on this machine, or a URL."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,17 +7,17 @@ from pathlib import PurePath
 from typing import TypeAlias
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
-from tools.contract import SHORTEST_SECRET, Reach, fingerprint
+from tools.contract import SHORTEST_SECRET, NetworkAccess, fingerprint
 
 
 @dataclass(frozen=True)
 class StdioServer:
-    """A program that speaks over its standard input and output.
+    """A server program that communicates over standard input and output.
 
     Attributes:
         command: the program and its arguments; no shell reads them.
-        environment: what the program gets besides HOME, PATH, LANG and TMPDIR; its values are secrets.
-        owner: whose it is, e.g. an organisation's id; servers of different owners never share a process.
+        environment: variables besides HOME, PATH, LANG and TMPDIR; their values are secret.
+        owner: the owner, e.g. an organization's id; servers of different owners never share a process.
     """
 
     command: tuple[str, ...]
@@ -26,66 +26,66 @@ class StdioServer:
 
     @property
     def title(self) -> str:
-        """What messages call it: the program, and what it runs; options and all else may be secret."""
+        """The name in messages: the program and the script it runs; all other arguments may be secret."""
         program, *rest = self.command or ("The server",)
         runs = rest[1:2] if rest[:1] == ["-m"] else [part for part in rest[:1] if not part.startswith("-")]
         return " ".join(PurePath(part).name for part in (program, *runs))
 
     @cached_property
     def key(self) -> str:
-        """Equal for those that may share a process."""
+        """A key that servers share if they may share a process."""
         return fingerprint([self.owner, list(self.command), dict(self.environment)])
 
     @cached_property
-    def where(self) -> str:
-        """A hash of where its tools come from; another password is not another place."""
+    def place_hash(self) -> str:
+        """The hash of the place that its tools come from; another password is the same place."""
         return fingerprint([list(self.command), sorted(self.environment)])
 
     @cached_property
     def secrets(self) -> frozenset[str]:
-        """Values that must appear nowhere."""
+        """Values to hide everywhere."""
         return frozenset(value for value in self.environment.values() if len(value) >= SHORTEST_SECRET)
 
 
 @dataclass(frozen=True)
 class HttpServer:
-    """A server behind an address, spoken to by streamable HTTP.
+    """A server at a URL, reached by streamable HTTP.
 
     Attributes:
-        headers: sent with every request, to this server alone; their values are secrets.
-        reach: which private addresses are allowed.
+        headers: sent with every request, to this server only; their values are secret.
+        reach: the private addresses that are allowed.
     """
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    reach: Reach = field(default_factory=Reach)
+    reach: NetworkAccess = field(default_factory=NetworkAccess)
 
     @property
     def title(self) -> str:
-        """What messages call it."""
+        """The name in messages."""
         return self._parts.netloc.rpartition("@")[2] or "The server"
 
     @cached_property
     def key(self) -> str:
-        """Equal for those that are the same server, asked in the same name."""
+        """A key for the same server and the same credentials."""
         return fingerprint([self.url, dict(self.headers)])
 
     @cached_property
-    def where(self) -> str:
-        """A hash of where its tools come from, without the query, which may hold a key."""
+    def place_hash(self) -> str:
+        """The hash of the place that its tools come from, without the query, which may hold a key."""
         parts = self._parts
         return fingerprint([parts.scheme.lower(), parts.netloc.lower(), parts.path])
 
     @cached_property
     def secrets(self) -> frozenset[str]:
-        """Values that must appear nowhere, with and without `Bearer` before them."""
+        """Values to hide everywhere, with and without a leading `Bearer`."""
         values = [*self.headers.values(), *(value for _, value in parse_qsl(self._parts.query))]
         parts = (part for value in values for part in (value, value.rpartition(" ")[2]))
         return frozenset(part for part in parts if len(part) >= SHORTEST_SECRET)
 
     @property
     def _parts(self) -> SplitResult:
-        """Nothing but the path of what cannot be read; the door refuses that."""
+        """The parts of the URL; for an invalid one only a path, which the HTTP client then refuses."""
         try:
             return urlsplit(self.url)
         except ValueError:

@@ -1,8 +1,8 @@
-"""Starts a command that ends with whoever holds the other end of a pipe: `python tether.py PIPE COMMAND…`.
+"""A script that ties a command to the process at the other end of a pipe: `python tether.py PIPE COMMAND…`.
 
-It stays beside the command and leads their process group. The pipe closes when its holder dies, however that comes, and
-then the whole group is killed: the command may be a launcher with the server behind it. Standard input and output are
-the command's alone. Run as a file of its own, without Gadget's environment, so it imports the standard library only.
+It runs beside the command and leads their process group. When the other process dies for any reason, the pipe closes
+and the whole group is killed, because the command may be a launcher of the server. Only the command uses standard input
+and output. The script runs without Gadget's environment, so it imports the standard library only.
 """
 
 import os
@@ -16,7 +16,7 @@ STREAMS = (0, 1, 2)
 
 
 def main(pipe: int, command: list[str]) -> int:
-    """The command's exit code; where a signal ended it, one ends this process too."""
+    """Run the command and return its exit code; if a signal ended it, end this process by a signal too."""
     for number in FOR_THE_GROUP:
         signal.signal(number, _leave_to_the_command)
     try:
@@ -29,7 +29,7 @@ def main(pipe: int, command: list[str]) -> int:
         )
     except OSError as error:
         sys.exit(f"It cannot be run: {error.strerror}.")
-    _let_go_of_streams()
+    _release_streams()
     threading.Thread(target=_kill_all_when_closed, args=(pipe,), daemon=True).start()
     code = os.waitstatus_to_exitcode(os.waitpid(started, 0)[1])
     if code < 0:
@@ -38,16 +38,16 @@ def main(pipe: int, command: list[str]) -> int:
 
 
 def _leave_to_the_command(number: int, _frame: object) -> None:
-    """A signal is sent to the group, so the command has it already; whether it ends of it is its own business.
+    """Ignore the signal: it was sent to the whole group, so the command decides about it.
 
-    A function, because a command would inherit that a signal is ignored, but not that it is heard.
+    A handler instead of SIG_IGN, because the command would inherit SIG_IGN.
     """
 
 
-def _let_go_of_streams() -> None:
-    nowhere = os.open(os.devnull, os.O_RDWR)
+def _release_streams() -> None:
+    null = os.open(os.devnull, os.O_RDWR)
     for stream in STREAMS:
-        os.dup2(nowhere, stream)
+        os.dup2(null, stream)
 
 
 def _kill_all_when_closed(pipe: int) -> None:

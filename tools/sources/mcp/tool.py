@@ -1,4 +1,4 @@
-"""A tool of a server: its definition as the admin accepted it, and the level that the admin gave."""
+"""A tool of a server, with the definition and level that an admin accepted."""
 
 import time
 from collections.abc import Mapping
@@ -17,40 +17,39 @@ from tools.contract import (
     ToolError,
     ToolResult,
     canonical_json,
+    find_named_hosts,
     fingerprint,
-    named_hosts,
 )
-from tools.sources.outside import OutsideTool
-from tools.sources.risks import OPEN_WORLD, carried_by
-from tools.toolbox.secrecy import error_without_secrets, without_secrets
+from tools.sources.external_tool import ExternalTool
+from tools.sources.mcp.calls import McpCall, send_call
+from tools.sources.mcp.definitions import Definition
+from tools.sources.mcp.display_text import clean_line
+from tools.sources.mcp.errors import ConnectionLostError, connection_lost_error
+from tools.sources.mcp.loop import LOOP
+from tools.sources.mcp.results import build_result
+from tools.sources.mcp.schemas import rename_keys
+from tools.sources.mcp.server_process import HIDDEN
+from tools.sources.mcp.servers import Server
+from tools.sources.risks import OPEN_WORLD, explain_embedded_requests
+from tools.toolbox.secrecy import hide_secrets, hide_secrets_in_error
 
-from .answers import result_of
-from .calls import Call, answer_to
-from .child import HIDDEN
-from .definitions import Definition
-from .failures import LostError, lost
-from .loop import LOOP
-from .schemas import renamed
-from .servers import Server
-from .words import one_line
-
-LONGEST_PROGRESS = 200
+MAX_PROGRESS_LENGTH = 200
 SHARE_OF_TIME = 0.95
-"""Of the tool's timeout, after which it gives up by itself, because it can say more than whoever stops it."""
+"""The share of the timeout after which the tool gives up, because its own error says more than the executor's."""
 
 
-class McpTool(OutsideTool):
-    """Uses one tool of one server.
+class McpTool(ExternalTool):
+    """One tool of one server.
 
     Args:
-        source: the source's name, e.g. "time"; the tool's is `time.get_current_time`.
-        level: set by an admin; what the server hints at decides nothing.
+        source: the source's name, e.g. "time" for the tool `time.get_current_time`.
+        level: set by an admin; the server's hints have no effect.
     """
 
     version = "1.0"
     timeout_s: float = 60.0
     account: tuple[str, ...] = ()
-    """In whose name the server is asked, without a secret: another one is another promise."""
+    """The account that calls the server, without secrets; a part of the definition's hash."""
 
     def __init__(self, definition: Definition, server: Server, source: str, level: Level) -> None:
         self.name = f"{source}.{definition.legal_name}"
@@ -59,7 +58,7 @@ class McpTool(OutsideTool):
         self.source = source
         self.author = source
         self.level = level
-        self.carries_requests = bool(carried_by(vars(definition)))
+        self.carries_requests = bool(explain_embedded_requests(vars(definition)))
         self.open_world = definition.annotations.get(OPEN_WORLD) is True
         self._definition = definition
         self._server = server
@@ -72,7 +71,14 @@ class McpTool(OutsideTool):
     @cached_property
     @override
     def definition_hash(self) -> str:
-        promise = [self.name, self.version, self.level.value, self.schema, self._definition.hash, self._server.where]
+        promise = [
+            self.name,
+            self.version,
+            self.level.value,
+            self.schema,
+            self._definition.hash,
+            self._server.place_hash,
+        ]
         return fingerprint([*promise, self.account])
 
     @property
@@ -82,45 +88,45 @@ class McpTool(OutsideTool):
 
     @override
     def hosts(self, params: dict[str, Any]) -> frozenset[str]:
-        """Return the hosts that the params name: the server may go there."""
-        return named_hosts(params, self.address_params)
+        """Return the hosts that the params name, because the server may connect to them."""
+        return find_named_hosts(params, self.address_params)
 
     @override
     def sentence(self, params: dict[str, Any], preview: Preview) -> str:
-        """With the tool's own name: its title is the server's word."""
+        """Describe the call by the tool's name, because the server chooses its title."""
         return f"Use {self.name}: {canonical_json(params)}" if params else f"Use {self.name}"
 
     @override
     async def execute(self, params: dict[str, Any], context: ToolContext) -> ToolResult:
         secrets = self._server.secrets
         try:
-            answer = await self._answer(params, context)
-            return without_secrets(result_of(answer, self._definition, self.name), secrets)
+            answer = await self._call_server(params, context)
+            return hide_secrets(build_result(answer, self._definition, self.name), secrets)
         except ToolError as error:
-            raise error_without_secrets(error, secrets) from error
+            raise hide_secrets_in_error(error, secrets) from error
 
-    async def _answer(self, params: dict[str, Any], context: ToolContext) -> mcp_types.CallToolResult:
-        """A read is asked again once, on a new connection, if the first was lost on the way; nothing else is."""
+    async def _call_server(self, params: dict[str, Any], context: ToolContext) -> mcp_types.CallToolResult:
+        """Call the tool; repeat a read once if its connection was lost, never a write."""
         level = context.level or self.level
         seconds = self.timeout_s * SHARE_OF_TIME
         ends_at = time.monotonic() + seconds
-        call = Call(
+        call = McpCall(
             definition=self._definition,
-            params=renamed(params, self._definition.shown_names),
+            params=rename_keys(params, self._definition.shown_names),
             seconds=seconds,
-            on_progress=lambda *said: self._report(context, *said),
+            on_progress=lambda *values: self._report(context, *values),
             logger=context.logger,
         )
         try:
             try:
-                return await LOOP.run(answer_to(self._server, call))
-            except LostError:
+                return await LOOP.run(send_call(self._server, call))
+            except ConnectionLostError:
                 if level is not Level.READ:
                     raise
             again = replace(call, seconds=ends_at - time.monotonic())
-            return await LOOP.run(answer_to(self._server, again))
-        except LostError as error:
-            raise lost(self._server.title, error.fault, level is not Level.READ) from error
+            return await LOOP.run(send_call(self._server, again))
+        except ConnectionLostError as error:
+            raise connection_lost_error(self._server.title, error.fault, level is not Level.READ) from error
         except TimeoutError:
             raise ToolError(
                 ErrorCode.TIMEOUT,
@@ -129,8 +135,8 @@ class McpTool(OutsideTool):
             ) from None
 
     def _report(self, context: ToolContext, progress: float, total: float | None, text: str | None) -> None:
-        told = one_line(text or "", LONGEST_PROGRESS)
+        line = clean_line(text or "", MAX_PROGRESS_LENGTH)
         for secret in self._server.secrets:
-            told = told.replace(secret, HIDDEN)
+            line = line.replace(secret, HIDDEN)
         known = total is not None and total > 0
-        context.progress(progress / total if known and total else 0.0, told or self.running_summary({}))
+        context.progress(progress / total if known and total else 0.0, line or self.running_summary({}))

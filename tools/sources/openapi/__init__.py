@@ -1,24 +1,31 @@
-"""Tools from a description of an HTTP API: OpenAPI 3.1, 3.0 and Swagger 2.0."""
+"""Tools built from the description of an HTTP API: OpenAPI 3.1, 3.0 or Swagger 2.0."""
 
-from .authentication import Authentication, Kind, Tokens
-from .document import DocumentError, Limits
-from .operations import Body, Description, LeftOut, Operation, Placement, SecurityScheme
-from .reading import read_description
-from .tool import Connection, OpenAPITool
+from tools.sources.openapi.authentication import AuthenticationKind, AuthenticationSettings, TokenCache
+from tools.sources.openapi.description_reader import read_description
+from tools.sources.openapi.document import DocumentError, DocumentLimits
+from tools.sources.openapi.operations import (
+    ApiDescription,
+    ApiOperation,
+    OperationBody,
+    Placement,
+    SecurityScheme,
+    SkippedOperation,
+)
+from tools.sources.openapi.tool import ApiConnection, OpenAPITool
 
 __all__ = [
-    "Authentication",
-    "Body",
-    "Connection",
-    "Description",
+    "ApiConnection",
+    "ApiDescription",
+    "ApiOperation",
+    "AuthenticationKind",
+    "AuthenticationSettings",
     "DocumentError",
-    "Kind",
-    "LeftOut",
-    "Limits",
+    "DocumentLimits",
     "OpenAPITool",
-    "Operation",
+    "OperationBody",
     "Placement",
     "SecurityScheme",
-    "Tokens",
+    "SkippedOperation",
+    "TokenCache",
     "read_description",
 ]

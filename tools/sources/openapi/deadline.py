@@ -1,4 +1,4 @@
-"""When one call ends, whatever it still has to ask."""
+"""The deadline of one call with all of its requests."""
 
 import time
 
@@ -6,24 +6,24 @@ from tools.contract import ErrorCode, ToolError
 
 
 class Deadline:
-    """So many seconds from now, shared by every request of a call: nothing is sent after them."""
+    """A deadline that all requests of a call share; nothing is sent after it."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._ends_at = time.monotonic() + seconds
 
-    def left(self) -> float:
-        """More than no seconds.
+    def remaining(self) -> float:
+        """Return the seconds left, more than 0.
 
         Raises:
-            ToolError: TIMEOUT with `attempted` False: none are left, so what was about to be sent never is.
+            ToolError: TIMEOUT with `attempted` False: the time is over, so the next request is never sent.
         """
         left = self._ends_at - time.monotonic()
         if left > 0:
             return left
         raise ToolError(
             ErrorCode.TIMEOUT,
-            f"The {self._seconds:g} s of the call were over before its request could be sent.",
+            f"The call's time limit of {self._seconds:g} s passed before its request could be sent.",
             recovery_hint="Try again later.",
             attempted=False,
         )

@@ -1,4 +1,4 @@
-"""Reads the text of a description, JSON or YAML, as plain data: bounded in size, in depth and in repetition."""
+"""Parsing of a description, JSON or YAML, into plain data, with limits on size, depth and repetition."""
 
 import json
 import math
@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from tools.contract import made_storable
+from tools.contract import make_storable
 
 _Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -23,19 +23,19 @@ _WORDS: dict[str, Any] = {
 
 
 class DocumentError(ValueError):
-    """The text is no description that can be read; says why, for the admin."""
+    """A description that cannot be read; the text says why, for the admin."""
 
 
 @dataclass(frozen=True)
-class Limits:
-    """How much of a description is read.
+class DocumentLimits:
+    """The limits for reading a description.
 
     Attributes:
         size: bytes of its text.
-        nodes: values in it if it is YAML, each alias counted as often as it stands for something.
-        operations: that are looked at; later ones are left out.
-        depth: how deeply values may stand inside each other.
-        seconds: after which the operations that are not read yet are left out.
+        nodes: values in a YAML text; each use of an alias counts in full.
+        operations: operations to read; later ones are skipped.
+        depth: levels of nesting.
+        seconds: time for reading the operations; those not read by then are skipped.
     """
 
     size: int = 20_000_000
@@ -45,8 +45,8 @@ class Limits:
     seconds: float = 30.0
 
 
-def read_document(text: str, limits: Limits) -> dict[str, Any]:
-    """The document as plain JSON data; keys are text, and so are dates, `yes`, `no`, `on` and `12:30`.
+def read_document(text: str, limits: DocumentLimits) -> dict[str, Any]:
+    """Parse the document into plain JSON data; keys are text, and so are dates, `yes`, `no`, `on` and `12:30`.
 
     Raises:
         DocumentError: too large, too deep, neither JSON nor YAML, or not an object.
@@ -55,17 +55,17 @@ def read_document(text: str, limits: Limits) -> dict[str, Any]:
     if size > limits.size:
         raise DocumentError(f"the description has {size:,} bytes; at most {limits.size:,} are read")
     plain = text.removeprefix("\ufeff")
-    document = _from_json(plain) if plain.lstrip()[:1] == "{" else None
+    document = _parse_json(plain) if plain.lstrip()[:1] == "{" else None
     if document is None:
-        document = _from_yaml(plain, limits)
+        document = _parse_yaml(plain, limits)
     _refuse_depth(document, limits.depth)
     if not isinstance(document, dict):
         raise DocumentError(f"the description is {type(document).__name__}, not an object")
-    return made_storable(document)  # type: ignore[no-any-return]
+    return make_storable(document)  # type: ignore[no-any-return]
 
 
-def _from_json(text: str) -> Any:
-    """None if this is not JSON: YAML may begin with a brace too."""
+def _parse_json(text: str) -> Any:
+    """Parse JSON; return None if the text is none, because YAML may begin with a brace too."""
     try:
         return json.loads(text)
     except ValueError:
@@ -75,36 +75,36 @@ def _from_json(text: str) -> Any:
 
 
 def _refuse_depth(document: Any, depth: int) -> None:
-    """Level by level, so that no nesting can exhaust the stack."""
+    """Refuse a document that is too deep, level by level, so that no nesting can exhaust the stack."""
     level = [document]
     for _ in range(depth + 1):
-        level = [child for node in level for child in _children(node)]
+        level = [child for node in level for child in _list_children(node)]
         if not level:
             return
     raise DocumentError(f"the description is nested more than {depth} deep")
 
 
-def _children(node: Any) -> Iterator[Any]:
+def _list_children(node: Any) -> Iterator[Any]:
     values = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
     return (value for value in values if isinstance(value, dict | list))
 
 
-def _from_yaml(text: str, limits: Limits) -> Any:
-    building = _Building(limits)
+def _parse_yaml(text: str, limits: DocumentLimits) -> Any:
+    builder = _DocumentBuilder(limits)
     try:
         for event in yaml.parse(text, Loader=_Parser):
-            building.take(event)
+            builder.take(event)
     except yaml.MarkedYAMLError as error:
         where = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
         raise DocumentError(f"{where}this is neither JSON nor YAML: {error.problem}") from None
     except yaml.YAMLError as error:
         raise DocumentError(f"this is neither JSON nor YAML: {error}") from None
-    return building.root
+    return builder.root
 
 
 @dataclass
-class _Open:
-    """A mapping or list that is not finished; `weight` counts what it holds, aliases included."""
+class _OpenNode:
+    """An unfinished mapping or list; `weight` counts its values, with aliases expanded."""
 
     value: Any
     anchor: str | None
@@ -112,29 +112,29 @@ class _Open:
     weight: int = 1
 
 
-class _Building:
-    """Makes data of YAML's events one by one, without recursion. Only what JSON can say too is understood."""
+class _DocumentBuilder:
+    """A builder of plain data from YAML events, without recursion; only JSON's types are supported."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: DocumentLimits) -> None:
         self.root: Any = None
         self._limits = limits
-        self._open: list[_Open] = []
+        self._open: list[_OpenNode] = []
         self._anchors: dict[str, tuple[Any, int]] = {}
         self._documents = 0
 
     def take(self, event: yaml.Event) -> None:
         if isinstance(event, yaml.ScalarEvent):
-            self._put(_scalar(event), 1, event.anchor)
+            self._put(_convert_scalar(event), 1, event.anchor)
         elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
             if len(self._open) >= self._limits.depth:
                 raise DocumentError(f"the description is nested more than {self._limits.depth} deep")
-            self._open.append(_Open({} if isinstance(event, yaml.MappingStartEvent) else [], event.anchor))
+            self._open.append(_OpenNode({} if isinstance(event, yaml.MappingStartEvent) else [], event.anchor))
         elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
             done = self._open.pop()
             self._put(done.value, done.weight, done.anchor)
         elif isinstance(event, yaml.AliasEvent):
             if event.anchor not in self._anchors:
-                raise DocumentError(f"the alias {event.anchor!r} stands inside itself, or before its anchor")
+                raise DocumentError(f"the alias {event.anchor!r} is inside its own anchor, or before it")
             self._put(*self._anchors[event.anchor], None)
         elif isinstance(event, yaml.DocumentStartEvent):
             self._documents += 1
@@ -154,21 +154,21 @@ class _Building:
         if isinstance(parent.value, list):
             parent.value.append(value)
         elif parent.key is None:
-            parent.key = _key(value)
+            parent.key = _to_key(value)
         else:
-            _set(parent.value, parent.key, value)
+            _set_key(parent.value, parent.key, value)
             parent.key = None
 
 
-def _key(value: Any) -> str:
-    """Keys like 200 or null are meant as text."""
+def _to_key(value: Any) -> str:
+    """Convert a key to text, such as 200 or null."""
     if isinstance(value, dict | list):
-        raise DocumentError("a key has to be a word")
+        raise DocumentError("a key must be a word")
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _set(mapping: dict[str, Any], key: str, value: Any) -> None:
-    """`<<` merges another mapping, whose keys give way."""
+def _set_key(mapping: dict[str, Any], key: str, value: Any) -> None:
+    """Set the key; `<<` merges another mapping without replacing keys."""
     if key != "<<":
         mapping[key] = value
         return
@@ -177,8 +177,8 @@ def _set(mapping: dict[str, Any], key: str, value: Any) -> None:
             mapping.setdefault(name, child)
 
 
-def _scalar(event: yaml.ScalarEvent) -> Any:
-    """By YAML 1.2's core rules, by which only true, false, null and decimal numbers are no text."""
+def _convert_scalar(event: yaml.ScalarEvent) -> Any:
+    """Convert a scalar by the core schema of YAML 1.2: all but true, false, null and decimal numbers is text."""
     text: str = event.value
     if event.tag is None and not event.implicit[0]:
         return text

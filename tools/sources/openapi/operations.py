@@ -1,28 +1,26 @@
-"""One operation of an outside API as a tool needs it: plain data that is kept in the database and read again."""
+"""Operations of an API as their tools need them: plain data that is stored in the database."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 from tools.contract import Level, fingerprint
-
-from .schemas import Names
+from tools.sources.openapi.schemas import Names
 
 
 @dataclass(frozen=True)
 class Placement:
-    """Where one param goes in a request.
+    """The place of one param in a request.
 
     Attributes:
         shown: the param's name for the model.
         name: the API's own name.
         place: path, query, header or cookie.
         style: simple, form, spaceDelimited, pipeDelimited, tabDelimited or deepObject.
-        explode: whether each entry is written by itself.
-        as_json: whether the value is written as JSON.
+        explode: write each entry separately.
+        as_json: write the value as JSON.
         names: the API's own names inside the value.
-        refused: in lower case, names that an object may not bring where it is spread: API keys, and what the operation
-            fixes.
+        refused: keys in lower case that a spread object may not have: API keys, and names that the operation fixes.
     """
 
     shown: str
@@ -36,20 +34,20 @@ class Placement:
 
     @property
     def spread(self) -> str:
-        """Query or cookie, if each property of an object becomes a parameter of its own there; else empty."""
+        """The place, query or cookie, where each property of an object becomes a parameter of its own; else empty."""
         is_spread = self.explode and self.style != "deepObject" and not self.as_json
         return self.place if is_spread and self.place in ("query", "cookie") else ""
 
 
 @dataclass(frozen=True)
-class Body:
-    """What is sent.
+class OperationBody:
+    """The body of an operation's requests.
 
     Attributes:
         media_type: JSON, a form or text.
-        shown: the param that holds all of it; empty if each of its fields is a param.
-        required: whether it is sent though no field is given.
-        names: of its fields, all of them if `shown` is empty.
+        shown: the param that holds the whole body; empty if each of its fields is a param.
+        required: send the body even if no field is given.
+        names: the API's own names of its fields; all fields if `shown` is empty.
     """
 
     media_type: str
@@ -59,16 +57,16 @@ class Body:
 
 
 @dataclass(frozen=True)
-class Operation:
-    """One operation.
+class ApiOperation:
+    """One operation of an API.
 
     Attributes:
         key: method and path, unique in the description: `GET /pets/{id}`.
         name: the part of the tool's name after the dot; unique in the description.
         description: for the model, at most 1,024 characters.
-        level, level_reason: inferred, and why, for the admin.
-        params: JSON schema without references; holds no credential.
-        placements, body: where the params go.
+        level, level_reason: the inferred level, and the reason for the admin.
+        params: a JSON schema without references and credentials.
+        placements, body: the places of the params.
     """
 
     key: str
@@ -82,35 +80,35 @@ class Operation:
     level_reason: str
     params: dict[str, Any]
     placements: tuple[Placement, ...] = ()
-    body: Body | None = None
+    body: OperationBody | None = None
     tags: tuple[str, ...] = ()
 
     @property
     def hash(self) -> str:
-        """Changes whenever the API describes it in another way; our reason for its level and its tags are no part."""
-        return fingerprint({**self.as_json(), "level_reason": "", "tags": []})
+        """The hash of the description, without its tags and the reason for its level."""
+        return fingerprint({**self.to_json(), "level_reason": "", "tags": []})
 
-    def as_json(self) -> dict[str, Any]:
-        """Plain JSON, to be kept."""
+    def to_json(self) -> dict[str, Any]:
+        """Return the operation as plain JSON."""
         return asdict(self)
 
     @classmethod
-    def from_json(cls, kept: Mapping[str, Any]) -> Self:
-        """What `as_json` made."""
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """Restore an operation from `to_json`."""
         return cls(
             **{
-                **kept,
-                "level": Level(kept["level"]),
-                "placements": tuple(Placement(**each) for each in kept["placements"]),
-                "body": Body(**kept["body"]) if kept["body"] else None,
-                "tags": tuple(kept["tags"]),
+                **stored,
+                "level": Level(stored["level"]),
+                "placements": tuple(Placement(**each) for each in stored["placements"]),
+                "body": OperationBody(**stored["body"]) if stored["body"] else None,
+                "tags": tuple(stored["tags"]),
             }
         )
 
 
 @dataclass(frozen=True)
-class LeftOut:
-    """An operation that becomes no tool."""
+class SkippedOperation:
+    """An operation that cannot become a tool, with the reason."""
 
     where: str
     reason: str
@@ -118,12 +116,12 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class SecurityScheme:
-    """How the description says that callers prove who they are.
+    """A security scheme of a description.
 
     Attributes:
-        kind: api_key, bearer, basic, oauth2 (client credentials), or another that Gadget does not speak.
-        place, parameter: of an API key: header, query or cookie, and its name there.
-        token_url, scopes: of OAuth2.
+        kind: api_key, bearer, basic, oauth2 (client credentials), or another that Gadget does not support.
+        place, parameter: for an API key: header, query or cookie, and its name there.
+        token_url, scopes: for OAuth 2.
     """
 
     name: str
@@ -135,16 +133,16 @@ class SecurityScheme:
 
 
 @dataclass(frozen=True)
-class Description:
-    """A whole description.
+class ApiDescription:
+    """The description of an API.
 
     Attributes:
-        servers: base addresses as the description gives them, which may lack scheme and host.
+        servers: base addresses as written in the description; scheme and host may be missing.
     """
 
     title: str
     version: str
     servers: tuple[str, ...]
-    operations: tuple[Operation, ...]
-    left_out: tuple[LeftOut, ...]
+    operations: tuple[ApiOperation, ...]
+    skipped: tuple[SkippedOperation, ...]
     schemes: tuple[SecurityScheme, ...] = ()

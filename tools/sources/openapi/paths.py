@@ -1,19 +1,19 @@
-"""Whether a path stays in its place for whoever reads it, however often it is decoded on the way."""
+"""Detection of path traversal, even in segments that are encoded several times."""
 
 import re
 from urllib.parse import unquote
 
 _SEPARATORS = re.compile(r"[/\\]")
-_MOST_DECODINGS = 8
+_MAX_DECODINGS = 8
 
 
-def leads_elsewhere(segment: str) -> bool:
-    """Whether one segment of a path holds `.` or `..` as a part, as it is or decoded any number of times.
+def has_path_traversal(segment: str) -> bool:
+    """Return True if a path segment holds `.` or `..` as a part, plain or encoded.
 
-    Some servers decode before they look for parts, and some twice. To some `\\` is a slash, and some cut a part at
-    its semicolon. What is encoded more than eight times is not followed further: nobody means that.
+    Some servers decode a path before they split it, some even twice. Some read `\\` as a slash, and some cut a part at
+    its semicolon. A segment that is encoded more than eight times counts as traversal, because nobody needs that.
     """
-    for _ in range(_MOST_DECODINGS):
+    for _ in range(_MAX_DECODINGS):
         if any(part.partition(";")[0].strip() in (".", "..") for part in _SEPARATORS.split(segment)):
             return True
         decoded = unquote(segment)

@@ -1,4 +1,4 @@
-"""Follows `$ref` inside one document, one step at a time, and never out of it."""
+"""Resolution of `$ref` within one document, one step at a time."""
 
 import math
 import time
@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-_LONGEST_CHAIN = 50
-_LONGEST_REFERENCE = 2_000
+_MAX_CHAIN = 50
+_MAX_REFERENCE_LENGTH = 2_000
 
 
-class RefusedError(Exception):
-    """Why an operation cannot become a tool, for the admin."""
+class UnsupportedOperationError(Exception):
+    """An operation that cannot become a tool; the text says why, for the admin."""
 
 
 class CycleError(Exception):
-    """The reference leads back to where it came from; `at` is what stands there."""
+    """A circular reference; `at` is the node that it leads to."""
 
     def __init__(self, at: Any) -> None:
         super().__init__("a reference leads to itself")
@@ -24,61 +24,65 @@ class CycleError(Exception):
 
 
 @dataclass(frozen=True)
-class Place:
-    """What was found, and the references on the way from the root to it."""
+class ResolvedNode:
+    """A node, with the references on the way from the root to it."""
 
     node: Any
     trail: frozenset[str] = field(default_factory=frozenset)
 
 
 class References:
-    """All of one document's.
+    """The references of one document.
 
     Args:
-        ends_at: on the monotonic clock; nothing is followed after it.
+        ends_at: a time of the monotonic clock; no reference is resolved after it.
     """
 
     def __init__(self, document: Mapping[str, Any], ends_at: float = math.inf) -> None:
         self._document = document
         self._ends_at = ends_at
 
-    def refuse_late(self) -> None:
-        """Raises RefusedError: reading the description has taken too long already."""
+    def check_time(self) -> None:
+        """Raises UnsupportedOperationError: reading the description has taken too long already."""
         if time.monotonic() >= self._ends_at:
-            raise RefusedError("the description takes too long to read")
+            raise UnsupportedOperationError("the description takes too long to read")
 
-    def follow(self, node: Any, trail: frozenset[str] = frozenset()) -> Place:
-        """What the node is, or what it refers to; words beside a reference are kept.
+    def resolve(self, node: Any, trail: frozenset[str] = frozenset()) -> ResolvedNode:
+        """Resolve the node if it is a reference; keywords beside the reference are kept.
 
         Raises:
-            RefusedError: the reference leads nowhere, or out of the document, or it is too late.
-            CycleError: it was followed on the way here already.
+            UnsupportedOperationError: the reference leads nowhere, or out of the document, or it is too late.
+            CycleError: the reference is already part of the trail.
         """
-        self.refuse_late()
-        place = Place(node, trail)
-        for _ in range(_LONGEST_CHAIN):
+        self.check_time()
+        place = ResolvedNode(node, trail)
+        for _ in range(_MAX_CHAIN):
             reference = place.node.get("$ref") if isinstance(place.node, dict) else None
             if not isinstance(reference, str):
                 return place
-            target = self._at(reference)
+            target = self._look_up(reference)
             if reference in place.trail:
                 raise CycleError(target)
-            place = Place(_beside(place.node, target), place.trail | {reference})
-        raise RefusedError(f"the reference {node.get('$ref')!r} goes through more than {_LONGEST_CHAIN} others")
+            place = ResolvedNode(_add_siblings(place.node, target), place.trail | {reference})
+        raise UnsupportedOperationError(
+            f"the reference {node.get('$ref')!r} goes through more than {_MAX_CHAIN} others"
+        )
 
-    def found(self, node: Any) -> dict[str, Any]:
-        """Like `follow`, where only an object makes sense; `{}` if it is none."""
+    def resolve_object(self, node: Any) -> dict[str, Any]:
+        """Resolve the node to an object; return `{}` for anything else."""
         try:
-            at = self.follow(node).node
+            at = self.resolve(node).node
         except CycleError as error:
-            raise RefusedError(str(error)) from None
+            raise UnsupportedOperationError(str(error)) from None
         return at if isinstance(at, dict) else {}
 
-    def _at(self, reference: str) -> Any:
-        if len(reference) > _LONGEST_REFERENCE:
-            raise RefusedError(f"it has a reference of {len(reference):,} characters: {reference[:100]!r}…")
+    def _look_up(self, reference: str) -> Any:
+        if len(reference) > _MAX_REFERENCE_LENGTH:
+            raise UnsupportedOperationError(
+                f"it has a reference of {len(reference):,} characters: {reference[:100]!r}…"
+            )
         if not reference.startswith("#"):
-            raise RefusedError(f"it refers to another document: {reference[:200]!r}")
+            raise UnsupportedOperationError(f"it refers to another document: {reference[:200]!r}")
         node: Any = self._document
         for part in filter(None, unquote(reference[1:]).split("/")):
             key = part.replace("~1", "/").replace("~0", "~")
@@ -87,12 +91,12 @@ class References:
             elif isinstance(node, list) and key.isascii() and key.isdigit() and int(key) < len(node):
                 node = node[int(key)]
             else:
-                raise RefusedError(f"it refers to {reference[:200]!r}, which is not there")
+                raise UnsupportedOperationError(f"it has a broken reference: {reference[:200]!r}")
         return node
 
 
-def _beside(node: dict[str, Any], target: Any) -> Any:
-    """OpenAPI 3.1 lets a reference stand beside other words; a description there is the better one in any version."""
+def _add_siblings(node: dict[str, Any], target: Any) -> Any:
+    """Combine a reference's target with the keywords beside it, which OpenAPI 3.1 allows; their description wins."""
     words = {key: value for key, value in node.items() if key != "$ref" and not key.startswith("x-")}
     if not words or not isinstance(target, dict):
         return target

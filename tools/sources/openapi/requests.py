@@ -1,4 +1,4 @@
-"""Turns the params of one call into one HTTP request, before anybody is asked and without a credential in it."""
+"""Conversion of a call's params into an HTTP request, before approval and without credentials."""
 
 import json
 import secrets
@@ -8,24 +8,23 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from tools.contract import ErrorCode, ToolError, canonical_json
-
-from .credential_names import changes_method, why_kept_back
-from .operations import Body, Operation, Placement
-from .paths import leads_elsewhere
-from .schemas import outside_value
+from tools.sources.openapi.credential_names import explain_forbidden_name, may_change_method
+from tools.sources.openapi.operations import ApiOperation, OperationBody, Placement
+from tools.sources.openapi.paths import has_path_traversal
+from tools.sources.openapi.schemas import restore_api_names
 
 _SEPARATORS = {"spaceDelimited": "%20", "pipeDelimited": "%7C", "tabDelimited": "%09"}
 _PATH_TEXT = "/:@!$&'()*+,;=~-._%"
 
 
 @dataclass(frozen=True)
-class Request:
-    """What would be sent.
+class ApiRequest:
+    """The request of one call.
 
     Attributes:
-        path: percent-encoded, with a slash at its start.
-        query: percent-encoded, without its question mark.
-        fixed_query: that part of it which no param says: it stands in the operation's path.
+        path: percent-encoded, with a leading slash.
+        query: percent-encoded, without the question mark.
+        fixed_query: the part of the query that comes from the operation's path, not from params.
     """
 
     method: str
@@ -36,67 +35,73 @@ class Request:
     fixed_query: str = ""
 
 
-def made_request(operation: Operation, params: Mapping[str, Any]) -> Request:
-    """The request for canonical params.
+def build_request(operation: ApiOperation, params: Mapping[str, Any]) -> ApiRequest:
+    """Build the request for canonical params.
 
     Raises:
-        ToolError: INVALID_PARAMETER: a value would leave its place in the path, cannot be written in a header, or
-            brings a name that no model may give a value for.
+        ToolError: INVALID_PARAMETER, a value would leave its place in the path, cannot be written in a header, or
+            contains a name that no model may use.
     """
     given = [
-        (each, outside_value(params[each.shown], each.names)) for each in operation.placements if each.shown in params
+        (each, restore_api_names(params[each.shown], each.names))
+        for each in operation.placements
+        if each.shown in params
     ]
     for each, value in given:
-        _refuse_kept_back(each, value)
+        _refuse_forbidden_keys(each, value)
     path, _, fixed = operation.path.partition("?")
-    segments = {each.name: _path_value(each, value) for each, value in given if each.place == "path"}
+    segments = {each.name: _encode_path_value(each, value) for each, value in given if each.place == "path"}
     fixed = quote(fixed, safe=_PATH_TEXT + "?")
     query = [fixed] if fixed else []
-    query += [pair for each, value in given if each.place == "query" for pair in _query_pairs(each, value)]
+    query += [pair for each, value in given if each.place == "query" for pair in _encode_query(each, value)]
     headers = {
-        each.name: _header_value(each, value) for each, value in given if each.place == "header" and value is not None
+        each.name: _encode_header_value(each, value)
+        for each, value in given
+        if each.place == "header" and value is not None
     }
-    cookies = [pair for each, value in given if each.place == "cookie" for pair in _query_pairs(each, value)]
+    cookies = [pair for each, value in given if each.place == "cookie" for pair in _encode_query(each, value)]
     if cookies:
         headers["Cookie"] = "; ".join(cookies)
-    content_type, body = _written_body(operation.body, params)
+    content_type, body = _encode_body(operation.body, params)
     if content_type:
         headers["Content-Type"] = content_type
-    return Request(operation.method, _filled(path, segments), "&".join(query), headers, body, fixed)
+    return ApiRequest(operation.method, _fill_path(path, segments), "&".join(query), headers, body, fixed)
 
 
-def line_break_in(text: str) -> bool:
-    """Whether a header or a path of this text would begin another one, or end early."""
+def has_control_characters(text: str) -> bool:
+    """Return True if the text holds a control character, which could end a header or path early."""
     return any(ord(character) < 32 or ord(character) == 127 for character in text)
 
 
-def _refuse_kept_back(placement: Placement, value: Any) -> None:
-    """An object may bring names of its own, but neither a credential nor what makes another operation of this one."""
+def _refuse_forbidden_keys(placement: Placement, value: Any) -> None:
+    """Refuse free keys in an object that are credentials or would change the operation."""
     top, inside = (value, value.values()) if placement.spread and isinstance(value, dict) else ({}, [value])
-    names = [name for name in top if name.lower() in placement.refused or why_kept_back(name, placement.spread)]
-    _refuse_names(placement.shown, [*names, *_credentials_in(*inside)])
+    names = [
+        name for name in top if name.lower() in placement.refused or explain_forbidden_name(name, placement.spread)
+    ]
+    _refuse_names(placement.shown, [*names, *_find_credentials(*inside)])
 
 
 def _refuse_names(shown: str, names: list[str]) -> None:
     if names:
         fault = f"it holds {names[0][:100]!r}, which is a credential or would change the operation"
-        raise _wrong(shown, fault, "a value without it: credentials come from the connection")
+        raise _invalid_param_error(shown, fault, "a value without it, because credentials come from the connection")
 
 
-def _credentials_in(*values: Any) -> Iterator[str]:
-    """Their names, at every depth; without recursion, because a value may be as deep as JSON can be."""
+def _find_credentials(*values: Any) -> Iterator[str]:
+    """Find the names of credentials at every depth, without recursion, because a value may be deeply nested."""
     waiting = list(values)
     while waiting:
         value = waiting.pop()
         if isinstance(value, dict):
-            yield from (name for name in value if why_kept_back(name, "body", is_top=False))
+            yield from (name for name in value if explain_forbidden_name(name, "body", is_top=False))
             waiting += value.values()
         elif isinstance(value, list):
             waiting += value
 
 
-def _filled(path: str, segments: Mapping[str, str]) -> str:
-    """The template with its values; what they make together may not lead elsewhere either."""
+def _fill_path(path: str, segments: Mapping[str, str]) -> str:
+    """Fill the path template with the values and refuse path traversal in the result."""
     parts, rest = [], path
     while "{" in rest:
         before, _, after = rest.partition("{")
@@ -104,30 +109,36 @@ def _filled(path: str, segments: Mapping[str, str]) -> str:
         parts.append(quote(before, safe=_PATH_TEXT))
         parts.append(segments[name] if closed and name in segments else quote(f"{{{name}{closed}", safe=_PATH_TEXT))
     filled = "".join([*parts, quote(rest, safe=_PATH_TEXT)])
-    if any(map(leads_elsewhere, filled.split("/"))):
-        raise _wrong("path", "the values make '.' or '..' of a part of the path", "values that name one thing")
+    if any(map(has_path_traversal, filled.split("/"))):
+        raise _invalid_param_error(
+            "path", "the values turn a part of the path into '.' or '..'", "values that name one thing"
+        )
     return filled
 
 
-def _path_value(placement: Placement, value: Any) -> str:
-    parts = [_text(each) for each in _flat(placement, value)]
+def _encode_path_value(placement: Placement, value: Any) -> str:
+    parts = [_to_text(each) for each in _list_entries(placement, value)]
     whole = ",".join(parts)
-    if not whole or leads_elsewhere(whole):
-        raise _wrong(placement.shown, f"{whole!r:.100} cannot stand in a path", "a value that names one thing")
-    if line_break_in(whole):
-        raise _wrong(placement.shown, "it holds a line break or another control character", "plain text")
+    if not whole or has_path_traversal(whole):
+        raise _invalid_param_error(
+            placement.shown, f"{whole!r:.100} cannot be part of a path", "a value that names one thing"
+        )
+    if has_control_characters(whole):
+        raise _invalid_param_error(placement.shown, "it holds a line break or another control character", "plain text")
     return ",".join(quote(part, safe="") for part in parts)
 
 
-def _header_value(placement: Placement, value: Any) -> str:
-    text = ",".join(_text(each) for each in _flat(placement, value))
-    if line_break_in(text) or not text.isascii():
-        raise _wrong(placement.shown, "a header holds printable ASCII on one line", "printable ASCII on one line")
+def _encode_header_value(placement: Placement, value: Any) -> str:
+    text = ",".join(_to_text(each) for each in _list_entries(placement, value))
+    if has_control_characters(text) or not text.isascii():
+        raise _invalid_param_error(
+            placement.shown, "a header holds printable ASCII on one line", "printable ASCII on one line"
+        )
     return text
 
 
-def _flat(placement: Placement, value: Any) -> list[Any]:
-    """The entries of the style `simple`."""
+def _list_entries(placement: Placement, value: Any) -> list[Any]:
+    """List the entries of a value in the style `simple`."""
     if placement.as_json:
         return [canonical_json(value)]
     if isinstance(value, list):
@@ -135,79 +146,79 @@ def _flat(placement: Placement, value: Any) -> list[Any]:
     if not isinstance(value, dict):
         return [value]
     if placement.explode:
-        return [f"{key}={_text(each)}" for key, each in value.items()]
+        return [f"{key}={_to_text(each)}" for key, each in value.items()]
     return [part for pair in value.items() for part in pair]
 
 
-def _query_pairs(placement: Placement, value: Any) -> Iterator[str]:
-    """`name=value`, encoded; nothing for null and for an empty list."""
+def _encode_query(placement: Placement, value: Any) -> Iterator[str]:
+    """Yield encoded `name=value` pairs; none for null or an empty list."""
     name = quote(placement.name, safe="")
     if placement.as_json:
         yield f"{name}={quote(canonical_json(value), safe='')}"
     elif isinstance(value, dict):
-        yield from _pairs_of_object(placement, name, value)
+        yield from _encode_query_object(placement, name, value)
     elif isinstance(value, list):
-        entries = [quote(_text(each), safe="") for each in value]
+        entries = [quote(_to_text(each), safe="") for each in value]
         if placement.explode and placement.style in ("form", "deepObject"):
             yield from (f"{name}={entry}" for entry in entries)
         elif entries:
             yield f"{name}={_SEPARATORS.get(placement.style, ',').join(entries)}"
     elif value is not None:
-        yield f"{name}={quote(_text(value), safe='')}"
+        yield f"{name}={quote(_to_text(value), safe='')}"
 
 
-def _pairs_of_object(placement: Placement, name: str, value: Mapping[str, Any]) -> Iterator[str]:
+def _encode_query_object(placement: Placement, name: str, value: Mapping[str, Any]) -> Iterator[str]:
     if placement.style == "deepObject":
-        yield from _deep(placement.name, value)
+        yield from _encode_deep_object(placement.name, value)
     elif placement.explode:
         for key, entry in value.items():
-            yield from _query_pairs(Placement(key, key, "query"), entry)
+            yield from _encode_query(Placement(key, key, "query"), entry)
     else:
-        parts = [quote(_text(part), safe="") for pair in value.items() for part in pair]
+        parts = [quote(_to_text(part), safe="") for pair in value.items() for part in pair]
         if parts:
             yield f"{name}={_SEPARATORS.get(placement.style, ',').join(parts)}"
 
 
-def _deep(name: str, value: Any) -> Iterator[str]:
-    """`filter[colour][shade]=dark`; the entries of a list repeat its name."""
+def _encode_deep_object(name: str, value: Any) -> Iterator[str]:
+    """Yield pairs such as `filter[color][shade]=dark`; the entries of a list repeat its name."""
     if isinstance(value, dict):
         for key, entry in value.items():
-            yield from _deep(f"{name}[{key}]", entry)
+            yield from _encode_deep_object(f"{name}[{key}]", entry)
     elif isinstance(value, list):
         for entry in value:
-            yield from _deep(name, entry)
+            yield from _encode_deep_object(name, entry)
     elif value is not None:
-        yield f"{quote(name, safe='')}={quote(_text(value), safe='')}"
+        yield f"{quote(name, safe='')}={quote(_to_text(value), safe='')}"
 
 
-def _written_body(body: Body | None, params: Mapping[str, Any]) -> tuple[str, bytes | None]:
-    """Content type and content; explicit nulls stay in JSON."""
+def _encode_body(body: OperationBody | None, params: Mapping[str, Any]) -> tuple[str, bytes | None]:
+    """Encode the body and return its content type and content; JSON keeps explicit nulls."""
     if body is None or (body.shown and body.shown not in params):
         return "", None
     given = params[body.shown] if body.shown else {shown: params[shown] for shown in body.names if shown in params}
     if not (body.shown or given or body.required):
         return "", None
-    value = outside_value(given, body.names)
-    top = [name for name in value if changes_method(name)] if isinstance(value, dict) else []
-    _refuse_names(body.shown or "body", [*top, *_credentials_in(value)])
+    value = restore_api_names(given, body.names)
+    top = [name for name in value if may_change_method(name)] if isinstance(value, dict) else []
+    _refuse_names(body.shown or "body", [*top, *_find_credentials(value)])
     if body.media_type == "application/x-www-form-urlencoded":
-        return body.media_type, urlencode(_form_pairs(value)).encode()
+        return body.media_type, urlencode(_list_form_pairs(value)).encode()
     if body.media_type == "multipart/form-data":
-        return _multipart(_form_pairs(value))
+        return _encode_multipart(_list_form_pairs(value))
     if body.media_type.startswith("text/") and body.media_type != "text/json":
-        return f"{body.media_type}; charset=utf-8", _text(value).encode()
+        return f"{body.media_type}; charset=utf-8", _to_text(value).encode()
     return body.media_type, json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 
 
-def _form_pairs(value: Any) -> list[tuple[str, str]]:
+def _list_form_pairs(value: Any) -> list[tuple[str, str]]:
     if not isinstance(value, dict):
-        raise _wrong("body", "a form is an object with fields", "an object")
+        raise _invalid_param_error("body", "a form is an object with fields", "an object")
     listed = ((name, entry if isinstance(entry, list) else [entry]) for name, entry in value.items())
-    return [(name, "" if each is None else _text(each)) for name, entries in listed for each in entries]
+    return [(name, "" if each is None else _to_text(each)) for name, entries in listed for each in entries]
 
 
-def _multipart(pairs: list[tuple[str, str]]) -> tuple[str, bytes]:
-    """Fields of text; the boundary is random, so that no value can end its part."""
+def _encode_multipart(pairs: list[tuple[str, str]]) -> tuple[str, bytes]:
+    """Encode text fields; the boundary is random, so that no value can end its own part."""
     boundary = f"gadget-{secrets.token_hex(16)}"
     lines = []
     for name, value in pairs:
@@ -216,11 +227,11 @@ def _multipart(pairs: list[tuple[str, str]]) -> tuple[str, bytes]:
     return f"multipart/form-data; boundary={boundary}", ("".join(lines) + f"--{boundary}--\r\n").encode()
 
 
-def _text(value: Any) -> str:
+def _to_text(value: Any) -> str:
     return value if isinstance(value, str) else canonical_json(value)
 
 
-def _wrong(shown: str, fault: str, expected: str) -> ToolError:
+def _invalid_param_error(shown: str, fault: str, expected: str) -> ToolError:
     return ToolError(
         ErrorCode.INVALID_PARAMETER,
         f"The '{shown}' parameter is wrong: {fault}.",

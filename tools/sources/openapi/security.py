@@ -1,32 +1,32 @@
-"""What a description says about who may call: its security schemes."""
+"""The security schemes of a description."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .operations import SecurityScheme
-from .references import References, RefusedError
+from tools.sources.openapi.operations import SecurityScheme
+from tools.sources.openapi.references import References, UnsupportedOperationError
 
 
-def schemes_of(document: Mapping[str, Any], references: References) -> tuple[SecurityScheme, ...]:
-    """All of them, in the order of the description."""
+def read_security_schemes(document: Mapping[str, Any], references: References) -> tuple[SecurityScheme, ...]:
+    """Read all security schemes, in the order of the description."""
     components = document.get("components")
     newer = components.get("securitySchemes") if isinstance(components, Mapping) else None
     given = document.get("securityDefinitions") if "swagger" in document else newer
     found = []
     for name, node in given.items() if isinstance(given, Mapping) else ():
         try:
-            found.append(_scheme(str(name), references.found(node)))
-        except RefusedError:
+            found.append(_read_scheme(str(name), references.resolve_object(node)))
+        except UnsupportedOperationError:
             found.append(SecurityScheme(str(name), "unknown"))
     return tuple(found)
 
 
-def api_keys(schemes: Iterable[SecurityScheme]) -> frozenset[tuple[str, str]]:
-    """Place and name, in lower case, of every parameter that is an API key."""
+def list_api_keys(schemes: Iterable[SecurityScheme]) -> frozenset[tuple[str, str]]:
+    """List place and name, in lower case, of every parameter that is an API key."""
     return frozenset((scheme.place, scheme.parameter.lower()) for scheme in schemes if scheme.kind == "api_key")
 
 
-def _scheme(name: str, node: Mapping[str, Any]) -> SecurityScheme:
+def _read_scheme(name: str, node: Mapping[str, Any]) -> SecurityScheme:
     kind, scheme = str(node.get("type", "")), str(node.get("scheme", "")).lower()
     if kind == "apiKey":
         return SecurityScheme(name, "api_key", str(node.get("in", "")), str(node.get("name", "")))
@@ -35,12 +35,12 @@ def _scheme(name: str, node: Mapping[str, Any]) -> SecurityScheme:
     if kind == "http" and scheme == "bearer":
         return SecurityScheme(name, "bearer")
     if kind == "oauth2":
-        return _oauth2(name, node)
+        return _read_oauth2(name, node)
     return SecurityScheme(name, kind[:40] or "unknown")
 
 
-def _oauth2(name: str, node: Mapping[str, Any]) -> SecurityScheme:
-    """Only where it can be had without a person; else a token that a person brought is the way."""
+def _read_oauth2(name: str, node: Mapping[str, Any]) -> SecurityScheme:
+    """Read an OAuth 2 scheme; without a client credentials flow, it is a bearer token from a person."""
     flows = node.get("flows")
     newer = flows.get("clientCredentials") if isinstance(flows, Mapping) else None
     flow = newer if isinstance(newer, Mapping) else node if node.get("flow") == "application" else None

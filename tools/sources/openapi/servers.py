@@ -1,24 +1,24 @@
-"""Compares the servers of single operations with the one address of a source."""
+"""Comparison of the operations' servers with the one address of their source."""
 
 from collections import Counter
 from collections.abc import Iterable
 from urllib.parse import urljoin, urlsplit
 
-from .references import RefusedError
+from tools.sources.openapi.references import UnsupportedOperationError
 
 _USUAL_PORTS = {"http": ":80", "https": ":443"}
 
 
-class Servers:
+class ServerMatcher:
     """The servers of one description's operations.
 
     Args:
-        main: the servers of the whole description; if no operation uses them, the most common one counts.
+        main: the servers of the whole description, or the most common server if no operation uses them.
         own: each operation's own servers.
-        base_url: the admin's address, against which relative servers are resolved; empty if none was given yet.
+        base_url: the admin's address, the base of relative servers; empty if there is none yet.
 
     Attributes:
-        main: the servers that the address of the source replaces.
+        main: the servers that the source's address replaces.
     """
 
     def __init__(self, main: tuple[str, ...], own: Iterable[tuple[str, ...]], base_url: str = "") -> None:
@@ -27,34 +27,36 @@ class Servers:
         counted = Counter(servers[0] for servers in every if servers)
         self.main = (main if is_used else tuple(server for server, _ in counted.most_common(1))) or main
         self._at = base_url
-        self._base = self._whole(base_url) or next(map(self._whole, self.main), "")
-        self._main = {self._whole(server) for server in self.main}
-        named = {self._whole(server) for servers in every for server in servers if "://" in server}
+        self._base = self._normalize(base_url) or next(map(self._normalize, self.main), "")
+        self._main = {self._normalize(server) for server in self.main}
+        named = {self._normalize(server) for servers in every for server in servers if "://" in server}
         self._is_main = self._base in self._main or self._base not in named
 
-    def prefix(self, own: tuple[str, ...]) -> str:
-        """Return the prefix between the source's address and an operation's path, usually empty.
+    def find_prefix(self, own: tuple[str, ...]) -> str:
+        """Return the find_prefix between the source's address and an operation's path, usually empty.
 
         Args:
             own: the operation's own servers; empty if it has none.
 
         Raises:
-            RefusedError: the operation is at another address.
+            UnsupportedOperationError: the operation is at another address.
         """
         if not own:
             if self._is_main:
                 return ""
-            raise RefusedError(f"it is not at the address of this source, but at {self.main[0]}: {_WAY_OUT}")
-        whole = [self._whole(server) for server in own if self._is_main or "://" in server]
-        if self._base in whole or (self._is_main and self._main.intersection(whole)):
+            raise UnsupportedOperationError(
+                f"it is not at the address of this source, but at {self.main[0]}: {_WAY_OUT}"
+            )
+        normalized = [self._normalize(server) for server in own if self._is_main or "://" in server]
+        if self._base in normalized or (self._is_main and self._main.intersection(normalized)):
             return ""
-        for each in whole:
+        for each in normalized:
             if self._base and each.startswith(f"{self._base}/"):
                 return each.removeprefix(self._base)
-        raise RefusedError(f"it has a server of its own, {own[0]}: {_WAY_OUT}")
+        raise UnsupportedOperationError(f"it has a server of its own, {own[0]}: {_WAY_OUT}")
 
-    def _whole(self, server: str) -> str:
-        """Normalize the server for comparison: absolute if that is known, without a trailing slash."""
+    def _normalize(self, server: str) -> str:
+        """Normalize the server for comparison: absolute if possible, without a trailing slash."""
         try:
             address = urljoin(self._at, server)
             parts = urlsplit(address)

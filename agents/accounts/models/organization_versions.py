@@ -1,0 +1,43 @@
+"""The newest versions of organizations' tools and credentials that this process has seen."""
+
+import threading
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class OrganizationVersions:
+    """Versions of an organization's tools and credentials: they only grow, and 0 means that there were never any."""
+
+    tools: int = 0
+    credentials: int = 0
+
+
+_seen: dict[int, OrganizationVersions] = {}
+_lock = threading.Lock()
+
+
+def record_versions(organization_id: int, tools: int, credentials: int = 0) -> None:
+    """Record the versions of an organization's row. Older transactions may read older ones, which change nothing."""
+    known = _seen.get(organization_id)
+    if known is not None and known.tools >= tools and known.credentials >= credentials:
+        return
+    with _lock:
+        known = _seen.get(organization_id, OrganizationVersions())
+        _seen[organization_id] = OrganizationVersions(max(known.tools, tools), max(known.credentials, credentials))
+
+
+def correct_versions(organization_id: int, seen: OrganizationVersions | None, found: OrganizationVersions) -> None:
+    """Replace versions that were never committed, or are not yet; do nothing if others have been seen since."""
+    with _lock:
+        if _seen.get(organization_id) == seen:
+            _seen[organization_id] = found
+
+
+def get_newest_versions(organization_id: int) -> OrganizationVersions | None:
+    """Return the newest versions seen; None if this process has not read the organization's row yet."""
+    return _seen.get(organization_id)
+
+
+def clear_versions() -> None:
+    """Forget all versions; for tests, whose organizations share their ids."""
+    _seen.clear()

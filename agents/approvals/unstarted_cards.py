@@ -1,0 +1,37 @@
+"""Approved calls that did not start in time: their cards are replaced by new ones."""
+
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.runs.engine.cards import CallEffect, compute_effect_again, reopen, withdraw
+from agents.runs.engine.context import load_context
+from agents.runs.engine.next_step import wake_if_possible
+from agents.runs.engine.results import reject
+from agents.runs.engine.transaction import run_transaction
+from agents.runs.models import CallStatus
+from tools.contract import ToolError
+
+
+def reopen_unstarted(card_id: int, why: str) -> bool:
+    """Replace the approved card of a call that has not started; return False if the card is no longer approved.
+
+    A call that the gate now forbids is rejected instead.
+    """
+    card = Approval.objects.select_related("tool_call").get(pk=card_id)
+    effect = compute_current_effect(card)
+    with run_transaction(card.run_id) as tx:
+        card = Approval.objects.select_related("tool_call", "decided_by").get(pk=card_id)
+        if card.status != ApprovalStatus.APPROVED or card.tool_call.status != CallStatus.APPROVED:
+            return False
+        if isinstance(effect, CallEffect):
+            reopen(tx, card, effect, why)
+        elif withdraw(tx, card, effect.message):
+            reject(tx, card.tool_call, effect)
+            wake_if_possible(tx)
+        return True
+
+
+def compute_current_effect(card: Approval) -> CallEffect | ToolError:
+    """Compute the card's effect again, outside transactions; return an error if the gate now forbids the call."""
+    call = card.tool_call
+    context = load_context(call.run_id)
+    tool, verdict = context.judge(call.tool, call.params)
+    return compute_effect_again(card, tool, verdict, context.build_tool_context(call))

@@ -1,0 +1,47 @@
+"""Context windows: how many tokens an employee's model reads at once."""
+
+from typing import Any
+
+from agents.employees.models import Employee, ModelProvider, ProviderKind
+
+USUAL_CONTEXT = 128_000
+OLLAMA_CONTEXT = 16_384
+"""The default request to Ollama: its own default is too small for tools, and it truncates without notice."""
+
+_KNOWN = {
+    "gpt-5": 272_000,
+    "gpt-4.1": 1_000_000,
+    "gpt-4o": 128_000,
+    "gpt-4-turbo": 128_000,
+    "gpt-4": 8_192,
+    "gpt-3.5-turbo": 16_385,
+    "o1": 200_000,
+    "o3": 200_000,
+    "o4-mini": 200_000,
+    "claude-": 200_000,
+    "gemini-": 1_000_000,
+}
+"""Context windows by the beginning of the model's name."""
+
+
+def find_context_tokens(employee: Employee, provider: ModelProvider) -> int:
+    """Return the model's context window in tokens, from the employee's form, its request to Ollama, or known models."""
+    if provider.kind == ProviderKind.OLLAMA:
+        requested = choose_num_ctx(employee)
+        return min(requested, employee.context_tokens or requested)
+    if employee.context_tokens:
+        return employee.context_tokens
+    name = employee.model.rpartition("/")[2].lower()
+    beginning = max((each for each in _KNOWN if name.startswith(each)), key=len, default="")
+    return _KNOWN.get(beginning, USUAL_CONTEXT)
+
+
+def choose_num_ctx(employee: Employee) -> int:
+    """Return the context window to ask Ollama for; its own choice would drop the oldest part without notice."""
+    return employee.num_ctx or _find_in_options(employee.extra_body) or employee.context_tokens or OLLAMA_CONTEXT
+
+
+def _find_in_options(body: dict[str, Any]) -> int | None:
+    options = body.get("options")
+    num_ctx = options.get("num_ctx") if isinstance(options, dict) else None
+    return num_ctx if isinstance(num_ctx, int) and num_ctx > 0 else None

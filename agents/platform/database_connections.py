@@ -1,0 +1,24 @@
+"""Gives database connections back, so that threads that wait hold none."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import connection
+
+
+def release_connection() -> None:
+    """Give this thread's connection back before it waits for a model, a tool or another thread.
+
+    A SQLite file stays open, because nobody waits for it.
+    """
+    if connection.vendor != "sqlite" and not connection.in_atomic_block:
+        connection.close()
+
+
+@contextmanager
+def closing_connection() -> Iterator[None]:
+    """Close this thread's database connection after the block, even if the block failed."""
+    try:
+        yield
+    finally:
+        connection.close()

@@ -1,0 +1,66 @@
+"""A text column whose value is encrypted at rest."""
+
+from functools import lru_cache
+from typing import Any, Self
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from django.conf import settings
+from django.db import models
+
+
+class UndecryptableText(str):
+    """Stands for a value that no key can decrypt: empty for its users, and saved again as the same ciphertext."""
+
+    ciphertext: str
+
+    def __new__(cls, ciphertext: str) -> Self:
+        text = super().__new__(cls, "")
+        text.ciphertext = ciphertext
+        return text
+
+
+@lru_cache(maxsize=4)
+def _get_cipher(keys: tuple[str, ...]) -> MultiFernet:
+    return MultiFernet([Fernet(key) for key in keys])
+
+
+def _read_keys() -> tuple[str, ...]:
+    return tuple(settings.GADGET_ENCRYPTION_KEYS)
+
+
+class EncryptedTextField(models.TextField):  # type: ignore[type-arg]
+    """Encrypts with the first of `GADGET_ENCRYPTION_KEYS` and decrypts with any of them; an empty text stays empty.
+
+    A value whose key is gone is read as `UndecryptableText`. The ciphertext is not bound to its row: whoever can write
+    to the database could copy it into another row.
+    """
+
+    def get_prep_value(self, value: Any) -> Any:
+        if isinstance(value, UndecryptableText):
+            return value.ciphertext
+        return _get_cipher(_read_keys()).encrypt(str(value).encode()).decode() if value else ""
+
+    def from_db_value(self, value: str | None, *_: object) -> str:
+        if not value:
+            return ""
+        try:
+            return _get_cipher(_read_keys()).decrypt(value.encode()).decode()
+        except InvalidToken:
+            return UndecryptableText(value)
+
+
+def has_current_key(ciphertext: str) -> bool:
+    """Return True if the value was encrypted with the first of the keys."""
+    try:
+        _get_cipher(_read_keys()[:1]).decrypt(ciphertext.encode())
+    except InvalidToken:
+        return False
+    return True
+
+
+def reencrypt(ciphertext: str) -> str | None:
+    """Return the same value encrypted with the first of the keys; None if no key can decrypt it."""
+    try:
+        return _get_cipher(_read_keys()).rotate(ciphertext.encode()).decode()
+    except InvalidToken:
+        return None

@@ -1,0 +1,34 @@
+"""Contains failures, so that a background thread or a sweep continues after one of its steps has failed."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from agents.platform.database_outages import OUTAGE_ERRORS, UNREACHABLE, describe_outage
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class BlockFailure:
+    """The failure of a block, if there was one.
+
+    Attributes:
+        outage: the database outage that made the block fail; else empty.
+    """
+
+    outage: str = ""
+
+
+@contextmanager
+def log_and_continue(act: str) -> Iterator[BlockFailure]:
+    """Log the block's failure and continue: a database outage in one line, any other error with its traceback."""
+    failure = BlockFailure()
+    try:
+        yield failure
+    except OUTAGE_ERRORS as error:
+        failure.outage = describe_outage(error) or UNREACHABLE
+        logger.warning("%s: %s (%s)", act, failure.outage, error)
+    except Exception:
+        logger.exception("%s failed", act)

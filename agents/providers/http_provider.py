@@ -1,0 +1,161 @@
+"""The base of providers over HTTP: requests with quick retries under one cancel scope, and bodies as JSON."""
+
+import json
+import math
+import random
+import threading
+import time
+import urllib.parse
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import httpx2
+
+from agents.providers.answer_reader import AnswerReader, ReceivedAnswer
+from agents.providers.base import ModelRequest, ModelResponse, ProviderConfig, ProviderError, Usage
+from agents.providers.responses import build_response
+from agents.providers.server_errors import build_answer_error, quote
+from agents.providers.transport import CancelScope, explain_refusal, within
+from agents.providers.wire_names import WireNames, get_wire_names
+
+DEFAULT_RETRIES = 1
+RETRY_PAUSE_S = 0.3
+CHECK_S = 10.0
+TOKENS_PER_CHARACTER = 0.3
+_WORTH_A_QUICK_RETRY = frozenset({"unreachable", "server_error"})
+
+
+class HttpProvider(ABC):
+    """A provider over HTTP; subclasses send the request and read the answer.
+
+    It retries quickly, and only while nothing was received; longer patience is the caller's task.
+    """
+
+    def __init__(self, config: ProviderConfig, base_url: str) -> None:
+        self._config = config
+        self._base_url = base_url
+        self._retries = int(config.options.get("max_retries", DEFAULT_RETRIES))
+
+    def ask(self, request: ModelRequest, on_text: Callable[[str], None], stopped: threading.Event) -> ModelResponse:
+        """Answer one pass, as `Provider.ask` specifies."""
+        names = get_wire_names(tuple(tool["function"]["name"] for tool in request.tools))
+        scope = CancelScope(min(request.deadline, time.monotonic() + self._config.timeout_s), stopped)
+        with within(scope):
+            scope.check()
+            response = self._send_with_retries(request, names, scope)
+            rest = None
+            try:
+                reader = AnswerReader(scope, names.is_offered, self._config.api_key, on_text, response.close)
+                received = self._read(reader, response.iter_bytes())
+                rest = received.rest
+            except httpx2.HTTPError as error:
+                raise build_unreadable_error(error, self._config.api_key) from error
+            finally:
+                if rest is None:
+                    response.close()
+        usage = received.usage or estimate_usage(request, received.message)
+        late_usage = rest if usage.is_estimated else None
+        answer = build_response(replace(received, usage=usage), names, _find_used_ids(request.messages))
+        return replace(answer, late_usage=late_usage)
+
+    def check(self) -> None:
+        """Check with a free request that the server works with these settings."""
+        with within(CancelScope(time.monotonic() + CHECK_S, threading.Event())):
+            self._check()
+
+    def refusal(self, seconds: float) -> str:
+        """Return the reason why connecting to the provider's address is not allowed; empty if it is."""
+        return explain_refusal(self._base_url, self._config.private_hosts, seconds)
+
+    @abstractmethod
+    def _send(self, request: ModelRequest, names: WireNames) -> httpx2.Response:
+        """Send the request once; return a response with status 2xx whose body is still unread."""
+
+    @abstractmethod
+    def _read(self, reader: AnswerReader, chunks: Iterator[bytes]) -> ReceivedAnswer:
+        """Read the answer from the body."""
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Send the free request, and check its answer."""
+
+    def _send_with_retries(self, request: ModelRequest, names: WireNames, scope: CancelScope) -> httpx2.Response:
+        tries_left = self._retries
+        while True:
+            try:
+                return self._send(request, names)
+            except ProviderError as error:
+                is_worth_it = error.transient and error.code in _WORTH_A_QUICK_RETRY and error.retry_after is None
+                if tries_left <= 0 or not is_worth_it:
+                    raise
+            tries_left -= 1
+            scope.pause(RETRY_PAUSE_S * (0.5 + random.random()))
+
+    def _read_json(self, response: httpx2.Response) -> Any:
+        """Return the JSON of a response to a check."""
+        try:
+            return json.loads(response.read())
+        except ValueError as error:
+            shown = quote(response.text[:2000], self._config.api_key)
+            raise build_answer_error(
+                f"{self._base_url} does not answer like a model's server: {shown}", transient=False
+            ) from error
+        except httpx2.HTTPError as error:
+            raise build_unreadable_error(error, self._config.api_key) from error
+        finally:
+            response.close()
+
+
+def check_address(base_url: str, api_key: str) -> None:
+    """Raise ProviderError for an address or a key that can never work."""
+    try:
+        scheme = urllib.parse.urlsplit(base_url).scheme
+        httpx2.URL(base_url)
+    except (ValueError, httpx2.InvalidURL) as error:
+        raise ProviderError(
+            "bad_settings", f"base_url {base_url!r} is not an address: {error}", transient=False
+        ) from error
+    if scheme not in ("http", "https"):
+        raise ProviderError(
+            "bad_settings", f"base_url {base_url!r} must start with http:// or https://", transient=False
+        )
+    if not (api_key.isascii() and api_key.isprintable()) or " " in api_key:
+        raise ProviderError("bad_settings", "The API key has characters that no key contains", transient=False)
+
+
+def estimate_usage(request: ModelRequest, answer: dict[str, Any]) -> Usage:
+    """Estimate the usage of an answer whose server reports none."""
+    asked = json.dumps([request.messages, request.tools], ensure_ascii=False)
+    answered = json.dumps(answer, ensure_ascii=False)
+    tokens = [math.ceil(len(text) * TOKENS_PER_CHARACTER) for text in (asked, answered)]
+    return Usage(tokens[0], tokens[1], is_estimated=True)
+
+
+def merge_body(extra: dict[str, Any], ours: dict[str, Any]) -> dict[str, Any]:
+    """Merge both into a body: our fields win over the extra ones, and our empty fields are left out."""
+    return {name: value for name, value in {**extra, **ours}.items() if name not in ours or value}
+
+
+def encode_body(body: dict[str, Any]) -> bytes:
+    """Encode the body as JSON.
+
+    Raises:
+        ProviderError: JSON cannot express a value.
+    """
+    try:
+        text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except (ValueError, TypeError) as error:
+        raise ProviderError("refused", f"The request cannot be written as JSON: {error}", transient=False) from error
+    return text.encode("utf-8", "replace")
+
+
+def build_unreadable_error(error: Exception, secret: str) -> ProviderError:
+    """Build the error for an answer that the HTTP client cannot read."""
+    return build_answer_error(f"The answer cannot be read: {quote(str(error), secret)}")
+
+
+def _find_used_ids(messages: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield the ids of earlier calls: some servers start from call_0 in every pass."""
+    return (message["tool_call_id"] for message in messages if "tool_call_id" in message)

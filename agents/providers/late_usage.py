@@ -1,0 +1,93 @@
+"""Reads the rest of a stream in the background, because some servers report the usage seconds after the answer."""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import httpx2
+
+from agents.providers.base import ProviderError, ProviderStopped, Usage
+from agents.providers.transport import CancelScope, within
+
+GRACE_S = 0.25
+"""The time to wait for the end of a stream after its answer; nearly every server sends both at once."""
+LONGEST_GRACE_S = 2.0
+"""The limit of that time for servers that send a finish reason early and continue."""
+DRAIN_S = 0.2
+MOST_THREADS = 128
+_slots = threading.BoundedSemaphore(MOST_THREADS)
+
+
+class StreamRest:
+    """The rest of a stream, read in its own thread once the answer is complete.
+
+    Args:
+        chunks: yields for each event the usage so far, and True once the server has announced the end.
+        scope: limits the time for reading.
+        close: closes the stream.
+    """
+
+    def __init__(
+        self, chunks: Iterator[tuple[Usage | None, bool]], scope: CancelScope, close: Callable[[], None]
+    ) -> None:
+        self._chunks = chunks
+        self._scope = scope
+        self._close = close
+        self._usage: Usage | None = None
+        self._event_count = 0
+        self._callback: Callable[[Usage], None] | None = None
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+
+    def start(self) -> bool:
+        """Start to read, wait a moment, and return True if the stream has ended by then."""
+        if not _slots.acquire(blocking=False):
+            self._scope.shorten(GRACE_S)
+            self._read_all()
+            return True
+        threading.Thread(target=self._read_in_thread, name="late-usage", daemon=True).start()
+        seen, until = 0, time.monotonic() + LONGEST_GRACE_S
+        while not self._ended.wait(GRACE_S) and self._event_count != seen and time.monotonic() < until:
+            seen = self._event_count
+        return self._ended.is_set()
+
+    def abandon(self) -> None:
+        """Stop soon: nobody needs the rest."""
+        self._scope.shorten(DRAIN_S)
+
+    def then(self, take: Callable[[Usage], None]) -> None:
+        """Call `take` with the usage once it comes, as `LateUsage.then` specifies."""
+        with self._lock:
+            if not self._ended.is_set():
+                self._callback = take
+                return
+        if self._usage is not None:
+            take(self._usage)
+
+    def wait(self) -> Usage | None:
+        """Wait for the end of the stream; return the usage, or None if it did not come."""
+        self._ended.wait()
+        return self._usage
+
+    def _read_in_thread(self) -> None:
+        try:
+            self._read_all()
+        finally:
+            _slots.release()
+
+    def _read_all(self) -> None:
+        try:
+            with within(self._scope), contextlib.suppress(ProviderError, ProviderStopped, httpx2.HTTPError):
+                for usage, is_done in self._chunks:
+                    self._usage = usage
+                    self._event_count += 1
+                    if is_done:
+                        self._scope.shorten(DRAIN_S)
+        finally:
+            self._close()
+            with self._lock:
+                self._ended.set()
+                take = self._callback
+            if take is not None and self._usage is not None:
+                take(self._usage)

@@ -1,0 +1,161 @@
+"""Reads an answer of Chat Completions, an event stream or one JSON object, into an assistant's message."""
+
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+from agents.providers.answer_reader import (
+    AnswerReader,
+    ReceivedAnswer,
+    TextRelay,
+    parse_token_count,
+    read_first_bytes,
+    split_lines,
+)
+from agents.providers.base import ProviderError, Usage
+from agents.providers.content_text import extract_text
+from agents.providers.late_usage import DRAIN_S, StreamRest
+from agents.providers.reasoning_text import split_reasoning
+from agents.providers.server_errors import build_answer_error
+from agents.providers.streamed_message import StreamedMessage
+from agents.providers.wire_json import is_json_object
+
+_EVENT_STREAM_STARTS = (b"data", b"event", b"id", b"retry", b":")
+
+
+def read_completion(reader: AnswerReader, chunks: Iterator[bytes]) -> ReceivedAnswer:
+    """Read the answer.
+
+    Raises:
+        ProviderError: the answer is incomplete or not readable.
+    """
+    start = read_first_bytes(chunks)
+    if start.startswith(_EVENT_STREAM_STARTS):
+        return _read_stream(reader, _split_events(start, chunks))
+    body = start + b"".join(chunks)
+    if start.startswith(b"{"):
+        return _read_body(reader, body)
+    raise reader.build_unreadable_error(body, "it often ends in /v1")
+
+
+def _read_body(reader: AnswerReader, body: bytes) -> ReceivedAnswer:
+    answer = reader.parse_object(body)
+    choice = _find_choice(answer)
+    message = choice.get("message") if choice else None
+    if choice is None or not isinstance(message, dict):
+        raise build_answer_error(f"The answer has no choices with a message: {reader.quote(body)}")
+    relay = TextRelay(reader.on_text)
+    relay.add(extract_text(message.get("content")))
+    relay.finish()
+    return ReceivedAnswer(message, _read_finish_reason(choice), _parse_usage(answer))
+
+
+def _read_stream(reader: AnswerReader, events: Iterator[bytes]) -> ReceivedAnswer:
+    stream = _EventStream(reader)
+    for event in events:
+        stream.add_event(event)
+        if stream.finish_reason:
+            return stream.finish(events)
+        if stream.is_done:
+            break
+    if stream.is_done and is_complete(stream.message.build()):
+        reader.scope.shorten(DRAIN_S)
+        with contextlib.suppress(ProviderError):
+            deque(events, maxlen=0)
+        stream.finish_reason = "stop"
+        return stream.build_answer()
+    raise ProviderError("cut_stream", "The stream ended before the answer was finished", transient=True)
+
+
+class _EventStream:
+    """The received part of a streamed answer."""
+
+    def __init__(self, reader: AnswerReader) -> None:
+        self.message = StreamedMessage(reader.is_offered)
+        self.finish_reason = ""
+        self.usage: Usage | None = None
+        self.is_done = False
+        self._reader = reader
+        self._relay = TextRelay(reader.on_text)
+        self._lock = threading.Lock()
+        self._is_returned = False
+
+    def add_event(self, event: bytes) -> None:
+        """Add an event; once the answer was returned, only its usage."""
+        if self.is_done or event.startswith(b"[DONE]"):
+            self.is_done = True
+            return
+        chunk = self._reader.parse_object(event)
+        self.usage = _parse_usage(chunk) or self.usage
+        choice = _find_choice(chunk)
+        with self._lock:
+            if choice is None or self._is_returned:
+                return
+            self._relay.add(self.message.add(choice.get("delta") or choice.get("message")))
+            self.finish_reason = _read_finish_reason(choice) or self.finish_reason
+
+    def finish(self, events: Iterator[bytes]) -> ReceivedAnswer:
+        """Return the answer; if the end of the stream does not come at once, read it in the background."""
+        scope = self._reader.scope
+        rest = StreamRest(self._read_rest(events), scope.copy(), self._reader.close)
+        has_ended = rest.start()
+        with self._lock:
+            self._is_returned = True
+        if has_ended or self.usage is None:
+            return self.build_answer(None if has_ended else rest)
+        rest.abandon()
+        return self.build_answer(rest)
+
+    def build_answer(self, rest: StreamRest | None = None) -> ReceivedAnswer:
+        """Build the answer from the events so far."""
+        self._relay.finish()
+        return ReceivedAnswer(self.message.build(), self.finish_reason, self.usage, rest)
+
+    def _read_rest(self, events: Iterator[bytes]) -> Iterator[tuple[Usage | None, bool]]:
+        for event in events:
+            self.add_event(event)
+            yield self.usage, self.is_done
+
+
+def is_complete(message: dict[str, Any]) -> bool:
+    """Return True if a message without a finish reason is complete: whole calls, or text that is not reasoning."""
+    calls = message.get("tool_calls") or []
+    if calls:
+        functions = [call["function"] for call in calls]
+        return all(each["name"] and is_json_object(each["arguments"].strip() or "{}") for each in functions)
+    return bool(split_reasoning(extract_text(message.get("content"))).answer.strip() or message.get("refusal"))
+
+
+def _read_finish_reason(choice: dict[str, Any]) -> str:
+    """Return the reason why the answer ended; an error in the choice is the reason."""
+    return "error" if choice.get("error") else str(choice.get("finish_reason") or "")
+
+
+def _split_events(start: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the data of each server-sent event; the blank line after the last event may be missing."""
+    data: list[bytes] = []
+    for line in split_lines(start, chunks):
+        if line.startswith(b"data:"):
+            data.append(line[5:].strip())
+        elif not line and data:
+            yield b"\n".join(data)
+            data = []
+    if data:
+        yield b"\n".join(data)
+
+
+def _find_choice(answer: dict[str, Any]) -> dict[str, Any] | None:
+    choices = answer.get("choices")
+    if not isinstance(choices, list):
+        return None
+    return next((choice for choice in choices if isinstance(choice, dict) and not choice.get("index")), None)
+
+
+def _parse_usage(answer: dict[str, Any]) -> Usage | None:
+    usage = answer.get("usage")
+    if not isinstance(usage, dict):
+        return None
+    found = Usage(parse_token_count(usage.get("prompt_tokens")), parse_token_count(usage.get("completion_tokens")))
+    return found if found.total else None

@@ -1,0 +1,150 @@
+"""Separates a model's reasoning, `<think>…</think>`, from its answer, in a text that may come in pieces.
+
+A tag does not count after a quote or backtick, nor inside a fenced code block, because an answer may mention such tags.
+An unclosed_block block is reasoning if its tag began a line; otherwise the tag was only mentioned.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from agents.providers.content_text import extract_text, is_text_part
+
+_TAG = re.compile(r"</?think>", re.IGNORECASE)
+_LONGEST_TAG = len("</think>")
+_QUOTES = frozenset("`\"'\u201c\u2018\\")
+_FENCE = "```"
+
+
+class ReasoningSplitter:
+    """Splits a text that comes in pieces; each character is read once."""
+
+    def __init__(self) -> None:
+        self.blocks: list[str] = []
+        self.answer_begins = 0
+        """The length of visible text that turned out to be reasoning, because a closing tag without an opening one followed."""
+        self._pending = ""
+        self._open_block: list[str] | None = None
+        self._opened_line = False
+        self._opening_tag = ""
+        self._untracked: list[str] = []
+        self._length = 0
+        self._last = ""
+        self._line_is_blank = True
+        self._backticks = 0
+        self._in_fence = False
+
+    def add(self, text: str) -> str:
+        """Add a text; return the part that belongs to the answer, including text that was held back before."""
+        if "<" not in text and not self._pending and self._open_block is None:
+            self._untracked.append(text)
+            return text
+        text = self._pending + text
+        visible: list[str] = []
+        position = 0
+        for tag in _TAG.finditer(text):
+            self._take(text[position : tag.start()], visible)
+            self._take_tag(tag[0], visible)
+            position = tag.end()
+        held_from = _find_unfinished_tag(text, position)
+        self._pending = text[held_from:]
+        self._take(text[position:held_from], visible)
+        return "".join(visible)
+
+    def finish(self) -> str:
+        """Return held-back text that turned out to be part of the answer."""
+        visible: list[str] = []
+        self._take(self._pending, visible)
+        self._pending = ""
+        unclosed_block, self._open_block = self._open_block, None
+        if unclosed_block is not None and self._opened_line:
+            self.blocks.append("".join(unclosed_block))
+        elif unclosed_block is not None:
+            visible += [self._opening_tag, *unclosed_block]
+        return "".join(visible)
+
+    def _take(self, text: str, visible: list[str]) -> None:
+        if self._open_block is not None:
+            self._open_block.append(text)
+        elif text:
+            visible.append(text)
+            self._untracked.append(text)
+
+    def _take_tag(self, tag: str, visible: list[str]) -> None:
+        self._track_position("".join(self._untracked))
+        is_closing = tag[1] == "/"
+        if self._open_block is not None and is_closing:
+            self.blocks.append("".join(self._open_block))
+            self._open_block = None
+            self._line_is_blank = True
+        elif self._open_block is not None or self._in_fence or self._last in _QUOTES:
+            self._take(tag, visible)
+        elif is_closing:
+            self._close_unopened()
+        else:
+            self._open_block, self._opening_tag, self._opened_line = [], tag, self._line_is_blank
+
+    def _close_unopened(self) -> None:
+        """Treat the text so far as reasoning: some servers put the opening tag into the prompt."""
+        if not self.blocks and not self.answer_begins:
+            self.answer_begins = self._length
+        self._line_is_blank = True
+
+    def _track_position(self, text: str) -> None:
+        """Track the position in lines and code blocks; needed only before a tag."""
+        self._untracked.clear()
+        if not text:
+            return
+        self._length += len(text)
+        line = text.rpartition("\n")[2]
+        self._line_is_blank = not line.strip() and (self._line_is_blank or "\n" in text)
+        self._last = text[-1]
+        joined = "`" * self._backticks + text
+        self._backticks = min(len(joined) - len(joined.rstrip("`")), len(_FENCE))
+        fences = joined[: len(joined) - self._backticks].count(_FENCE)
+        self._in_fence ^= bool(fences % 2)
+
+
+@dataclass(frozen=True)
+class SplitReasoning:
+    """A whole text, split into answer and reasoning."""
+
+    answer: str
+    reasoning: str
+
+
+def split_reasoning(text: str) -> SplitReasoning:
+    """Separate the reasoning of a whole text from its answer."""
+    if "think>" not in text.lower():
+        return SplitReasoning(text, "")
+    splitter = ReasoningSplitter()
+    visible = splitter.add(text) + splitter.finish()
+    answer, blocks = visible, splitter.blocks
+    if splitter.answer_begins and visible[splitter.answer_begins :].strip():
+        blocks = [visible[: splitter.answer_begins], *blocks]
+        answer = visible[splitter.answer_begins :]
+    if not blocks:
+        return SplitReasoning(answer, "")
+    return SplitReasoning(answer.strip(), "\n\n".join(stripped for each in blocks if (stripped := each.strip())))
+
+
+def extract_reasoning(message: dict[str, Any]) -> str:
+    """Remove the reasoning from an assistant's message, in place, and return it."""
+    content = message.get("content")
+    split = split_reasoning(extract_text(content))
+    if split.answer == extract_text(content):
+        return ""
+    if isinstance(content, list):
+        others = [part for part in content if not is_text_part(part)]
+        message["content"] = [*others, {"type": "text", "text": split.answer}]
+    else:
+        message["content"] = split.answer
+    return split.reasoning
+
+
+def _find_unfinished_tag(text: str, position: int) -> int:
+    """Return the position of an unfinished tag at the end of the text, else the length of the text."""
+    place = text.rfind("<", max(position, len(text) - _LONGEST_TAG + 1))
+    if place >= 0 and any(tag.startswith(text[place:].lower()) for tag in ("<think>", "</think>")):
+        return place
+    return len(text)

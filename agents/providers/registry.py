@@ -1,0 +1,41 @@
+"""Builds the provider that a configuration names."""
+
+import importlib
+from collections.abc import Callable
+
+from agents.providers.base import Provider, ProviderConfig, ProviderError
+from agents.providers.scripted import ScriptedProvider
+
+_HTTP_PROVIDERS = {
+    "openai": ("agents.providers.openai", "OpenAIProvider"),
+    "ollama": ("agents.providers.ollama", "OllamaProvider"),
+}
+
+
+def build_provider(config: ProviderConfig) -> Provider:
+    """Build the provider; this is cheap, because connections and parsed scripts are cached in the process.
+
+    Raises:
+        ProviderError: the kind does not exist, or the configuration can never work.
+    """
+    if config.kind == "scripted":
+        return ScriptedProvider(config)
+    if config.kind in _HTTP_PROVIDERS:
+        return _load_class(config.kind)(config)
+    kinds = ", ".join(map(repr, (*_HTTP_PROVIDERS, "scripted")))
+    raise ProviderError(
+        "bad_settings", f"provider kind {config.kind!r} is unknown: use one of {kinds}", transient=False
+    )
+
+
+def preload_providers() -> None:
+    """Load the SDK and the certificates now, so that the first run need not wait; web processes never need them."""
+    for kind in _HTTP_PROVIDERS:
+        _load_class(kind)
+    importlib.import_module("agents.providers.transport").get_ssl_context()
+
+
+def _load_class(kind: str) -> Callable[[ProviderConfig], Provider]:
+    module, name = _HTTP_PROVIDERS[kind]
+    provider: Callable[[ProviderConfig], Provider] = getattr(importlib.import_module(module), name)
+    return provider

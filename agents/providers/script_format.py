@@ -1,0 +1,147 @@
+"""The YAML format of scripts for scripted employees: parses, checks and caches them; errors name their place."""
+
+import functools
+from typing import Annotated, Any, TypeAlias
+
+import yaml
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from agents.providers.expressions import check_expression, check_values
+from agents.providers.script_patterns import check_pattern
+
+MAX_SCRIPT = 200_000
+MAX_SCRIPTS = 200
+TRANSIENT_CODES = frozenset({"rate_limited", "server_error", "unreachable", "timeout", "cut_stream", "bad_answer"})
+
+
+def _check_condition(value: bool | str | None) -> bool | str | None:
+    if isinstance(value, str):
+        check_expression(value)
+    return value
+
+
+Condition: TypeAlias = Annotated[bool | str | None, AfterValidator(_check_condition)]
+
+
+class _ScriptPart(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ScriptedFailure(_ScriptPart):
+    """A failure of the provider: `times` times in this process for this pass and task, or always if not given."""
+
+    code: str = Field(min_length=1)
+    message: str = "The script says so"
+    retry_after: float | None = Field(None, ge=0, le=86_400, allow_inf_nan=False)
+    times: int | None = Field(None, ge=1)
+    transient: bool | None = None
+
+    @property
+    def is_transient(self) -> bool:
+        return self.code in TRANSIENT_CODES if self.transient is None else self.transient
+
+
+class ScriptedCall(_ScriptPart):
+    """A call, or one for each item of `for_each`; `arguments` is raw text, to imitate a model that writes bad JSON."""
+
+    tool: str = Field(min_length=1)
+    params: dict[str, Any] = Field(default_factory=dict)
+    arguments: str | None = None
+    for_each: Any = None
+    when: Condition = None
+
+    @field_validator("params", "for_each")
+    @classmethod
+    def _expressions_parse(cls, value: Any) -> Any:
+        check_values(value)
+        return value
+
+
+class ScriptedPass(_ScriptPart):
+    """The text and calls of one pass; a pass without calls continues with the next one."""
+
+    text: str = ""
+    delay_ms: int = Field(0, ge=0, le=600_000)
+    when: Condition = None
+    calls: tuple[ScriptedCall, ...] = ()
+    fail: ScriptedFailure | None = None
+
+    @field_validator("text")
+    @classmethod
+    def _text_parses(cls, value: str) -> str:
+        check_values(value)
+        return value
+
+
+class Script(_ScriptPart):
+    """The passes for tasks that match the regular expression `task`, in RE2's syntax."""
+
+    task: str
+    title: str = ""
+    passes: tuple[ScriptedPass, ...] = ()
+    answer: str
+
+    @field_validator("task")
+    @classmethod
+    def _task_is_a_pattern(cls, value: str) -> str:
+        check_pattern(value)
+        return value
+
+    @field_validator("answer")
+    @classmethod
+    def _answer_parses(cls, value: str) -> str:
+        check_values(value)
+        return value
+
+    @property
+    def shown_title(self) -> str:
+        return self.title or self.task
+
+
+class _ScriptFile(_ScriptPart):
+    scripts: tuple[Script, ...] = Field(min_length=1, max_length=MAX_SCRIPTS)
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe YAML without aliases, which could expand a small text to gigabytes."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("aliases (*name) are not allowed")
+        return super().compose_node(parent, index)
+
+
+@functools.lru_cache(maxsize=64)
+def parse_scripts(text: str) -> tuple[Script, ...]:
+    """Parse the scripts in this YAML.
+
+    Raises:
+        ValueError: the text names the places and the faults.
+    """
+    if len(text) > MAX_SCRIPT:
+        raise ValueError(f"the script has {len(text)} characters, at most {MAX_SCRIPT} are allowed")
+    try:
+        value = yaml.load(text, Loader=_Loader)  # noqa: S506 (a SafeLoader)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ValueError(f"not valid YAML: {error}") from error
+    try:
+        return _ScriptFile.model_validate(value).scripts
+    except ValidationError as error:
+        raise ValueError("; ".join(_describe_fault(fault) for fault in error.errors()[:5])) from error
+
+
+def validate_script(text: str) -> None:
+    """Check a script for a form.
+
+    Raises:
+        ValueError: the text names the places and the first faults.
+    """
+    parse_scripts(text)
+
+
+def _describe_fault(fault: Any) -> str:
+    place = ""
+    for step in fault["loc"]:
+        place += f"[{step}]" if isinstance(step, int) else f".{step}" if place else str(step)
+    message = str(fault["msg"]).removeprefix("Value error, ")
+    return f"{place or 'the script'}: {message}"

@@ -1,0 +1,155 @@
+"""Translates errors of model servers: each gets a code, a sentence, and a flag that says if a retry can help."""
+
+import email.utils
+import math
+import re
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from agents.providers.base import ProviderError
+
+MAX_QUOTE = 300
+MAX_RETRY_AFTER_S = 24 * 3600.0
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
+_STATUS_CODES = {
+    400: "refused",
+    401: "bad_key",
+    402: "quota_exhausted",
+    403: "refused",
+    404: "not_found",
+    405: "not_found",
+    408: "timeout",
+    409: "server_error",
+    422: "refused",
+    425: "rate_limited",
+    429: "rate_limited",
+    501: "refused",
+}
+_TRANSIENT = frozenset({"rate_limited", "server_error", "timeout"})
+_MEANINGS = {
+    "rate_limited": "The model's server received too many requests",
+    "quota_exhausted": "The account at the model's server has no credit left",
+    "server_error": "The model's server failed",
+    "timeout": "The model's server took too long",
+    "bad_key": "The model's server does not accept the API key",
+    "not_found": "The model's server does not know this address or model",
+    "refused": "The model's server refused the request",
+    "context_too_long": "The conversation is longer than the model accepts",
+    "bad_answer": "The model's server answered with an error",
+}
+CONTEXT_TOO_LONG = "context_too_long"
+_TOO_LONG_WORDS = ("context_length", "context length", "maximum context", "prompt is too long", "context window")
+_STATUS_BY_WORDS = (
+    (("insufficient_quota", "billing", "payment"), 402),
+    (("rate_limit", "rate limit", "too many requests"), 429),
+    (("invalid_api_key", "authentication", "unauthorized"), 401),
+    (_TOO_LONG_WORDS, 400),
+    (("not_found", "not found", "does not exist"), 404),
+    (("invalid_request", "bad_request"), 400),
+    (("overloaded", "server_error", "unavailable", "timeout", "timed out"), 503),
+)
+
+
+def quote(text: str, secret: str = "") -> str:
+    """Quote a text for a message: one short line, without control characters and the secret."""
+    if len(secret) >= 4:
+        text = text.replace(secret, "***")
+    line = _UNPRINTABLE.sub(" ", text[: 4 * MAX_QUOTE]).strip()
+    return repr(line if len(line) <= MAX_QUOTE else line[: MAX_QUOTE - 1] + "…")
+
+
+def build_answer_error(message: str, *, transient: bool = True) -> ProviderError:
+    """Build the error for an answer that cannot be used."""
+    return ProviderError("bad_answer", message, transient=transient)
+
+
+def build_status_error(status: int, body: Any, headers: Mapping[str, str], secret: str) -> ProviderError:
+    """Build the error for an HTTP status other than 2xx; `body` is the decoded JSON, or the text."""
+    if 300 <= status < 400:
+        target = quote(headers.get("location", ""), secret)
+        return ProviderError(
+            "not_found", f"The address redirects to {target}. Set that as the base URL", transient=False
+        )
+    failure = _build_error(status, body, f" (status {status})", secret)
+    failure.retry_after = parse_retry_after(headers)
+    return failure
+
+
+def build_body_error(error: Any, secret: str) -> ProviderError:
+    """Build the error for an `{"error": …}` that came with status 200."""
+    return _build_error(_guess_status(error), error, "", secret)
+
+
+def build_still_too_long_error(error: ProviderError) -> ProviderError:
+    """Build the error for a conversation that is too long although older results were shortened."""
+    advice = "It is still too long after older results were shortened. Ask for less, or use a model with more context."
+    return ProviderError(error.code, f"{error.message}. {advice}", transient=False)
+
+
+def _build_error(status: int | None, body: Any, shown: str, secret: str) -> ProviderError:
+    words = _collect_words(body)
+    if status is None:
+        code = "bad_answer"
+    elif status in _STATUS_CODES:
+        code = _STATUS_CODES[status]
+    else:
+        code = "server_error" if status >= 500 else "refused"
+    if code == "rate_limited" and "insufficient_quota" in words:
+        code = "quota_exhausted"
+    if code == "refused" and any(mark in words for mark in _TOO_LONG_WORDS):
+        code = CONTEXT_TOO_LONG
+    return ProviderError(
+        code,
+        f"{_MEANINGS[code]}{shown}: {quote(_find_message(body), secret)}",
+        transient=code in _TRANSIENT or status is None,
+    )
+
+
+def parse_retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds until the server allows a retry, from Retry-After (seconds or a date) or retry-after-ms."""
+    milliseconds = _parse_number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return min(milliseconds / 1000, MAX_RETRY_AFTER_S)
+    value = headers.get("retry-after")
+    seconds = _parse_number(value)
+    if seconds is None and value:
+        try:
+            seconds = max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+        except (ValueError, OverflowError):
+            return None
+    return None if seconds is None else min(seconds, MAX_RETRY_AFTER_S)
+
+
+def _parse_number(value: str | None) -> float | None:
+    try:
+        number = float(value or "")
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number >= 0 else None
+
+
+def _unwrap_error(body: Any) -> Any:
+    return body["error"] if isinstance(body, dict) and body.get("error") else body
+
+
+def _find_message(body: Any) -> str:
+    inner = _unwrap_error(body)
+    if isinstance(inner, dict):
+        message = inner.get("message") or inner.get("detail")
+        return message if isinstance(message, str) else str(inner)
+    return str(inner)
+
+
+def _collect_words(body: Any) -> str:
+    return str(_unwrap_error(body))[:2000].lower()
+
+
+def _guess_status(error: Any) -> int | None:
+    if isinstance(error, dict):
+        for key in ("code", "status", "status_code"):
+            number = _parse_number(str(error.get(key)))
+            if number is not None and 400 <= number < 600:
+                return int(number)
+    words = _collect_words(error)
+    return next((status for marks, status in _STATUS_BY_WORDS if any(mark in words for mark in marks)), None)

@@ -1,0 +1,140 @@
+"""Manual calls: a person calls a read tool by hand, which makes a run of one call without a model."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db.models.functions import Now
+
+from agents.accounts.models import Membership, Role
+from agents.employees.models import Employee
+from agents.employees.toolboxes import load_toolbox
+from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
+from agents.runs import stops
+from agents.runs.engine.cards import seal
+from agents.runs.engine.context import build_context
+from agents.runs.engine.transaction import new_run_transaction
+from agents.runs.events import PassStarted, RunStarted
+from agents.runs.models import Message, Origin, Pass, Run, ToolCall
+from tools.contract import Level, Tool, ToolError, canonical_json
+from tools.toolbox import Toolbox
+from tools.toolbox.permissions import Permission, Verdict
+
+_CALL_ID = "call_1"
+
+
+@dataclass(frozen=True)
+class ManualCall:
+    """One call that a person wrote, on behalf of an employee whose grants decide.
+
+    Attributes:
+        tool: the tool's name.
+        params: the values as the person typed them.
+    """
+
+    employee_id: int
+    tool: str
+    params: Mapping[str, Any]
+
+
+def can_run_by_hand(toolbox: Toolbox, tool: Tool, level: str) -> bool:
+    """Return True if people may call the tool by hand: it has read level here and is the one that its name finds."""
+    return level == Level.READ.value and not tool.is_system and toolbox.get_tool(tool.name) is tool
+
+
+def submit(member: Membership, wanted: ManualCall) -> Run:
+    """Start a run whose only pass is recorded already; a worker executes its call like any other, and the run ends.
+
+    Raises:
+        Forbidden, NotFound
+        Conflict: the call would need approval, or is forbidden.
+        Invalid: `params.NAME` is wrong, or `params` as a whole.
+    """
+    if not member.may(Role.OPERATOR):
+        raise Forbidden(f"{member.as_noun} may not try tools")
+    toolbox = load_toolbox(member.organization_id)
+    tool = toolbox.get_tool(wanted.tool)
+    if tool is None or tool.is_system:
+        raise NotFound(f"there is no tool {wanted.tool!r}")
+    if not can_run_by_hand(toolbox, tool, tool.level.value):
+        raise Conflict(f"{tool.title} cannot be tried: it has {tool.level} level, and only read tools can")
+    run = _build_run(member, _find_employee(member, wanted.employee_id), tool)
+    verdict = _judge_call(run, wanted)
+    with new_run_transaction(run) as tx:
+        Message.objects.create(run=run, number=1, author=member.user, text=run.task)
+        Pass.objects.create(run=run, number=1, response=_build_request(tool, verdict), messages_upto=1)
+        _build_call(run, tool, verdict).save(force_insert=True)
+        tx.publish(RunStarted(member.user.get_username()))
+        tx.publish(PassStarted(1))
+    return run
+
+
+def _find_employee(member: Membership, employee_id: int) -> Employee:
+    own = Employee.objects.select_related("organization").filter(organization_id=member.organization_id)
+    employee = own.filter(pk=employee_id).first()
+    if employee is None:
+        raise NotFound(f"there is no employee {employee_id}")
+    if not employee.is_active:
+        raise Conflict(f"{employee.name} is not active")
+    stops.refuse_stopped(employee)
+    return employee
+
+
+def _build_run(member: Membership, employee: Employee, tool: Tool) -> Run:
+    title = f"{tool.title}, tried by hand"
+    return Run(
+        organization=employee.organization,
+        employee=employee,
+        created_by=member.user,
+        origin=Origin.MANUAL,
+        task=title,
+        title=title[:200],
+        mode=employee.mode,
+        pass_number=1,
+        asked_pass=1,
+        max_passes=1,
+        messages_heard=1,
+        deadline_at=Now() + timedelta(minutes=employee.run_minutes) if employee.run_minutes else None,
+    )
+
+
+def _judge_call(run: Run, wanted: ManualCall) -> Verdict:
+    """Return the gate's verdict, if it is auto at read level; the worker judges the call again before its start."""
+    _, verdict = build_context(run).judge(wanted.tool, dict(wanted.params))
+    if verdict.error is not None:
+        raise _convert_error(verdict.error)
+    if verdict.permission is not Permission.AUTO or verdict.level is not Level.READ:
+        raise Conflict(f"this call would need approval: {verdict.reason}")
+    return verdict
+
+
+def _convert_error(error: ToolError) -> Invalid | Conflict:
+    """Convert the gate's error: to Invalid if it names a param, else to Conflict."""
+    if error.parameter:
+        return Invalid(f"params.{error.parameter}", error.message)
+    return Conflict(error.message)
+
+
+def _build_call(run: Run, tool: Tool, verdict: Verdict) -> ToolCall:
+    call = ToolCall(
+        organization_id=run.organization_id,
+        run=run,
+        pass_number=1,
+        index=0,
+        provider_call_id=_CALL_ID,
+        level=str(verdict.level),
+        why=verdict.reason[:300],
+    )
+    seal(call, tool, verdict.params)
+    return call
+
+
+def _build_request(tool: Tool, verdict: Verdict) -> dict[str, Any]:
+    """Build the message with which a model would have requested the call."""
+    function = {"name": tool.name, "arguments": canonical_json(verdict.params)}
+    return {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [{"id": _CALL_ID, "type": "function", "function": function}],
+    }

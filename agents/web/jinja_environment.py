@@ -1,0 +1,65 @@
+"""The Jinja environment of every page, card and panel line; only the admin's pages are Django templates.
+
+Lines reach the browser through the socket and with the page, and both render the same templates.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from types import BuiltinMethodType, MethodType
+from typing import Any
+
+from django.template import defaultfilters
+from django.templatetags.static import static
+from django.urls import reverse
+from jinja2 import Environment, StrictUndefined
+
+from agents.web import template_filters
+
+JINJA = "jinja2"
+"""The name that Django gives this engine."""
+FILTERS = (
+    *(template_filters.visible, template_filters.visible_lines, template_filters.one_line, template_filters.plain),
+    *(template_filters.json_value, template_filters.json_text, template_filters.brief, template_filters.sentence),
+    *(template_filters.as_sentence, template_filters.plain_words, template_filters.words, template_filters.markdown),
+    *(template_filters.money, template_filters.amount, template_filters.thousands, template_filters.plural),
+    *(template_filters.duration, template_filters.moment, template_filters.exact_time, template_filters.countdown),
+    *(template_filters.state, template_filters.exit_reason, template_filters.column_values),
+)
+DJANGO_FILTERS = {
+    "capfirst": defaultfilters.capfirst,
+    "date": defaultfilters.date,
+    "filesizeformat": defaultfilters.filesizeformat,
+    "timesince": defaultfilters.timesince_filter,
+    "timeuntil": defaultfilters.timeuntil_filter,
+    "truncatechars": defaultfilters.truncatechars,
+}
+
+
+def create_environment(**options: Any) -> Environment:
+    """Return the environment; a name that a template misspells is an error.
+
+    Args:
+        options: what Django passes: the loader, and whether templates are read again when they change.
+    """
+    options |= {"autoescape": True, "undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    environment = Environment(finalize=reject_method, **options)  # noqa: S701 - autoescape is one of the options
+    environment.filters.update(DJANGO_FILTERS | {each.__name__: each for each in FILTERS})
+    environment.globals.update(icon=template_filters.icon, static=static, url=build_url)
+    return environment
+
+
+def build_url(name: str, *args: object, **kwargs: object) -> str:
+    """Return the address of a page: `url("run", run.pk)`."""
+    return reverse(name, args=args, kwargs=kwargs)
+
+
+def reject_method(value: Any) -> Any:
+    """Return the value that a template prints.
+
+    Raises:
+        TypeError: the value is a method. Jinja would print its name, because it calls nothing without parentheses.
+    """
+    if isinstance(value, (MethodType, BuiltinMethodType, partial)):
+        raise TypeError(f"A template prints {value!r}: its parentheses are missing.")
+    return value

@@ -1,0 +1,91 @@
+"""Delegated tasks: who delegated them to whom, and what the panel of the delegating run shows of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from django.db.models import Count, Q, QuerySet
+from django.db.models.fields.json import KT
+
+from agents.employees.toolboxes import load_toolbox
+from agents.platform.queries.runs import annotate_waits
+from agents.runs.models import Run, ToolCall
+
+MAX_CALLS = 20
+MAX_REPORT_LENGTH = 300
+
+
+@dataclass(frozen=True)
+class ChildCall:
+    """One call of the child run: the tool's name for people, its status, and the summary or error it reported."""
+
+    title: str
+    status: str
+    report: str
+
+
+@dataclass(frozen=True)
+class ChildRun:
+    """The run of a delegated task, as it is now.
+
+    Attributes:
+        pending: the number of its waiting cards.
+        calls: its newest calls, oldest first.
+    """
+
+    run: Run
+    pending: int
+    calls: list[ChildCall] = field(default_factory=list)
+
+
+def describe_delegations(runs: Iterable[Run]) -> dict[int, str]:
+    """Return `Dana asked Kim` for each run with a delegated task, by its id, with a query only if there is one."""
+    delegated = {run.pk: run for run in runs if run.parent_id is not None}
+    if not delegated:
+        return {}
+    parents = Run.objects.filter(pk__in={run.parent_id for run in delegated.values()})
+    names = dict(parents.values_list("pk", "employee__name"))
+    return {
+        pk: f"{names[run.parent_id]} asked {run.employee.name}"
+        for pk, run in delegated.items()
+        if run.parent_id is not None
+    }
+
+
+def load_child_runs(call_ids: Iterable[int]) -> dict[int, ChildRun]:
+    """Return the runs that these calls wait or have waited for, by call, with two queries, or one if there is none."""
+    runs = _list_with_cards(Run.objects.filter(parent_call_id__in=list(call_ids)))
+    if not runs:
+        return {}
+    calls = _load_newest_calls([run.pk for run in runs])
+    return {
+        run.parent_call_id: ChildRun(run, run.pending_cards, calls.get(run.pk, []))  # type: ignore[attr-defined]
+        for run in runs
+        if run.parent_call_id is not None
+    }
+
+
+def load_child_run(run: Run) -> ChildRun | None:
+    """Return one such run; None if its task was not delegated."""
+    return load_child_runs([run.parent_call_id]).get(run.parent_call_id) if run.parent_call_id is not None else None
+
+
+def _list_with_cards(rows: QuerySet[Run]) -> list[Run]:
+    pending = Count("approvals", filter=Q(approvals__status="pending"))
+    return list(annotate_waits(rows).select_related("employee").annotate(pending_cards=pending).order_by("pk"))
+
+
+def _load_newest_calls(run_ids: list[int]) -> dict[int, list[ChildCall]]:
+    """Return the newest calls of each run, without their results' data."""
+    rows = ToolCall.objects.filter(run_id__in=run_ids).order_by("-pass_number", "-index")
+    rows = rows.annotate(failure=KT("result__error__message"), summary=KT("result__summary"))
+    calls: dict[int, list[ChildCall]] = {pk: [] for pk in run_ids}
+    for pk, organization_id, name, status, failure, summary in rows.values_list(
+        "run_id", "organization_id", "tool", "status", "failure", "summary"
+    ):
+        if len(calls[pk]) < MAX_CALLS:
+            tool = load_toolbox(organization_id).get_tool(name)
+            report = str(failure or summary or "")[:MAX_REPORT_LENGTH]
+            calls[pk].append(ChildCall(tool.title if tool else name, status, report))
+    return {pk: newest[::-1] for pk, newest in calls.items()}

@@ -1,0 +1,146 @@
+"""JSON as HTML for people: a list of objects as a table, nested values as a tree that folds, within a page's size."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.safestring import SafeString
+
+from agents.web.text.safe_text import CLAMP_AT, as_text, shown, visible
+
+MAX_ROWS = 20
+MAX_COLUMNS = 30
+MAX_NODES = 300
+MAX_DEPTH = 12
+MAX_OPEN_BRANCHES = 8
+"""The first level is unfolded if it has no more branches than this."""
+
+
+@dataclass(frozen=True)
+class DataTable:
+    """The rows of a result.
+
+    Attributes:
+        left_out, hidden_columns: how many rows and columns are not shown.
+        rest: the other fields of the data.
+    """
+
+    columns: list[str]
+    rows: list[list[Any]]
+    left_out: int
+    hidden_columns: int
+    rest: dict[str, Any]
+
+
+def find_table(data: Any, most: int = MAX_ROWS) -> DataTable | None:
+    """Return the only list of objects in the data as a table; None if there is none, or more than one."""
+    rows, rest = (data, {}) if isinstance(data, list) else _find_rows(data)
+    if not rows or not all(isinstance(row, dict) for row in rows):
+        return None
+    names = list(dict.fromkeys(name for row in rows[:most] for name in row))
+    columns = names[:MAX_COLUMNS]
+    cells = [[row.get(name) for name in columns] for row in rows[:most]]
+    return DataTable(columns, cells, max(0, len(rows) - most), len(names) - len(columns), rest)
+
+
+def render_data(data: Any, most: int = MAX_ROWS) -> SafeString:
+    """Render a result's data: its rows as a table below its other fields, or else all of it as a tree."""
+    table = find_table(data, most)
+    if table is None:
+        return render_tree(data)
+    beside = render_tree(table.rest) if table.rest else ""
+    return SafeString(f"{beside}{_render_table(table)}")
+
+
+def render_params(params: dict[str, Any]) -> SafeString:
+    """Render params as a table with a row for each."""
+    if not params:
+        return SafeString("<p>none</p>")
+    rows = "".join(
+        f'<tr><th scope="row">{visible(name, keep="")}</th><td>{_render_cell(value)}</td></tr>'
+        for name, value in params.items()
+    )
+    return SafeString(f'<div class="scroll"><table class="params"><tbody>{rows}</tbody></table></div>')
+
+
+def render_tree(value: Any) -> SafeString:
+    """Render the value as nested lists that fold; below 12 levels as JSON, and no more than 300 values."""
+    if not _is_branch(value):
+        return _render_leaf(value)
+    return SafeString(_TreeRenderer().render_branch(value, 0))
+
+
+class _TreeRenderer:
+    """Renders one tree, and counts its values."""
+
+    def __init__(self) -> None:
+        self._left = MAX_NODES
+
+    def render_branch(self, value: Any, depth: int) -> str:
+        pairs = list(value.items()) if isinstance(value, dict) else list(enumerate(value, start=1))
+        taken = pairs[: max(0, self._left)]
+        self._left -= len(taken)
+        is_open = depth == 0 and len(pairs) <= MAX_OPEN_BRANCHES
+        items = [self._render_item(str(name), one, depth, is_open) for name, one in taken]
+        if len(pairs) > len(taken):
+            items.append(f'<li class="small">and {len(pairs) - len(taken):,} more</li>')
+        return f'<ul class="tree">{"".join(items)}</ul>'
+
+    def _render_item(self, name: str, value: Any, depth: int, is_open: bool) -> str:
+        key = f'<span class="key">{visible(name, keep="")}</span>'
+        if not _is_branch(value):
+            return f"<li>{key} {_render_leaf(value)}</li>"
+        if depth == MAX_DEPTH:
+            return f"<li>{key} {_render_leaf(json.dumps(value, ensure_ascii=False))}</li>"
+        opened = " open" if is_open else ""
+        summary = f'<summary>{key} <span class="small">{_count(value)}</span></summary>'
+        return f'<li><details class="branch"{opened}>{summary}{self.render_branch(value, depth + 1)}</details></li>'
+
+
+def _is_branch(value: Any) -> bool:
+    """Check if the value has something to unfold; a list of plain values reads best in one line."""
+    if isinstance(value, dict):
+        return bool(value)
+    return isinstance(value, list) and any(isinstance(one, (dict, list)) for one in value)
+
+
+def _count(value: Any) -> str:
+    noun = "field" if isinstance(value, dict) else "item"
+    return f"{len(value):,} {noun}{'' if len(value) == 1 else 's'}"
+
+
+def _render_cell(value: Any) -> str:
+    return render_tree(value) if isinstance(value, (dict, list)) else _render_leaf(value)
+
+
+def _render_leaf(value: Any) -> SafeString:
+    """Render a plain value like `shown`, but faster if it needs no clamp, because a table has hundreds of these."""
+    text = as_text(value)
+    return shown(value) if len(text) > CLAMP_AT else SafeString(f'<bdi class="value">{visible(text)}</bdi>')
+
+
+def _render_table(table: DataTable) -> str:
+    head = "".join(f'<th scope="col">{visible(name, keep="")}</th>' for name in table.columns)
+    body = "".join(f"<tr>{''.join(f'<td>{_render_cell(cell)}</td>' for cell in row)}</tr>" for row in table.rows)
+    left_out = [
+        f"{count:,} more {noun}{'' if count == 1 else 's'}"
+        for count, noun in ((table.left_out, "row"), (table.hidden_columns, "column"))
+        if count
+    ]
+    note = f'<p class="small">and {" and ".join(left_out)}</p>' if left_out else ""
+    return (
+        f'<div class="scroll" tabindex="0" role="group" aria-label="Rows"><table class="data"><thead><tr>{head}</tr>'
+        f"</thead><tbody>{body}</tbody></table></div>{note}"
+    )
+
+
+def _find_rows(data: Any) -> tuple[list[Any] | None, dict[str, Any]]:
+    """Return the only list of objects in an object, and its other fields."""
+    if not isinstance(data, dict):
+        return None, {}
+    found = [name for name, value in data.items() if isinstance(value, list) and value and isinstance(value[0], dict)]
+    if len(found) != 1:
+        return None, {}
+    return data[found[0]], {name: value for name, value in data.items() if name != found[0]}

@@ -1,0 +1,182 @@
+"""The rows that the lines of one batch of events show, as they are now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from agents.accounts.models import Membership
+from agents.approvals.models import Approval
+from agents.employees.budgets import format_money
+from agents.platform.queries.runs import DISPLAYED_CALLS, PASS_USAGE, TIMED_CALLS, PassUsage
+from agents.runs.models import Event, EventType, Run, ToolCall
+from agents.web.cards.cards import Card, cards_of, find_call_tool
+from agents.web.panel.child_runs import ChildRun, load_child_runs
+from agents.web.panel.documents import DraftDocument, load_documents
+from agents.web.panel.slots import CALL_EVENTS
+from agents.web.panel.time_strip import TimeStrip, build_time_strip
+
+RUN_RELATIONS = ("employee", "organization", "created_by")
+"""The rows that lines and cards show besides the run's own."""
+# A run's end is recorded in one transaction with the answer's own line, which precedes it.
+EVENTS_BEFORE_END = (EventType.ASSISTANT_MESSAGE, EventType.ANSWER_CUT, EventType.HISTORY_SHORTENED)
+FIRST_CALL_EVENTS = frozenset(
+    {EventType.TOOL_START, EventType.TOOL_SKIPPED, EventType.TOOL_REJECTED, EventType.APPROVAL_REQUESTED}
+)
+
+
+@dataclass(frozen=True)
+class PageContext:
+    """The page that lines are rendered for.
+
+    Attributes:
+        token: its CSRF token, so that cards work as plain forms.
+        member: who looks at it.
+        end_on_top: the number of the run's end that the page shows above the panel.
+    """
+
+    token: str = ""
+    member: Membership | None = None
+    end_on_top: int = 0
+
+
+ALL_VIEWERS = PageContext()
+"""No page: the lines go through sockets, to all who watch."""
+
+
+@dataclass(frozen=True)
+class LineFacts:
+    """The rows of one batch; those that not every batch needs are read when a line asks for them.
+
+    Attributes:
+        given_run: the run's row with its relations, if it is at hand.
+        calls: the calls that the events are about, by id.
+        calls_with_cards: the ids of those that a person is or was asked about.
+    """
+
+    run_id: int
+    given_run: Run | None
+    calls: dict[int, ToolCall]
+    calls_with_cards: frozenset[int]
+    events: list[Event]
+    context: PageContext
+
+    @cached_property
+    def run(self) -> Run:
+        return self.given_run or Run.objects.select_related(*RUN_RELATIONS).get(pk=self.run_id)
+
+    @cached_property
+    def figures(self) -> dict[int, str]:
+        """The cost of each recorded pass that a line of the batch shows, in words."""
+        numbers = {number for event in self.events if (number := self.find_recorded_pass(event))}
+        usages = PASS_USAGE.fetch_all(self.run_id, min(numbers), max(numbers)) if numbers else []
+        return {usage.number: describe_pass_usage(usage) for usage in usages if usage.number in numbers}
+
+    @cached_property
+    def answers(self) -> frozenset[str]:
+        """The answers that the run's ends show."""
+        ends = [event.payload.get("answer", "") for event in self.events if event.type == EventType.RUN_FINISHED]
+        if self.events[-1].type in EVENTS_BEFORE_END:
+            later = Event.objects.filter(run_id=self.run_id, seq__gt=self.events[-1].seq, type=EventType.RUN_FINISHED)
+            ends += later.order_by("seq").values_list("payload__answer", flat=True)[:1]
+        return frozenset(filter(None, ends))
+
+    @cached_property
+    def documents(self) -> dict[int, DraftDocument]:
+        """The texts that calls of the batch have drafted, by call."""
+        return load_documents(self.run_id, self.events, self.calls)
+
+    @cached_property
+    def children(self) -> dict[int, ChildRun]:
+        """The runs that calls of the batch wait or have waited for, by call."""
+        suspending = [call.pk for call in self.calls.values() if can_suspend(call)]
+        return load_child_runs(suspending) if suspending else {}
+
+    @cached_property
+    def started_passes(self) -> frozenset[int]:
+        """The passes whose own line is in the batch."""
+        starts = [event for event in self.events if event.type == EventType.PASS_STARTED]
+        return frozenset(event.payload["pass_number"] for event in starts)
+
+    @cached_property
+    def strips(self) -> dict[int, TimeStrip]:
+        """The time strip of each pass that a call of the batch has a bar in, with all calls of the pass."""
+        numbers = {call.pass_number for call in self.calls.values() if self.has_bar(call)}
+        rows = TIMED_CALLS.fetch_all(self.run_id, min(numbers), max(numbers)) if numbers else []
+        calls: dict[int, list[ToolCall]] = {}
+        for row in rows:
+            if not row.has_card and not can_suspend(row.call):
+                calls.setdefault(row.call.pass_number, []).append(row.call)
+        strips = {number: build_time_strip(calls[number]) for number in numbers & calls.keys()}
+        return {number: strip for number, strip in strips.items() if strip is not None}
+
+    @cached_property
+    def strip_events(self) -> dict[int, int]:
+        """The pass whose time strip goes out with an event, by the event's number: the last one of its calls."""
+        last: dict[int, int] = {}
+        for event in self.events:
+            if event.type in CALL_EVENTS and event.type != EventType.TOOL_PROGRESS:
+                call = self.calls[int(event.payload["call_id"])]
+                if self.has_bar(call) and call.pass_number not in self.started_passes:
+                    last[call.pass_number] = event.seq
+        return {seq: number for number, seq in last.items()}
+
+    @cached_property
+    def cards(self) -> dict[int, Card]:
+        """The newest card of each call that has one, with the call as it was read with the card."""
+        if not self.calls_with_cards:
+            return {}
+        approvals = Approval.objects.filter(tool_call_id__in=self.calls_with_cards)
+        approvals = approvals.select_related("decided_by", "tool_call").order_by("sequence")
+        newest = {each.tool_call_id: each for each in approvals.defer("tool_call__result", "tool_call__content")}
+        for approval in newest.values():
+            approval.run = self.run
+        return {card.call.pk: card for card in cards_of(newest.values())}
+
+    def has_bar(self, call: ToolCall) -> bool:
+        """Check if the call has started, and waited for nobody."""
+        return call.started_at is not None and call.pk not in self.calls_with_cards and not can_suspend(call)
+
+    def find_recorded_pass(self, event: Event) -> int:
+        """Return the number of the pass that was recorded just before this event, or 0.
+
+        The first line of a pass' calls follows its recording at once, so it brings the pass' figures to open pages.
+        """
+        if event.type in (EventType.ASSISTANT_MESSAGE, EventType.PASS_STARTED):
+            return int(event.payload["pass_number"])
+        if event.type in FIRST_CALL_EVENTS:
+            call = self.calls[int(event.payload["call_id"])]
+            return call.pass_number if call.index == 0 else 0
+        return 0
+
+
+def load_facts(
+    run_id: int, events: Iterable[Event], run: Run | None = None, context: PageContext = ALL_VIEWERS
+) -> LineFacts:
+    """Read what every batch needs: its calls, with one query."""
+    batch = list(events)
+    call_ids = {int(event.payload["call_id"]) for event in batch if event.type in CALL_EVENTS}
+    rows = DISPLAYED_CALLS.fetch_all(run_id, min(call_ids), max(call_ids)) if call_ids else []
+    rows = [row for row in rows if row.call.pk in call_ids]
+    calls = {row.call.pk: row.call for row in rows}
+    calls_with_cards = frozenset(row.call.pk for row in rows if row.has_card)
+    return LineFacts(run_id, run, calls, calls_with_cards, batch, context)
+
+
+def describe_pass_usage(usage: PassUsage) -> str:
+    """Describe the cost of a pass: `1,200 + 80 tokens · 0.0042 USD · 2.1 s`; scripts have no tokens, some no price.
+
+    Estimates begin with `about`.
+    """
+    about = "about " if usage.usage_estimated else ""
+    has_tokens = usage.input_tokens or usage.output_tokens
+    tokens = f"{about}{usage.input_tokens:,} + {usage.output_tokens:,} tokens · " if has_tokens else ""
+    cost = f"{about}{format_money(usage.cost_micros, usage.currency)} · " if usage.cost_micros else ""
+    return f"{tokens}{cost}{usage.duration_ms / 1000:.1f} s"
+
+
+def can_suspend(call: ToolCall) -> bool:
+    """Check if the call may wait for another employee; so may one whose tool is gone."""
+    tool = find_call_tool(call)
+    return tool is None or tool.suspends

@@ -1,0 +1,190 @@
+"""The lines of the activity panel: one per event, the same HTML in the page and through sockets.
+
+All lines of a batch show the rows as they are now, so an old event never brings back a live card.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from django.template.loader import get_template
+from django.urls import reverse
+
+from agents.providers.scripted import UNKNOWN_TASK
+from agents.runs.models import CallStatus, Event, EventType, ExitReason, Run, ToolCall
+from agents.web.cards.cards import ICONS, connected_name, find_call_tool
+from agents.web.jinja_environment import JINJA
+from agents.web.panel import sentences
+from agents.web.panel.json_html import render_data, render_params
+from agents.web.panel.line_facts import ALL_VIEWERS, LineFacts, PageContext, load_facts
+from agents.web.panel.page_parts import PageParts, find_changes
+from agents.web.panel.slots import CALL_EVENTS, is_replacement, moves_to_end, name_slot
+
+SENTENCES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    EventType.RUN_WAITING: lambda payload: {"waits_for": sentences.describe_waits(payload)},
+    EventType.HISTORY_SHORTENED: lambda payload: {"sentence": sentences.describe_shortening(payload)},
+    EventType.ANSWER_CUT: lambda payload: {"sentence": sentences.describe_cut(payload)},
+    EventType.USAGE_REPORTED: lambda payload: {"sentence": sentences.describe_usage(payload)},
+    EventType.PROVIDER_DELAYED: lambda payload: {
+        "retry_at": datetime.fromisoformat(payload["retry_at"]),
+        "sentence": sentences.describe_delay(payload),
+    },
+}
+"""The template variables of events that need nothing but their payload."""
+CATEGORY_ICONS = {
+    "data": "database",
+    "analysis": "chart-column",
+    "content": "file-text",
+    "report": "scroll-text",
+    "utility": "calculator",
+    "employee": "users",
+    "web": "globe",
+    "search_google": "search",
+}
+
+
+@dataclass(frozen=True)
+class PanelLine:
+    """One event with its HTML.
+
+    Attributes:
+        slot: the line replaces the earlier one with the same slot; empty if it replaces none.
+        moves_to_end: it does so at the end of the panel, not in its place.
+        html: one `li`.
+        parts: the parts of the page that change with it, for live messages.
+    """
+
+    seq: int
+    type: str
+    payload: dict[str, Any]
+    created_at: datetime
+    slot: str
+    moves_to_end: bool
+    html: str = ""
+    parts: str = ""
+
+
+@dataclass(frozen=True)
+class StatusMark:
+    """The look of a call's status: a class, an icon (a spinner has none) and a word."""
+
+    look: str
+    icon: str
+    word: str
+
+
+RUNNING = StatusMark("spinner", "", "running")
+WAITING = StatusMark("mark wait", "clock", "waiting")
+MARKS = {
+    CallStatus.READY.value: RUNNING,
+    CallStatus.EXECUTING.value: RUNNING,
+    CallStatus.SUCCEEDED.value: StatusMark("mark good", "check", "succeeded"),
+    CallStatus.AWAITING_APPROVAL.value: WAITING,
+    CallStatus.SUSPENDED.value: WAITING,
+    CallStatus.APPROVED.value: WAITING,
+    CallStatus.DUPLICATE.value: StatusMark("mark", "equal", "duplicate"),
+    CallStatus.OUTCOME_UNKNOWN.value: StatusMark("mark bad", "circle-question-mark", "outcome unknown"),
+}
+
+
+def render_lines(
+    run_id: int, events: Iterable[Event], run: Run | None = None, context: PageContext = ALL_VIEWERS
+) -> list[PanelLine]:
+    """Return a line for each event, rendered from the rows as they are now.
+
+    Args:
+        run: the run's row with its relations, if it is at hand.
+    """
+    facts = load_facts(run_id, events, run, context)
+    return [_render_line(event, facts) for event in facts.events]
+
+
+def _render_line(event: Event, facts: LineFacts) -> PanelLine:
+    slot = name_slot(event)
+    line = PanelLine(event.seq, event.type, event.payload, event.created_at, slot, bool(slot) and moves_to_end(event))
+    name = "approval_replaced" if is_replacement(event) else event.type
+    template = get_template(f"panel/{name}.html", using=JINJA)
+    html = template.render({"line": line, "payload": event.payload, **_build_context(event, facts)})
+    parts = _find_parts(event, facts).render() if facts.context == ALL_VIEWERS else ""
+    return replace(line, html=html.strip(), parts=parts)
+
+
+def _find_parts(event: Event, facts: LineFacts) -> PageParts:
+    """Return the parts that change with the event; the line of a pass brings its own figures and time strip."""
+    changes = find_changes(event)
+    recorded = facts.find_recorded_pass(event)
+    if recorded and recorded not in facts.started_passes:
+        changes |= {"pass_number": recorded, "figures": facts.figures.get(recorded, "")}
+    if event.seq in facts.strip_events:
+        number = facts.strip_events[event.seq]
+        changes |= {"pass_number": number, "strip": facts.strips.get(number)}
+    return PageParts(**changes)
+
+
+def _build_context(event: Event, facts: LineFacts) -> dict[str, Any]:
+    payload = event.payload
+    if event.type in CALL_EVENTS:
+        return _build_call_context(event, facts)
+    if event.type in SENTENCES:
+        return SENTENCES[event.type](payload)
+    if event.type == EventType.ASSISTANT_MESSAGE:
+        return {"is_answer": payload["text"] in facts.answers}
+    if event.type == EventType.PASS_STARTED:
+        number = payload["pass_number"]
+        return {"figures": facts.figures.get(number, ""), "strip": facts.strips.get(number)}
+    if event.type == EventType.RUN_FINISHED:
+        is_plain = payload["exit_reason"] == ExitReason.FINAL_ANSWER and not is_unplayed(event)
+        return {
+            "is_on_top": event.seq == facts.context.end_on_top,
+            "is_unplayed": is_unplayed(event),
+            "run": None if is_plain else facts.run,
+        }
+    return {}
+
+
+def is_unplayed(end: Event) -> bool:
+    """Check if a scripted employee ended because none of its scripts fits the task."""
+    return str(end.payload.get("answer", "")).startswith(UNKNOWN_TASK)
+
+
+def _build_call_context(event: Event, facts: LineFacts) -> dict[str, Any]:
+    call = facts.calls[int(event.payload["call_id"])]
+    card = facts.cards.get(call.pk)
+    if card is not None:
+        call = card.call
+    tool = find_call_tool(call)
+    context: dict[str, Any] = {
+        "call": call,
+        "title": tool.title if tool else call.tool,
+        "connected_as": connected_name(tool),
+        "call_url": reverse("call", args=[call.run_id, call.pk]),
+        "card": card,
+        "child": facts.children.get(call.pk),
+        "token": facts.context.token,
+        "member": facts.context.member,
+        "icon_name": find_tool_icon(call.tool),
+        "level_icon": ICONS[call.level],
+        "mark": MARKS.get(call.status) or StatusMark("mark bad", "x", call.get_status_display()),
+        "params": render_params(call.params),
+        "asked_params": render_params(call.model_params) if call.model_params is not None else "",
+    }
+    if event.type == EventType.TOOL_RESULT:
+        context |= _build_result_context(call, event.payload["result"], facts)
+    return context
+
+
+def _build_result_context(call: ToolCall, result: dict[str, Any], facts: LineFacts) -> dict[str, Any]:
+    data = result.get("data") if not result.get("markdown") else None
+    return {
+        "result": result,
+        "data": render_data(data) if data is not None else "",
+        "document": facts.documents.get(call.pk),
+    }
+
+
+def find_tool_icon(tool_name: str) -> str:
+    """Return the icon of the tool's category."""
+    return CATEGORY_ICONS.get(tool_name.partition(".")[0], "wrench")

@@ -1,0 +1,94 @@
+"""The parts of a run's page outside its lines, such as its badge: drawn here for the page, and for live messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.template.loader import get_template
+
+from agents.runs.models import ENDED, Event, EventType, RunStatus
+from agents.web.jinja_environment import JINJA
+from agents.web.panel.time_strip import TimeStrip
+from agents.web.text.run_status import DELAYED, WAITS, describe_status
+
+
+@dataclass(frozen=True)
+class PageParts:
+    """The parts that a message changes; a field that has its default leaves its part as it is.
+
+    Attributes:
+        status, reason: the run's badge, and the reason of the status.
+        stopped_because: the notice of a stop; none is shown if this is empty.
+        next_try: when the model is asked again.
+        pass_number: the pass that the figures and the time strip are about.
+    """
+
+    status: str = ""
+    reason: str = ""
+    stopped_because: str | None = None
+    next_try: datetime | None = None
+    title: str = ""
+    pass_number: int = 0
+    figures: str = ""
+    strip: TimeStrip | None = None
+
+    @property
+    def status_label(self) -> str:
+        return describe_status(self.status, self.reason)
+
+    @property
+    def has_ended(self) -> bool:
+        return self.status in ENDED
+
+    def render(self) -> str:
+        """Return the HTML for a live message: a `template` for each part, with the id of its place in the page."""
+        if self == NO_PARTS:
+            return ""
+        return get_template("panel/parts.html", using=JINJA).render({"parts": self, "strip": self.strip}).strip()
+
+
+NO_PARTS = PageParts()
+
+
+def find_changes(event: Event) -> dict[str, Any]:
+    """Return the fields of `PageParts` that follow from the event alone."""
+    find = CHANGES.get(event.type)
+    return find(event.payload) if find else {}
+
+
+def _find_waiting(payload: dict[str, Any]) -> dict[str, Any]:
+    """Return the changes for a run that waits; a stop only has a reason, and leaves the status as it is."""
+    if payload.get("reason"):
+        return {"stopped_because": payload["reason"]}
+    waits = {
+        "decision": payload.get("decisions"),
+        "answer": payload.get("answers"),
+        "colleague": payload.get("colleagues"),
+    }
+    return {"status": RunStatus.WAITING, "reason": next((reason for reason in WAITS if waits[reason]), "")}
+
+
+def _find_delay(payload: dict[str, Any]) -> dict[str, Any]:
+    next_try = datetime.fromisoformat(payload["retry_at"])
+    return {"status": RunStatus.QUEUED, "reason": DELAYED, "next_try": next_try}
+
+
+def _find_end(payload: dict[str, Any]) -> dict[str, Any]:
+    return {"status": payload["status"], "reason": payload["exit_reason"], "stopped_because": ""}
+
+
+CHANGES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    EventType.PASS_STARTED: lambda _: {"status": RunStatus.RUNNING},
+    EventType.TOOL_START: lambda _: {"status": RunStatus.RUNNING},
+    EventType.ASSISTANT_MESSAGE: lambda _: {"status": RunStatus.RUNNING},
+    EventType.RUN_RESUMED: lambda _: {"status": RunStatus.QUEUED},
+    EventType.RUN_NEEDS_ATTENTION: lambda _: {"status": RunStatus.NEEDS_ATTENTION},
+    EventType.RUN_WAITING: _find_waiting,
+    EventType.PROVIDER_DELAYED: _find_delay,
+    EventType.RUN_FINISHED: _find_end,
+    EventType.RUN_TITLED: lambda payload: {"title": payload.get("title") or ""},
+}
+"""What the types of events change on the page, besides adding a line."""

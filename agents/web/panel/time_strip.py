@@ -1,0 +1,70 @@
+"""The time strip of a pass: its calls as bars, which show what ran at the same time.
+
+It has no call that waited for a person, whose bar would lie hours away from the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from agents.runs.models import CallStatus, ToolCall
+
+MAX_BARS = 12
+WIDTH = 1000
+BAR_DISTANCE = 6
+MIN_BAR_WIDTH = 8
+
+
+@dataclass(frozen=True)
+class CallBar:
+    """One call, in units of the strip's own space."""
+
+    x: int
+    y: int
+    width: int
+    level: str
+    is_running: bool
+
+
+@dataclass(frozen=True)
+class TimeStrip:
+    """Bars from top to bottom in the order of the calls; `left_out` calls have none."""
+
+    bars: list[CallBar]
+    duration_ms: int
+    left_out: int
+
+    @property
+    def width(self) -> int:
+        return WIDTH
+
+    @property
+    def height(self) -> int:
+        return BAR_DISTANCE * len(self.bars)
+
+    @property
+    def call_count(self) -> int:
+        return len(self.bars) + self.left_out
+
+
+def build_time_strip(calls: Iterable[ToolCall]) -> TimeStrip | None:
+    """Return the strip of the calls of one pass; None if fewer than two have started."""
+    spans = [(call, *_measure_span(call, call.started_at)) for call in calls if call.started_at]
+    if len(spans) < 2:
+        return None
+    spans.sort(key=lambda span: span[0].index)
+    begin, end = min(span[1] for span in spans), max(span[2] for span in spans)
+    whole = max(end - begin, timedelta(milliseconds=1))
+    bars = []
+    for place, (call, start, stop) in enumerate(spans[:MAX_BARS]):
+        is_running = call.status == CallStatus.EXECUTING
+        x = min(round(WIDTH * ((start - begin) / whole)), WIDTH - MIN_BAR_WIDTH)
+        right = WIDTH if is_running else round(WIDTH * ((stop - begin) / whole))
+        bars.append(CallBar(x, place * BAR_DISTANCE, max(right - x, MIN_BAR_WIDTH), call.level, is_running))
+    return TimeStrip(bars, round(whole / timedelta(milliseconds=1)), len(spans) - len(bars))
+
+
+def _measure_span(call: ToolCall, started_at: datetime) -> tuple[datetime, datetime]:
+    return started_at, started_at + timedelta(milliseconds=call.duration_ms or 0)

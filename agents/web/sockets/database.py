@@ -1,0 +1,29 @@
+"""Database work of sockets, which are asynchronous: a few threads do it, and return each connection to its pool."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ParamSpec, TypeVar
+
+from asgiref.sync import sync_to_async
+from django.db import connections
+
+Args = ParamSpec("Args")
+Result = TypeVar("Result")
+
+THREADS = ThreadPoolExecutor(max_workers=4, thread_name_prefix="gadget-sockets")
+
+
+def database_to_async(function: Callable[Args, Result]) -> Callable[Args, Any]:
+    """Make a function that uses the database awaitable; its connection is closed when it returns."""
+
+    @functools.wraps(function)
+    def run_and_close(*args: Args.args, **kwargs: Args.kwargs) -> Result:
+        try:
+            return function(*args, **kwargs)
+        finally:
+            connections.close_all()
+
+    return sync_to_async(run_and_close, thread_sensitive=False, executor=THREADS)

@@ -1,0 +1,64 @@
+"""The run poller: finds due runs in the database, so that work continues while the queue is down."""
+
+import logging
+import random
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from django.db import connection
+
+from agents.platform.error_boundary import log_and_continue
+from agents.platform.queries.sweeps import DUE_RUNS
+from agents.runs.engine import lease
+from agents.runs.engine.timing import timing
+
+logger = logging.getLogger(__name__)
+
+
+class RunPoller(threading.Thread):
+    """Drives the runs that are due at two polls in a row, because no worker got them from the queue.
+
+    Args:
+        slots: the number of runs that this worker drives at a time.
+        drive: drives one run if it is still free.
+    """
+
+    def __init__(self, slots: int, drive: Callable[[int], None]) -> None:
+        super().__init__(name="gadget-run_poller", daemon=True)
+        self._slots = slots
+        self._drive = drive
+        self._seen_due: frozenset[int] = frozenset()
+        self._driving: set[int] = set()
+        self._drivers = ThreadPoolExecutor(slots, thread_name_prefix="driver")
+        self._stopping = threading.Event()
+
+    def run(self) -> None:
+        while not self._stopping.wait(timing().poll_s):
+            with log_and_continue("polling for due runs"):
+                self.poll()
+            connection.close()
+
+    def poll(self) -> int:
+        """Start to drive the overlooked runs, as free slots allow; return their number."""
+        free = 0 if lease.is_shutting_down() else self._slots - lease.count_held_runs()
+        due = frozenset(row.pk for row in DUE_RUNS.fetch_all()) if free > 0 else frozenset()
+        stayed = (due & self._seen_due) - self._driving
+        self._seen_due = due
+        chosen = random.sample(sorted(stayed), min(len(stayed), max(free, 0)))  # other workers poll as well
+        self._driving.update(chosen)
+        for pk in chosen:
+            self._drivers.submit(self._drive_run, pk)
+        return len(chosen)
+
+    def _drive_run(self, run_id: int) -> None:
+        """Drive a run; until it returns, no poll chooses it again, or a slow database would pile up the same runs."""
+        try:
+            self._drive(run_id)
+        finally:
+            self._driving.discard(run_id)
+
+    def stop(self) -> None:
+        """Start no more runs, and wait for those in progress."""
+        self._stopping.set()
+        self._drivers.shutdown(cancel_futures=True)

@@ -1,0 +1,85 @@
+// On every page: times, cards and lengths of texts, and live: the number of waiting cards and a stop of everything.
+import { announce } from "./announce.js";
+import { prepareCards } from "../cards/cards.js";
+import { nodesFrom } from "./fragments.js";
+import { showCountInIcon } from "./icon.js";
+import { LastingSocket, describeClose } from "./socket.js";
+import { countDown, localTimes } from "./times.js";
+
+document.documentElement.classList.add("scripted");
+localTimes(document);
+countDown(document);
+prepareCards();
+
+// A page that answers a form has an address of its own, so that Back and Reload do not send the form again.
+const address = document.querySelector("[data-address]")?.dataset.address;
+if (address && location.pathname !== address) {
+  history.replaceState(null, "", address);
+}
+
+for (const form of document.querySelectorAll("[data-submit-on-change]")) {
+  form.addEventListener("change", () => form.requestSubmit());
+}
+
+let bareTitle = document.title.replace(/^\(\d+\) /, "");
+
+// The page's subject has a new name.
+document.addEventListener("page-named", ({ detail: { name } }) => {
+  const counter = document.title.slice(0, -bareTitle.length);
+  bareTitle = `${name} · Gadget`;
+  document.title = counter + bareTitle;
+});
+
+function showPending(pending) {
+  for (const badge of document.querySelectorAll("[data-pending]")) {
+    badge.textContent = String(pending);
+    badge.hidden = pending === 0;
+  }
+  document.title = pending ? `(${pending}) ${bareTitle}` : bareTitle;
+  showCountInIcon(pending);
+  document.dispatchEvent(new CustomEvent("inbox-changed", { detail: { pending } }));
+}
+
+showCountInIcon(Number(document.querySelector("[data-pending]")?.textContent ?? 0));
+
+// A stop of everything. The page of stops has no banner, and that of a live run announces its own line instead.
+const stopBanner = document.getElementById("stop-banner");
+const LIVE_RUN = "[data-run]:not([data-ended]) [data-socket]";
+let wasStopped = "isStopped" in document.body.dataset;
+
+function showStop(html) {
+  const isStopped = html !== "";
+  const banner = document.createElement("div");
+  banner.append(...nodesFrom(html));
+  if (isStopped !== wasStopped && !document.querySelector(LIVE_RUN)) {
+    announce(isStopped ? `${banner.querySelector("[data-stopped-by]").textContent}.` : "The stop is lifted.");
+  }
+  wasStopped = isStopped;
+  if (stopBanner) {
+    stopBanner.replaceChildren(...banner.childNodes);
+    stopBanner.hidden = !isStopped;
+    localTimes(stopBanner);
+  }
+}
+
+// A run's page has a bar of its own.
+const lostBar = document.querySelector("[data-lost]") ? null : document.querySelector("[data-inbox-lost]");
+
+function showLost(isLost, text) {
+  if (lostBar) {
+    lostBar.textContent = text ?? lostBar.textContent;
+    lostBar.hidden = !isLost;
+  }
+}
+
+new LastingSocket(() => document.body.dataset.inbox, {
+  onMessage: ({ type, payload, html }) => {
+    if (type === "inbox_changed") {
+      showPending(payload.pending);
+      showStop(html);
+    }
+  },
+  onOpen: () => showLost(false),
+  onLost: () => showLost(true),
+  onEnd: (code) => showLost(true, describeClose(code)),
+});

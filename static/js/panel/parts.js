@@ -1,0 +1,33 @@
+// The parts of a run's page outside its lines. The server draws each of them and names its place:
+// `<template data-into="run-status">` goes into the element with the id `run-status`.
+import { localTimes, showTimesLeft } from "../page/times.js";
+
+const run = document.querySelector("[data-run]");
+const conditional = [...run.querySelectorAll("[data-when]")];
+
+export const hasEnded = () => "ended" in run.dataset;
+
+export function showParts(parts) {
+  for (const part of parts) {
+    const place = document.getElementById(part.dataset.into);
+    if (!place) {
+      continue; // the line of this pass is on an earlier page
+    }
+    place.replaceChildren(part.content);
+    localTimes(place);
+    showTimesLeft();
+    if (part.dataset.status) {
+      followStatus(part.dataset);
+    }
+  }
+}
+
+// Shows what belongs to the status, as `shown_when` does in templates/runs/run.html.
+function followStatus({ status, reason, ended }) {
+  run.dataset.runStatus = status;
+  run.toggleAttribute("data-ended", ended !== undefined);
+  for (const part of conditional) {
+    const statuses = part.dataset.when.split(" ");
+    part.hidden = !statuses.includes(status) && !statuses.includes(`${status}:${reason}`);
+  }
+}

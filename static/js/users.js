@@ -1,0 +1,20 @@
+// A link that is shown once: a button copies it. Without this script it is selected and copied by hand.
+import { announce } from "./page/announce.js";
+
+const link = document.querySelector("[data-copied]");
+const button = document.querySelector("[data-copy]");
+
+if (link && button && navigator.clipboard) {
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    link.select();
+    try {
+      await navigator.clipboard.writeText(link.value);
+      announce("The link is copied.");
+      button.lastChild.textContent = " Copied";
+    } catch (error) {
+      announce("The link is selected. Copy it with the keyboard.");
+      console.warn("Not copied:", error.message);
+    }
+  });
+}

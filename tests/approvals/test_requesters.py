@@ -1,0 +1,280 @@
+"""The two-person rule: nobody decides the card of a call that they asked for, in any way and on any interface."""
+
+from collections.abc import Callable
+
+import pytest
+from django.db import connection
+from django.db.models.functions import Now
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from agents.approvals import resolutions
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.approvals.requesters import describe_requesters, find_requesters
+from agents.employees.models import Grant
+from agents.platform.refusals import Forbidden
+from agents.runs import actions, schedules
+from agents.runs.models import CallStatus, Run
+from tests.workshop import Workshop, asking, call, calls
+from tests.workshop.colleagues import (
+    DELEGATE,
+    answer,
+    ask,
+    child_of,
+    drive_all,
+    hand_over,
+    hire,
+    may_ask,
+    may_delegate,
+    question_of,
+)
+from tools.contract import Level
+from tools.schedules.models import Schedule
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("nothing_kept_is_stale")]
+
+EFFECT = call("probe.effect", name="a")
+EVERY_DAY = ("0 9 * * *", "Europe/Berlin")
+
+
+@pytest.fixture(autouse=True)
+def _two_people(workshop: Workshop) -> None:
+    workshop.organization.four_eyes = True
+    workshop.organization.save()
+
+
+def after_starting(workshop: Workshop) -> Approval:
+    workshop.play(asking(EFFECT))
+    run, _ = actions.submit(workshop.approver, actions.Submission(workshop.employee.pk, "My own work"))
+    return workshop.card(workshop.drive(run))
+
+
+def after_a_message(workshop: Workshop) -> Approval:
+    workshop.play(asking(EFFECT))
+    run = workshop.work()
+    actions.add_message(workshop.approver, run.pk, "Use my account.")
+    return workshop.card(run)
+
+
+def after_continuing(workshop: Workshop) -> Approval:
+    workshop.play()
+    run = workshop.work()
+    workshop.play(asking(EFFECT))
+    actions.continue_run(workshop.approver, run.pk)
+    return workshop.card(workshop.drive(run))
+
+
+def after_an_answer(workshop: Workshop) -> Approval:
+    may_ask(workshop.employee)
+    workshop.play(asking(ask("Which?")), asking(EFFECT))
+    run = workshop.work()
+    answer(workshop, question_of(run), "Mine.", by=workshop.approver)
+    return workshop.card(workshop.drive(run))
+
+
+def after_a_denial_with_a_reason(workshop: Workshop) -> Approval:
+    workshop.play(asking(EFFECT), asking(call("probe.effect", name="theirs")))
+    run = workshop.work()
+    workshop.deny(workshop.card(run), "Rather write theirs.")
+    return workshop.card(workshop.drive(run))
+
+
+def after_saying_what_happened(workshop: Workshop) -> Approval:
+    workshop.play(asking(call("probe.failingEffect", code="NETWORK_ERROR")), asking(EFFECT))
+    run = workshop.work()
+    workshop.approve(workshop.card(run), by=workshop.admin)
+    lost = workshop.drive(run).tool_calls.get()
+    resolutions.resolve(workshop.approver, lost.pk, "not_done", "Try another name.")
+    return workshop.card(workshop.drive(run))
+
+
+def after_an_edit(workshop: Workshop) -> Approval:
+    workshop.play(asking(EFFECT))
+    return workshop.edit(workshop.card(workshop.work()), {"name": "mine"})
+
+
+def after_an_edit_that_somebody_else_approved_and_took_back(workshop: Workshop) -> Approval:
+    card = after_an_edit(workshop)
+    workshop.approve(card, by=workshop.admin, grace_s=60)
+    return workshop.undo(card, by=workshop.admin)
+
+
+def after_making_its_schedule(workshop: Workshop) -> Approval:
+    """Somebody else resumed it, so it works for them."""
+    workshop.play(asking(EFFECT))
+    schedule = schedules.create(workshop.approver, workshop.employee.pk, "My work", EVERY_DAY)
+    schedules.pause(workshop.approver, schedule.pk)
+    schedules.resume(workshop.operator, schedule.pk)
+    return fired(workshop, schedule)
+
+
+def after_a_message_where_its_schedule_was_made(workshop: Workshop) -> Approval:
+    workshop.play(asking(EFFECT))
+    run = workshop.submit()
+    actions.add_message(workshop.approver, run.pk, "Do this daily.")
+    return from_a_run(workshop, run)
+
+
+def after_editing_the_call_that_made_its_schedule(workshop: Workshop) -> Approval:
+    run = workshop.submit()
+    workshop.play(asking(EFFECT))
+    card = workshop.card(workshop.drive(run))
+    workshop.edit(card, {"name": "mine"})
+    run.tool_calls.update(tool="schedule.create")
+    return from_a_run(workshop, run)
+
+
+def from_a_run(workshop: Workshop, run: Run) -> Approval:
+    schedule = schedules.create(workshop.operator, workshop.employee.pk, "Work", EVERY_DAY)
+    Schedule.objects.filter(pk=schedule.pk).update(made_in_run=str(run.pk))
+    return fired(workshop, schedule)
+
+
+def fired(workshop: Workshop, schedule: Schedule) -> Approval:
+    Schedule.objects.filter(pk=schedule.pk).update(next_at=Now())
+    assert schedules.fire(schedule.pk)
+    return workshop.card(workshop.drive(Run.objects.latest("pk")))
+
+
+def with_a_colleague(workshop: Workshop) -> Run:
+    """A run that hands its task to a colleague, who asks for a write."""
+    may_delegate(workshop.employee, hire(workshop, "Kim", asking(EFFECT)))
+    workshop.play(asking(hand_over("Kim", "Do it")))
+    return workshop.submit()
+
+
+def after_a_message_to_the_run_above(workshop: Workshop) -> Approval:
+    run = with_a_colleague(workshop)
+    actions.add_message(workshop.approver, run.pk, "Use my account.")
+    drive_all(workshop, run)
+    return workshop.card(child_of(run))
+
+
+def after_an_answer_in_the_run_above(workshop: Workshop) -> Approval:
+    may_ask(workshop.employee)
+    run = with_a_colleague(workshop)
+    workshop.play(asking(ask("Which?")), asking(hand_over("Kim", "Do it")))
+    workshop.drive(run)
+    answer(workshop, question_of(run), "Mine.", by=workshop.approver)
+    drive_all(workshop, run)
+    return workshop.card(child_of(run))
+
+
+def after_starting_the_run_above(workshop: Workshop) -> Approval:
+    run = with_a_colleague(workshop)
+    Run.objects.filter(pk=run.pk).update(created_by=workshop.approver.user)
+    drive_all(workshop, run)
+    child = child_of(run)
+    Run.objects.filter(pk=child.pk).update(created_by=workshop.operator.user)
+    return workshop.card(child)
+
+
+def after_editing_the_call_that_handed_it_over(workshop: Workshop) -> Approval:
+    workshop.raise_for_all(DELEGATE, Level.WRITE)
+    run = workshop.drive(with_a_colleague(workshop))
+    card = workshop.edit(workshop.card(run), {"employee": "Kim", "task": "Do it for me"})
+    workshop.approve(card, by=workshop.admin)
+    drive_all(workshop, run)
+    return workshop.card(child_of(run))
+
+
+def after_editing_the_recipe(workshop: Workshop) -> Approval:
+    for tool in ("probe.recipe", "data.getRecordDetail"):
+        Grant.objects.get_or_create(employee=workshop.employee, tool=tool)
+    workshop.raise_for_all("probe.recipe", Level.WRITE)
+    record = workshop.record()
+    workshop.play(asking(call("probe.recipe", record_id=record.pk, to="Asked")))
+    run = workshop.work()
+    card = workshop.edit(workshop.card(run), {"record_id": record.pk, "to": "Mine"})
+    workshop.approve(card, by=workshop.admin)
+    return workshop.card(workshop.drive(run))
+
+
+WAYS: list[tuple[Callable[[Workshop], Approval], str]] = [
+    (after_starting, "started this run"),
+    (after_a_message, "sent a message to this run"),
+    (after_continuing, "sent a message to this run"),
+    (after_an_answer, "answered a question in this run"),
+    (after_a_denial_with_a_reason, "gave a reason in this run"),
+    (after_saying_what_happened, "gave a reason in this run"),
+    (after_an_edit, "edited this call"),
+    (after_an_edit_that_somebody_else_approved_and_took_back, "edited this call"),
+    (after_making_its_schedule, "created its schedule"),
+    (after_a_message_where_its_schedule_was_made, "sent a message to a run that led to it"),
+    (after_editing_the_call_that_made_its_schedule, "edited a call that led to it"),
+    (after_a_message_to_the_run_above, "sent a message to a run that led to it"),
+    (after_an_answer_in_the_run_above, "answered a question in a run that led to it"),
+    (after_starting_the_run_above, "started a run that led to it"),
+    (after_editing_the_call_that_handed_it_over, "edited a call that led to it"),
+    (after_editing_the_recipe, "edited this call"),
+]
+
+
+@pytest.mark.parametrize(("way", "act"), WAYS, ids=[way.__name__ for way, _ in WAYS])
+def test_who_asked_decides_through_no_door(workshop: Workshop, way: Callable[[Workshop], Approval], act: str) -> None:
+    card = way(workshop)
+    name, client = workshop.approver.user.get_username(), Client()
+    client.force_login(workshop.approver.user)
+    decided = {"digest": card.digest}
+    for decision in ("approve", "deny"):
+        answered = client.post(f"/api/approvals/{card.pk}/{decision}", decided, content_type="application/json")
+        assert (answered.status_code, "two-person rule" in answered.json()["detail"]) == (403, True)
+        assert client.post(f"/approvals/{card.pk}/{decision}/", decided).status_code == 403
+        one = {"approval_id": str(card.pk), "action": decision, **decided}
+        many = client.post("/api/approvals/decide", {"decisions": [one]}, content_type="application/json")
+        assert many.json()["outcomes"][0]["status"] == 403
+    html = client.get(f"/approvals/{card.pk}/").content.decode()
+    assert f"{name} {act}" in html
+    assert "data-own" in html
+    assert "you asked for this" in client.get("/").content.decode()
+    card.refresh_from_db()
+    assert (card.status, card.tool_call.status) == (ApprovalStatus.PENDING, CallStatus.AWAITING_APPROVAL)
+    client.force_login(workshop.admin.user)
+    assert "data-own" not in client.get(f"/approvals/{card.pk}/").content.decode()
+    answered = client.post(f"/api/approvals/{card.pk}/approve", decided, content_type="application/json")
+    assert answered.json()["status"] == "approved"
+
+
+def test_a_denial_without_a_word_asks_for_nothing(workshop: Workshop) -> None:
+    workshop.play(asking(EFFECT), asking(call("probe.effect", name="other")))
+    run = workshop.work()
+    workshop.deny(workshop.card(run), "")
+    assert workshop.approve(workshop.card(workshop.drive(run))).status == ApprovalStatus.APPROVED
+
+
+def test_who_asked_elsewhere_decides(workshop: Workshop) -> None:
+    """A message into another run, an edit of another call, and a schedule's later owner are no reason."""
+    workshop.play(asking(EFFECT, call("probe.effect", name="b")))
+    actions.add_message(workshop.approver, workshop.work().pk, "Use my account.")
+    run = workshop.work()
+    first, second = workshop.cards(run)
+    workshop.edit(first, {"name": "mine"})
+    assert workshop.approve(second).status == ApprovalStatus.APPROVED
+    with pytest.raises(Forbidden):
+        workshop.approve(workshop.card(run))
+
+
+def test_what_was_done_counts_for_one_person_once_and_in_words(workshop: Workshop) -> None:
+    card = after_a_message(workshop)
+    actions.add_message(workshop.approver, card.run_id, "And again.")
+    actions.add_message(workshop.admin, card.run_id, "And I.")
+    assert describe_requesters(find_requesters([card])[card.pk]) == (
+        "acme-operator started this run, acme-approver sent a message to this run, "
+        "and acme-admin sent a message to this run"
+    )
+
+
+def test_more_cards_cost_no_more_queries(workshop: Workshop) -> None:
+    workshop.play(asking(*(call("probe.effect", name=f"{number}") for number in range(9))))
+    cards = workshop.cards(workshop.work()) + workshop.cards(workshop.work())
+
+    def cost(some: list[Approval]) -> int:
+        with CaptureQueriesContext(
+            connection,
+        ) as asked:
+            find_requesters(some)
+        return len(asked)
+
+    assert cost(cards[:1]) == cost(cards) == 5
+    assert cost([]) == 0
+    assert len(calls(cards[0].run)) == 9

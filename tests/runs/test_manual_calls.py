@@ -1,0 +1,176 @@
+"""A read tool tried by hand: one call, judged by an employee's grants, run by a worker, recorded like any other."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from agents.accounts.models import AuditEntry, Organization
+from agents.employees.models import Employee, Grant, ModelProvider
+from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
+from agents.runs import actions, manual_calls
+from agents.runs.engine import lease
+from agents.runs.engine.context import load_context
+from agents.runs.engine.execution import start_ready
+from agents.runs.engine.loop import recover
+from agents.runs.engine.transaction import Action
+from agents.runs.models import CallStatus, ExitReason, Origin, Run, RunStatus
+from tests.model_server import ModelServer
+from tests.probes import Gate
+from tests.workshop import Workshop, calls, event_types, last_call, lose_worker, passes, payloads
+from tools.contract import Level, RateLimit, ToolContext, ToolResult
+from tools.toolbox.toolbox import Toolbox
+
+SEARCH = "data.searchRecords"
+
+
+def tried(workshop: Workshop, tool: str = SEARCH, **params: Any) -> Run:
+    """Submitted, and not driven yet."""
+    return manual_calls.submit(workshop.operator, manual_calls.ManualCall(workshop.employee.pk, tool, params))
+
+
+class TestOneCall:
+    def test_a_worker_runs_it_and_its_result_is_the_answer(self, workshop: Workshop, model: ModelServer) -> None:
+        record = workshop.record(region="EU")
+        run = tried(workshop, region="EU", limit=5)
+        assert (run.origin, run.status, calls(run)[0].status) == (Origin.MANUAL, RunStatus.QUEUED, CallStatus.READY)
+        run = workshop.drive(run)
+        assert (run.status, run.exit_reason) == (RunStatus.SUCCEEDED, ExitReason.FINAL_ANSWER)
+        done = last_call(run)
+        assert done.status == CallStatus.SUCCEEDED
+        assert done.result is not None
+        assert run.answer == done.result["summary"]
+        assert done.result["data"]["records"][0]["id"] == str(record.pk)
+        assert done.params["limit"] == 5
+        types = ["run_started", "pass_started", "tool_start", "tool_result", "run_finished"]
+        assert event_types(run) == types
+        assert payloads(run, "run_started") == [{"by": "acme-operator"}]
+        (only,) = passes(run)
+        asked = only.response["tool_calls"][0]["function"]
+        assert (asked["name"], json.loads(asked["arguments"])) == (SEARCH, done.params)
+        assert model.connections == 0, "no model is asked"
+        assert run.created_by == workshop.operator.user
+        assert not AuditEntry.objects.exists(), "a read needs no entry"
+
+    def test_a_failure_is_told_in_words(self, workshop: Workshop) -> None:
+        run = workshop.drive(tried(workshop, "utility.calculate", operation="divide", a=1, b=0))
+        assert run.status == RunStatus.SUCCEEDED
+        assert last_call(run).status == CallStatus.FAILED
+        assert run.answer.startswith("The call failed: ")
+        assert "zero" in run.answer
+
+    def test_after_a_lost_worker_another_one_ends_it(self, workshop: Workshop) -> None:
+        run = tried(workshop, "probe.sleep", ms=1)
+        held = lease.claim(run.pk)
+        assert held is not None
+        assert recover(held).action == Action.RUN_READY
+        with held.transaction() as tx:
+            start_ready(tx, load_context(run.pk))
+        run = workshop.drive(lose_worker(run))
+        assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "Slept 1 ms")
+        assert last_call(run).attempts == 2
+
+    def test_it_can_be_cancelled(self, workshop: Workshop) -> None:
+        run = workshop.cancel(tried(workshop))
+        assert run.status == RunStatus.CANCELLED
+        assert last_call(run).status == CallStatus.CANCELLED
+
+    def test_the_worker_judges_again(self, workshop: Workshop) -> None:
+        run = tried(workshop)
+        Grant.objects.filter(employee=workshop.employee, tool=SEARCH).delete()
+        run = workshop.drive(run)
+        assert (run.status, last_call(run).status) == (RunStatus.SUCCEEDED, CallStatus.REJECTED)
+        assert "was not granted" in run.answer
+
+    def test_it_counts_for_rate_limits(self, workshop: Workshop, toolbox: Toolbox) -> None:
+        class Limited(Gate):
+            name = "probe.limited"
+            rate_limit = RateLimit(1, 60)
+
+            def execute(self, params: Any, context: ToolContext) -> ToolResult:
+                return ToolResult.ok(summary="Fine")
+
+        toolbox.register(Limited())
+        Grant.objects.create(employee=workshop.employee, tool="probe.limited")
+        answers = [workshop.drive(tried(workshop, "probe.limited", name="a")).answer for _ in range(2)]
+        assert answers[0] == "Fine"
+        assert ": 1 call in 60 s" in answers[1]
+
+    def test_nobody_goes_on_with_it(self, workshop: Workshop) -> None:
+        run = tried(workshop)
+        for each in (run, workshop.drive(run)):
+            with pytest.raises(Conflict, match="start a run with a task"):
+                workshop.say(each)
+        with pytest.raises(Conflict, match="start a run with a task"):
+            actions.continue_run(workshop.operator, run.pk)
+        assert len(passes(run)) == 1
+
+
+class TestWhatIsRefused:
+    @pytest.mark.parametrize(
+        ("tool", "params", "field"),
+        [
+            (SEARCH, {"limit": 5_000}, "params.limit"),
+            (SEARCH, {"color": "red"}, "params.color"),
+            ("probe.sleep", {}, "params.ms"),
+            (SEARCH, {"text": "a\0b"}, ""),
+            (SEARCH, {"text": "\ud800"}, ""),
+            ("probe.sleep", {"ms": "soon"}, "params.ms"),
+        ],
+    )
+    def test_wrong_params_by_name(self, workshop: Workshop, tool: str, params: dict[str, Any], field: str) -> None:
+        with pytest.raises((Invalid, Conflict)) as caught:
+            tried(workshop, tool, **params)
+        assert caught.value.extra.get("field", "") == field
+        assert not Run.objects.exists()
+
+    def test_what_does_more_than_read(self, workshop: Workshop) -> None:
+        for tool in ("data.updateRecord", "data.bulkDelete", "probe.effect", "probe.draw"):
+            with pytest.raises(Conflict, match="cannot be tried"):
+                tried(workshop, tool)
+
+    def test_what_would_ask_a_person(self, workshop: Workshop, toolbox: Toolbox) -> None:
+        class Fetch(Gate):
+            name = "probe.fetch"
+            open_world = True
+
+        toolbox.register(Fetch())
+        Grant.objects.create(employee=workshop.employee, tool="probe.fetch")
+        with pytest.raises(Conflict, match="would need approval"):
+            tried(workshop, "probe.fetch", name="a")
+        Grant.objects.filter(employee=workshop.employee, tool=SEARCH).update(level=Level.WRITE)
+        with pytest.raises(Conflict, match="would need approval"):
+            tried(workshop)
+
+    def test_what_is_not_there_not_granted_or_switched_off(self, workshop: Workshop, toolbox: Toolbox) -> None:
+        class Platform(Gate):
+            name = "probe.platform"
+            modes = frozenset()
+
+        toolbox.register(Platform())
+        for tool in ("probe.nowhere", "probe.platform"):
+            with pytest.raises(NotFound):
+                tried(workshop, tool)
+        toolbox.disable(SEARCH)
+        with pytest.raises(Conflict, match="disabled"):
+            tried(workshop)
+        Grant.objects.all().delete()
+        with pytest.raises(Conflict, match="not granted"):
+            tried(workshop, "probe.sleep", ms=1)
+
+    def test_who_may_not_and_on_whose_behalf(self, workshop: Workshop) -> None:
+        trial = manual_calls.ManualCall(workshop.employee.pk, SEARCH, {})
+        with pytest.raises(Forbidden):
+            manual_calls.submit(workshop.members["viewer"], trial)
+        other = Organization.objects.create(name="Globex", slug="globex")
+        provider = ModelProvider.objects.create(organization=other, name="Script")
+        theirs = Employee.objects.create(organization=other, name="Hank", provider=provider)
+        Grant.objects.create(employee=theirs, tool=SEARCH)
+        with pytest.raises(NotFound):
+            manual_calls.submit(workshop.operator, manual_calls.ManualCall(theirs.pk, SEARCH, {}))
+        Employee.objects.filter(pk=workshop.employee.pk).update(is_active=False)
+        with pytest.raises(Conflict, match="not active"):
+            manual_calls.submit(workshop.operator, trial)
+        assert not Run.objects.exists()

@@ -1,0 +1,239 @@
+"""The language of the code: the words of docs/glossary.md, and how functions, classes, docstrings and imports read."""
+
+import ast
+import importlib
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.source_tree import PRODUCT, ROOT, Module, assert_none, modules, product
+
+GLOSSARY = ROOT / "docs" / "glossary.md"
+MOST_WORDS = 40
+
+BAD_OPENING = re.compile(r"(What|Who|Whom|Whose|Whether|That|Of|By|How)\b")
+BARE_PARTICIPLE = re.compile(
+    r"_*([a-z]+ed|shown|told|made|kept|given|sent|seen|known|found|held|done|gone|left|taken|written|lost|chosen|drawn"
+    r"|hidden|broken|meant|built|met|put_away|born|paid|heard|read_out|won|led|said|thought|understood)$"
+)
+VERBS_THAT_LOOK_LIKE_PARTICIPLES = frozenset({"embed", "exceed", "feed", "need", "proceed", "seed", "speed"})
+NAMED_BY_OTHERS = frozenset({"Command", "Config", "Media", "Meta", "Params"})
+"""Classes that Django, Pydantic and the tool API look up by their name."""
+BRITISH = re.compile(
+    r"\b\w*((organ|recogn|serial|normal|author|summar)is[aei]|(behavi|col|fav|hon)our|licence|catalogue)\w*", re.I
+)
+READ_BY_PEOPLE = (".py", ".html", ".js", ".css", ".md", ".yaml", ".toml", ".conf", ".service")
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module
+
+
+@cache
+def glossary() -> tuple[tuple[str, str, str, tuple[str, ...]], ...]:
+    """Return (word, name in code, meaning, words to avoid) for each row."""
+    rows = [line for line in GLOSSARY.read_text(encoding="utf-8").splitlines() if line.startswith("| ")][1:]
+    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows if not row.startswith("|---")]
+    return tuple(
+        (word, code.strip("`"), meaning, tuple(re.findall(r"`([^`]+)`", avoid))) for word, code, meaning, avoid in cells
+    )
+
+
+def has_bad_opening(docstring: str) -> bool:
+    return BAD_OPENING.match(docstring) is not None
+
+
+def is_bare_participle(name: str) -> bool:
+    return BARE_PARTICIPLE.fullmatch(name) is not None and name.strip("_") not in VERBS_THAT_LOOK_LIKE_PARTICIPLES
+
+
+def is_property(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    names = {ast.unparse(decorator).rpartition(".")[2] for decorator in function.decorator_list}
+    return bool(names & {"property", "cached_property", "classproperty", "setter"})
+
+
+def repeated_names(named: Iterable[tuple[str, str]]) -> list[str]:
+    """List the names that stand at more than one place."""
+    places: defaultdict[str, list[str]] = defaultdict(list)
+    for name, place in named:
+        places[name].append(place)
+    return [f"{name}: {', '.join(found)}" for name, found in sorted(places.items()) if len(found) > 1]
+
+
+def import_faults(tree: ast.Module, ours: frozenset[str]) -> list[str]:
+    """List the ways in which a file's imports of our modules differ from the one style.
+
+    The style: absolute; `from package.module import name` or `from package import module`, not both for one module;
+    nothing of ours is renamed.
+    """
+    faults, whole, parts = [], set(), set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            faults += [
+                f"import {a.name}" for a in node.names if a.name.partition(".")[0] in {"agents", "tools", "gadget_site"}
+            ]
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        if node.level:
+            faults.append(f"relative import of {node.module}")
+        if (node.module or "").partition(".")[0] not in {"agents", "tools", "gadget_site"}:
+            continue
+        for alias in node.names:
+            if alias.asname:
+                faults.append(f"{alias.name} as {alias.asname}")
+            if (name := f"{node.module}.{alias.name}") in ours:
+                whole.add(name)
+            else:
+                parts.add(node.module or "")
+    return [*faults, *(f"{name} is imported whole and in parts" for name in sorted(whole & parts))]
+
+
+def words_in(name: str) -> set[str]:
+    """Split an identifier into its lower-case words."""
+    return {word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
+
+
+def definitions() -> list[tuple[Module, Definition]]:
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
+    return [(module, node) for module in product() for node in ast.walk(module.tree) if isinstance(node, kinds)]
+
+
+def texts_of_the_project() -> list[Path]:
+    """List the files that people read, but for tests, the glossary's own table and code of others."""
+    folders = [ROOT / name for name in (*PRODUCT, "templates", "static", "docs", "deploy")]
+    paths = [path for folder in folders for path in sorted(folder.rglob("*")) if path.suffix in READ_BY_PEOPLE]
+    paths += [path for path in sorted(ROOT.iterdir()) if path.suffix in READ_BY_PEOPLE]
+    return [path for path in paths if path != GLOSSARY and "vendor" not in path.parts]
+
+
+def place(module: Module, node: ast.AST) -> str:
+    return f"{module.place}:{getattr(node, 'lineno', 1)}"
+
+
+# The glossary
+
+
+def test_the_glossary_has_few_words_each_once() -> None:
+    words = [word for word, *_ in glossary()]
+    assert 20 <= len(words) <= MOST_WORDS
+    assert len(set(words)) == len(words)
+    assert all(meaning for _, _, meaning, _ in glossary())
+
+
+@pytest.mark.parametrize("word", [word for word, *_ in glossary()])
+def test_a_word_of_the_glossary_stands_in_the_code(word: str) -> None:
+    name = next(code for each, code, *_ in glossary() if each == word)
+    assert resolve(name) is not None
+
+
+def resolve(name: str) -> object:
+    """Import the longest part of the name that is a module, then follow the attributes."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        try:
+            found: object = importlib.import_module(".".join(parts[:length]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[length:]:
+            found = getattr(found, part)
+        return found
+    raise AssertionError(f"there is no {name}")
+
+
+def test_no_name_uses_a_word_that_the_glossary_replaces() -> None:
+    avoided = {word for *_, words in glossary() for word in words if " " not in word}
+    offences = [
+        f"{place(module, node)} {node.name}"
+        for module, node in definitions()
+        if not isinstance(node, ast.Module) and words_in(node.name) & avoided
+    ]
+    assert_none(offences, f"no name contains {', '.join(sorted(avoided))}")
+
+
+# Names
+
+
+def test_no_function_is_named_by_a_bare_participle() -> None:
+    offences = [
+        f"{place(module, node)} {node.name}"
+        for module, node in definitions()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and is_bare_participle(node.name)
+        and not is_property(node)
+    ]
+    assert_none(offences, "a function is a verb: `show_card`, not `shown`")
+
+
+def test_every_class_has_a_name_of_its_own() -> None:
+    named = [(node.name, place(module, node)) for module, node in definitions() if isinstance(node, ast.ClassDef)]
+    assert_none(repeated_names(each for each in named if each[0] not in NAMED_BY_OTHERS), "one name, one class")
+
+
+# Docstrings
+
+
+def test_docstrings_say_what_first() -> None:
+    offences = [
+        f"{place(module, node)} {ast.get_docstring(node)}"
+        for module, node in definitions()
+        if has_bad_opening(ast.get_docstring(node) or "")
+    ]
+    assert_none(offences, "a docstring opens with a verb or a noun, not with What, Who, Whether, That, Of, By, How")
+
+
+# Imports
+
+
+def test_imports_have_one_style() -> None:
+    ours = frozenset(module.name for module in modules())
+    offences = [f"{module.place}: {fault}" for module in product() for fault in import_faults(module.tree, ours)]
+    assert_none(offences, "absolute imports; a module whole or its names, not both; nothing of ours renamed")
+
+
+# Spelling
+
+
+def test_the_spelling_is_american() -> None:
+    offences = []
+    for path in texts_of_the_project():
+        text = path.read_text(encoding="utf-8")
+        lines = text.splitlines()
+        offences += [
+            f"{path.relative_to(ROOT)}:{n} {m.group()}"
+            for n, line in enumerate(lines, 1)
+            for m in BRITISH.finditer(line)
+        ]
+    assert_none(offences, "American spelling")
+
+
+# Each of these guards notices what it is there for
+
+
+def test_the_guards_notice_what_they_are_there_for() -> None:
+    assert has_bad_opening("What the page shows.")
+    assert not has_bad_opening("Return what the page shows.")
+    assert is_bare_participle("_shown")
+    assert is_bare_participle("folded")
+    assert not is_bare_participle("feed")
+    assert not is_bare_participle("fold_lines")
+    assert repeated_names([("Page", "a.py"), ("Page", "b.py"), ("Line", "a.py")]) == ["Page: a.py, b.py"]
+    assert words_in("_RecordingSeat2") == {"recording", "seat"}
+    assert BRITISH.search("the organi" + "sation's name")
+    assert BRITISH.search("its colo" + "urs")
+    assert not BRITISH.search("the organization's colors and behavior")
+
+
+@pytest.mark.parametrize(
+    ("source", "fault"),
+    [
+        ("import agents.runs.events", "import agents.runs.events"),
+        ("from . import events", "relative import of None"),
+        ("from agents.runs import events as e", "events as e"),
+        ("from agents.runs import events\nfrom agents.runs.events import publish", "imported whole and in parts"),
+    ],
+)
+def test_another_style_of_import_is_noticed(source: str, fault: str) -> None:
+    faults = import_faults(ast.parse(source), frozenset({"agents.runs.events"}))
+    assert any(fault in each for each in faults)

@@ -1,0 +1,193 @@
+"""The catalog's form to try a read tool: made from its schema, refused beside its fields, never for anything more."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from agents.employees.models import Employee, Grant
+from agents.employees.toolboxes import get_installed_toolbox
+from agents.runs.models import CallStatus, Event, EventType, Origin, Run, RunStatus, ToolCall
+from tests.hostile import packed
+from tests.hostile.pages import Reading, strange, tells
+from tests.web.test_tools import entry, text_of
+from tests.world import DELETE, SEARCH, UPDATE, World, make_world, success
+
+pytestmark = pytest.mark.django_db
+
+PATH = f"/tools/{SEARCH}/try/"
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def sent(world: World, username: str = "operator", path: str = PATH, **params: Any) -> Any:
+    typed = {f"param.{name}": text for name, text in params.items() if name != "employee"}
+    return world.client(username).post(path, {"employee": params.get("employee", world.employee.pk), **typed})
+
+
+def form_of(html: str, tool: str = SEARCH) -> str:
+    return entry(html, tool).partition('<details class="try"')[2]
+
+
+class TestTheForm:
+    def test_has_an_input_for_each_param_and_who_may_be_chosen(self, world: World) -> None:
+        Grant.objects.create(employee=world.others_employee, tool=SEARCH)
+        idle = Employee.objects.create(
+            organization=world.acme, name="Idle", provider=world.employee.provider, is_active=False
+        )
+        Grant.objects.create(employee=idle, tool=SEARCH)
+        form = form_of(text_of(world.client("operator")))
+        tool = get_installed_toolbox().get_tool(SEARCH)
+        assert tool is not None
+        assert set(re.findall(r'name="param\.([a-z_]+)"', form)) == set(tool.schema["properties"])
+        assert re.findall(r'<option value="\d+">([^<]+)', form) == ["Dana"]
+        assert f'action="{PATH}"' in form
+        assert not form.startswith(" open")
+
+    def test_is_there_for_reads_that_somebody_may_use_and_for_who_may_start(self, world: World) -> None:
+        html = text_of(world.client("operator"))
+        assert "Try it" not in entry(html, UPDATE)
+        assert "Try it" not in entry(html, DELETE)
+        assert "Try it" not in entry(html, "data.getStats"), "granted to nobody"
+        assert "Try it" not in text_of(world.client("viewer"))
+        assert "Try it" not in text_of(world.client("outsider"))
+        Employee.objects.update(is_active=False)
+        assert "Try it" not in text_of(world.client("operator"))
+
+    def test_costs_no_query(self, world: World) -> None:
+        asked = []
+        for username in ("viewer", "operator"):
+            client = world.client(username)
+            text_of(client)
+            with CaptureQueriesContext(connection) as queries:
+                text_of(client)
+            asked.append(len(queries))
+        assert asked[0] == asked[1]
+
+
+class TestTrying:
+    def test_starts_a_run_and_goes_to_it(self, world: World) -> None:
+        answer = sent(world, region="EU", limit="7")
+        run = Run.objects.get()
+        assert (answer.status_code, answer["Location"]) == (302, f"/runs/{run.pk}/")
+        assert (run.origin, run.employee, run.created_by) == (Origin.MANUAL, world.employee, world.users["operator"])
+        call = ToolCall.objects.get()
+        assert (call.tool, call.params["region"], call.params["limit"]) == (SEARCH, "EU", 7)
+        html = world.client("viewer").get(answer["Location"]).content.decode()
+        assert "single call, no model" in html
+        assert 'class="follow-up' not in world.client("operator").get(answer["Location"]).content.decode()
+        refused = world.client("operator").post(f"/runs/{run.pk}/message/", {"text": "And now?"})
+        assert refused.status_code == 409
+        assert "one call by hand" in refused.content.decode()
+
+    @pytest.mark.parametrize(
+        ("params", "status", "told"),
+        [
+            ({"limit": "many"}, 422, "is not a whole number"),
+            ({"limit": "5000"}, 422, "less than or equal to 1000"),
+            ({"status": "asleep"}, 422, "It has to be"),
+            ({"employee": "nobody"}, 422, "Choose an employee"),
+            ({"employee": ""}, 422, "Choose an employee"),
+            ({"employee": str(10**30)}, 422, "Choose an employee"),
+        ],
+    )
+    def test_what_is_wrong_is_said_with_what_was_typed(
+        self, world: World, params: dict[str, str], status: int, told: str
+    ) -> None:
+        answer = sent(world, text="as I typed it", **params)
+        assert answer.status_code == status
+        form = form_of(answer.content.decode())
+        assert form.startswith(" open")
+        assert told in form
+        assert 'value="as I typed it"' in form
+        assert answer.content.decode().count('class="tool surface" open') == 1
+        assert not Run.objects.exists()
+
+    def test_what_the_employee_may_not_do_is_said(self, world: World) -> None:
+        limit = {"param": "region", "rule": "one_of", "value": ["US"], "otherwise": "ask"}
+        Grant.objects.filter(tool=SEARCH).update(conditions=[limit])
+        answer = sent(world, region="EU")
+        assert answer.status_code == 409
+        assert "This call would need approval" in form_of(answer.content.decode())
+        assert sent(world, region="US").status_code == 302
+
+    def test_nobody_tries_what_writes_or_what_is_not_theirs(self, world: World) -> None:
+        assert sent(world, path=f"/tools/{UPDATE}/try/").status_code == 409
+        for name in ("data.nowhere", "data.searchRecords@9.9", "%00"):
+            assert sent(world, path=f"/tools/{name}/try/").status_code == 404
+        assert sent(world, "viewer").status_code == 403
+        assert sent(world, "outsider").status_code == 404
+        assert sent(world, employee=world.others_employee.pk).status_code == 404
+        assert not Run.objects.exists()
+
+    def test_hostile_params_are_text(self, world: World) -> None:
+        def answered(text: str) -> Any:
+            return sent(world, limit="x", text=text, region=text, category=text, status=text)
+
+        known = Reading(answered("harmless").content.decode()).shapes
+        for text in packed(400):
+            answer = answered(text)
+            assert answer.status_code == 422
+            reading = Reading(answer.content.decode())
+            assert [*strange(reading, known), *reading.faults] == [], text[:80]
+        for text in packed(60)[::8]:
+            answer = sent(world, text=text)
+            where = answer["Location"] if answer.status_code == 302 else ""
+            page = Reading(world.client("viewer").get(where).content.decode()) if where else None
+            assert page is None or not page.faults
+        assert tells(Reading(sent(world, limit="<b>x</b>").content.decode()).text, "<b>x</b>")
+
+
+class TestWhatItAnswered:
+    def test_stands_on_its_page_as_a_table(self, world: World) -> None:
+        rows = [{"id": str(one.pk), "name": one.name, "note": "<b>bold</b>"} for one in world.records]
+        html = part_of(world, tried(world, {"total": len(rows), "records": rows}))
+        for one in world.records:
+            assert one.name in html
+        assert html.count("<tr>") == 1 + len(world.records)
+        assert "&lt;b&gt;bold&lt;/b&gt;" in html
+        assert not html.startswith(" hidden>")
+
+    def test_is_not_there_where_there_is_only_a_summary(self, world: World) -> None:
+        assert part_of(world, tried(world, {})).startswith(" hidden>")
+
+    def test_is_not_there_before_it_has_answered(self, world: World) -> None:
+        run = world.run(RunStatus.QUEUED, origin=Origin.MANUAL)
+        world.call(run, status=CallStatus.READY, result=None, finished_at=None)
+        assert part_of(world, run).startswith(" hidden>")
+
+    def test_is_not_on_the_page_of_a_task(self, world: World) -> None:
+        run = tried(world, {"total": 3}, origin=Origin.TASK)
+        assert "data-tried" not in world.client("viewer").get(f"/runs/{run.pk}/").content.decode()
+
+
+def tried(world: World, data: Any, origin: Origin = Origin.MANUAL) -> Run:
+    """An ended run of one call that answered this."""
+    run = world.run(RunStatus.SUCCEEDED, origin=origin)
+    world.call(run, result=success(data))
+    Event.objects.create(run=run, seq=1, type=EventType.RUN_FINISHED, payload=ENDED_WELL)
+    return run
+
+
+ENDED_WELL = {
+    "status": "succeeded",
+    "exit_reason": "final_answer",
+    "answer": "Found 3 records",
+    "pass_number": 1,
+    "input_tokens": 0,
+    "output_tokens": 0,
+    "cost": None,
+    "currency": "",
+}
+
+
+def part_of(world: World, run: Run) -> str:
+    html: str = world.client("viewer").get(f"/runs/{run.pk}/").content.decode()
+    return html.partition("data-tried")[2].partition("</section>")[0]

@@ -1,0 +1,88 @@
+"""Sentences about records for the card, safe even if the values are hostile."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from tools.contract import Preview, Target, canonical_json
+from tools.records.fields import Selection
+
+LONGEST_NAME = 80
+LONGEST_VALUE = 60
+MAX_CHANGES = 4
+REPLACED = str.maketrans({"*": "\u2217", "“": "'", "”": "'"})
+PLAIN = re.compile(r"[\w.@+-]+")
+
+
+def format_name(name: str) -> str:
+    """Format the name between `**`, on one line, without its own stars, and at most 80 characters long."""
+    return f"**{_sanitize(name, LONGEST_NAME)}**"
+
+
+def format_value(value: Any) -> str:
+    """Format a value for a sentence: a single word as it is, other texts in quotation marks, no value as `empty`."""
+    if value is None or value == "":
+        return "empty"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = value if isinstance(value, str) else canonical_json(value)
+    if isinstance(value, int | float) or (PLAIN.fullmatch(text) and len(text) <= LONGEST_VALUE):
+        return text
+    return f"“{_sanitize(text, LONGEST_VALUE)}”"
+
+
+def _sanitize(text: str, longest: int) -> str:
+    line = " ".join(text.split()).translate(REPLACED)
+    return line if len(line) <= longest else f"{line[: longest - 1]}…"
+
+
+def describe_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """Describe changes, e.g. "status active → inactive, score 10 → 20"; beyond four, only their number."""
+    parts = [
+        f"{_format_field(key)} {format_value(before.get(key))} → {format_value(value)}" for key, value in after.items()
+    ]
+    return _join_parts(parts)
+
+
+def describe_values(values: Mapping[str, Any]) -> str:
+    """Describe values, e.g. "region EU, status active"; beyond four, only their number."""
+    return _join_parts([f"{_format_field(key)} {format_value(value)}" for key, value in values.items()])
+
+
+def describe_new_values(values: Mapping[str, Any]) -> str:
+    """Describe new values, e.g. "status → inactive", for many records whose old values differ."""
+    return _join_parts([f"{_format_field(key)} → {format_value(value)}" for key, value in values.items()])
+
+
+def _format_field(key: str) -> str:
+    return _sanitize(key.removeprefix("attributes.").replace("_", " "), LONGEST_VALUE)
+
+
+def _join_parts(parts: list[str]) -> str:
+    more = f" and {len(parts) - MAX_CHANGES} more" if len(parts) > MAX_CHANGES else ""
+    return ", ".join(parts[:MAX_CHANGES]) + more
+
+
+def describe_subject(selection: Selection, preview: Preview) -> str:
+    """Describe the records of a call: "record **Acme Corp**", "212 records", or the selection if there is no preview."""
+    if preview.total == 1:
+        return f"record {format_name(preview.targets[0].label)}"
+    if preview.total:
+        return f"{preview.total:,} records{describe_filters(selection)}"
+    if selection.record_ids is not None:
+        return f"the records with the ids {', '.join(selection.record_ids[:5])}" + (
+            f" and {len(selection.record_ids) - 5} more" if len(selection.record_ids) > 5 else ""
+        )
+    return f"all records{describe_filters(selection)}"
+
+
+def describe_filters(selection: Selection) -> str:
+    """Describe the filters in parentheses, with a leading space; empty for ids."""
+    words = _sanitize(selection.filters.in_words(), 200) if selection.filters else ""
+    return f" ({words})" if words else ""
+
+
+def format_target_name(preview: Preview, record_id: str) -> str:
+    """Format the name of the only target, or its id if there is no preview."""
+    target: Target | None = preview.targets[0] if preview.targets else None
+    return format_name(target.label if target else record_id)

@@ -1,0 +1,220 @@
+"""Retrieval of a source's current description."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urljoin
+
+from tools.connections.changes import DescribedTool, SourceDescription
+from tools.connections.models import AuthenticationMethod, Source
+from tools.connections.servers import build_server, check_base_url
+from tools.contract import ErrorCode, NetworkAccess, ToolError, collect_secrets
+from tools.network import NetworkLimits, read_url, request
+from tools.network.urls import get_origin
+from tools.sources import mcp, openapi
+from tools.toolbox.secrecy import hide_secrets_in_error, hide_secrets_in_json
+
+NO_SYNTAX = "this is neither JSON nor YAML: "
+"""The beginning of the document reader's message for a text that neither syntax fits."""
+
+
+@dataclass(frozen=True)
+class FetchLimits:
+    """The time for a source to answer, and the size of an API's description."""
+
+    seconds: float = 30.0
+    document_bytes: int = 20_000_000
+
+
+def fetch_description(
+    source: Source, fields: Mapping[str, str], reach: NetworkAccess, limits: FetchLimits
+) -> SourceDescription:
+    """Fetch the source's current description; an API without an address keeps its stored text.
+
+    Args:
+        fields: the credentials of the source's service.
+
+    Raises:
+        ToolError: the source cannot be reached or its description cannot be read; the message is for the admin. After
+            TIMEOUT and LIMIT_EXCEEDED, higher limits may help.
+    """
+    if source.is_mcp:
+        return _describe_mcp(source, build_server(source, fields, reach), fields, limits)
+    return _describe_openapi(source, reach, limits)
+
+
+def _describe_mcp(
+    source: Source, server: mcp.Server, fields: Mapping[str, str], limits: FetchLimits
+) -> SourceDescription:
+    """Describe the server's tools, with our credentials hidden wherever the server repeats them."""
+    secrets = server.secrets | collect_secrets({"": fields})
+    try:
+        listing = mcp.list_tools(server, timeout_s=limits.seconds)
+    except ToolError as error:
+        raise hide_secrets_in_error(error, secrets) from error
+    found = SourceDescription(
+        title=listing.name,
+        version=listing.version,
+        tools=tuple(
+            DescribedTool(
+                key=each.name,
+                tool=f"{source.name}.{each.legal_name}",
+                title=each.title,
+                tags=(),
+                definition=each.to_json(),
+                hash=each.hash,
+                inferred_level=mcp.suggest_level(each.annotations, each),
+            )
+            for each in listing.tools
+        ),
+        skipped=tuple((each.name, each.reason) for each in listing.skipped),
+        note=f"Its protocol version is {listing.protocol}.",
+    )
+    return _hide_secrets(found, secrets, secrets - {fields.get("username", "")})
+
+
+def _hide_secrets(found: SourceDescription, secrets: frozenset[str], unnamed: frozenset[str]) -> SourceDescription:
+    """Hide the secrets in all texts.
+
+    Args:
+        unnamed: the secrets that no name of a tool or param may contain: renamed, the tool could not be called.
+    """
+
+    def clean(value: Any) -> Any:
+        return hide_secrets_in_json(value, secrets)
+
+    def is_named_by_secret(tool: DescribedTool) -> bool:
+        return any(secret in name for name in (tool.key, *_list_keys(tool.definition)) for secret in unnamed)
+
+    skipped = [(clean(where), clean(reason)) for where, reason in found.skipped]
+    skipped += [
+        (clean(each.key), "its names contain our credentials") for each in found.tools if is_named_by_secret(each)
+    ]
+    return replace(
+        found,
+        title=clean(found.title),
+        version=clean(found.version),
+        note=clean(found.note),
+        tools=tuple(
+            replace(each, title=clean(each.title), definition={**clean(each.definition), "name": each.key})
+            for each in found.tools
+            if not is_named_by_secret(each)
+        ),
+        skipped=tuple(skipped),
+    )
+
+
+def _list_keys(value: Any) -> Iterator[str]:
+    """Yield all keys, at every depth."""
+    if isinstance(value, Mapping):
+        yield from value
+        value = value.values()
+    elif not isinstance(value, list | tuple):
+        return
+    for child in value:
+        yield from _list_keys(child)
+
+
+def _describe_openapi(source: Source, reach: NetworkAccess, limits: FetchLimits) -> SourceDescription:
+    text = _fetch_document(source, reach, limits) if source.address else source.document
+    if len(text) > limits.document_bytes:
+        raise ToolError(
+            ErrorCode.LIMIT_EXCEEDED, f"The description is too long: {len(text):,} characters.", attempted=False
+        )
+    try:
+        found = openapi.read_description(text, base_url=source.base_url)
+    except openapi.DocumentError as error:
+        raise ToolError(ErrorCode.OPERATION_FAILED, _explain_document_error(text, error)) from error
+    proposed = _find_server(source, found)
+    return SourceDescription(
+        title=found.title,
+        version=found.version,
+        tools=tuple(
+            DescribedTool(
+                key=each.key,
+                tool=f"{source.name}.{each.name}",
+                title=each.summary,
+                tags=each.tags,
+                definition=each.to_json(),
+                hash=each.hash,
+                inferred_level=each.level,
+            )
+            for each in found.operations
+        ),
+        skipped=tuple((each.where, each.reason) for each in found.skipped),
+        document=text,
+        base_url=source.base_url or (proposed if _is_trusted(source, proposed) else ""),
+        note=_write_advice(source, found, proposed),
+    )
+
+
+def _explain_document_error(text: str, error: openapi.DocumentError) -> str:
+    """Explain why the text cannot be read, to a person who gave an address or a file."""
+    beginning = text[:1_000].removeprefix("\ufeff").lstrip().lower()
+    if beginning.startswith("<") and not beginning.startswith("<?xml"):
+        return "This is a web page, not an OpenAPI description. Give the address of the JSON or YAML itself."
+    told = str(error)
+    if beginning.startswith(("{", "[")) and NO_SYNTAX in told:
+        return f"This is neither JSON nor YAML: {_locate_json_error(text)}."
+    if NO_SYNTAX in told:
+        return f"This is neither JSON nor YAML: {told.replace(NO_SYNTAX, '')}."
+    if told.endswith("not an object"):
+        return "This is a text, a number or a list, not an OpenAPI description."
+    return f"This description cannot be read: {told}."
+
+
+def _locate_json_error(text: str) -> str:
+    """Return the place of the syntax error in a text that begins like JSON."""
+    try:
+        json.loads(text.removeprefix("\ufeff"))
+    except json.JSONDecodeError as error:
+        return f"line {error.lineno}, column {error.colno}: {error.msg}"
+    except (ValueError, RecursionError):
+        pass
+    return "it cannot be read"
+
+
+def _fetch_document(source: Source, reach: NetworkAccess, limits: FetchLimits) -> str:
+    bounds = NetworkLimits(total_s=limits.seconds, response_bytes=limits.document_bytes)
+    answer = request("GET", source.address, reach=reach, limits=bounds)
+    if answer.status != 200:
+        raise ToolError(ErrorCode.OPERATION_FAILED, f"The address of the description answers with {answer.status}.")
+    return answer.text
+
+
+def _find_server(source: Source, found: openapi.ApiDescription) -> str:
+    """Return the description's first server with a valid address; empty if there is none."""
+    for server in found.servers or ("/",):
+        address = urljoin(source.address, server)
+        try:
+            check_base_url(address)
+        except ToolError:
+            continue
+        return address
+    return ""
+
+
+def _is_trusted(source: Source, address: str) -> bool:
+    """Return True if operations may use the address without an admin's choice: credentials need the admin's own."""
+    if source.authentication == AuthenticationMethod.NONE:
+        return True
+    return bool(source.address and address) and get_origin(read_url(source.address)) == get_origin(read_url(address))
+
+
+def _write_advice(source: Source, found: openapi.ApiDescription, proposed: str) -> str:
+    """Return what an admin has to do before the operations can work; empty if nothing."""
+    if not (source.base_url or proposed):
+        return "It names no address for its operations. Enter the address of its operations."
+    if not (source.base_url or _is_trusted(source, proposed)):
+        return f"It names {proposed} for its operations. If that is right, enter it as the address of its operations."
+    if source.authentication != AuthenticationMethod.NONE or not found.schemes:
+        return ""
+    named = {
+        "api_key": "an API key in the {place} {parameter}",
+        "bearer": "a bearer token",
+        "basic": "a user name and a password",
+        "oauth2": "OAuth 2 client credentials from {token_url}",
+    }
+    told = [named[each.kind].format(**vars(each)) for each in found.schemes if each.kind in named]
+    return f"It requires {', or '.join(told)}. Set the authentication." if told else ""

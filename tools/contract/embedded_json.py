@@ -1,0 +1,26 @@
+"""JSON inside text params, for every check that inspects the contents of a call."""
+
+import json
+from typing import Any
+
+LONGEST_INTEGER = 4_000
+TOO_DEEP = "JSON nested too deep to read"
+
+
+def parse_embedded_json(text: str) -> list[Any]:
+    """Parse a text that is a JSON object or list, or has one on each line; too many levels become TOO_DEEP."""
+    if not text.lstrip().startswith(("{", "[")):
+        return []
+    for parts in ([text], text.splitlines()):
+        try:
+            return [json.loads(part, parse_int=_parse_integer) for part in parts if part.strip()]
+        except RecursionError:
+            return [TOO_DEEP]
+        except ValueError:
+            continue
+    return []
+
+
+def _parse_integer(digits: str) -> int | float:
+    """Read very long integers as floats: Python refuses them, but other programs accept such JSON."""
+    return int(digits) if len(digits) <= LONGEST_INTEGER else float(digits)

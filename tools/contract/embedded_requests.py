@@ -1,0 +1,152 @@
+"""HTTP requests, RPC calls and GraphQL operations inside a call's params, for tools that Gadget did not write.
+
+A batch endpoint performs the requests in its params, so its own method and grant do not limit it.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from tools.contract.embedded_json import TOO_DEEP, parse_embedded_json
+
+HTTP_METHODS = frozenset(
+    {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "COPY", "MOVE", "MKCOL", "PURGE"}
+)
+METHOD_NAMES = frozenset({"method", "httpmethod", "requestmethod", "httpverb", "verb"})
+"""Names of fields that hold a method, as `normalize_name` writes them."""
+DESTINATION_NAMES = frozenset(
+    {"path", "url", "uri", "href", "endpoint", "relativeurl", "relativepath", "requesturl", "requesturi", "requestpath"}
+    | {"resource", "resourcepath"}
+)
+"""Names of fields that hold a request's destination, normalized; a plural `s` is allowed."""
+ACTIONS = frozenset({"index", "create", "insert", "update", "upsert", "replace", "patch", "put", "delete", "remove"})
+"""Names of fields that hold the action of a bulk request, followed by its item: `{"delete": {"_id": "7"}}`."""
+_LONGEST_SHOWN = 200
+_LINE = re.compile(
+    rf"^[ \t]*({'|'.join(sorted(HTTP_METHODS))})[ \t]+(\S+)([ \t]+HTTP/[0-9.]+)?[ \t]*\r?$", re.MULTILINE
+)
+_DESTINATION = re.compile(r"/|[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_GRAPHQL = re.compile(r"[\s,\ufeff]*(?:#[^\n]*\n[\s,]*)*(?:query|mutation|subscription|fragment)\b[^{}]*\{")
+_DEFINITION = re.compile(r"\b(?:query|mutation|subscription|fragment)\b")
+_UNREAD = re.compile(r'#[^\n]*|"""(?:[^"]|"(?!""))*"""|"(?:[^"\\\n]|\\.)*"')
+_FIELD = re.compile(r"(?:\w+\s*:\s*)?(\w+)")
+
+
+def normalize_name(name: str) -> str:
+    """Reduce a name to lower-case letters: `http_method` and `httpMethod` become httpmethod."""
+    return re.sub("[^a-z]", "", name.lower())
+
+
+def find_embedded_requests(params: Mapping[str, Any]) -> tuple[str, ...]:
+    """List the requests inside these params: `DELETE /pets/7`, `call pets.drop`, `GraphQL mutation: dropPet`.
+
+    A request without a method gets every method that stands alone elsewhere, because some APIs have such defaults.
+    """
+    objects, lists, texts = _flatten(params)
+    alone = [method for each in objects if (method := _find_method(each)) and not list(_find_destinations(each))]
+    found, unsaid = list[str](), list[str]()
+    for each in objects:
+        own = _find_method(each)
+        methods = [own] if own else sorted(set(alone))
+        places = list(_find_destinations(each))
+        found += [f"{method} {place}" for place in places for method in methods]
+        unsaid += [] if methods else [f"no method: {place}" for place in places]
+        if "jsonrpc" in each and isinstance(each.get("method"), str):
+            found.append(f"call {each['method']}")
+    for items in lists:
+        found += _find_actions(items)
+    for text in texts:
+        found += [text] if text is TOO_DEEP else _find_in_text(text)
+    found += unsaid if found else []
+    return tuple(" ".join(each.split())[:_LONGEST_SHOWN] for each in found)
+
+
+def describe_requests(requests: Iterable[str], most: int = 5) -> str:
+    """Describe the requests for a reason, e.g. `carries 2 other requests: DELETE /pets/7; GET /pets`."""
+    every = list(requests)
+    more = f"; and {len(every) - most:,} more" if len(every) > most else ""
+    return f"carries {len(every):,} other request{'' if len(every) == 1 else 's'}: {'; '.join(every[:most])}{more}"
+
+
+def _flatten(params: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[list[Any]], list[str]]:
+    """Return all objects, lists and texts in order, without recursion: params may be nested as deep as JSON allows."""
+    objects: list[Mapping[str, Any]] = []
+    lists: list[list[Any]] = []
+    texts: list[str] = []
+    waiting: list[Any] = [params]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, Mapping):
+            objects.append(value)
+            waiting += reversed(list(value.values()))
+        elif isinstance(value, list):
+            lists.append(value)
+            waiting += reversed(value)
+        elif isinstance(value, str):
+            inner = parse_embedded_json(value)
+            waiting += [inner] if inner else []
+            texts += [] if inner else [value]
+    return objects, lists, texts
+
+
+def _find_method(node: Mapping[str, Any]) -> str:
+    for name, value in node.items():
+        if isinstance(value, str) and normalize_name(name) in METHOD_NAMES and value.strip().upper() in HTTP_METHODS:
+            return value.strip().upper()
+    return ""
+
+
+def _find_actions(items: list[Any]) -> Iterator[str]:
+    """Yield `delete {"_id": "7"}` for each item of a list that holds one action and nothing else."""
+    for item in items:
+        if isinstance(item, Mapping) and len(item) == 1:
+            ((name, target),) = item.items()
+            if normalize_name(name) in ACTIONS and isinstance(target, Mapping):
+                yield f"{name} {json.dumps(target, ensure_ascii=False)}"
+
+
+def _find_destinations(node: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in node.items():
+        plain = normalize_name(name)
+        if plain in DESTINATION_NAMES and isinstance(value, str):
+            yield value
+        elif plain.removesuffix("s") in DESTINATION_NAMES and isinstance(value, list):
+            yield from (each for each in value if isinstance(each, str))
+
+
+def _find_in_text(text: str) -> Iterator[str]:
+    lines = list(_LINE.finditer(text))
+    is_one = len(lines) == 1 and lines[0][0].strip() == text.strip()
+    for line in lines:
+        if (is_one or line[3]) and _DESTINATION.match(line[2]):
+            yield f"{line[1]} {line[2]}"
+    if _GRAPHQL.match(text):
+        yield from _find_graphql(_UNREAD.sub(" ", text))
+
+
+def _find_graphql(text: str) -> Iterator[str]:
+    """Yield each operation of a document with its top-level fields."""
+    at = 0
+    while found := _DEFINITION.search(text, at):
+        start = text.find("{", found.start())
+        if start < 0:
+            return
+        fields, at = _read_top_fields(text, start + 1)
+        if found[0] != "fragment":
+            yield f"GraphQL {found[0]}: {', '.join(fields)}"
+
+
+def _read_top_fields(text: str, at: int) -> tuple[list[str], int]:
+    """Return the field names at the first level after a brace, and the position after its end."""
+    depth, fields = 1, []
+    while at < len(text) and depth:
+        if text[at] in "{(":
+            depth += 1
+        elif text[at] in "})":
+            depth -= 1
+        elif depth == 1 and (name := _FIELD.match(text, at)):
+            fields.append(name[1])
+            at = name.end() - 1
+        at += 1
+    return fields, at

@@ -1,0 +1,78 @@
+"""Fences: keep a call from starting its effect once its worker has lost the lease."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from tools.contract.errors import ErrorCode, ToolError
+
+
+@dataclass
+class Fence:
+    """The check right before a call's effect: may it still begin?
+
+    Attributes:
+        may_begin: returns False once somebody else may have recorded that this call did nothing.
+        is_read: True if the call only reads, so each of its requests counts as its effect. Otherwise only requests
+            that change something count.
+        has_begun: True once a request that counts has passed.
+    """
+
+    may_begin: Callable[[], bool]
+    is_read: bool = False
+    has_begun: bool = field(default=False, init=False)
+
+    def check_execution(self) -> None:
+        """Check before the tool runs.
+
+        Raises:
+            ToolError: it is too late; nothing was attempted.
+        """
+        if not self.may_begin():
+            raise self._build_error()
+
+    def check_request(self, is_read: bool) -> None:
+        """Check before the first byte of a request leaves.
+
+        Raises:
+            ToolError: it is too late; `attempted` is False unless an earlier request of the call has passed.
+        """
+        if is_read and not self.is_read:
+            return
+        if not self.may_begin():
+            raise self._build_error()
+        self.has_begun = True
+
+    def _build_error(self) -> ToolError:
+        if self.has_begun:
+            return ToolError(ErrorCode.OUTCOME_UNKNOWN, "The worker stalled during this call.")
+        return ToolError(
+            ErrorCode.WORKER_LOST,
+            "The worker stalled too long before this call began; nothing was done.",
+            recovery_hint="Request the call again; a person will decide again.",
+            attempted=False,
+        )
+
+
+_FENCE: ContextVar[Fence | None] = ContextVar("fence", default=None)
+
+
+@contextmanager
+def fencing(fence: Fence | None) -> Iterator[None]:
+    """Check the fence before every request in the block; with None, the fence of the outer block stays."""
+    if fence is None:
+        yield
+        return
+    token = _FENCE.set(fence)
+    try:
+        yield
+    finally:
+        _FENCE.reset(token)
+
+
+def check_fence(is_read: bool) -> None:
+    """Check the running call's fence, if it has one, before the first byte of a request leaves."""
+    fence = _FENCE.get()
+    if fence is not None:
+        fence.check_request(is_read)

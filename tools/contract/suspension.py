@@ -1,0 +1,33 @@
+"""Suspensions: return values of tools whose result has to wait for a person or for another employee."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question for a person, whose answer becomes the call's result.
+
+    Attributes:
+        choices: suggested answers; a person may also give any other answer.
+    """
+
+    text: str
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Delegation:
+    """A task for another employee, by name, in a run of its own; its answer becomes the call's result."""
+
+    employee: str
+    task: str
+
+
+@dataclass(frozen=True)
+class Steps:
+    """A request to run the steps of a recipe one after the other, as calls of their own."""
+
+
+Suspend: TypeAlias = Question | Delegation | Steps
+"""A call that waits without a thread or a worker; only tools with `suspends` may return it, and only in a run."""

@@ -1,0 +1,41 @@
+"""The folders of all organizations: lists their entries, and blocks changes to them during a backup."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from django.conf import settings
+
+from tools.files.changes import lock_folder
+from tools.files.folder import FolderEntry, list_tree
+
+
+def list_organizations_with_files() -> list[int]:
+    """Return the ids of the organizations that have a folder, sorted."""
+    top = Path(settings.GADGET_FILES_DIR)
+    if not top.exists():
+        return []
+    return sorted(int(one.name) for one in top.iterdir() if one.name.isascii() and one.name.isdecimal())
+
+
+def list_all_entries() -> Iterator[tuple[int, FolderEntry]]:
+    """Yield every file and folder of every organization."""
+    for organization_id in list_organizations_with_files():
+        for entry in list_tree(organization_id).entries:
+            yield organization_id, entry
+
+
+@contextmanager
+def blocking_changes() -> Iterator[None]:
+    """Block writing and deleting on all machines; a writer waits a few seconds before it gives up.
+
+    Raises:
+        ToolError: OPERATION_FAILED, another process has locked a folder for too long.
+    """
+    with ExitStack() as locks:
+        held: set[int] = set()
+        while missing := [one for one in list_organizations_with_files() if one not in held]:
+            for organization_id in missing:
+                locks.enter_context(lock_folder(organization_id))
+            held.update(missing)
+        yield

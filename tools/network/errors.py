@@ -1,0 +1,45 @@
+"""Errors of outgoing requests. Their texts hold no path, query or header, because these may be secret."""
+
+from tools.contract import ErrorCode, ToolError
+
+
+def security_violation(message: str, hint: str = "Use the address of a public host.") -> ToolError:
+    """Return a SECURITY_VIOLATION; nothing was sent."""
+    return ToolError(ErrorCode.SECURITY_VIOLATION, message, recovery_hint=hint, attempted=False)
+
+
+def invalid_address(message: str) -> ToolError:
+    """Return an INVALID_PARAMETER; nothing was sent."""
+    return ToolError(
+        ErrorCode.INVALID_PARAMETER,
+        message,
+        expected="an address such as https://example.com/page",
+        recovery_hint="Correct the address and try again.",
+        attempted=False,
+    )
+
+
+def network_error(message: str, *, attempted: bool = False) -> ToolError:
+    """Return a NETWORK_ERROR."""
+    return ToolError(
+        ErrorCode.NETWORK_ERROR, message, recovery_hint="Check the address, or try again later.", attempted=attempted
+    )
+
+
+def timeout_error(host: str, seconds: float, *, attempted: bool = False) -> ToolError:
+    """Return a TIMEOUT."""
+    return ToolError(
+        ErrorCode.TIMEOUT,
+        f"{host} gave no complete answer within {seconds:g} s.",
+        recovery_hint="Try again later.",
+        attempted=attempted,
+    )
+
+
+def response_too_large(host: str, what: str, most_bytes: int) -> ToolError:
+    """Return a LIMIT_EXCEEDED; the request was sent."""
+    return ToolError(
+        ErrorCode.LIMIT_EXCEEDED,
+        f"The {what} of {host} is larger than {most_bytes:,} bytes.",
+        recovery_hint="Ask for less.",
+    )

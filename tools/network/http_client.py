@@ -1,0 +1,352 @@
+"""The guarded HTTP client, the only way for tools to reach the network: it checks addresses and limits everything."""
+
+import json
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from typing import Any
+
+import httpcore2
+import httpx2
+
+from tools.contract import ErrorCode, HostPort, NetworkAccess, ToolError, check_fence
+from tools.network.charsets import decode_text
+from tools.network.errors import network_error, response_too_large, security_violation, timeout_error
+from tools.network.name_resolution import Resolver, resolve_host, resolve_with_system
+from tools.network.streams import PinnedBackend, RequestTimer, Traffic
+from tools.network.urls import get_host, get_origin, get_port, read_url
+
+USER_AGENT = "Gadget"
+READS = frozenset({"GET", "HEAD", "OPTIONS"})
+METHODS = READS | {"POST", "PUT", "PATCH", "DELETE"}
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+FORWARDED_HEADERS = frozenset({"accept", "accept-language", "user-agent"})
+"""The only headers that follow a redirect to another server; any other may be a credential."""
+FRAMING_HEADERS = frozenset(
+    {
+        *("host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "expect"),
+        *("accept-encoding", "keep-alive", "proxy-authorization", "proxy-connection"),
+    }
+)
+"""Headers that frame the request; only the client sets them."""
+_FRAMING = 8
+"""The ratio of bytes on the wire to bytes of content, for servers that send byte by byte."""
+
+
+@dataclass(frozen=True)
+class NetworkLimits:
+    """The limits of one request.
+
+    Attributes:
+        total_s: seconds for everything: name resolution, connections, redirects and the whole response.
+        connect_s: seconds to open one connection, within `total_s`.
+        response_bytes: bytes of content, compressed and decompressed alike.
+        header_bytes: bytes of the response's status line and headers.
+        redirects: redirects to follow; with 0, a redirect is returned as the response.
+    """
+
+    total_s: float = 30.0
+    connect_s: float = 10.0
+    response_bytes: int = 10_000_000
+    header_bytes: int = 64 * 1024
+    redirects: int = 5
+
+
+@dataclass(frozen=True)
+class ClientResponse:
+    """A response, read to its end.
+
+    Attributes:
+        headers: by lower-case name; repeated headers are joined by ", ".
+        url: the address that answered, after redirects.
+        content: decompressed.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    url: str
+    content: bytes = field(repr=False)
+
+    @property
+    def text(self) -> str:
+        """The content, decoded by the charset of its Content-Type, else as UTF-8; invalid bytes become U+FFFD."""
+        response = httpx2.Response(self.status, headers=dict(self.headers))
+        return decode_text(self.content, response.charset_encoding)
+
+    def json(self) -> Any:
+        """Parse the content as JSON.
+
+        Raises:
+            ToolError: OPERATION_FAILED, the content is not JSON.
+        """
+        try:
+            return json.loads(self.content)
+        except (ValueError, RecursionError) as error:
+            host = httpx2.URL(self.url).host
+            raise ToolError(ErrorCode.OPERATION_FAILED, f"The answer of {host} is not JSON.") from error
+
+
+def request(  # noqa: PLR0913 - what every HTTP client takes, named at each call
+    method: str,
+    url: str,
+    *,
+    reach: NetworkAccess,
+    headers: Mapping[str, str] | None = None,
+    body: bytes | None = None,
+    limits: NetworkLimits = NetworkLimits(),
+    repeatable: bool | None = None,
+) -> ClientResponse:
+    """Send one request; see `GuardedClient.request`."""
+    return GuardedClient(reach, limits).request(method, url, headers, body, repeatable=repeatable)
+
+
+@dataclass(frozen=True)
+class GuardedClient:
+    """An HTTP client that checks every address before it connects.
+
+    Each request opens its own connection, because a reused one would keep the rules that it was opened under. There are
+    no cookies, no proxies, and no passwords from the environment or from files.
+
+    Attributes:
+        resolve: returns the addresses of a host name.
+        trust: the trusted certificate authorities; None for the system's.
+        dial: opens connections to given addresses.
+    """
+
+    reach: NetworkAccess = field(default_factory=NetworkAccess)
+    limits: NetworkLimits = NetworkLimits()
+    resolve: Resolver = resolve_with_system
+    trust: ssl.SSLContext | None = None
+    dial: httpcore2.NetworkBackend = field(default_factory=httpcore2.SyncBackend)
+
+    def request(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        *,
+        repeatable: bool | None = None,
+    ) -> ClientResponse:
+        """Send one request and return the response, whatever its status.
+
+        The first host may be any public one: the gate has judged it by `Tool.hosts`. Redirects of a read are followed
+        to the same host and to hosts in `reach.allowed`, never from https to http. A write is never repeated at another
+        address: 307 and 308 are refused, and any other redirect is returned as the response.
+
+        Args:
+            headers: follow a redirect only within the same server, except FORWARDED_HEADERS.
+            repeatable: True for a read, which may be sent twice. None: a request without a body whose method is one of
+                READS. Redirects are followed for such requests only, even if this is True.
+
+        Raises:
+            ToolError: SECURITY_VIOLATION, INVALID_PARAMETER, NETWORK_ERROR, TIMEOUT or LIMIT_EXCEEDED, with
+                `attempted` False if no byte was sent to any server. After a write was sent, the code leaves its outcome
+                unknown, or it is OPERATION_FAILED because the server refused the write.
+        """
+        here, timer = read_url(url), RequestTimer(self.limits.total_s)
+        outgoing = _OutgoingRequest(method.upper(), _complete_headers(method.upper(), headers or {}), body, repeatable)
+        answer = self._exchange(outgoing, here, timer)
+        if not self.limits.redirects:
+            return answer
+        try:
+            return self._follow_redirects(answer, outgoing, here, timer)
+        except ToolError as error:
+            error.attempted = True  # the first server received the request, even if the next one did not
+            raise
+
+    def _follow_redirects(
+        self, answer: ClientResponse, outgoing: "_OutgoingRequest", here: httpx2.URL, timer: RequestTimer
+    ) -> ClientResponse:
+        """Follow redirects and return the last response."""
+        for left in range(self.limits.redirects, -1, -1):
+            target = answer.headers.get("location", "") if answer.status in REDIRECTS else ""
+            if not target:
+                return answer
+            if not outgoing.may_redirect:
+                return _check_write_redirect(answer, here)
+            there = self._check_redirect(here, target)
+            outgoing = outgoing if _same_server(here, there) else outgoing.without_private_headers()
+            here = there
+            if left:
+                answer = self._exchange(outgoing, here, timer)
+        raise ToolError(
+            ErrorCode.LIMIT_EXCEEDED,
+            f"{get_host(here)} redirects more than {self.limits.redirects} times.",
+            recovery_hint="Use the final address of the redirects.",
+        )
+
+    def certificate_context(self) -> ssl.SSLContext:
+        """Return the TLS context that verifies certificates."""
+        return self.trust or _system_trust()
+
+    def _check_redirect(self, here: httpx2.URL, target: str) -> httpx2.URL:
+        try:
+            there = read_url(str(here.join(target)))
+        except (httpx2.InvalidURL, ValueError):
+            raise network_error(
+                f"{get_host(here)} redirects to an address that cannot be read.", attempted=True
+            ) from None
+        if there.scheme == "http" and here.scheme == "https":
+            raise security_violation(f"{get_host(here)} redirects from https to http, which is not encrypted.")
+        if get_host(there) not in self.reach.allowed | {get_host(here)}:
+            raise security_violation(
+                f"{get_host(here)} redirects to another host: {there.scheme}://{get_host(there)}.",
+                "If that host is the right one, ask for the address there.",
+            )
+        return there
+
+    def _exchange(self, outgoing: "_OutgoingRequest", url: httpx2.URL, timer: RequestTimer) -> ClientResponse:
+        host, limits = get_host(url), self.limits
+        traffic = Traffic(host, limits.header_bytes, partial(check_fence, outgoing.is_read))
+        try:
+            with _translated_errors(traffic, timer):
+                addresses = resolve_host(HostPort(host, get_port(url)), self.reach, self.resolve, timer.remaining())
+                backend = PinnedBackend(self.dial, addresses, timer, traffic)
+                wire_request = outgoing.to_wire(url, limits.connect_s)
+                with httpcore2.HTTPConnection(
+                    wire_request.url.origin, self.certificate_context(), network_backend=backend
+                ) as connection:
+                    return self._read(connection.handle_request(wire_request), url, traffic)
+        except ToolError as error:
+            if outgoing.is_read or not traffic.sent:
+                raise
+            # The response is unusable, so nobody knows whether the write happened.
+            code = error.code if error.code is ErrorCode.TIMEOUT else ErrorCode.NETWORK_ERROR
+            raise ToolError(code, error.message, recovery_hint="Check whether it was done.") from error
+
+    def _read(self, incoming: httpcore2.Response, url: httpx2.URL, traffic: Traffic) -> ClientResponse:
+        traffic.reading = "answer"
+        traffic.most = self.limits.header_bytes + self.limits.response_bytes * _FRAMING
+        most = self.limits.response_bytes
+        content = _LimitedContent(incoming, traffic.host, most)
+        response = httpx2.Response(incoming.status, headers=incoming.headers, stream=content)
+        # Content that is compressed twice could grow without limit in between, and no honest server sends it.
+        if incoming.status == 101 or "," in response.headers.get("content-encoding", ""):
+            raise network_error(f"{traffic.host} answered in a form that was not requested.", attempted=True)
+        parts, size = [], 0
+        for part in response.iter_bytes():
+            size += len(part)
+            if size > most:
+                raise response_too_large(traffic.host, "answer", most)
+            parts.append(part)
+        return ClientResponse(incoming.status, dict(response.headers.items()), str(url), b"".join(parts))
+
+
+@dataclass(frozen=True)
+class _OutgoingRequest:
+    method: str
+    headers: Mapping[str, str]
+    body: bytes | None
+    repeatable: bool | None
+
+    @property
+    def is_read(self) -> bool:
+        """True if the request may be sent twice; a request with a body counts as a write unless the caller says so."""
+        return self._looks_like_a_read if self.repeatable is None else self.repeatable
+
+    @property
+    def may_redirect(self) -> bool:
+        """True if redirects of the request may be followed."""
+        return self.is_read and self._looks_like_a_read
+
+    @property
+    def _looks_like_a_read(self) -> bool:
+        return self.method in READS and self.body is None
+
+    def without_private_headers(self) -> "_OutgoingRequest":
+        kept = {name: value for name, value in self.headers.items() if name in FORWARDED_HEADERS}
+        return replace(self, headers=kept)
+
+    def to_wire(self, url: httpx2.URL, connect_s: float) -> httpcore2.Request:
+        made = httpx2.Request(self.method, url, headers=[*self.headers.items()], content=self.body)
+        made.headers["accept-encoding"] = "gzip, deflate"
+        made.headers["connection"] = "close"
+        return httpcore2.Request(
+            self.method,
+            httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+            headers=made.headers.raw,
+            content=self.body,
+            extensions={"timeout": {"connect": connect_s}},
+        )
+
+
+class _LimitedContent(httpx2.SyncByteStream):
+    """The response's content as sent, bounded in size."""
+
+    def __init__(self, incoming: httpcore2.Response, host: str, most: int) -> None:
+        self._incoming = incoming
+        self._host = host
+        self._most = most
+
+    def __iter__(self) -> Iterator[bytes]:
+        size = 0
+        for part in self._incoming.iter_stream():
+            size += len(part)
+            if size > self._most:
+                raise response_too_large(self._host, "answer", self._most)
+            yield part
+
+
+def _complete_headers(method: str, headers: Mapping[str, str]) -> Mapping[str, str]:
+    if method not in METHODS:
+        raise ToolError(ErrorCode.OPERATION_NOT_ALLOWED, f"The method {method!r} is not supported.", attempted=False)
+    lower = {name.lower(): value for name, value in headers.items()}
+    if ours := FRAMING_HEADERS & lower.keys():
+        raise security_violation(f"Only Gadget sets the header {min(ours)!r}.", "Leave it out.")
+    return {"accept": "*/*", "user-agent": USER_AGENT, **lower}
+
+
+def _check_write_redirect(answer: ClientResponse, url: httpx2.URL) -> ClientResponse:
+    if answer.status not in (307, 308):
+        return answer
+    raise ToolError(
+        ErrorCode.OPERATION_FAILED,
+        f"{get_host(url)} did nothing and redirects this request; Gadget never repeats a write at another address.",
+        recovery_hint="An admin has to correct the address of the service.",
+    )
+
+
+def _same_server(here: httpx2.URL, there: httpx2.URL) -> bool:
+    upgrade = (here.scheme, get_port(here), there.scheme, get_port(there)) == ("http", 80, "https", 443)
+    return get_origin(here) == get_origin(there) or (upgrade and get_host(here) == get_host(there))
+
+
+@cache
+def _system_trust() -> ssl.SSLContext:
+    """Load the system's certificates once per process: loading takes a hundred times longer than a request."""
+    return httpcore2.default_ssl_context()
+
+
+@contextmanager
+def _translated_errors(traffic: Traffic, timer: RequestTimer) -> Iterator[None]:
+    """Translate the HTTP library's errors into texts that quote neither the request nor the server."""
+    host = traffic.host
+    try:
+        yield
+    except httpcore2.TimeoutException:
+        raise timeout_error(host, timer.seconds, attempted=traffic.sent) from None
+    except httpcore2.ConnectError as error:
+        raise network_error(_why_not_connected(host, error)) from error
+    except httpcore2.LocalProtocolError as error:
+        message = "The request cannot be sent: a header or the path holds a forbidden character."
+        raise ToolError(ErrorCode.INVALID_PARAMETER, message, attempted=traffic.sent) from error
+    except (httpcore2.NetworkError, httpcore2.ProtocolError) as error:
+        words = "broke off the connection" if traffic.sent else "closed the connection"
+        raise network_error(f"{host} {words} or sent an invalid answer.", attempted=traffic.sent) from error
+    except httpx2.DecodingError as error:
+        raise network_error(f"{host} sent an answer that cannot be decompressed.", attempted=True) from error
+    except UnicodeEncodeError as error:
+        message = "The request cannot be sent: a header holds a non-ASCII character."
+        raise ToolError(ErrorCode.INVALID_PARAMETER, message, attempted=False) from error
+
+
+def _why_not_connected(host: str, error: httpcore2.ConnectError) -> str:
+    cause = error.args[0] if error.args else None
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"The certificate of {host} is not valid: {cause.verify_message}"
+    if isinstance(cause, ssl.SSLError):
+        return f"{host} and Gadget share no encryption method."
+    return f"{host} does not accept connections."

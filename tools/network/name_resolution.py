@@ -1,0 +1,102 @@
+"""Resolution of host names to addresses that may be connected to."""
+
+import queue
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from ipaddress import ip_address
+
+from tools.contract import HostPort, NetworkAccess
+from tools.network.addresses import Address, explain_refusal
+from tools.network.errors import network_error, security_violation, timeout_error
+from tools.network.urls import parse_ip
+
+Resolver = Callable[[str, float], Sequence[str]]
+"""`resolve(host, seconds)` returns every address of the name as text; none if the name does not exist.
+
+Raises:
+    TimeoutError: no answer in that time.
+    OSError: the name service failed.
+"""
+
+MAX_LOOKUPS = 64
+_lookups = threading.BoundedSemaphore(MAX_LOOKUPS)
+
+
+def resolve_with_system(host: str, seconds: float) -> Sequence[str]:
+    """Resolve the host by the system's resolver: hosts file and DNS, in the order that the machine is configured for.
+
+    The system call cannot be interrupted, so it runs in a thread of its own, which is abandoned at the timeout; at most
+    MAX_LOOKUPS threads run at once.
+    """
+    started = time.monotonic()
+    if not _lookups.acquire(timeout=seconds):
+        raise TimeoutError
+    answers: queue.SimpleQueue[Sequence[str] | OSError] = queue.SimpleQueue()
+    threading.Thread(target=_look_up, args=(host, answers), name="lookup", daemon=True).start()
+    try:
+        answer = answers.get(timeout=max(0.0, seconds - (time.monotonic() - started)))
+    except queue.Empty:
+        raise TimeoutError from None
+    if isinstance(answer, OSError):
+        raise answer
+    return answer
+
+
+def _look_up(host: str, answers: "queue.SimpleQueue[Sequence[str] | OSError]") -> None:
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        answers.put(list(dict.fromkeys(str(entry[4][0]) for entry in found)))
+    except UnicodeError:
+        answers.put([])
+    except socket.gaierror as error:
+        none = error.errno in (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
+        answers.put([] if none else error)
+    except OSError as error:
+        answers.put(error)
+    finally:
+        _lookups.release()
+
+
+def resolve_host(server: HostPort, reach: NetworkAccess, resolve: Resolver, seconds: float) -> list[Address]:
+    """Return at least one address of the server, all checked. Connect to these addresses without another lookup.
+
+    Raises:
+        ToolError: SECURITY_VIOLATION, NETWORK_ERROR or TIMEOUT; nothing was sent.
+    """
+    found = look_up_host(server, reach, resolve, seconds)
+    if not found:
+        raise network_error(f"The host {server.host!r} does not exist.")
+    return found
+
+
+def look_up_host(server: HostPort, reach: NetworkAccess, resolve: Resolver, seconds: float) -> list[Address]:
+    """Return the addresses of the server, all checked; none if the host does not exist.
+
+    One forbidden address refuses the whole host: no honest service has public and private addresses under one name.
+
+    Raises:
+        ToolError: SECURITY_VIOLATION, NETWORK_ERROR or TIMEOUT; nothing was sent.
+    """
+    host = server.host
+    found = _resolve_unchecked(host, resolve, seconds)
+    fault = next(filter(None, (explain_refusal(address, server, reach) for address in found)), "")
+    if fault:
+        raise security_violation(
+            f"{host} may not be reached: it is, or leads to, {fault}.",
+            "Use the address of a public host. The owner of this installation can allow private addresses.",
+        )
+    return found
+
+
+def _resolve_unchecked(host: str, resolve: Resolver, seconds: float) -> list[Address]:
+    address = parse_ip(host)
+    if address is not None:
+        return [address]
+    try:
+        return [ip_address(text) for text in resolve(host, seconds)]
+    except TimeoutError:
+        raise timeout_error(f"The name service for {host}", seconds) from None
+    except (OSError, ValueError) as error:
+        raise network_error(f"The address of {host!r} could not be resolved.") from error

@@ -1,0 +1,59 @@
+"""Export of records as CSV, in parts: a file of any length needs the memory of one part."""
+
+import csv
+import io
+import json
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.db.models import QuerySet
+
+from tools.records.csv_import import COLUMNS, ONLY_EXPORTED, is_formula
+from tools.records.models import Record
+from tools.records.queries import format_time
+
+ROWS_PER_PART = 500
+IDENTITY, *REST = ONLY_EXPORTED
+HEADER = (IDENTITY, *COLUMNS, *REST)
+FIELDS = tuple({"changed": "updated_at"}.get(name, name) for name in HEADER)
+BYTE_ORDER_MARK = "\ufeff"
+"""Makes spreadsheets read the file as UTF-8."""
+
+
+def format_header() -> str:
+    """Format the header line; columns that can be imported have the names that the import expects."""
+    return BYTE_ORDER_MARK + _format_lines([HEADER])
+
+
+def format_rows_after(records: QuerySet[Record], last_id: int) -> tuple[str, int]:
+    """Format the next records as lines, and return them with the last id; return no lines after the last record.
+
+    The order is by id and not the list's: a change of a record during the export cannot move it past the cursor.
+    """
+    rows = list(records.filter(pk__gt=last_id).order_by("pk").values_list(*FIELDS)[:ROWS_PER_PART])
+    return (
+        (_format_lines([guard_cell(_format_value(value)) for value in row] for row in rows), rows[-1][0])
+        if rows
+        else ("", last_id)
+    )
+
+
+def _format_value(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False) if value else ""
+    if isinstance(value, datetime):
+        return format_time(value) or ""
+    return "" if value is None else str(value)
+
+
+def guard_cell(text: str) -> str:
+    """Prefix a formula so that no spreadsheet runs it; `csv_import.remove_guard` reverts this."""
+    return f"'{text}" if is_formula(text) else text
+
+
+def _format_lines(lines: Iterable[Iterable[str]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, quoting=csv.QUOTE_ALL).writerows(lines)
+    return text.getvalue()

@@ -1,0 +1,223 @@
+"""Import of records from CSV; bad rows are reported by line and skipped."""
+
+import csv
+import io
+import json
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+from django.db import transaction
+from pydantic import ValidationError
+
+from tools.records.fields import RecordFields
+from tools.records.models import Record, RecordChange
+from tools.records.queries import get_records
+
+MAX_ROWS = 50_000
+LARGEST_FILE = 50_000_000
+BATCH_SIZE = 500
+COLUMNS = tuple(RecordFields.model_fields)
+ONLY_EXPORTED = ("id", "qualification", "qualification_reason", "changed")
+"""Columns that an export contains and an import ignores, so that an exported file can be imported."""
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001 (spreadsheets obey these too)
+
+
+class ImportRefusedError(Exception):
+    """The file as a whole cannot be read, so nothing was imported. The text is for the user."""
+
+
+@dataclass(frozen=True)
+class ImportReport:
+    """The number of new records, and the skipped rows as (line, reason)."""
+
+    imported: int = 0
+    bad_rows: list[tuple[int, str]] = field(default_factory=list)
+
+
+Row = tuple[int, dict[str, Any]]
+BadRow = tuple[int, str]
+
+
+@dataclass(frozen=True)
+class CheckedRows:
+    """The rows of a file with their lines: fields of good rows, and the faults of bad ones."""
+
+    good: list[Row]
+    bad: list[BadRow]
+
+
+def import_csv(file: BinaryIO, organization_id: int, actor: str = "CSV import") -> ImportReport:
+    """Create a record for every good row in one transaction; see `read_csv` and `create_records`."""
+    return create_records(read_csv(file), organization_id, actor)
+
+
+def read_csv(file: BinaryIO) -> CheckedRows:
+    """Read and check the rows of the file, without the database.
+
+    The first row names the columns: `name`, and any of region, category, status, score, email, domain, phone, notes,
+    attributes (JSON). Separated by commas or semicolons, in UTF-8.
+
+    Raises:
+        ImportRefusedError: the file is not UTF-8, is too large, has no rows, or has an unknown header.
+    """
+    good: list[Row] = []
+    bad: list[BadRow] = []
+    for line, row in _read_rows(_decode(file)):
+        if isinstance(row, str):
+            bad.append((line, row))
+            continue
+        try:
+            good.append((line, _check_fields(row)))
+        except ValueError as error:
+            bad.append((line, _describe_fault(error)))
+    return CheckedRows(good, bad)
+
+
+def create_records(rows: CheckedRows, organization_id: int, actor: str) -> ImportReport:
+    """Create a record for every good row, in one transaction.
+
+    A row with the name and domain of an existing record is skipped, so that a file may be imported twice.
+
+    Raises:
+        ImportRefusedError: another import is running.
+    """
+    with transaction.atomic():
+        _lock_imports(organization_id)
+        fresh, twins = _split_duplicates(rows.good, organization_id)
+        _insert_records([Record(organization_id=organization_id, **fields) for _, fields in fresh], actor)
+    return ImportReport(len(fresh), sorted(rows.bad + twins))
+
+
+def remove_guard(cell: str) -> str:
+    """Remove the apostrophe that keeps a spreadsheet from reading the cell as a formula."""
+    text = cell.strip()
+    return text[1:] if text.startswith("'") and is_formula(text) else text
+
+
+def is_formula(text: str) -> bool:
+    """Return True if a spreadsheet would run the text, or if the text is a formula that an export guarded."""
+    return text.lstrip("' ").startswith(FORMULA_STARTS)
+
+
+def _lock_imports(organization_id: int) -> None:
+    """Lock out other imports of the organization: two imports of the same file would not see each other's records.
+
+    SQLite has only one writer in any case.
+    """
+    organizations = Record._meta.get_field("organization").related_model._default_manager
+    mine = organizations.select_for_update(skip_locked=True, no_key=True).filter(pk=organization_id)
+    if mine.values_list("pk").first() is None:
+        raise ImportRefusedError("Another import into this organization is running. Try again when it has finished.")
+
+
+def _split_duplicates(rows: list[Row], organization_id: int) -> tuple[list[Row], list[BadRow]]:
+    """Split the rows into new ones, each once, and duplicates of records or earlier rows."""
+    fresh: list[Row] = []
+    twins: list[BadRow] = []
+    seen: set[tuple[str, str]] = set()
+    for start in range(0, len(rows), BATCH_SIZE):
+        some = rows[start : start + BATCH_SIZE]
+        names = {fields["name"] for _, fields in some}
+        seen.update(get_records(organization_id).filter(name__in=names).values_list("name", "domain"))
+        for line, fields in some:
+            key = (fields["name"], fields.get("domain", ""))
+            if key in seen:
+                twins.append((line, _describe_duplicate(fields)))
+            else:
+                seen.add(key)
+                fresh.append((line, fields))
+    return fresh, twins
+
+
+def _describe_duplicate(fields: dict[str, Any]) -> str:
+    about = f"the domain {fields['domain']!r}" if fields.get("domain") else "no domain"
+    return f"a record {fields['name']!r} with {about} already exists"
+
+
+def _decode(file: BinaryIO) -> str:
+    content = file.read(LARGEST_FILE + 1)
+    if len(content) > LARGEST_FILE:
+        raise ImportRefusedError(f"The file is larger than {LARGEST_FILE // 1_000_000} MB; split it.")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise ImportRefusedError(f"The file is not UTF-8 (line {line}); save it as “CSV UTF-8”.") from error
+
+
+def _read_rows(text: str) -> list[tuple[int, dict[str, str] | str]]:
+    """Return each row with the number of its first line: cells by column, or the row's fault."""
+    if not text.strip():
+        raise ImportRefusedError("The file is empty.")
+    first = text.split("\n", 1)[0]
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=";" if first.count(";") > first.count(",") else ",")
+    header = _check_header(next(reader, []))
+    rows: list[tuple[int, dict[str, str] | str]] = []
+    line = reader.line_num + 1
+    while True:
+        try:
+            cells = next(reader)
+        except StopIteration:
+            break
+        except csv.Error as error:
+            rows.append((line, f"not readable as CSV: {error}"))
+        else:
+            if any(cell.strip() for cell in cells):
+                rows.append((line, _map_columns(header, cells)))
+        if len(rows) > MAX_ROWS:
+            raise ImportRefusedError(f"The file has more than {MAX_ROWS:,} rows; split it.")
+        line = reader.line_num + 1
+    if not rows:
+        raise ImportRefusedError("The file has a header, but no rows below it.")
+    return rows
+
+
+def _check_header(cells: list[str]) -> list[str]:
+    header = [cell.strip().lower() for cell in cells]
+    known = f"Known columns: {', '.join(COLUMNS)}."
+    if "name" not in header:
+        raise ImportRefusedError(f"The first line has no column 'name'. {known}")
+    if unknown := [cell for cell in header if cell not in COLUMNS + ONLY_EXPORTED]:
+        raise ImportRefusedError(f"The first line has an unknown column {unknown[0]!r}. {known}")
+    if doubled := [cell for cell in header if header.count(cell) > 1]:
+        raise ImportRefusedError(f"The first line has the column {doubled[0]!r} twice.")
+    return header
+
+
+def _map_columns(header: list[str], cells: list[str]) -> dict[str, str] | str:
+    if len(cells) > len(header):
+        return f"{len(cells)} cells, but the first line has {len(header)} columns"
+    if len(cells) < len(header):
+        return f"only {len(cells)} of {len(header)} cells; empty ones need their commas too"
+    return dict(zip(header, cells, strict=True))
+
+
+def _check_fields(row: dict[str, str]) -> dict[str, Any]:
+    given: dict[str, Any] = {column: remove_guard(row[column]) for column in COLUMNS if row.get(column, "").strip()}
+    if "status" in given:
+        given["status"] = given["status"].lower()
+    if "attributes" in given:
+        given["attributes"] = _parse_object(given["attributes"])
+    given.setdefault("name", "")
+    return RecordFields.model_validate(given).model_dump(mode="json")
+
+
+def _parse_object(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"attributes: not JSON ({error})") from error
+
+
+def _describe_fault(error: ValueError) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_context=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        return f"{where}: {first['msg']} (given: {repr(first['input'])[:80]})"
+    return str(error)
+
+
+def _insert_records(records: list[Record], actor: str) -> None:
+    made = Record.objects.bulk_create(records, batch_size=BATCH_SIZE)
+    steps = [RecordChange(record=record, version=1, actor=actor, after={"name": record.name}) for record in made]
+    RecordChange.objects.bulk_create(steps, batch_size=BATCH_SIZE)

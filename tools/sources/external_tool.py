@@ -1,0 +1,149 @@
+"""The base class of external tools: params by JSON schema, and param names that the toolbox reserves.
+
+The toolbox refuses params for values of the run, such as `user`. In another system, `user` is someone else, so such a
+param gets an extra `_` inside Gadget; the model sees its original name.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+from tools.contract import Tool
+from tools.contract.addresses import resolve_reference
+from tools.sources.json_schema import build_validator, validate_params
+from tools.toolbox import is_run_parameter
+
+_KEYED_BY_NAME = ("properties", "dependentSchemas", "dependentRequired")
+
+
+class ExternalTool(Tool):
+    """A tool of another system, with params described by a JSON schema."""
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """The definition shown to the model, with the original names of all params."""
+        function = {"name": self.name, "description": self.description, "parameters": self._original_schema}
+        return {"type": "function", "function": function}
+
+    def check_params(self, raw: dict[str, Any]) -> dict[str, Any]:
+        """Return canonical params without defaults, because the source applies them.
+
+        Raises:
+            ToolError: MISSING_PARAM or INVALID_PARAMETER.
+        """
+        return validate_params(
+            self._validator, replace_source_names(raw, self.schema) if self._has_reserved_names else raw
+        )
+
+    def load_params(self, canonical: dict[str, Any]) -> dict[str, Any]:
+        return canonical
+
+    @cached_property
+    def _validator(self) -> Any:
+        return build_validator(self.schema)
+
+    @cached_property
+    def _original_schema(self) -> dict[str, Any]:
+        return restore_source_names(self.schema) if self._has_reserved_names else self.schema
+
+    @cached_property
+    def _has_reserved_names(self) -> bool:
+        properties = list(_find_properties(self.schema))
+        return any(_to_source_name(name, each) != name for each in properties for name in each)
+
+
+def restore_source_names(node: Any) -> Any:
+    """Return the schema with the source's original names, unless two params would share one."""
+    if isinstance(node, list):
+        return [restore_source_names(part) for part in node]
+    if not isinstance(node, Mapping):
+        return node
+    names = _get_properties(node)
+    made: dict[str, Any] = {}
+    for key, value in node.items():
+        if key in _KEYED_BY_NAME and isinstance(value, Mapping):
+            made[key] = {_to_source_name(name, names): restore_source_names(part) for name, part in value.items()}
+        elif key == "required" and isinstance(value, list):
+            made[key] = [_to_source_name(str(name), names) for name in value]
+        else:
+            made[key] = restore_source_names(value)
+    return made
+
+
+def replace_source_names(value: Any, schema: Mapping[str, Any]) -> Any:
+    """Replace the source's names in the value with the toolbox's names."""
+    waiting: list[tuple[Any, list[Mapping[str, Any]]]] = []
+    made = _rename_keys(value, list(_expand_forms(schema, schema)), waiting)
+    while waiting:  # no recursion, because params may be nested as deeply as JSON allows
+        holder, forms = waiting.pop()
+        for key, child in holder.items() if isinstance(holder, dict) else enumerate(holder):
+            inside = [
+                each for form in forms for part in _list_part_schemas(form, key) for each in _expand_forms(part, schema)
+            ]
+            holder[key] = _rename_keys(child, inside, waiting)
+    return made
+
+
+def _rename_keys(value: Any, forms: list[Mapping[str, Any]], waiting: list[Any]) -> Any:
+    """Copy the value with its own keys renamed, and queue its nested values."""
+    if isinstance(value, dict):
+        known = {name for form in forms for name in _get_properties(form)}
+        made: Any = {_to_toolbox_name(name, known): child for name, child in value.items()}
+    elif isinstance(value, list):
+        made = list(value)
+    else:
+        return value
+    if forms:
+        waiting.append((made, forms))
+    return made
+
+
+def _to_toolbox_name(name: str, known: set[str]) -> str:
+    if name in known or not is_run_parameter(name):
+        return name
+    kept = [each for each in known if each.rstrip("_") == name]
+    return kept[0] if len(kept) == 1 else name
+
+
+def _to_source_name(name: str, properties: Mapping[str, Any]) -> str:
+    own = name.rstrip("_")
+    is_only = [each for each in properties if each.rstrip("_") == own] == [name]
+    return own if is_only and is_run_parameter(own) else name
+
+
+def _expand_forms(schema: Any, root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the schema and every other schema for the same value."""
+    waiting, seen = [schema], set[int]()
+    while waiting:
+        here = waiting.pop()
+        if not isinstance(here, Mapping) or id(here) in seen:
+            continue
+        seen.add(id(here))
+        yield here
+        target = resolve_reference(here, root)
+        waiting += [target, *(form for word in ("allOf", "anyOf", "oneOf") for form in here.get(word) or ())]
+
+
+def _list_part_schemas(form: Mapping[str, Any], key: Any) -> Iterator[Any]:
+    """Yield the schemas for this key, or for this place of a list."""
+    if isinstance(key, int):
+        yield form.get("items")
+        return
+    properties = _get_properties(form)
+    yield properties[key] if key in properties else form.get("additionalProperties")
+
+
+def _get_properties(node: Mapping[str, Any]) -> Mapping[str, Any]:
+    properties = node.get("properties")
+    return properties if isinstance(properties, Mapping) else {}
+
+
+def _find_properties(node: Any) -> Iterator[Mapping[str, Any]]:
+    waiting = [node]
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, Mapping):
+            yield _get_properties(here)
+            waiting += here.values()
+        elif isinstance(here, list):
+            waiting += here

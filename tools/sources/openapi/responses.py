@@ -1,0 +1,136 @@
+"""Conversion of an API's responses into tool results, or into errors that the model can act on."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from tools.contract import ErrorCode, ToolError, ToolResult
+from tools.network import ClientResponse
+
+_MAX_EXCERPT_LENGTH = 300
+_MAX_EXCERPT_DEPTH = 4
+_MESSAGE_KEYS = ("message", "error_description", "detail", "error", "errors", "description", "reason", "title", "msg")
+_RESULT_HEADERS = ("content-type", "content-length", "etag", "last-modified", "location", "allow")
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+")
+_RETRY_AFTER = re.compile(r"[0-9A-Za-z ,:+-]{1,40}")
+
+_CODES = {
+    400: ErrorCode.VALIDATION_ERROR,
+    401: ErrorCode.UNAUTHORIZED,
+    403: ErrorCode.FORBIDDEN,
+    404: ErrorCode.NOT_FOUND,
+    405: ErrorCode.OPERATION_NOT_ALLOWED,
+    408: ErrorCode.TIMEOUT,
+    409: ErrorCode.VALIDATION_ERROR,
+    410: ErrorCode.NOT_FOUND,
+    412: ErrorCode.VALIDATION_ERROR,
+    422: ErrorCode.VALIDATION_ERROR,
+    429: ErrorCode.RATE_LIMIT_EXCEEDED,
+}
+_HINTS = {
+    ErrorCode.VALIDATION_ERROR: "Correct the params and try again.",
+    ErrorCode.UNAUTHORIZED: "An admin has to check the credentials of this connection.",
+    ErrorCode.FORBIDDEN: "The connection's account may not do this; ask for something else.",
+    ErrorCode.NOT_FOUND: "Check the ids in the params.",
+}
+
+
+def build_result(answer: ClientResponse, summary: str) -> ToolResult:
+    """Build a tool result: JSON as data, text as text, anything else as its type and size.
+
+    Args:
+        summary: the request, for people.
+    """
+    media_type = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+    metadata: dict[str, Any] = {"status": answer.status, "content_type": media_type}
+    line = f"{summary}: {answer.status}"
+    if not answer.content:
+        headers = {name: answer.headers[name] for name in _RESULT_HEADERS if name in answer.headers}
+        return ToolResult.ok({"status": answer.status, **headers}, line, **metadata)
+    is_json = media_type.endswith("json") or not media_type
+    if is_json and (found := _parse_json(answer)) is not _NO_JSON:
+        return ToolResult.ok(found, line, **metadata)
+    if (
+        is_json
+        or media_type.startswith("text/")
+        or media_type.endswith(("xml", "yaml", "javascript", "x-www-form-urlencoded"))
+    ):
+        return ToolResult.ok(answer.text, line, **metadata)
+    size = len(answer.content)
+    return ToolResult.ok(
+        {"content_type": media_type, "bytes": size}, f"{line}, {size:,} bytes of {media_type}", **metadata
+    )
+
+
+def raise_for_status(answer: ClientResponse, summary: str, *, has_side_effects: bool) -> None:
+    """Raise a ToolError unless the status is a success.
+
+    After a write, a server error (5xx) or a redirect by 301 or 302 leaves the outcome unknown: OUTCOME_UNKNOWN. A
+    client error (4xx) means that nothing was done.
+    """
+    status = answer.status
+    if 200 <= status < 300 or (has_side_effects and status == 303):
+        return
+    code = _CODES.get(status, ErrorCode.OPERATION_FAILED)
+    if has_side_effects and (status >= 500 or status in (301, 302)):
+        code = ErrorCode.OUTCOME_UNKNOWN
+    excerpt = extract_excerpt(answer).removesuffix(".")
+    raise ToolError(
+        code,
+        f"{summary} failed with {status}{f': {excerpt}' if excerpt else ''}.",
+        recovery_hint=_choose_hint(code, answer),
+    )
+
+
+def extract_excerpt(answer: ClientResponse) -> str:
+    """Extract the error message of a JSON or plain text response, on one line of at most 300 characters."""
+    found = _parse_json(answer)
+    plain = answer.headers.get("content-type", "").startswith("text/plain")
+    text = answer.text if found is _NO_JSON and plain else "" if found is _NO_JSON else _join_messages(found)
+    line = " ".join(_UNPRINTABLE.sub(" ", text).split())
+    return line if len(line) <= _MAX_EXCERPT_LENGTH else f"{line[: _MAX_EXCERPT_LENGTH - 1]}…"
+
+
+def _choose_hint(code: ErrorCode, answer: ClientResponse) -> str:
+    after = answer.headers.get("retry-after", "")
+    if code is ErrorCode.RATE_LIMIT_EXCEEDED and _RETRY_AFTER.fullmatch(after):
+        return f"Try again after {after} seconds." if after.isdigit() else f"Try again after {after}."
+    if code is ErrorCode.RATE_LIMIT_EXCEEDED:
+        return "Try again later, and ask for less at once."
+    if code is ErrorCode.OUTCOME_UNKNOWN:
+        return "Check whether it was done."
+    return _HINTS.get(code, "")
+
+
+_NO_JSON: Any = object()
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a number")
+
+
+def _parse_json(answer: ClientResponse) -> Any:
+    try:
+        return json.loads(answer.content, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        return _NO_JSON
+
+
+def _join_messages(value: Any) -> str:
+    return "; ".join(dict.fromkeys(filter(None, _find_messages(value, 0))))
+
+
+def _find_messages(value: Any, depth: int) -> Iterator[str]:
+    """Yield the texts under keys that usually hold error messages."""
+    if depth > _MAX_EXCERPT_DEPTH:
+        return
+    if isinstance(value, str):
+        yield value.strip()[: _MAX_EXCERPT_LENGTH + 1]
+    elif isinstance(value, list):
+        for entry in value[:3]:
+            yield from _find_messages(entry, depth + 1)
+    elif isinstance(value, dict):
+        for key in _MESSAGE_KEYS:
+            if key in value:
+                yield from _find_messages(value[key], depth + 1)
