@@ -1,5 +1,5 @@
-"""One installation of Gadget: settings and wiring. Every process has the queue's application, so it is loaded here."""
+"""The installation: settings, processes and commands. Every process needs the queue's application, so it loads here."""
 
-from gadget_site.celery import app as celery_app
+from gadget_site.celery import app
 
-__all__ = ["celery_app"]
+__all__ = ["app"]

@@ -1,4 +1,4 @@
-"""Parses the addresses of the database and of Redis, strictly: what is not understood is refused, never ignored."""
+"""Parses the addresses of the database and of Redis strictly: unknown parts are refused, never ignored."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SYSTEM_CERTIFICATES = "system"
 
 @dataclass(frozen=True)
 class DatabaseAddress:
-    """Where the database is: for SQLite only `name`, the file's absolute path."""
+    """The database's address; for SQLite only `name`, the file's absolute path."""
 
     engine: str
     name: str
@@ -42,32 +42,32 @@ class DatabaseAddress:
         return self.engine == "sqlite"
 
 
-def without_password(url: str) -> str:
-    """The address with its password replaced, to be shown."""
+def hide_password(url: str) -> str:
+    """Return the address with its password replaced, for messages."""
     return re.sub(r"(://[^:/@]*:)[^@]*@", r"\1***@", url)
 
 
 def parse_database_url(url: str) -> DatabaseAddress:
-    """`sqlite:///relative`, `sqlite:////absolute` or `postgresql://user:password@host:port/name?host=/socket/folder`."""
+    """Parse `sqlite:///relative`, `sqlite:////absolute` or `postgresql://user:password@host:port/name?host=/socket/folder`."""
     parts = _split("DATABASE_URL", url, DATABASE_EXAMPLE)
     if parts.scheme == "sqlite":
         return _sqlite(parts, url)
     if parts.scheme in POSTGRESQL_SCHEMES:
         return _postgresql(parts, url)
-    fault = f"{without_password(url)!r} begins with neither postgresql:// nor sqlite:///"
+    fault = f"{hide_password(url)!r} begins with neither postgresql:// nor sqlite:///"
     raise SettingError("DATABASE_URL", fault, DATABASE_EXAMPLE)
 
 
 def parse_redis_url(url: str) -> str:
-    """The address itself, once it is known to be a sound `redis://`, `rediss://` or `unix://`."""
+    """Return the address if it is a valid `redis://`, `rediss://` or `unix://`."""
     parts = _split("REDIS_URL", url, REDIS_EXAMPLE)
     if parts.scheme not in {"redis", "rediss", "unix"}:
-        fault = f"{without_password(url)!r} begins with none of redis://, rediss://, unix://"
+        fault = f"{hide_password(url)!r} begins with none of redis://, rediss://, unix://"
         raise SettingError("REDIS_URL", fault, REDIS_EXAMPLE)
     if parts.scheme == "unix" and not parts.path.startswith("/"):
         raise SettingError("REDIS_URL", f"{url!r} names no absolute path of a socket", "unix:///run/redis/redis.sock")
     if parts.scheme != "unix" and not (is_host(parts.hostname or "") and re.fullmatch(r"/?|/[0-9]+", parts.path)):
-        raise SettingError("REDIS_URL", f"{without_password(url)!r} is not redis://host:port/number", REDIS_EXAMPLE)
+        raise SettingError("REDIS_URL", f"{hide_password(url)!r} is not redis://host:port/number", REDIS_EXAMPLE)
     return url
 
 
@@ -81,8 +81,8 @@ def is_web_address(text: str) -> bool:
     return parts.scheme in {"http", "https"} and is_host(parts.hostname or "") and port != 0
 
 
-def celery_broker(redis_url: str) -> str:
-    """The same server as Celery names it: a Unix socket is `redis+socket://`, its database `virtual_host`."""
+def build_broker_url(redis_url: str) -> str:
+    """Return the address in Celery's form: a Unix socket is `redis+socket://`, its database `virtual_host`."""
     parts = urlsplit(redis_url)
     if parts.scheme != "unix":
         return redis_url
@@ -95,9 +95,9 @@ def _split(name: str, url: str, example: str) -> SplitResult:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise SettingError(name, f"{without_password(url)!r} is not an address: {error}", example) from error
+        raise SettingError(name, f"{hide_password(url)!r} is not an address: {error}", example) from error
     if port == 0:
-        raise SettingError(name, f"{without_password(url)!r} is not an address: 0 is not a port", example)
+        raise SettingError(name, f"{hide_password(url)!r} is not an address: 0 is not a port", example)
     return parts
 
 
@@ -120,7 +120,7 @@ def _postgresql(parts: SplitResult, url: str) -> DatabaseAddress:
     port = options.pop("port", "") or str(parts.port or "")
     name = unquote(parts.path.removeprefix("/"))
     if not name or "/" in name:
-        raise SettingError("DATABASE_URL", f"{without_password(url)!r} names no database", DATABASE_EXAMPLE)
+        raise SettingError("DATABASE_URL", f"{hide_password(url)!r} names no database", DATABASE_EXAMPLE)
     if not all(one.startswith(("/", "@")) or is_host(one) for one in host.split(",") if host):
         fault = f"{host!r} is neither a host nor a socket folder"
         raise SettingError("DATABASE_URL", fault, DATABASE_EXAMPLE)

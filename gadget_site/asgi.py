@@ -1,4 +1,4 @@
-"""The door for HTTP and WebSockets."""
+"""The ASGI application for HTTP and WebSockets."""
 
 import os
 

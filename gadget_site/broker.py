@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 class SturdyChannel(Channel):
     """A channel that no foreign element or key can stop.
 
-    It keeps no copy of a message until it is acknowledged: a lost hint is found again by sweepers and workers.
+    It keeps no copy of a message until it is acknowledged: sweepers and workers find the run of a lost hint.
     """
 
     ack_emulation = False
@@ -85,6 +85,6 @@ class PatientConnection(Connection):
 
 
 class PatientQueue(AMQP):  # type: ignore[misc]
-    """Celery's door to the broker, with our connections."""
+    """Celery's access to the broker, with our connections."""
 
     Connection = PatientConnection

@@ -16,13 +16,13 @@ from django.conf import settings
 from agents.platform.liveness import WORKER, SignOfLife, start_heartbeat
 from agents.providers.registry import preload_providers
 from gadget_site.broker import PatientQueue
-from gadget_site.memory import settle_memory
+from gadget_site.garbage_collection import freeze_loaded_objects
 from gadget_site.open_files import allow_open_files
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gadget_site.settings")
 warnings.filterwarnings("ignore", category=SecurityWarning)  # root is no danger to a queue of plain JSON
 log = structlog.get_logger(__name__)
-pulses: list[SignOfLife] = []
+signs_of_life: list[SignOfLife] = []
 
 
 class GadgetQueue(Celery):  # type: ignore[misc]
@@ -37,36 +37,36 @@ app = GadgetQueue("gadget", amqp=PatientQueue)
 app.config_from_object("django.conf:settings", namespace="CELERY")
 
 
-def keep_the_logging_of_settings(**_: Any) -> None:
-    """Celery leaves logging alone when somebody listens here."""
+def keep_our_logging(**_: Any) -> None:
+    """Keep the logging of settings.py: Celery does not configure its own while this handler exists."""
 
 
-def prepare_the_worker(**_: Any) -> None:
-    """A worker asks models. It shows no error pages: with DEBUG, Django would remember every query of every thread."""
+def prepare_worker(**_: Any) -> None:
+    """Prepare this process for runs. DEBUG is off, or Django would keep every query of every thread."""
     settings.DEBUG = False
     allow_open_files()
     start_heartbeat()
-    app.log.redirect_stdouts("WARNING")  # what a tool prints is cleaned of secrets like any line of the log
+    app.log.redirect_stdouts("WARNING")  # so that secrets are removed from what a tool prints
     preload_providers()
 
 
-def tell_that_the_worker_is_ready(sender: Any, **_: Any) -> None:
-    """Leaves signs of life from now on, and says so in the log."""
-    pulse = SignOfLife(WORKER, sender.hostname)
-    pulse.start()
-    settle_memory()
+def announce_worker(sender: Any, **_: Any) -> None:
+    """Start the worker's signs of life, and log that it is ready."""
+    sign_of_life = SignOfLife(WORKER, sender.hostname)
+    sign_of_life.start()
+    freeze_loaded_objects()
     warnings.filterwarnings("ignore", category=CPendingDeprecationWarning)  # of late acknowledgement, which is off
-    pulses.append(pulse)
+    signs_of_life.append(sign_of_life)
     log.info("worker ready", name=sender.hostname, queue=settings.GADGET_QUEUE, threads=settings.GADGET_WORKER_THREADS)
 
 
-def take_the_signs_away(**_: Any) -> None:
-    """Nobody should count on a worker that is leaving."""
-    while pulses:
-        pulses.pop().stop()
+def withdraw_worker(**_: Any) -> None:
+    """End the signs of life of a worker that shuts down."""
+    while signs_of_life:
+        signs_of_life.pop().stop()
 
 
-setup_logging.connect(keep_the_logging_of_settings)
-worker_init.connect(prepare_the_worker)
-worker_ready.connect(tell_that_the_worker_is_ready)
-worker_shutting_down.connect(take_the_signs_away)
+setup_logging.connect(keep_our_logging)
+worker_init.connect(prepare_worker)
+worker_ready.connect(announce_worker)
+worker_shutting_down.connect(withdraw_worker)

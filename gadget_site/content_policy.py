@@ -1,4 +1,4 @@
-"""What a browser may load and run: strict everywhere, relaxed under /admin/ alone, whose look needs inline code."""
+"""The Content-Security-Policy header: strict everywhere, relaxed under /admin/, whose pages need inline code."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ ADMIN_DIRECTIVES = {
 
 
 class ContentPolicyMiddleware(CSPMiddleware):
-    """The policy of settings.py, with ADMIN_DIRECTIVES added under ADMIN_PREFIX."""
+    """Sends the policy of settings.py, with ADMIN_DIRECTIVES added under ADMIN_PREFIX."""
 
     def get_policy_parts(
         self, request: HttpRequest, response: HttpResponseBase, report_only: bool = False
     ) -> PolicyParts:
-        """The parts that django-csp builds the header from."""
+        """Return the parts that django-csp builds the header from."""
         parts = super().get_policy_parts(request, response, report_only)
         if request.path_info.startswith(ADMIN_PREFIX) and not report_only:
             parts.update = {**ADMIN_DIRECTIVES, **(parts.update or {})}

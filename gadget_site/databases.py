@@ -1,4 +1,4 @@
-"""How Django speaks to the database: a committed intent must survive a power cut, on SQLite and PostgreSQL."""
+"""Database settings for SQLite and PostgreSQL: a committed intent must survive a power cut."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SQLITE_START = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA busy_ti
 SQLITE_PATIENCE_S = 20
 POOL_PATIENCE_S = 10
 RECONNECT_S = 5
-"""Longer attempts would pause longer each time, and miss the database's return."""
+"""With a longer limit, pauses between attempts would grow and miss the database's return."""
 CONNECT_S = 5
 SILENT_LINK_S = 10
 KEEPALIVES = {
@@ -21,8 +21,8 @@ KEEPALIVES = {
     "keepalives_count": 2,
     "tcp_user_timeout": SILENT_LINK_S * 1000,
 }
-"""A link that was cut without a word is noticed after 10 s with something sent, and after 20 s without. They
-apply to TCP; libpq ignores them for Unix sockets and on systems without them."""
+"""Detect a silently cut link after 10 s if something was sent, after 20 s otherwise. They apply to TCP; libpq ignores
+them for Unix sockets and on systems without them."""
 POSTGRESQL_START = {
     "synchronous_commit": "on",
     "statement_timeout": f"{STATEMENT_S}s",
@@ -32,7 +32,7 @@ POSTGRESQL_START = {
 
 
 def database_settings(address: DatabaseAddress, pool_size: int) -> dict[str, Any]:
-    """The entry of DATABASES for this address; `pool_size` is the most PostgreSQL connections of one process."""
+    """Return the entry of DATABASES for this address; `pool_size` limits the PostgreSQL connections of one process."""
     if address.is_sqlite:
         return {
             "ENGINE": "django.db.backends.sqlite3",

@@ -11,14 +11,14 @@ from pathlib import Path
 
 from gadget_site.addresses import (
     DatabaseAddress,
+    hide_password,
     is_web_address,
     parse_database_url,
     parse_redis_url,
-    without_password,
 )
 from gadget_site.faults import Faults, SettingError
-from gadget_site.keys import kept_audit_key, kept_encryption_key, kept_secret_key, keys_fault
-from gadget_site.private_hosts import LOOPBACK, of_addresses, read_private_hosts
+from gadget_site.keys import describe_key_fault, load_audit_key, load_encryption_key, load_secret_key
+from gadget_site.private_hosts import LOOPBACK, list_named_hosts, read_private_hosts
 from gadget_site.redis_server import socket_path
 from gadget_site.variables import Variables, is_host, refuse_unknown_name
 from tools.config import Config, ConfigError, read_config
@@ -70,24 +70,24 @@ class SiteSettings:
 
     @property
     def is_only_local(self) -> bool:
-        """True while nothing says that others than this machine reach Gadget, be it through a proxy."""
+        """True if only this machine can reach Gadget, even through a proxy."""
         is_open = self.allowed_hosts != LOCAL_NAMES or self.allowed_origins or self.trusted_proxies
         return self.host in LOOPBACK_ADDRESSES and not is_open
 
     @property
     def private_providers(self) -> PrivateHosts:
         """The private servers that model providers may use: those of tools, plus those in the environment."""
-        named = of_addresses((self.openai_base_url, self.ollama_host))
+        named = list_named_hosts((self.openai_base_url, self.ollama_host))
         return PrivateHosts((*self.allowed_private_hosts.entries, *named))
 
     @property
     def served_over_https(self) -> bool:
-        """True when every address that people use is https: cookies are then sent over nothing else."""
+        """True if every address that people use is https; cookies are then sent over https only."""
         return bool(self.allowed_origins) and all(origin.startswith("https://") for origin in self.allowed_origins)
 
     @property
     def origin(self) -> str:
-        """The origin of absolute links while Gadget is served over HTTPS; else empty, and the request's own counts."""
+        """The origin of absolute links while Gadget is served over HTTPS; empty if the request's own is used."""
         return self.allowed_origins[0] if self.served_over_https else ""
 
 
@@ -111,13 +111,13 @@ def read_settings(environ: Mapping[str, str], base_dir: Path) -> SiteSettings:
     database = read(_database, variables, data_dir)
     redis_url = read(_redis_url, variables)
     usual_workers = 1 if database is None or database.is_sqlite else 2
-    kept_key = partial(_kept, kept_encryption_key, data_dir)
+    load_key = partial(_load_key, load_encryption_key, data_dir)
     site = SiteSettings(
         data_dir=data_dir,
         config=read(_config, config_file, environ),
         debug=debug,
         secret_key=read(_secret_key, variables, debug, data_dir),
-        encryption_keys=read(_keys, variables, "GADGET_ENCRYPTION_KEYS", debug, kept_key),
+        encryption_keys=read(_keys, variables, "GADGET_ENCRYPTION_KEYS", debug, load_key),
         audit_keys=read(_audit_keys, variables, debug, data_dir),
         database=database,
         redis_url=redis_url or f"unix://{socket_path(data_dir)}",
@@ -156,7 +156,7 @@ def _data_dir(variables: Variables, base_dir: Path) -> Path:
         fault = f"there is no folder {str(folder.parent)!r} to hold {folder.name!r}"
         raise SettingError("GADGET_DATA_DIR", fault, "var") from None
     except OSError as error:
-        raise SettingError("GADGET_DATA_DIR", f"{str(folder)!r} cannot be made: {error.strerror}", "var") from error
+        raise SettingError("GADGET_DATA_DIR", f"{str(folder)!r} cannot be created: {error.strerror}", "var") from error
     return folder
 
 
@@ -198,36 +198,36 @@ def _secret_key(variables: Variables, debug: bool, data_dir: Path) -> str:
         return value
     if not debug:
         raise SettingError("SECRET_KEY", "is not set; it is required while DEBUG is off", SECRET_EXAMPLE)
-    return _kept(kept_secret_key, data_dir)
+    return _load_key(load_secret_key, data_dir)
 
 
-def _keys(variables: Variables, name: str, debug: bool, kept: Callable[[], str]) -> tuple[str, ...]:
+def _keys(variables: Variables, name: str, debug: bool, load: Callable[[], str]) -> tuple[str, ...]:
     """Return the keys of this setting; while DEBUG is on and there are none, the one under the data folder."""
     keys = variables.words(name)
-    fault = keys_fault(keys)
+    fault = describe_key_fault(keys)
     if fault:
         raise SettingError(name, fault, KEY_EXAMPLE)
     if keys:
         return keys
     if not debug:
         raise SettingError(name, "is not set; it is required while DEBUG is off", KEY_EXAMPLE)
-    return (kept(),)
+    return (load(),)
 
 
 def _audit_keys(variables: Variables, debug: bool, data_dir: Path) -> tuple[str, ...]:
-    keys = _keys(variables, "GADGET_AUDIT_KEYS", debug, partial(_kept, kept_audit_key, data_dir))
+    keys = _keys(variables, "GADGET_AUDIT_KEYS", debug, partial(_load_key, load_audit_key, data_dir))
     if not set(keys).isdisjoint(variables.words("GADGET_ENCRYPTION_KEYS")):
         fault = "holds a key of GADGET_ENCRYPTION_KEYS; the audit needs keys of its own"
         raise SettingError("GADGET_AUDIT_KEYS", fault, KEY_EXAMPLE)
     return keys
 
 
-def _kept(key: Callable[[Path], str], data_dir: Path) -> str:
-    """Return the key that is kept in the folder. The first call creates it, for which there must be room."""
+def _load_key(key: Callable[[Path], str], data_dir: Path) -> str:
+    """Return the key in the data folder; the first call creates it, and reports a full disk as a wrong setting."""
     try:
         return key(data_dir)
     except OSError as error:
-        fault = f"no key can be kept in {str(data_dir)!r}: {error.strerror}"
+        fault = f"no key can be stored in {str(data_dir)!r}: {error.strerror}"
         raise SettingError("GADGET_DATA_DIR", fault, "var") from error
 
 
@@ -289,7 +289,7 @@ def _web_address(variables: Variables, name: str, example: str) -> str:
     if not value:
         return ""
     if not is_web_address(value):
-        raise SettingError(name, f"{without_password(value)!r} is not an http:// or https:// address", example)
+        raise SettingError(name, f"{hide_password(value)!r} is not an http:// or https:// address", example)
     return value
 
 

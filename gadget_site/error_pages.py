@@ -1,4 +1,4 @@
-"""The error pages of DEBUG: what went wrong and where, and never with which values, of which some are secrets."""
+"""The error pages of DEBUG: the error and its place without any values, since some are secrets."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from gadget_site.logs import HIDDEN
 
 
 class _WithoutValues(SafeExceptionReporterFilter):
-    """Leaves out what was sent, what the variables held and how the installation is set."""
+    """Leaves out the request's data, the variables' values and the settings."""
 
     def get_post_parameters(self, request: HttpRequest | None) -> dict[str, Any]:
-        """The names, as far as what was sent could be read."""
+        """Return the field names, if the request's data could be parsed."""
         read: MultiValueDict[str, str] = getattr(request, "_post", None) or MultiValueDict()
         return dict.fromkeys(read, self.cleansed_substitute)
 
@@ -28,8 +28,8 @@ class _WithoutValues(SafeExceptionReporterFilter):
         return {}
 
 
-class DiscreetReporter(ExceptionReporter):
-    """Django's report without values; the exception's own words are cleaned of credentials."""
+class ReporterWithoutValues(ExceptionReporter):
+    """Django's report without values; credentials are removed from the exception's message."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

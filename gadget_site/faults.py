@@ -1,4 +1,4 @@
-"""The errors that wrong settings raise, and a collection that tells all of them at once."""
+"""Errors of wrong settings, and a collection that reports all of them at once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SettingError(ImproperlyConfigured):
 
 
 class NearMissError(SettingError):
-    """A variable that is nearly named like a setting, which is therefore not set."""
+    """A variable whose name nearly matches a setting, so the setting is not set."""
 
     def __init__(self, name: str, setting: str) -> None:
         ImproperlyConfigured.__init__(self, f"{name} is not a setting. Did you mean {setting}?")
@@ -37,13 +37,13 @@ class SettingErrors(SettingError):
 
 
 class Faults:
-    """Collects what is wrong with the settings, so that nobody has to mend them one start at a time."""
+    """Collects all wrong settings, so that one start reports all of them."""
 
     def __init__(self) -> None:
         self._errors: list[SettingError] = []
 
     def read(self, reader: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what the reader reads. A wrong setting is kept, and its value must not be used: `raise_all` first."""
+        """Return the reader's value. After a wrong setting it is None and must not be used: call `raise_all` first."""
         try:
             return reader(*args, **kwargs)
         except SettingError as error:
@@ -51,7 +51,7 @@ class Faults:
             return cast("T", None)
 
     def raise_all(self) -> None:
-        """Raise what was collected, if anything, each sentence once."""
+        """Raise the collected errors, if any, each sentence once."""
         errors = list({str(error): error for error in self._errors}.values())
         if len(errors) > 1:
             raise SettingErrors(errors)

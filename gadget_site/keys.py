@@ -1,4 +1,4 @@
-"""Makes the installation's own keys once and keeps them under the data folder, readable by their owner alone."""
+"""Creates the installation's keys once, in the data folder, readable by their owner only."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ AUDIT_KEY_FILE = "audit_key"
 FERNET_BYTES = 32
 
 
-def kept_secret_key(data_dir: Path) -> str:
-    """The key that signs sessions, made at the first call."""
-    return _kept(data_dir / SECRET_KEY_FILE, lambda: secrets.token_urlsafe(50))
+def load_secret_key(data_dir: Path) -> str:
+    """Return the key that signs sessions; the first call creates it."""
+    return _load_or_create(data_dir / SECRET_KEY_FILE, lambda: secrets.token_urlsafe(50))
 
 
-def kept_encryption_key(data_dir: Path) -> str:
-    """The key that encrypts credentials at rest, made at the first call."""
-    return _kept(data_dir / ENCRYPTION_KEY_FILE, lambda: Fernet.generate_key().decode())
+def load_encryption_key(data_dir: Path) -> str:
+    """Return the key that encrypts stored credentials; the first call creates it."""
+    return _load_or_create(data_dir / ENCRYPTION_KEY_FILE, lambda: Fernet.generate_key().decode())
 
 
-def kept_audit_key(data_dir: Path) -> str:
+def load_audit_key(data_dir: Path) -> str:
     """Return the key that signs the audit; the first call creates it."""
-    return _kept(data_dir / AUDIT_KEY_FILE, lambda: Fernet.generate_key().decode())
+    return _load_or_create(data_dir / AUDIT_KEY_FILE, lambda: Fernet.generate_key().decode())
 
 
-def keys_fault(keys: tuple[str, ...]) -> str:
-    """What is wrong with the keys, without showing any; empty when all are sound."""
+def describe_key_fault(keys: tuple[str, ...]) -> str:
+    """Describe the first invalid key, without showing it; empty if all are valid."""
     for number, key in enumerate(keys, start=1):
         try:
             size = len(b64decode(key, altchars=b"-_", validate=True))
@@ -45,14 +45,14 @@ def keys_fault(keys: tuple[str, ...]) -> str:
     return ""
 
 
-def _kept(path: Path, make: Callable[[], str]) -> str:
+def _load_or_create(path: Path, make: Callable[[], str]) -> str:
     if not path.exists():
         _write_once(path, make())
     return path.read_text(encoding="ascii").strip()
 
 
 def _write_once(path: Path, text: str) -> None:
-    """A hard link appears whole or not at all, so of several starting processes one wins and all read the same."""
+    """Write the file unless it exists: of several processes that start, one wins, because a hard link appears whole."""
     descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
         with os.fdopen(descriptor, "w", encoding="ascii") as file:

@@ -1,4 +1,4 @@
-"""How the log looks: one line per fact as text or JSON, with every known secret taken out."""
+"""Logging settings: one line per fact, as text or JSON, with every known secret removed."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ SECRET_SHAPES = (
 
 
 class Redaction:
-    """Takes out of a finished line the installation's own secrets, those that this process has read for organizations,
-    and what looks like one.
+    """Removes secrets from a finished line: the installation's own, those that this process has read for
+    organizations, and texts that look like one.
     """
 
     def __init__(self, secrets: list[str]) -> None:
@@ -38,7 +38,7 @@ class Redaction:
 
 
 def logging_settings(site: SiteSettings) -> dict[str, Any]:
-    """Django's LOGGING, and structlog set up to write through it."""
+    """Return Django's LOGGING, and set structlog up to write through it."""
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_logger_name,
@@ -78,7 +78,7 @@ def logging_settings(site: SiteSettings) -> dict[str, Any]:
 
 
 def _naming(orchestrator_id: str) -> list[Any]:
-    """Several installations that log to one place tell themselves apart by the name that `gadget.yaml` gives them."""
+    """Add the installation's name to each line, if `gadget.yaml` sets one: several may log to one place."""
     if orchestrator_id == DEFAULT_NAME:
         return []
     return [lambda _logger, _method, event: {**event, "orchestrator": orchestrator_id}]
@@ -101,7 +101,7 @@ def _secrets(site: SiteSettings) -> list[str]:
 
 
 def _quiet_loggers(level: str) -> dict[str, Any]:
-    """Libraries that tell every step are heard from WARNING on, unless everything was asked for."""
+    """Limit verbose libraries to WARNING, unless the level is DEBUG."""
     chatty = (
         "daphne",
         "twisted",
@@ -116,6 +116,6 @@ def _quiet_loggers(level: str) -> dict[str, Any]:
         "mcp",
     )
     quiet = {name: {"level": "WARNING"} for name in chatty} if level != "DEBUG" else {}
-    # It tells at every second without Redis, with a traceback, what the feeds say once.
+    # Without Redis it logs a traceback every second; the feeds log that once.
     quiet["channels_redis.pubsub"] = {"level": "CRITICAL"}
     return {**quiet, "django": {"handlers": [], "level": "INFO", "propagate": True}}

@@ -8,7 +8,7 @@ WANTED = 8_192
 
 
 def allow_open_files() -> None:
-    """Raise this process's own limit as far as the system allows: the usual 1,024, or 256, are for few threads."""
+    """Raise this process's limit as far as the system allows: the usual 1,024 or 256 suit few threads."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = WANTED if hard == resource.RLIM_INFINITY else min(WANTED, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:

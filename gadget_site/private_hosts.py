@@ -29,7 +29,7 @@ def read_private_hosts(words: Iterable[str]) -> PrivateHosts:
     return PrivateHosts(tuple(_entry(word) for word in words))
 
 
-def of_addresses(addresses: Iterable[str]) -> list[PrivateHost]:
+def list_named_hosts(addresses: Iterable[str]) -> list[PrivateHost]:
     """Return the host and port of each web address that the environment names; empty ones are skipped."""
     found = []
     for address in filter(None, addresses):

@@ -1,4 +1,4 @@
-"""The queue's worker: Celery's, without the messages between workers that nothing here reads."""
+"""Celery's worker without the messages between workers, which nothing here reads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from celery.apps.worker import Worker
 
 
 class QuietWorker(Worker):  # type: ignore[misc]
-    """A worker without gossip and mingle, however it was started."""
+    """A worker that neither gossips nor mingles, whatever its options."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         silent = {"without_gossip": True, "without_mingle": True, "without_heartbeat": True}

@@ -22,11 +22,14 @@ MISSING = (
 
 
 class RedisMissingError(Exception):
-    """Neither PATH nor a wheel holds a server for this machine."""
+    """Neither PATH nor a package holds a server for this machine."""
 
 
 def find_program() -> str:
-    """The path of a Redis-compatible server; RedisMissingError tells the ways out."""
+    """Return the path of a Redis-compatible server.
+
+    Raises:
+        RedisMissingError: there is none; the text names the ways to get one."""
     for name in PROGRAMS:
         found = shutil.which(name)
         if found:
@@ -35,7 +38,7 @@ def find_program() -> str:
 
 
 def socket_path(data_dir: Path) -> Path:
-    """Where this data folder's server listens: in it, or, if that path is too long, in a temporary folder."""
+    """Return the socket of this folder's server: inside it or, if that path is too long, in a temporary folder."""
     usual = data_dir / "redis.sock"
     if len(os.fsencode(usual)) <= LONGEST_SOCKET_PATH:
         return usual
@@ -44,7 +47,7 @@ def socket_path(data_dir: Path) -> Path:
 
 
 def command(program: str, socket: Path, folder: Path) -> list[str]:
-    """The command line of a server that listens on `socket` alone and keeps its append-only file in `folder`."""
+    """Return the command line of a server that listens on `socket` alone and keeps its append-only file in `folder`."""
     return [
         program,
         *("--port", "0"),
@@ -61,7 +64,7 @@ def command(program: str, socket: Path, folder: Path) -> list[str]:
 
 
 def prepare(socket: Path, folder: Path) -> None:
-    """Makes both folders for their owner alone, and refuses a socket's folder that belongs to somebody else."""
+    """Create both folders for their owner only; refuse a socket folder that belongs to another user."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     socket.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if socket.parent.stat().st_uid != os.getuid():
@@ -69,7 +72,7 @@ def prepare(socket: Path, folder: Path) -> None:
 
 
 def main(data_dir: Path) -> None:
-    """Becomes the server of this data folder; does not return."""
+    """Become the server of this data folder; never returns."""
     os.umask(0o077)
     socket, folder = socket_path(data_dir), data_dir / "redis"
     prepare(socket, folder)

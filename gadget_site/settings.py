@@ -1,4 +1,4 @@
-"""Django's settings, made from the checked environment: what is an operator's choice is read in environment.py."""
+"""Django's settings. Everything that an operator can choose is read and checked in environment.py."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from gadget_site import folders
-from gadget_site.addresses import celery_broker
+from gadget_site.addresses import build_broker_url
 from gadget_site.databases import database_settings
 from gadget_site.environment import read_settings
 from gadget_site.faults import SettingError
+from gadget_site.garbage_collection import pause_garbage_collection
 from gadget_site.logs import logging_settings
-from gadget_site.memory import load_without_collecting
 from gadget_site.version import VERSION
 from tools.files.modes import keep_new_files_private
 
-load_without_collecting()
+pause_garbage_collection()
 keep_new_files_private()  # every part reads these settings before it creates anything
 BASE_DIR: Path = folders.BASE_DIR
 try:
@@ -179,7 +179,7 @@ CONTENT_SECURITY_POLICY = {
     },
 }
 
-# Files for the browser: served from where they lie, so nothing has to be collected
+# Files for the browser, served from their folder: nothing has to be collected
 STATIC_URL = "/static/"
 STATIC_ROOT = None
 STATICFILES_DIRS = [folders.ASSETS_DIR / "static"]
@@ -187,7 +187,7 @@ WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = SITE.debug
 
 # Redis: hints for the workers, the bell for the browsers
-CELERY_BROKER_URL = celery_broker(SITE.redis_url)
+CELERY_BROKER_URL = build_broker_url(SITE.redis_url)
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BROKER_CHANNEL_ERROR_RETRY = True
@@ -217,7 +217,7 @@ CELERY_TIMEZONE = TIME_ZONE
 
 CHANNEL_LAYERS = {
     "default": {
-        # Bells may be lost, so publish and subscribe does: one command for each, where the queued layer needs several.
+        # Bells may be lost, so publish and subscribe is enough: one command each, where the queued layer needs several.
         "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
         "CONFIG": {
             "hosts": [{"address": SITE.redis_url, "socket_timeout": 2, "socket_connect_timeout": 2}],
@@ -227,9 +227,9 @@ CHANNEL_LAYERS = {
 }
 
 LOGGING = logging_settings(SITE)
-DEFAULT_EXCEPTION_REPORTER = "gadget_site.error_pages.DiscreetReporter"
+DEFAULT_EXCEPTION_REPORTER = "gadget_site.error_pages.ReporterWithoutValues"
 
-# The accent of static/css/tokens.css; 600 is read on light ground, 500 on dark.
+# The accent of static/css/tokens.css; 600 is used on light backgrounds, 500 on dark ones.
 ADMIN_ACCENT = {
     "50": "#f3f4fe",
     "100": "#e9ecfd",

@@ -18,13 +18,13 @@ from django.urls import get_resolver
 from agents.platform.liveness import start_heartbeat
 from gadget_site.asgi import application
 from gadget_site.edge.connections import BoundedFactory
-from gadget_site.memory import settle_memory
+from gadget_site.garbage_collection import freeze_loaded_objects
 from gadget_site.open_files import allow_open_files
 
 # gadget_site.asgi has set Django up, so what needs models can be imported from here on.
 # isort: split
 from agents.platform.identity import confirm_at_start
-from gadget_site.demo.accounts import DemoAccountsError, check_before_listening
+from gadget_site.demo.accounts import OpenDemoAccountsError, check_before_listening
 
 log = structlog.get_logger(__name__)
 
@@ -42,7 +42,7 @@ def serve() -> None:
     allow_open_files()
     start_heartbeat()
     get_resolver().check()
-    settle_memory()
+    freeze_loaded_objects()
     daphne.server.HTTPFactory = BoundedFactory  # Daphne has no setting for it
     server = Server(
         application=application,
@@ -68,7 +68,7 @@ def _say_ready() -> None:
 def _refuse_demo_accounts() -> None:
     try:
         warning = check_before_listening()
-    except DemoAccountsError as error:
+    except OpenDemoAccountsError as error:
         sys.exit(f"Gadget cannot start. {error}")
     finally:
         connection.close()

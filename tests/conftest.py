@@ -13,7 +13,7 @@ from xdist.scheduler import LoadScopeScheduling
 from agents.accounts.models import organization_versions
 from agents.employees import toolboxes
 from agents.platform.writability import DATABASE, FILES
-from gadget_site.memory import settle_memory
+from gadget_site.garbage_collection import freeze_loaded_objects
 from tests import services
 from tests.emptying import empty_tables_after_tests
 from tests.frozen_rows import freeze_ended_rows
@@ -64,7 +64,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     """What was loaded and collected stays; looking through it again and again takes a fifth of the processor time."""
-    settle_memory()
+    freeze_loaded_objects()
 
 
 def _depends_on_the_database(item: pytest.Item) -> bool:

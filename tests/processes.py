@@ -21,7 +21,7 @@ from urllib.parse import quote
 from django.conf import settings
 from django.db import connection
 
-from gadget_site.management.parts import Part, sweeper_part, web_part, worker_part
+from gadget_site.management.parts import Part, build_sweeper_part, build_web_part, build_worker_part
 from gadget_site.management.supervisor import TETHER
 from tests import services
 from tests.nursery import Nursling, nursery
@@ -168,18 +168,18 @@ class Installation:
 
     def start_all(self, workers: int = 1) -> None:
         """Web, workers and sweeper, all at once; returns when every one is ready."""
-        parts = [web_part(), sweeper_part(), *(worker_part(number + 1) for number in range(workers))]
+        parts = [build_web_part(), build_sweeper_part(), *(build_worker_part(number + 1) for number in range(workers))]
         for process in [self.spawn(part) for part in parts]:
             process.await_line(" ready")
 
     def start_web(self) -> RealProcess:
-        return self._start(web_part())
+        return self._start(build_web_part())
 
     def start_worker(self, number: int = 1) -> RealProcess:
-        return self._start(worker_part(number))
+        return self._start(build_worker_part(number))
 
     def start_sweeper(self) -> RealProcess:
-        return self._start(sweeper_part())
+        return self._start(build_sweeper_part())
 
     def process(self, name: str) -> RealProcess:
         """The newest process of this name: web, sweeper, worker1, worker2…"""

@@ -49,9 +49,10 @@ def is_bare_participle(name: str) -> bool:
     return BARE_PARTICIPLE.fullmatch(name) is not None and name.strip("_") not in VERBS_THAT_LOOK_LIKE_PARTICIPLES
 
 
-def is_property(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def may_be_an_adjective(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Return True for properties, and for class methods such as `ToolResult.failed`, which make an object."""
     names = {ast.unparse(decorator).rpartition(".")[2] for decorator in function.decorator_list}
-    return bool(names & {"property", "cached_property", "classproperty", "setter"})
+    return bool(names & {"property", "cached_property", "setter", "classmethod"})
 
 
 def repeated_names(named: Iterable[tuple[str, str]]) -> list[str]:
@@ -161,7 +162,7 @@ def test_no_function_is_named_by_a_bare_participle() -> None:
         for module, node in definitions()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and is_bare_participle(node.name)
-        and not is_property(node)
+        and not may_be_an_adjective(node)
     ]
     assert_none(offences, "a function is a verb: `show_card`, not `shown`")
 

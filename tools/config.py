@@ -17,10 +17,10 @@ from tools.contract import Environment
 
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _SERVICES = "services"
-_AT_THE_TOP = ("google", "github", "slack")
+_TOP_LEVEL_SERVICES = ("google", "github", "slack")
 """Services that may also be top-level keys."""
 _SEARCH = "google.cse"
-_NO_LIST = {"tuple_type", "frozen_set_type"}
+_LIST_ERRORS = {"tuple_type", "frozen_set_type"}
 _Path = tuple[str, ...]
 
 
@@ -101,7 +101,7 @@ def read_config(text: str, variables: Mapping[str, str]) -> Config:
         raise ConfigError("line 1: expected the keys 'tools:' and 'services:'")
     lines: dict[_Path, int] = {}
     reader = _YamlReader(variables, lines)
-    values = reader.value(root, ())
+    values = reader.read_value(root, ())
     flat = _collect_services(values, lines)
     given = {
         "tools": values.pop("tools", None) or {},
@@ -125,25 +125,27 @@ class _YamlReader:
         self._seen: set[yaml.Node] = set()
         self.unset: dict[str, list[str]] = {}
 
-    def value(self, node: yaml.Node, path: _Path) -> Any:
+    def read_value(self, node: yaml.Node, path: _Path) -> Any:
         line = self._lines.setdefault(path, node.start_mark.line + 1)
         if node in self._seen:
             raise ConfigError(f"line {line}: {'.'.join(path)}: write it out; anchors (&name, *name) are not supported")
         self._seen.add(node)
         if isinstance(node, yaml.MappingNode):
-            return {self._key(key, path): self.value(child, (*path, str(key.value))) for key, child in node.value}
+            return {
+                self._read_key(key, path): self.read_value(child, (*path, str(key.value))) for key, child in node.value
+            }
         if isinstance(node, yaml.SequenceNode):
-            return [self.value(child, (*path, str(index))) for index, child in enumerate(node.value)]
+            return [self.read_value(child, (*path, str(index))) for index, child in enumerate(node.value)]
         if "${" in node.value:
-            return _VARIABLE.sub(lambda found: self._variable(found[1], path), node.value)
-        if path[0] in (_SERVICES, *_AT_THE_TOP) and node.tag != "tag:yaml.org,2002:null":
+            return _VARIABLE.sub(lambda found: self._fill_variable(found[1], path), node.value)
+        if path[0] in (_SERVICES, *_TOP_LEVEL_SERVICES) and node.tag != "tag:yaml.org,2002:null":
             return node.value  # a token like 00123 must not become a number
         try:
             return self._plain.construct_object(node)
         except (yaml.YAMLError, ValueError) as error:
             raise ConfigError(f"line {line}: {'.'.join(path)}: {node.value!r} is not {node.tag!r}") from error
 
-    def _key(self, key: yaml.Node, parent: _Path) -> str:
+    def _read_key(self, key: yaml.Node, parent: _Path) -> str:
         path, line = (*parent, str(key.value)), key.start_mark.line + 1
         if not isinstance(key, yaml.ScalarNode):
             raise ConfigError(f"line {line}: a key must be a word")
@@ -152,8 +154,8 @@ class _YamlReader:
         self._lines[path] = line
         return str(key.value)
 
-    def _variable(self, name: str, path: _Path) -> str:
-        if name not in self._variables and path[0] in (_SERVICES, *_AT_THE_TOP):
+    def _fill_variable(self, name: str, path: _Path) -> str:
+        if name not in self._variables and path[0] in (_SERVICES, *_TOP_LEVEL_SERVICES):
             self.unset.setdefault(_name_service(path[:-1]), []).append(name)
             return ""
         if name not in self._variables:
@@ -170,7 +172,7 @@ def _collect_services(values: dict[str, Any], lines: Mapping[_Path, int]) -> dic
         ConfigError: a service is in both places.
     """
     found = dict(_read_services(values.pop(_SERVICES, None) or {}, (_SERVICES,), lines))
-    for key in _AT_THE_TOP:
+    for key in _TOP_LEVEL_SERVICES:
         for name, fields in _read_services(values.pop(key, None) or {}, (key,), lines):
             if name in found:
                 raise ConfigError(f"line {lines[(key,)]}: {name} is given here and under 'services:'; keep only one")
@@ -206,7 +208,9 @@ def _explain_error(error: ValidationError, lines: Mapping[_Path, int]) -> Config
     if first["type"] == "extra_forbidden":
         known = ToolSettings.model_fields if path[0] == "tools" else Config.model_fields
         return ConfigError(f"line {line}: unknown key {'.'.join(path)!r}; known keys: {', '.join(known)}")
-    fault = "expected a list, like [a, b]" if first["type"] in _NO_LIST else first["msg"][:1].lower() + first["msg"][1:]
+    fault = (
+        "expected a list, like [a, b]" if first["type"] in _LIST_ERRORS else first["msg"][:1].lower() + first["msg"][1:]
+    )
     given = f" (given: {first['input']!r})" if path[0] == "tools" else ""
     return ConfigError(f"line {line}: {'.'.join(path)}: {fault}{given}")
 

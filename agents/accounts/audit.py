@@ -1,7 +1,7 @@
 """The only module that writes to the audit chain: each entry is signed, and its signature covers the one before it.
 
-Nobody with write access to the database but without an audit key can change or add an entry unnoticed. They can still
-remove the newest entries, which only a head that was printed elsewhere reveals. See docs/audit.md.
+Write access to the database without an audit key is not enough to change or add an entry unnoticed. The newest entries
+can still be removed, which only a head that was printed elsewhere reveals. See docs/audit.md.
 """
 
 import logging
@@ -49,7 +49,7 @@ def append(organization_id: int, entries: Sequence[NewEntry]) -> None:
         AuditHead.objects.bulk_create([AuditHead(organization_id=organization_id)], ignore_conflicts=True)
         head = heads.annotate(now=Now()).get(organization_id=organization_id)
     rows = []
-    key_id = signatures.current_key_id()
+    key_id = signatures.get_current_key_id()
     for entry in entries:
         row = AuditEntry(
             organization_id=organization_id,
@@ -230,8 +230,8 @@ def _find_signature_fault(row: AuditEntry) -> str:
 
 
 def _count_key(chain: AuditChain, row: AuditEntry) -> None:
-    signed = chain.keys.setdefault(row.key_id, KeyUse(row.seq))
-    signed.last, signed.count = row.seq, signed.count + 1
+    use = chain.keys.setdefault(row.key_id, KeyUse(row.seq))
+    use.last, use.count = row.seq, use.count + 1
 
 
 def sign_entry(row: AuditEntry) -> str | None:

@@ -90,12 +90,12 @@ class EmployeeForm(ConfirmationForm):
         if isinstance(field, AllowedToolsField):
             absent = set(granted) - {tool.name for tool in catalog}
             field.offer(catalog, granted, explain_unavailable(self.instance.organization_id, absent) if absent else {})
-        kept = format_limits(self.instance.grants.all()) if self.instance.pk else []
+        stored_limits = format_limits(self.instance.grants.all()) if self.instance.pk else []
         limits = self.fields.get("limits")
         if isinstance(limits, LimitsField):
             limits.catalog = {tool.name: tool for tool in catalog}
-            limits.known = frozenset(kept)
-        self.initial["limits"] = kept
+            limits.known = frozenset(stored_limits)
+        self.initial["limits"] = stored_limits
         self.initial["delegates"] = list_delegate_names(self.instance)
 
     def clean(self) -> dict[str, Any]:
@@ -121,8 +121,8 @@ class EmployeeForm(ConfirmationForm):
 
     def _check_owner(self, organization: Organization, allowed: Sequence[str]) -> None:
         """Refuse new grants of other organizations' tools; a grant of a tool that is gone may stay."""
-        if strangers := list_missing_tools(organization, set(allowed) - set(self.initial["allowed_tools"])):
-            self.add_error("allowed_tools", f"{organization} does not have {', '.join(strangers)}. Untick it.")
+        if missing := list_missing_tools(organization, set(allowed) - set(self.initial["allowed_tools"])):
+            self.add_error("allowed_tools", f"{organization} does not have {', '.join(missing)}. Untick it.")
 
     def _check_price(self, provider: ModelProvider, cleaned: dict[str, Any]) -> None:
         """Require a price for a cost limit: without one the limit would never be reached."""
@@ -167,10 +167,10 @@ class EmployeeForm(ConfirmationForm):
 
     def _list_removed_limits(self, name: str, limits: Mapping[str, ToolLimits]) -> Iterator[str]:
         """List each limit that is removed while its tool stays allowed."""
-        kept = set(format_limits(apply_limits(Grant(tool=tool), limits) for tool in limits))
+        remaining = set(format_limits(apply_limits(Grant(tool=tool), limits) for tool in limits))
         staying = set(self.cleaned_data["allowed_tools"])
         for line in self.initial["limits"]:
-            if line not in kept and line.split(None, 1)[0] in staying:
+            if line not in remaining and line.split(None, 1)[0] in staying:
                 yield f"{name} is no longer limited by: {line}"
 
 

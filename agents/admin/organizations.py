@@ -140,7 +140,7 @@ class MembershipForm(ConfirmationForm):
 class ChangedMembershipForm(ConfirmationForm):
     """A member's role, the only part that can change."""
 
-    by: members.Administrator | None = None
+    administrator: members.Administrator | None = None
 
     class Meta:
         model = Membership
@@ -148,19 +148,19 @@ class ChangedMembershipForm(ConfirmationForm):
 
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
         """List the consequence of making somebody an admin, or of removing that role."""
-        if self.by is None:
+        if self.administrator is None:
             return
-        if sentence := members.describe_role_change(self.by, self.instance.pk, cleaned["role"]):
+        if sentence := members.describe_role_change(self.administrator, self.instance.pk, cleaned["role"]):
             yield sentence
 
 
-def _get_authority(request: HttpRequest, organization_id: int) -> members.Administrator | None:
-    """Return the authority that this person has in the organization; None if it has none."""
+def _get_administrator(request: HttpRequest, organization_id: int) -> members.Administrator | None:
+    """Return this person as an administrator of the organization; None if they are not one."""
     user = get_user(request)
     if user.is_superuser:
         return members.Superuser(user, organization_id)
-    mine = Membership.objects.filter(organization_id=organization_id, user=user, role=Role.ADMIN)
-    return mine.select_related("user").first()
+    memberships = Membership.objects.filter(organization_id=organization_id, user=user, role=Role.ADMIN)
+    return memberships.select_related("user").first()
 
 
 @admin.register(Membership)
@@ -185,7 +185,7 @@ class MembershipAdmin(ConfigurationAdmin):
         kwargs["form"] = MembershipForm if obj is None else ChangedMembershipForm
         form: type[forms.ModelForm[Any]] = super().get_form(request, obj, change, **kwargs)
         if isinstance(obj, Membership) and issubclass(form, ChangedMembershipForm):
-            form.by = _get_authority(request, obj.organization_id)
+            form.administrator = _get_administrator(request, obj.organization_id)
         return form
 
     def get_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
@@ -199,24 +199,24 @@ class MembershipAdmin(ConfigurationAdmin):
 
     def save_model(self, request: HttpRequest, obj: Membership, form: forms.ModelForm[Any], change: bool) -> None:
         """Use the actions of the users page, which keep the last admin and write the audit."""
-        by = _get_authority(request, obj.organization_id)
-        if by is None:
+        administrator = _get_administrator(request, obj.organization_id)
+        if administrator is None:
             raise PermissionDenied
         if change:
-            members.change_role(by, obj.pk, form.cleaned_data["role"])
-        elif isinstance(form, MembershipForm) and isinstance(by, members.Superuser):
+            members.change_role(administrator, obj.pk, form.cleaned_data["role"])
+        elif isinstance(form, MembershipForm) and isinstance(administrator, members.Superuser):
             obj.user = form.get_account()
-            obj.pk = members.add_member(by, obj.user, obj.role).pk
+            obj.pk = members.add_member(administrator, obj.user, obj.role).pk
 
     def save_related(self, request: HttpRequest, form: forms.ModelForm[Any], formsets: Any, change: bool) -> None:
         """Do nothing: a membership has no related rows, and `members` has recorded the change."""
 
     def delete_model(self, request: HttpRequest, obj: Model) -> None:
         assert isinstance(obj, Membership)
-        by = _get_authority(request, obj.organization_id)
-        if by is None:
+        administrator = _get_administrator(request, obj.organization_id)
+        if administrator is None:
             raise PermissionDenied
-        members.remove_member(by, obj.pk)
+        members.remove_member(administrator, obj.pk)
 
     def add_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Redirect admins to the invitations, so that no answer reveals who has an account."""
@@ -243,5 +243,5 @@ class MembershipAdmin(ConfigurationAdmin):
             return redirect(request.path)
 
     def _is_own(self, request: HttpRequest, obj: Model | None) -> bool:
-        mine = isinstance(obj, Membership) and obj.user_id == get_user(request).pk
-        return mine and not get_user(request).is_superuser
+        is_own = isinstance(obj, Membership) and obj.user_id == get_user(request).pk
+        return is_own and not get_user(request).is_superuser

@@ -167,10 +167,10 @@ def _encode(*, is_chosen: bool, level: str) -> str:
     return f"{'chosen' if is_chosen else 'not chosen'} {level}"
 
 
-def _list_levels(source: Source, row: SourceTool, chosen: str) -> tuple[tuple[str, str, bool], ...]:
+def _list_levels(source: Source, row: SourceTool, selected: str) -> tuple[tuple[str, str, bool], ...]:
     """List the levels to choose from. An MCP tool has no default, because its server's hints are not trusted."""
     first = "Choose a level" if source.is_mcp else f"{row.inferred_level} (inferred)"
-    return (("", first, not chosen), *((each.value, each.value, chosen == each.value) for each in Level))
+    return (("", first, not selected), *((each.value, each.value, selected == each.value) for each in Level))
 
 
 def _describe_lowered(row: SourceTool) -> str:

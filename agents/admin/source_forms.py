@@ -110,18 +110,14 @@ class SourceForm(PrivateNetworkForm):
 
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
         """List newly opened private hosts, and credentials that are sent to another host."""
-        places = _list_hosts(cleaned)
+        hosts = _list_hosts(cleaned)
         changed_targets = {*ADDRESSES, "authentication", "service"} & set(self.changed_data)
         if cleaned.get("may_be_private"):
-            known = self._find_private_hosts(cleaned, **({"opened_by_superuser": True} if self.by_superuser else {}))
-            yield from map(describe_private_access, sorted(set(places) - known))
-        if (
-            self.instance.pk
-            and changed_targets
-            and places
-            and self.instance.authentication != AuthenticationMethod.NONE
-        ):
-            service, where = self.instance.credentials_service, ", ".join(places)
+            opened = self._find_private_hosts(cleaned, **({"opened_by_superuser": True} if self.by_superuser else {}))
+            yield from map(describe_private_access, sorted(set(hosts) - opened))
+        is_signed = self.instance.authentication != AuthenticationMethod.NONE
+        if self.instance.pk and changed_targets and hosts and is_signed:
+            service, where = self.instance.credentials_service, ", ".join(hosts)
             if self._has_credentials(cleaned):
                 yield f"From now on, the credentials of {service} are sent to {where}."
             else:
@@ -130,8 +126,8 @@ class SourceForm(PrivateNetworkForm):
     def _find_private_hosts(self, cleaned: dict[str, Any], **more: bool) -> set[str]:
         """Return the hosts of the form that may be private already."""
         owner = cleaned.get("organization") or self.instance.organization
-        known = owner.allowed_hosts.filter(host__in=_list_hosts(cleaned), may_be_private=True, **more)
-        return set(known.values_list("host", flat=True))
+        opened = owner.allowed_hosts.filter(host__in=_list_hosts(cleaned), may_be_private=True, **more)
+        return set(opened.values_list("host", flat=True))
 
     def _has_credentials(self, cleaned: dict[str, Any]) -> bool:
         owner = cleaned.get("organization") or self.instance.organization

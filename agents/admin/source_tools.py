@@ -77,8 +77,8 @@ def _render_page(
     """Render the saved tools, or the submitted choices if they could not be saved."""
     rows = list(SourceTool.objects.filter(source=source).defer(*DEFINITIONS))
     filters = ToolFilterForm(request.GET)
-    filter_rows = filters.filter_rows(rows)
-    shown = Paginator(filter_rows, TOOLS_PER_PAGE).get_page(request.GET.get("p"))
+    matching = filters.filter_rows(rows)
+    shown = Paginator(matching, TOOLS_PER_PAGE).get_page(request.GET.get("p"))
     waits_for = _get_pending_job(request, source)
     context = {
         **page.admin_site.each_context(request),
@@ -93,7 +93,7 @@ def _render_page(
         "total": len(rows),
         "described": sum(row.gone_at is None for row in rows),
         "chosen": sum(row.gone_at is None and row.is_chosen for row in rows),
-        "found": len(filter_rows),
+        "found": len(matching),
         "page": shown,
         "query": _build_query(request),
         "rows": build_choice_rows(source, shown, sent),

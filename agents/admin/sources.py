@@ -57,13 +57,13 @@ class SourceAdmin(ConfigurationAdmin):
         )
 
     def get_urls(self) -> list[URLPattern]:
-        def guarded(view: Any) -> Any:
+        def require_admin(view: Any) -> Any:
             return self.admin_site.admin_view(view)
 
         return [
-            path("<int:source_id>/test/", guarded(require_POST(self.test_connection)), name="test-source"),
-            path("<int:source_id>/refresh/", guarded(require_POST(self.refresh)), name="refresh-source"),
-            path("<int:source_id>/tools/", guarded(self.choose_tools), name="source-tools"),
+            path("<int:source_id>/test/", require_admin(require_POST(self.test_connection)), name="test-source"),
+            path("<int:source_id>/refresh/", require_admin(require_POST(self.refresh)), name="refresh-source"),
+            path("<int:source_id>/tools/", require_admin(self.choose_tools), name="source-tools"),
             *super().get_urls(),
         ]
 
@@ -89,17 +89,13 @@ class SourceAdmin(ConfigurationAdmin):
         """Show all kinds, and mark those that this person may not connect."""
         if not self.has_add_permission(request):
             raise PermissionDenied
+        allowed = _list_allowed_kinds(request)
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "title": "What do you want to connect?",
             "kinds": [
-                (
-                    kind.value,
-                    kind.label,
-                    FORMS[kind].summary,
-                    "" if kind in _list_allowed_kinds(request) else SUPERUSERS_ONLY,
-                )
+                (kind.value, kind.label, FORMS[kind].summary, "" if kind in allowed else SUPERUSERS_ONLY)
                 for kind in SourceKind
             ],
             "refused": f"{SUPERUSERS_ONLY}." if refused else "",
@@ -181,7 +177,7 @@ class SourceAdmin(ConfigurationAdmin):
         source = self._get_source_or_404(request, source_id)
         if source.kind == SourceKind.MCP_STDIO:
             return self._refresh_and_wait(request, source, TESTING)
-        self._report(request, source, check_source(source, TEST_PATIENCE))
+        self._show_report(request, source, check_source(source, TEST_PATIENCE))
         return redirect("admin:connections_source_change", source.pk)
 
     def refresh(self, request: HttpRequest, source_id: int) -> HttpResponse:
@@ -208,15 +204,15 @@ class SourceAdmin(ConfigurationAdmin):
 
     def _refresh(self, request: HttpRequest, source: Source) -> None:
         """Read the description now, or let a worker do it if it may take long; the page then waits, see READING."""
-        asked = refresh_source_or_queue(source) if source.is_active else None
-        if asked is not None and not asked.problem:  # the page shows the problem anyway
-            self._report(request, source, asked)
+        report = refresh_source_or_queue(source) if source.is_active else None
+        if report is not None and not report.problem:  # the page shows a problem anyway
+            self._show_report(request, source, report)
 
-    def _report(self, request: HttpRequest, source: Source, asked: SourceReport) -> None:
-        if asked.problem:
-            messages.error(request, f"Connection to {source.name} failed: {asked.problem}")
+    def _show_report(self, request: HttpRequest, source: Source, report: SourceReport) -> None:
+        if report.problem:
+            messages.error(request, f"Connection to {source.name} failed: {report.problem}")
         else:
-            messages.success(request, f"Connection to {source.name} works. {asked.summary}")
+            messages.success(request, f"Connection to {source.name} works. {report.summary}")
 
     @admin.display(description="State")
     def state(self, source: Source) -> SafeString:
@@ -266,8 +262,8 @@ def _find_rules(source: Source) -> QuerySet[ToolRule]:
 
 def _get_kind(request: HttpRequest, obj: Model | None) -> SourceKind | None:
     """Return the kind of the row, or for a new one the kind that the address names."""
-    asked = obj.kind if isinstance(obj, Source) else request.GET.get("kind", "")
-    return SourceKind(asked) if asked in SourceKind.values else None
+    name = obj.kind if isinstance(obj, Source) else request.GET.get("kind", "")
+    return SourceKind(name) if name in SourceKind.values else None
 
 
 def _list_allowed_kinds(request: HttpRequest) -> list[SourceKind]:

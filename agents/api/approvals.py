@@ -21,12 +21,11 @@ from agents.api.schemas import (
     DecisionResult,
     DecisionResults,
     DenyRequest,
-    SortOrder,
+    ListOrder,
     UndoRequest,
 )
 from agents.approvals import decisions, questions
 from agents.approvals.call_order import sort_by_call
-from agents.approvals.decisions import Decision
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.platform.refusals import Forbidden
 
@@ -45,7 +44,7 @@ def list_approvals(request: HttpRequest, filters: Query[ApprovalFilter]) -> Appr
     member = get_member(request)
     rows = _filter_approvals(member, filters)
     waiting_only = filters.status == ApprovalStatus.PENDING
-    if filters.order == SortOrder.OLDEST or (filters.order is None and waiting_only):
+    if filters.order == ListOrder.OLDEST or (filters.order is None and waiting_only):
         after = decode_id(filters.cursor) if filters.cursor else None
         page, next_cursor = take_page(sort_by_call(rows, member.organization_id, after), filters)
     else:
@@ -63,7 +62,7 @@ def decide_many(request: HttpRequest, payload: BulkDecisions) -> DecisionResults
     if not member.may(Role.APPROVER):
         raise Forbidden("Only approvers can decide. Ask an admin for the role.")
     items = [
-        (each.approval_id, each.action, Decision(each.digest, each.decision_id, each.reason))
+        (each.approval_id, each.action, decisions.Decision(each.digest, each.decision_id, each.reason))
         for each in payload.decisions
     ]
     outcomes = decisions.decide_many(member, items)
@@ -93,7 +92,7 @@ def approve(request: HttpRequest, approval_id: PathId, payload: ApproveRequest) 
     With `params`, nothing is approved: `next_approval_id` names the changed card.
     """
     member = get_member(request)
-    decision = Decision(
+    decision = decisions.Decision(
         digest=payload.digest, decision_id=payload.decision_id, grace_s=payload.grace_s, confirm=payload.confirm
     )
     if payload.params is None:
@@ -111,7 +110,7 @@ def approve(request: HttpRequest, approval_id: PathId, payload: ApproveRequest) 
 def deny(request: HttpRequest, approval_id: PathId, payload: DenyRequest) -> ApprovalDetail:
     """Deny the call; the reason is sent to the model."""
     member = get_member(request)
-    decision = Decision(payload.digest, payload.decision_id, payload.reason)
+    decision = decisions.Decision(payload.digest, payload.decision_id, payload.reason)
     return _build_detail(decisions.deny(member, approval_id, decision))
 
 

@@ -77,7 +77,7 @@ def wrap_with_problems(view: View) -> View:
     """Wrap the view: ninja's own errors become problems, HEAD works like GET, and no answer is cached."""
 
     @functools.wraps(view)
-    def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+    def call_view(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         asked = request.method
         if asked == "HEAD":
             request.method = "GET"
@@ -92,7 +92,7 @@ def wrap_with_problems(view: View) -> View:
         response.headers.setdefault("Cache-Control", "no-store")
         return response
 
-    return wrapped
+    return call_view
 
 
 def _answer_refusal(request: HttpRequest, refusal: Refusal) -> HttpResponse:

@@ -154,7 +154,7 @@ class RunFilter(PageQuery):
     q: Name = Field("", description="Text to find in the title or the task.")
 
 
-class SortOrder(StrEnum):
+class ListOrder(StrEnum):
     """Order of a list."""
 
     OLDEST = "oldest"
@@ -164,7 +164,7 @@ class SortOrder(StrEnum):
 class ApprovalFilter(PageQuery):
     """Filters for approvals."""
 
-    order: SortOrder | None = Field(
+    order: ListOrder | None = Field(
         None,
         description="`oldest` first, in call order, or `newest` first. Send the same order for each page. "
         "Defaults to `oldest` for `status=pending`, so that clients can decide from the top, and else to `newest`.",

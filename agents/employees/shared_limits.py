@@ -50,7 +50,7 @@ class _RedisCache:
 
     def get(self, key: str) -> dict[str, Any] | None:
         try:
-            kept = self._client.get(_redis_key("result", key))
+            kept = self._client.get(_build_redis_key("result", key))
         except redis.RedisError:
             return None
         found: dict[str, Any] | None = json.loads(kept) if kept else None
@@ -61,7 +61,7 @@ class _RedisCache:
         if len(text) > MAX_CACHED_CHARACTERS:
             return
         try:
-            self._client.set(_redis_key("result", key), text, px=max(1, round(seconds * 1000)))
+            self._client.set(_build_redis_key("result", key), text, px=max(1, round(seconds * 1000)))
         except redis.RedisError:
             return
 
@@ -74,7 +74,7 @@ class _RedisLimiter:
     def seconds_to_wait(self, key: str, limit: RateLimit) -> float:
         try:
             arguments: list[str | int] = [round(limit.seconds * 1000), limit.calls, uuid.uuid4().hex]
-            return float(self._take(keys=[_redis_key("rate", key)], args=arguments)) / 1000
+            return float(self._take(keys=[_build_redis_key("rate", key)], args=arguments)) / 1000
         except redis.RedisError:
             return self._fallback.seconds_to_wait(key, limit)
 
@@ -98,5 +98,5 @@ class _ProcessLimiter:
             return calls[0] + limit.seconds - now
 
 
-def _redis_key(kind: str, key: str) -> str:
+def _build_redis_key(kind: str, key: str) -> str:
     return f"{settings.GADGET_QUEUE}:{kind}:{key}"

@@ -167,7 +167,7 @@ MOST_ORGANIZATIONS = 500
 
 
 class OrganizationCredentials(Mapping[str, Fields]):
-    """OrganizationCredentials by service. Those that no key can decrypt are listed too, and fail when they are used.
+    """Credentials by service. Those that no key can decrypt are listed too, and fail when they are used.
 
     Raises:
         ToolError: UNAUTHORIZED, naming the service.
@@ -214,8 +214,8 @@ def load_credentials(organization: Organization) -> Mapping[str, Fields]:
         return shared
     own = _read_own_credentials(organization.pk, organization.credentials_version)
     replaced = own.readable.keys() | own.unreadable
-    cached = {service: fields for service, fields in shared.items() if service not in replaced}
-    return OrganizationCredentials({**cached, **own.readable}, own.unreadable)
+    inherited = {service: fields for service, fields in shared.items() if service not in replaced}
+    return OrganizationCredentials({**inherited, **own.readable}, own.unreadable)
 
 
 def load_own_credentials(organization_id: int, version: int) -> Mapping[str, Fields]:

@@ -62,8 +62,8 @@ class SignOfLife:
         self._stopped.set()
         try:
             with connect_redis() as client:
-                client.delete(_key(self.part, self.name))
-                client.zrem(_key("seen", self.part), self.name)
+                client.delete(_build_key(self.part, self.name))
+                client.zrem(_build_key("seen", self.part), self.name)
         except redis.RedisError:
             log.info("sign of life left to fade", part=self.part, name=self.name)
 
@@ -74,9 +74,9 @@ class SignOfLife:
     def _write_sign(self) -> None:
         try:
             with connect_redis() as client:
-                client.set(_key(self.part, self.name), "alive", ex=SIGN_TTL_S)
-                client.zadd(_key("seen", self.part), {self.name: time.time()})
-                client.zremrangebyscore(_key("seen", self.part), 0, time.time() - MISSING_WINDOW_S)
+                client.set(_build_key(self.part, self.name), "alive", ex=SIGN_TTL_S)
+                client.zadd(_build_key("seen", self.part), {self.name: time.time()})
+                client.zremrangebyscore(_build_key("seen", self.part), 0, time.time() - MISSING_WINDOW_S)
         except redis.RedisError:
             log.debug("no sign of life: Redis is unavailable", part=self.part)
 
@@ -87,7 +87,7 @@ def list_alive(part: str) -> list[str]:
     Raises:
         redis.RedisError: Redis is unavailable.
     """
-    prefix = _key(part, "")
+    prefix = _build_key(part, "")
     with connect_redis() as client:
         return sorted(key.decode().removeprefix(prefix) for key in client.scan_iter(match=f"{prefix}*", count=1000))
 
@@ -114,7 +114,7 @@ def load_presence() -> Presence:
     try:
         names = {part: list_alive(part) for part in (WORKER, SWEEPER)}
         with connect_redis() as client:
-            seen = {name.decode() for name in client.zrange(_key("seen", WORKER), 0, -1)}
+            seen = {name.decode() for name in client.zrange(_build_key("seen", WORKER), 0, -1)}
     except redis.RedisError:
         return Presence(None, None, (REDIS,))
     alive = set(names[WORKER])
@@ -122,5 +122,5 @@ def load_presence() -> Presence:
     return Presence(len(alive), len(alive | seen), missing, names)
 
 
-def _key(part: str, name: str) -> str:
+def _build_key(part: str, name: str) -> str:
     return f"{settings.GADGET_QUEUE}:alive:{part}:{name}"

@@ -32,12 +32,12 @@ _TIMEOUT_S = 2.0
 _UNREACHABLE = (TimeoutError, OSError, RedisError, QueueUnreachable)
 
 
-def run_group(run_id: int) -> str:
+def get_run_group(run_id: int) -> str:
     """Return the channel group of the sockets that watch this run."""
     return f"run.{run_id}"
 
 
-def inbox_group(organization_id: int) -> str:
+def get_inbox_group(organization_id: int) -> str:
     """Return the channel group of the sockets that watch this organization's inbox."""
     return f"inbox.{organization_id}"
 
@@ -132,7 +132,7 @@ async def _send_bells(batch: _Batch) -> None:
     async with asyncio.timeout(_TIMEOUT_S):
         for stream, text in _join_texts(batch.deltas).items():
             delta = {"type": "delta", "pass_number": stream.pass_number, "epoch": stream.epoch, "text": text}
-            await layer.group_send(run_group(stream.run_id), delta)
+            await layer.group_send(get_run_group(stream.run_id), delta)
         message: dict[str, Any] = {"type": "bell"}
         for group in batch.bells:
             await layer.group_send(group, message)
@@ -187,12 +187,12 @@ def request_source_refresh(source_id: int) -> None:
 
 def ring_run(run_id: int) -> None:
     """Tell the run's sockets that it has new events."""
-    _get_publisher().put_bell(run_group(run_id))
+    _get_publisher().put_bell(get_run_group(run_id))
 
 
 def ring_inbox(organization_id: int) -> None:
     """Tell the organization's inbox sockets that its approvals changed."""
-    _get_publisher().put_bell(inbox_group(organization_id))
+    _get_publisher().put_bell(get_inbox_group(organization_id))
 
 
 def stream_text(stream: TextStream, text: str) -> None:

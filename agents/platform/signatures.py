@@ -12,9 +12,9 @@ from django.conf import settings
 _KEY_ID_DIGITS = 8
 
 
-def current_key_id() -> str:
+def get_current_key_id() -> str:
     """Return the short id of the key that signs now; it reveals nothing about the key."""
-    return next(iter(_keys_by_id(tuple(settings.GADGET_AUDIT_KEYS))))
+    return next(iter(_index_keys(tuple(settings.GADGET_AUDIT_KEYS))))
 
 
 def sign(purpose: str, text: str, key_id: str) -> str | None:
@@ -22,17 +22,17 @@ def sign(purpose: str, text: str, key_id: str) -> str | None:
 
     A signature for one purpose is never valid for another.
     """
-    key = _keys_by_id(tuple(settings.GADGET_AUDIT_KEYS)).get(key_id)
+    key = _index_keys(tuple(settings.GADGET_AUDIT_KEYS)).get(key_id)
     return None if key is None else _hmac(key, f"{purpose}\0{text}")
 
 
 def is_known(key_id: str) -> bool:
     """Return True if one of the keys has this id."""
-    return key_id in _keys_by_id(tuple(settings.GADGET_AUDIT_KEYS))
+    return key_id in _index_keys(tuple(settings.GADGET_AUDIT_KEYS))
 
 
 @lru_cache(maxsize=4)
-def _keys_by_id(keys: tuple[str, ...]) -> dict[str, bytes]:
+def _index_keys(keys: tuple[str, ...]) -> dict[str, bytes]:
     raw = [urlsafe_b64decode(key) for key in keys]
     return {_hmac(key, "key id")[:_KEY_ID_DIGITS]: key for key in raw}
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from tools.contract import PrivateHosts
 
-CONTINUE_REQUEST = "Please go on."
+CONTINUE_REQUEST = "Please continue."
 """The message that a run gets when a person gives it more passes."""
 
 
@@ -153,7 +153,7 @@ class Provider(Protocol):
             ProviderError, ProviderStopped
         """
 
-    def refusal(self, seconds: float) -> str:
+    def explain_refusal(self, seconds: float) -> str:
         """Return the reason why connecting is not allowed; empty if it is, or if the host is not found in this time."""
 
     def check(self) -> None:

@@ -65,7 +65,7 @@ class HttpProvider(ABC):
         with within(CancelScope(time.monotonic() + CHECK_S, threading.Event())):
             self._check()
 
-    def refusal(self, seconds: float) -> str:
+    def explain_refusal(self, seconds: float) -> str:
         """Return the reason why connecting to the provider's address is not allowed; empty if it is."""
         return explain_refusal(self._base_url, self._config.private_hosts, seconds)
 

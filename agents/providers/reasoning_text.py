@@ -22,7 +22,7 @@ class ReasoningSplitter:
     def __init__(self) -> None:
         self.blocks: list[str] = []
         self.answer_begins = 0
-        """The length of visible text that turned out to be reasoning, because a closing tag without an opening one followed."""
+        """The length of visible text that a closing tag without an opening one has turned into reasoning."""
         self._pending = ""
         self._open_block: list[str] | None = None
         self._opened_line = False

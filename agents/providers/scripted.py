@@ -123,14 +123,14 @@ class ScriptedProvider:
         self._text = config.script
         self._timeout_s = config.timeout_s
 
-    def refusal(self, seconds: float) -> str:  # noqa: ARG002 - a script connects to nothing
+    def explain_refusal(self, seconds: float) -> str:  # noqa: ARG002 - a script connects to nothing
         return ""
 
     def check(self) -> None:
-        self._scripts()
+        self._load_scripts()
 
     def ask(self, request: ModelRequest, on_text: Callable[[str], None], stopped: threading.Event) -> ModelResponse:
-        scripts = self._scripts()
+        scripts = self._load_scripts()
         deadline = min(request.deadline, time.monotonic() + self._timeout_s)
         playback = _Playback(request, on_text, stopped, deadline, [])
         playback.wait(0)
@@ -146,7 +146,7 @@ class ScriptedProvider:
         playback.say(_render_answer(position.script, scope, closing=request.closing))
         return _build_response(playback, [])
 
-    def _scripts(self) -> tuple[Script, ...]:
+    def _load_scripts(self) -> tuple[Script, ...]:
         try:
             return parse_scripts(self._text)
         except ValueError as error:

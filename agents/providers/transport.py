@@ -22,7 +22,7 @@ from typing_extensions import override
 
 from agents.providers.base import ProviderError, ProviderStopped
 from tools.contract import ErrorCode, HostPort, NetworkAccess, PrivateHosts, ToolError
-from tools.network import resolve_host, resolve_with_system
+from tools.network import connect_to_any, resolve_host, resolve_with_system
 from tools.network.addresses import Address
 
 SLICE_S = 0.1
@@ -138,12 +138,13 @@ def _get_server(url: httpx2.URL) -> tuple[str, int]:
     return url.raw_host.decode("ascii"), url.port or (443 if url.scheme == "https" else 80)
 
 
-class _GuardedBackend(httpcore2.SyncBackend):
+class _GuardedBackend(httpcore2.NetworkBackend):
     """Connects to checked addresses, or to the proxy of the environment."""
 
     def __init__(self, private_hosts: PrivateHosts, *, is_proxied: bool) -> None:
         self._private_hosts = private_hosts
         self._is_proxied = is_proxied
+        self._dial = httpcore2.SyncBackend()
 
     @override
     def connect_tcp(
@@ -157,15 +158,14 @@ class _GuardedBackend(httpcore2.SyncBackend):
         scope = _get_current_scope()
         scope.check()
         if self._is_proxied:
-            return _CancelableStream(super().connect_tcp(host, port, scope.remaining(CONNECT_S)))
+            return _CancelableStream(self._dial.connect_tcp(host, port, scope.remaining(CONNECT_S)))
         addresses = _resolve_server(host, port, self._private_hosts)
-        for left in range(len(addresses), 1, -1):
-            try:
-                share = scope.remaining(CONNECT_S) / left
-                return _CancelableStream(super().connect_tcp(str(addresses[-left]), port, share))
-            except (httpcore2.ConnectError, httpcore2.ConnectTimeout):
-                scope.check()
-        return _CancelableStream(super().connect_tcp(str(addresses[-1]), port, scope.remaining(CONNECT_S)))
+
+        def get_remaining() -> float:
+            scope.check()
+            return scope.remaining(CONNECT_S)
+
+        return _CancelableStream(connect_to_any(self._dial, addresses, port, get_remaining))
 
 
 def _resolve_server(host: str, port: int, private_hosts: PrivateHosts) -> list[Address]:
@@ -175,12 +175,14 @@ def _resolve_server(host: str, port: int, private_hosts: PrivateHosts) -> list[A
         ProviderError: the host does not exist or is not allowed.
     """
     host = host.removesuffix(".")
-    reach = NetworkAccess(requested=frozenset({host}), installation=private_hosts)
+    network_access = NetworkAccess(requested=frozenset({host}), installation=private_hosts)
     try:
-        return resolve_host(HostPort(host, port), reach, resolve_with_system, _get_current_scope().remaining(CONNECT_S))
+        return resolve_host(
+            HostPort(host, port), network_access, resolve_with_system, _get_current_scope().remaining(CONNECT_S)
+        )
     except ToolError as error:
         if error.code != ErrorCode.SECURITY_VIOLATION:
-            message = f"Could not reach {host}: {error.message}"
+            message = f"Could not network_access {host}: {error.message}"
             raise ProviderError("unreachable", message, transient=True) from error
         hint = f" {NEEDS_PERMISSION}" if error.message.endswith("a private address.") else ""
         raise ProviderError("bad_settings", f"{error.message}{hint}", transient=False) from error
@@ -195,7 +197,7 @@ def _translating_errors(address: str, answered: bool) -> Iterator[None]:
         reason = str(error) or "no answer to the connection attempt"
         has_wrong_certificate = "CERTIFICATE_VERIFY_FAILED" in reason
         raise ProviderError(
-            "unreachable", f"Could not reach {address}: {reason}", transient=not has_wrong_certificate
+            "unreachable", f"Could not network_access {address}: {reason}", transient=not has_wrong_certificate
         ) from error
     except httpcore2.UnsupportedProtocol as error:
         raise ProviderError("bad_settings", f"{address}: {error}", transient=False) from error
@@ -215,7 +217,7 @@ def _translating_errors(address: str, answered: bool) -> Iterator[None]:
         ) from error
 
 
-class _LimitedBody(httpx2.SyncByteStream):
+class _AnswerBody(httpx2.SyncByteStream):
     def __init__(self, response: httpcore2.Response, address: str) -> None:
         self._response = response
         self._address = address
@@ -268,7 +270,7 @@ class GuardedTransport(httpx2.BaseTransport):
         return httpx2.Response(
             status_code=response.status,
             headers=response.headers,
-            stream=_LimitedBody(response, address),
+            stream=_AnswerBody(response, address),
             extensions=response.extensions,
         )
 

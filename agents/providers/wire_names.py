@@ -93,5 +93,5 @@ def _digest(name: str, tries: int) -> str:
 
 @functools.lru_cache(maxsize=256)
 def get_wire_names(names: tuple[str, ...]) -> WireNames:
-    """The table of these names; kept, because every pass of a run is_offered the same ones."""
+    """Return the table of these names, cached because every pass of a run offers the same tools."""
     return WireNames(names)

@@ -27,7 +27,6 @@ FILTERS = (
     *(template_filters.state, template_filters.exit_reason, template_filters.column_values),
 )
 DJANGO_FILTERS = {
-    "capfirst": defaultfilters.capfirst,
     "date": defaultfilters.date,
     "filesizeformat": defaultfilters.filesizeformat,
     "timesince": defaultfilters.timesince_filter,

@@ -14,8 +14,8 @@ from django.utils.safestring import SafeString
 
 from agents.employees.budgets import MICROS, format_money
 from agents.runs.models import ExitReason, Run, RunStatus
-from agents.web.cards.edit_form import plainly
-from agents.web.cards.effects import Effect, TargetView
+from agents.web.cards.edit_form import simplify_complaint
+from agents.web.cards.effects import AffectedTarget, Effect
 from agents.web.text import durations, safe_text
 from agents.web.text.markdown import render_markdown
 from agents.web.text.run_status import describe_status
@@ -127,8 +127,8 @@ def as_sentence(text: str) -> str:
 
 
 def plain_words(complaint: str) -> str:
-    """Describe an invalid param without the words that are for programs."""
-    return plainly(complaint, is_named=True)
+    """Describe an invalid input without the words that only programs need."""
+    return simplify_complaint(complaint, is_named=True)
 
 
 def state(run: Run) -> str:
@@ -146,15 +146,15 @@ def words(name: str) -> str:
     return name.replace("_", " ")
 
 
-_SHOWN_BY_LABEL = (ExitReason.MAX_PASSES, ExitReason.ANSWER_CUT, ExitReason.ANSWER_FILTERED)
+LABELED_REASONS = (ExitReason.MAX_PASSES, ExitReason.ANSWER_CUT, ExitReason.ANSWER_FILTERED)
 
 
 def exit_reason(name: str) -> str:
     """Write `max_passes` as `Out of passes`, `provider_error` as `Provider error`."""
-    return ExitReason(name).label if name in _SHOWN_BY_LABEL else words(name).capitalize()
+    return ExitReason(name).label if name in LABELED_REASONS else words(name).capitalize()
 
 
-def column_values(target: TargetView, effect: Effect) -> list[Any]:
+def column_values(target: AffectedTarget, effect: Effect) -> list[Any]:
     """List the target's values in the order of the effect's columns; None where it has no such field."""
     values = {change.name: change.after if effect.side == "made" else change.before for change in target.changes}
     return [values.get(name) for name in effect.columns]

@@ -73,8 +73,8 @@ class Manifest(BaseModel):
     signature: str = ""
 
     def sign(self) -> Self:
-        """The same manifest, signed with the first audit key."""
-        named = self.model_copy(update={"key_id": signatures.current_key_id()})
+        """Return the manifest, signed with the first audit key."""
+        named = self.model_copy(update={"key_id": signatures.get_current_key_id()})
         return named.model_copy(update={"signature": named.expected_signature()})
 
     def expected_signature(self) -> str | None:
@@ -84,7 +84,7 @@ class Manifest(BaseModel):
 
 
 class Writer:
-    """Writes the members one after the other, and their hashes into the manifest."""
+    """Writes members one after the other, and collects their hashes for the manifest."""
 
     def __init__(self, path: Path) -> None:
         self.members: dict[str, Member] = {}
@@ -107,7 +107,7 @@ class Writer:
         self.add(name, io.BytesIO(data), len(data))
 
     def add(self, name: str, source: BinaryIO, size: int, changed_ns: int | None = None) -> None:
-        """Add a member with the next `size` bytes; a later one of the same name takes its place.
+        """Add a member with the next `size` bytes; a later one of the same name replaces it.
 
         Raises:
             OSError: there are fewer.
@@ -183,7 +183,7 @@ def _check(path: Path, manifest: Manifest, found: dict[str, Member]) -> None:
             "Add the key from the time of the backup."
         )
     if expected != manifest.signature:
-        raise BackupError(f"{path} was changed: its signature does not fit.")
+        raise BackupError(f"{path} was changed: its signature does not match.")
     for name, member in manifest.members.items():
         if found.get(name) != member:
             raise BackupError(f"{path} is damaged: {name!r} {'was changed' if name in found else 'is missing'}.")

@@ -18,9 +18,9 @@ from gadget_site.backup import facts, restored
 from gadget_site.backup.archive import BackupError, Manifest
 
 _PART = 1 << 20
-_FADING_S = 2.0
+_DISCONNECT_S = 2.0
 """The server needs a moment to forget a connection that was closed."""
-_UNHURRIED = (
+_NO_LIMITS = (
     "SET LOCAL statement_timeout = 0",
     "SET LOCAL idle_in_transaction_session_timeout = 0",
     "SET LOCAL datestyle = 'ISO'",
@@ -36,8 +36,8 @@ _OTHERS = """
 """
 
 
-class Snapshot:
-    """The database at the moment when the snapshot was opened, whoever writes meanwhile."""
+class PostgresqlSnapshot:
+    """The database as it was when the snapshot was opened, whatever is written since."""
 
     def __init__(self) -> None:
         self.migrations = list(_rows(facts.MIGRATIONS))
@@ -58,18 +58,18 @@ class Snapshot:
 
 
 @contextmanager
-def snapshot() -> Iterator[Snapshot]:
+def snapshot() -> Iterator[PostgresqlSnapshot]:
     """Open a read-only transaction that sees nothing committed later."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        _take_time(cursor)
-        yield Snapshot()
+        _lift_time_limits(cursor)
+        yield PostgresqlSnapshot()
 
 
 def refuse_while_used() -> None:
     """Raise BackupError if another process of Gadget is connected to the database."""
     _connect_under_another_name()
-    deadline = time.monotonic() + _FADING_S
+    deadline = time.monotonic() + _DISCONNECT_S
     while (others := _rows(_OTHERS)[0][0]) and time.monotonic() < deadline:
         time.sleep(0.05)
     if others:
@@ -79,7 +79,7 @@ def refuse_while_used() -> None:
 def load(folder: Path, manifest: Manifest) -> None:
     """Replace the contents of the database in one transaction that also stops everything."""
     with transaction.atomic(), connection.cursor() as cursor:
-        _take_time(cursor)
+        _lift_time_limits(cursor)
         _empty(cursor, manifest)
         for table, columns in manifest.columns.items():
             with (folder / table).open("rb") as file, _copy("COPY {} ({}) FROM STDIN", table, columns) as copy:
@@ -90,9 +90,9 @@ def load(folder: Path, manifest: Manifest) -> None:
         restored.hold()
 
 
-def _take_time(cursor: Any) -> None:
+def _lift_time_limits(cursor: Any) -> None:
     """Lift this transaction's limits: the server's own, and our limit on waiting for its answers."""
-    for setting in _UNHURRIED:
+    for setting in _NO_LIMITS:
         cursor.execute(setting)
     connection.connection.answer_s = None  # gadget_site/answering.py
 

@@ -39,7 +39,7 @@ def hold() -> None:
 
 
 def settle(made_at: str = "") -> dict[str, int]:
-    """Stop everything, and put runs, calls, cards and schedules into a state from which people can continue.
+    """Stop everything, and settle runs, calls, cards and schedules so that people can continue.
 
     May be repeated. Returns how many of each were changed.
 
@@ -64,7 +64,7 @@ def settle(made_at: str = "") -> dict[str, int]:
 
 
 def recover_runs() -> dict[str, int]:
-    """Settle what was under way when the backup was made: nobody can know what happened since.
+    """Settle runs that were in progress at the time of the backup: nobody can know what happened since.
 
     Open approvals lapse and are asked again, executing calls are settled as after a lost worker, leases are dropped.
     Returns how many of each: {"runs", "asked_again", "unsettled"}.

@@ -21,7 +21,7 @@ _LAST_ONE_CLOSES_WITHIN_S = 3.0
 _LOOK_EVERY_S = 0.1
 
 
-class Snapshot:
+class SqliteSnapshot:
     """The database at the moment when the snapshot was opened, whoever writes meanwhile."""
 
     def __init__(self, source: sqlite3.Connection) -> None:
@@ -39,11 +39,11 @@ class Snapshot:
 
 
 @contextmanager
-def snapshot() -> Iterator[Snapshot]:
+def snapshot() -> Iterator[SqliteSnapshot]:
     """Open a separate read transaction: SQLite's log keeps what it sees, and writers continue."""
     with closing(sqlite3.connect(_file(), timeout=_PATIENCE_S, isolation_level=None)) as source:
         source.execute("BEGIN")
-        yield Snapshot(source)
+        yield SqliteSnapshot(source)
         source.execute("ROLLBACK")
 
 
@@ -70,7 +70,7 @@ def load(folder: Path, _: Manifest) -> None:
         BackupError: the copy is not a sound database.
     """
     staged = folder / COPY
-    with _in_place_of_ours(staged):
+    with _use_database(staged):
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA quick_check")
             if (answer := cursor.fetchone()[0]) != "ok":
@@ -83,7 +83,7 @@ def load(folder: Path, _: Manifest) -> None:
 
 
 @contextmanager
-def _in_place_of_ours(path: Path) -> Iterator[None]:
+def _use_database(path: Path) -> Iterator[None]:
     """Let Django work on this file within the block."""
     ours = connection.settings_dict["NAME"]
     connections.close_all()

@@ -16,7 +16,7 @@ MOST_CHECKED = 25
 """Each check takes as long as a login. No account can be given the demo's password later (NotTheDemoPassword)."""
 
 
-class DemoAccountsError(Exception):
+class OpenDemoAccountsError(Exception):
     """Gadget would be open to everybody who knows the demo; the text says how to prevent that."""
 
 
@@ -50,20 +50,20 @@ def check_before_listening() -> str:
     """Return a warning about open accounts, empty without any or while DEBUG is on.
 
     Raises:
-        DemoAccountsError: there are some, and HOST lets in more than this machine.
+        OpenDemoAccountsError: there are some, and HOST lets in more than this machine.
     """
     names = [] if settings.DEBUG else find_open_accounts()
     if not names:
         return ""
-    warning = f"{describe(names)} {MEND}"
+    warning = f"{describe(names)} {FIX}"
     if not is_loopback(settings.GADGET_HOST):
-        raise DemoAccountsError(
+        raise OpenDemoAccountsError(
             f"{warning} Until then, Gadget may only listen on this machine, for example with HOST=127.0.0.1."
         )
     return f"{warning} A proxy in front of Gadget would let everybody in."
 
 
-MEND = "Change it with `manage.py changepassword NAME`, or remove the demo with `manage.py demo --remove`."
+FIX = "Change it with `manage.py changepassword NAME`, or remove the demo with `manage.py demo --remove`."
 
 
 def describe(names: list[str]) -> str:

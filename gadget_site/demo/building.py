@@ -1,4 +1,4 @@
-"""Builds the demo, or brings one that is there up to date; nothing is ever doubled."""
+"""Builds the demo or updates an existing one; nothing is ever duplicated."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,7 +26,7 @@ REAL_MODEL_PROVIDER = "Real model"
 
 @dataclass(frozen=True)
 class RealModel:
-    """The model for one more employee: how it is reached, its address, key and name; the usual one if none is named."""
+    """The model of one more employee: kind, address, key and name; `usual` is the name if none is given."""
 
     kind: ProviderKind
     base_url: str
@@ -40,37 +40,37 @@ class RealModel:
 
 
 @dataclass
-class Built:
-    """What was made or brought up to date, one sentence each; empty when everything stood already.
+class DemoChanges:
+    """The changes that building the demo made, one sentence each.
 
     Attributes:
-        brings_back: what stands already becomes what it is here, and what was deleted comes back.
+        resets: existing rows get the demo's values again, and deleted ones come back.
     """
 
-    brings_back: bool
+    resets: bool
     changes: list[str] = field(default_factory=list)
 
     def note(self, change: str) -> None:
         self.changes.append(change)
 
 
-def build(real_model: RealModel | None = None, *, brings_back: bool = True) -> Built:
-    """Makes `acme-demo` and `other-demo` with people, employees and records, in one transaction.
+def build(real_model: RealModel | None = None, *, resets: bool = True) -> DemoChanges:
+    """Create `acme-demo` and `other-demo` with people, employees and records, in one transaction.
 
-    People who have an account keep their password, and records that are there stay as they are. If it `brings_back`,
-    employees and their scripts become what they are here, and missing records are added. If not, as at every start, it
-    adds what is missing but records, and changes only how the real model is reached: as the environment says.
+    Existing accounts keep their password, and existing records stay unchanged. With `resets`, employees and their
+    scripts get the demo's values again, and missing records are added. Without it, as at every start, only missing rows
+    other than records are added, and the real model is reached as the environment says.
     """
-    built = Built(brings_back)
+    built = DemoChanges(resets)
     with transaction.atomic():
         _acme(built, real_model)
         _other(built)
     return built
 
 
-def _acme(built: Built, real_model: RealModel | None) -> None:
+def _acme(built: DemoChanges, real_model: RealModel | None) -> None:
     started = len(built.changes)
-    needs_records = built.brings_back or not Organization.objects.filter(slug=ORGANIZATION).exists()
+    needs_records = built.resets or not Organization.objects.filter(slug=ORGANIZATION).exists()
     organization = _organization(ORGANIZATION, "Acme (demo)", built)
     for username, role in staff.PEOPLE.items():
         _member(organization, username, role, built)
@@ -81,14 +81,14 @@ def _acme(built: Built, real_model: RealModel | None) -> None:
         worker = replace(staff.ON_A_REAL_MODEL, model=real_model.name)
         employee = _employee(organization, worker, provider, built)
         if real_model.model or has_moved:
-            _bring_up_to_date(employee, {"model": real_model.name}, built)
+            _update_row(employee, {"model": real_model.name}, built)
     _paused_schedule(organization, built)
     if needs_records and (added := add_demo_companies(organization.pk)):
         built.note(f"{added} records in {organization.slug}")
     _record(organization, built.changes[started:])
 
 
-def _other(built: Built) -> None:
+def _other(built: DemoChanges) -> None:
     started = len(built.changes)
     organization = _organization(OTHER_ORGANIZATION, "Other (demo)", built)
     _member(organization, staff.OUTSIDER, Role.ADMIN, built)
@@ -108,14 +108,14 @@ def _record(organization: Organization, changes: list[str]) -> None:
         audit.append(organization.pk, [entry])
 
 
-def _organization(slug: str, name: str, built: Built) -> Organization:
+def _organization(slug: str, name: str, built: DemoChanges) -> Organization:
     organization, is_new = Organization.objects.get_or_create(slug=slug, defaults={"name": name})
     if is_new:
         built.note(f"the organization {slug}")
     return organization
 
 
-def _member(organization: Organization, username: str, role: Role, built: Built) -> None:
+def _member(organization: Organization, username: str, role: Role, built: DemoChanges) -> None:
     user = User.objects.filter(username=username).first()
     if user is None:
         user = User.objects.create_user(username, email=f"{username}@{EMAIL_DOMAIN}", password=PASSWORD)
@@ -126,26 +126,28 @@ def _member(organization: Organization, username: str, role: Role, built: Built)
         update_admin_access(user)
 
 
-def _script_provider(organization: Organization, worker: staff.Worker, built: Built) -> ModelProvider:
+def _script_provider(organization: Organization, worker: staff.Worker, built: DemoChanges) -> ModelProvider:
     script = (staff.SCRIPTS / worker.script).read_text(encoding="utf-8")
     provider, is_new = ModelProvider.objects.get_or_create(
         organization=organization, name=f"Script of {worker.name}", defaults={"kind": ProviderKind.SCRIPTED}
     )
-    if is_new or built.brings_back:
-        _bring_up_to_date(provider, {"kind": ProviderKind.SCRIPTED, "script": script}, built)
+    if is_new or built.resets:
+        _update_row(provider, {"kind": ProviderKind.SCRIPTED, "script": script}, built)
     return provider
 
 
-def _model_provider(organization: Organization, real: RealModel, built: Built) -> tuple[ModelProvider, bool]:
-    """The provider, and whether it is of another kind than before, whose models have other names."""
+def _model_provider(organization: Organization, real: RealModel, built: DemoChanges) -> tuple[ModelProvider, bool]:
+    """Return the provider, and whether its kind changed, since other kinds have other model names."""
     provider, _ = ModelProvider.objects.get_or_create(organization=organization, name=REAL_MODEL_PROVIDER)
     wanted = {"kind": real.kind, "base_url": real.base_url, "api_key": real.api_key}
     has_moved = provider.kind != real.kind
-    _bring_up_to_date(provider, wanted, built)
+    _update_row(provider, wanted, built)
     return provider, has_moved
 
 
-def _employee(organization: Organization, worker: staff.Worker, provider: ModelProvider, built: Built) -> Employee:
+def _employee(
+    organization: Organization, worker: staff.Worker, provider: ModelProvider, built: DemoChanges
+) -> Employee:
     employee, is_new = Employee.objects.get_or_create(
         organization=organization, name=worker.name, defaults={"provider": provider}
     )
@@ -157,20 +159,20 @@ def _employee(organization: Organization, worker: staff.Worker, provider: ModelP
         "max_passes": MAX_PASSES,
         "example_tasks": list(worker.example_tasks),
     }
-    if not (is_new or built.brings_back):
+    if not (is_new or built.resets):
         return employee
-    _bring_up_to_date(employee, wanted, built)
+    _update_row(employee, wanted, built)
     if set(employee.grants.values_list("tool", flat=True)) != set(worker.allowed_tools):
         set_grants(employee, list(worker.allowed_tools))
         built.note(f"the allowed tools of {worker.name}")
     if list_delegate_names(employee) != sorted(worker.delegates):
         set_delegates(employee, worker.delegates)
-        built.note(f"to whom {worker.name} may hand tasks")
+        built.note(f"the colleagues of {worker.name}")
     return employee
 
 
-def _paused_schedule(organization: Organization, built: Built) -> None:
-    """An example that starts nothing until somebody resumes it; whatever became of it, it is made only once."""
+def _paused_schedule(organization: Organization, built: DemoChanges) -> None:
+    """Add an example that starts nothing until somebody resumes it; it is created only once."""
     if not Schedule.objects.filter(organization=organization).exists():
         name, task, cron, time_zone = staff.SCHEDULED
         operator = User.objects.get(username="operator")
@@ -187,7 +189,7 @@ def _paused_schedule(organization: Organization, built: Built) -> None:
         built.note(f"a paused schedule of {name}")
 
 
-def _bring_up_to_date(row: ModelProvider | Employee, wanted: dict[str, Any], built: Built) -> None:
+def _update_row(row: ModelProvider | Employee, wanted: dict[str, Any], built: DemoChanges) -> None:
     stale = [name for name, value in wanted.items() if getattr(row, name) != value]
     if stale:
         for name in stale:

@@ -1,4 +1,4 @@
-"""Under which names the demo is found."""
+"""The names of the demo's organizations, and its password."""
 
 ORGANIZATION = "acme-demo"
 OTHER_ORGANIZATION = "other-demo"

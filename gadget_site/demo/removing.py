@@ -18,7 +18,7 @@ from gadget_site.demo.names import EMAIL_DOMAIN, ORGANIZATIONS
 from tools.schedules.models import Schedule
 
 
-class AtWorkError(Exception):
+class DemoAtWorkError(Exception):
     """A worker drives a run of the demo."""
 
 
@@ -34,7 +34,7 @@ def remove() -> Removal:
     """Remove both organizations, their audit included, in one transaction, and then their files.
 
     Raises:
-        AtWorkError: nothing was removed.
+        DemoAtWorkError: nothing was removed.
     """
     removal = Removal()
     with transaction.atomic():
@@ -56,7 +56,7 @@ def _refuse_work(organizations: list[Organization]) -> None:
         organization__in=organizations, status=RunStatus.RUNNING, lease_expires_at__gte=Now()
     ).count()
     if driven:
-        raise AtWorkError(f"{driven} runs of the demo are at work. Cancel them or stop Gadget, and try again.")
+        raise DemoAtWorkError(f"{driven} runs of the demo are at work. Cancel them or stop Gadget, and try again.")
 
 
 def _remove_organization(organization: Organization) -> None:

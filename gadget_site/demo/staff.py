@@ -1,4 +1,4 @@
-"""Who works in the demo: the people, and the employees with their scripts and allowed tools."""
+"""The demo's people, and its employees with their scripts and allowed tools."""
 
 from dataclasses import dataclass
 from pathlib import Path

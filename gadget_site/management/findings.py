@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Finding:
-    """A subject and the finding about it; `mend` is empty when all is well."""
+    """A subject and the finding about it; `fix` is empty if all is well."""
 
     subject: str
     text: str
-    mend: str = ""
+    fix: str = ""
 
     @property
     def is_well(self) -> bool:
-        return not self.mend
+        return not self.fix

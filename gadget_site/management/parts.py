@@ -14,7 +14,7 @@ from gadget_site import redis_server
 
 @dataclass(frozen=True)
 class Part:
-    """One process of the installation; `name` stands before each of its lines. A quiet one's are shown if it dies."""
+    """One process of the installation; `name` prefixes its lines. Lines of a quiet part are shown only if it dies."""
 
     name: str
     command: tuple[str, ...]
@@ -22,31 +22,31 @@ class Part:
     is_quiet: bool = False
 
 
-def redis_part() -> Part:
-    """The embedded Redis of this data folder."""
+def build_redis_part() -> Part:
+    """Return the embedded Redis of this data folder."""
     script = redis_server.__file__  # run by its path, it loads nothing else
     return Part("redis", (sys.executable, script, str(settings.GADGET_DATA_DIR)), is_quiet=True)
 
 
-def web_part() -> Part:
-    """Pages, REST and sockets."""
+def build_web_part() -> Part:
+    """Return the part that serves pages, REST and sockets."""
     return Part("web", (sys.executable, "-m", "gadget_site.web"))
 
 
-def worker_part(number: int) -> Part:
-    """The queue's worker of this number; its name in Redis is `worker_name(number)`."""
+def build_worker_part(number: int) -> Part:
+    """Return the worker with this number; its name in Redis is `build_worker_name(number)`."""
     command = (
         *(sys.executable, "-m", "celery", "--quiet", "--app", "gadget_site.celery", "worker"),
-        *("--pool", "threads", "--hostname", worker_name(number)),
+        *("--pool", "threads", "--hostname", build_worker_name(number)),
     )
     return Part(f"worker{number}", command, {"CELERY_SKIP_CHECKS": "true"})
 
 
-def worker_name(number: int) -> str:
-    """The name under which a worker started by this process leaves its signs of life."""
+def build_worker_name(number: int) -> str:
+    """Return the name that a worker of this process uses for its signs of life."""
     return f"worker{number}-{os.getpid()}@{socket.gethostname()}"
 
 
-def sweeper_part() -> Part:
-    """What wakes, expires and recovers."""
+def build_sweeper_part() -> Part:
+    """Return the part that wakes, expires and recovers runs."""
     return Part("sweeper", (sys.executable, "-m", "gadget_site", "sweep"))

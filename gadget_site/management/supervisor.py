@@ -1,4 +1,4 @@
-"""Runs parts as child processes: shows their output, replaces what dies or freezes, and leaves nothing behind."""
+"""Runs parts as child processes: shows their output, restarts those that die or freeze, and leaves none behind."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LONGEST_LOOK_S = 1.0
 
 
 class RestlessError(Exception):
-    """Parts died too often: the text names the last one and holds its last lines."""
+    """Parts died too often; the text names the last one and has its last lines."""
 
 
 @dataclass
@@ -73,7 +73,7 @@ class Supervisor:
         self._listened = time.monotonic()
 
     def start(self, part: Part) -> None:
-        """Starts the part in a process group of its own, so that the terminal's Ctrl-C reaches only us."""
+        """Start the part in a process group of its own, so that the terminal's Ctrl-C reaches only the supervisor."""
         heartbeat = Path(self._heartbeats.name) / part.name
         heartbeat.unlink(missing_ok=True)
         process = subprocess.Popen(
@@ -92,7 +92,10 @@ class Supervisor:
         threading.Thread(target=self._read, args=(child,), name=f"lines-{part.name}", daemon=True).start()
 
     def watch(self, seconds: float) -> None:
-        """Wait, and replace what dies or freezes meanwhile; RestlessError when too much of it dies."""
+        """Restart parts that die or freeze during this time.
+
+        Raises:
+            RestlessError: parts died too often."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             self._kill_frozen()
@@ -104,11 +107,11 @@ class Supervisor:
                 self._count_death(child)
             for line in child.lines if child.part.is_quiet else ():
                 self._say(child.part.name, line)
-            self._say(child.part.name, f"{_ending(child)}; it is started again")
+            self._say(child.part.name, f"{_ending(child)}; restarting it")
             self.start(child.part)
 
     def stop(self) -> None:
-        """Ends all parts: politely and all at once, Redis last because the others speak to it, then by force."""
+        """Stop all parts: first by a signal, Redis last because the others use it, then by force."""
         self._end([child for child in self._children.values() if child.part.name != "redis"])
         self._end(list(self._children.values()))
         self._children.clear()
@@ -133,7 +136,7 @@ class Supervisor:
             try:
                 child.process.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
-                self._say(child.part.name, "did not end in time and is killed")
+                self._say(child.part.name, "did not stop in time and is killed")
             _signal_group(child, signal.SIGKILL)
             child.process.wait()
 

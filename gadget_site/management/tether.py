@@ -1,4 +1,4 @@
-"""Runs one command that cannot outlive its starter: `python tether.py STARTER COMMAND…`, with the starter's process id.
+"""Runs one command that ends with the process that started it: `python tether.py STARTER_PID COMMAND…`.
 
 Loads nothing else of Gadget.
 """

@@ -1,4 +1,4 @@
-// Draws the page of the REST API with Swagger UI, and names what that leaves without a name for those who listen.
+// The page of the REST API, with Swagger UI, and labels for screen readers where Swagger UI has none.
 const place = document.querySelector("#swagger-ui");
 const settings = JSON.parse(document.querySelector("#swagger-settings").textContent);
 
@@ -19,7 +19,7 @@ function parameterOf(element) {
   return element.closest("[data-param-name]")?.dataset.paramName ?? "the request body";
 }
 
-function amend() {
+function addLabels() {
   for (const [selector, nameOf] of Object.entries(NAMES)) {
     for (const element of place.querySelectorAll(selector)) {
       element.setAttribute("aria-label", nameOf(element));
@@ -30,9 +30,9 @@ function amend() {
   }
 }
 
-// What is read here shall find something: the examples of ids are those of whoever looks, as the lists have them. What
-// would change or decide something has none: whoever presses "Execute" there has named what it is done to.
-async function newest(list) {
+// Requests that read get ids of the reader's own rows as examples. Requests that change something have none, so that
+// whoever presses "Execute" has chosen the id.
+async function fetchNewest(list) {
   const answer = await fetch(`/api/${list}?limit=1`);
   if (!answer.ok) {
     throw new Error(`/api/${list} answered ${answer.status}`);
@@ -40,8 +40,8 @@ async function newest(list) {
   return (await answer.json()).items[0];
 }
 
-async function examples() {
-  const [employee, run, approval] = await Promise.all(["employees", "runs", "approvals"].map(newest));
+async function findExamples() {
+  const [employee, run, approval] = await Promise.all(["employees", "runs", "approvals"].map(fetchNewest));
   return {
     employee_id: employee?.id,
     run_id: approval?.run_id ?? run?.id,
@@ -50,7 +50,7 @@ async function examples() {
   };
 }
 
-function filledIn(document, values) {
+function addExamples(document, values) {
   const reading = Object.values(document.paths).flatMap(({ get }) => get ?? []);
   for (const parameter of reading.flatMap(({ parameters }) => parameters)) {
     if (parameter.in === "path" && values[parameter.name]) {
@@ -60,19 +60,19 @@ function filledIn(document, values) {
   return document;
 }
 
-async function fillIn() {
+async function showExamples() {
   try {
-    ui.specActions.updateJsonSpec(filledIn(ui.specSelectors.specJson().toJS(), await examples()));
+    ui.specActions.updateJsonSpec(addExamples(ui.specSelectors.specJson().toJS(), await findExamples()));
   } catch (error) {
-    console.warn("The examples have no ids:", error.message);
+    console.warn("The examples could not be loaded:", error.message);
   }
 }
 
-new MutationObserver(amend).observe(place, { childList: true, subtree: true });
+new MutationObserver(addLabels).observe(place, { childList: true, subtree: true });
 const ui = window.SwaggerUIBundle({
   ...settings,
   domNode: place,
-  onComplete: () => "loggedIn" in place.dataset && fillIn(),
+  onComplete: () => "loggedIn" in place.dataset && showExamples(),
   requestInterceptor(request) {
     if (request.method && request.method !== "GET") {
       request.headers["X-CSRFToken"] = place.dataset.csrfToken;

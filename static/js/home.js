@@ -1,4 +1,4 @@
-// The start page: example tasks fill the form, a task is handed over once, and the lists stay fresh.
+// The start page: examples fill the form, a task is submitted once, and the lists refresh.
 import { announce } from "./page/announce.js";
 import "./page/fresh.js";
 
@@ -13,21 +13,21 @@ function fillIn(event) {
   const task = form.querySelector("[data-task]");
   task.value = example.dataset.example;
   task.dispatchEvent(new Event("input"));
-  announce("The task is filled in.");
+  announce("The form has the example task.");
 }
 
-let isHandedOver = false;
+let isSubmitted = false;
 
-function handOverOnce(event) {
-  if (isHandedOver) {
+function submitOnce(event) {
+  if (isSubmitted) {
     event.preventDefault();
   }
-  isHandedOver = true;
+  isSubmitted = true;
 }
 
 if (form) {
   form.addEventListener("click", fillIn);
-  form.addEventListener("submit", handOverOnce);
+  form.addEventListener("submit", submitOnce);
   form.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
@@ -35,7 +35,7 @@ if (form) {
     }
   });
   window.addEventListener("pageshow", () => {
-    isHandedOver = false;
+    isSubmitted = false;
   });
 }
 
@@ -43,7 +43,7 @@ let waiting = null;
 
 document.addEventListener("inbox-changed", ({ detail: { pending } }) => {
   if (waiting !== null && pending > waiting) {
-    announce(pending === 1 ? "A card waits for a decision." : `${pending} cards wait for a decision.`);
+    announce(pending === 1 ? "1 approval needed." : `${pending} approvals needed.`);
   }
   waiting = pending;
 });

@@ -1,4 +1,4 @@
-// The form of a new schedule begins with the reader's own time zone. Without this script it begins with UTC.
+// The form of a new schedule preselects the reader's time zone; without this script, UTC.
 const zones = document.querySelector("[data-own-zone]");
 const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
 

@@ -1,4 +1,4 @@
-// A link that is shown once: a button copies it. Without this script it is selected and copied by hand.
+// The button that copies a link which is shown once.
 import { announce } from "./page/announce.js";
 
 const link = document.querySelector("[data-copied]");
@@ -10,7 +10,7 @@ if (link && button && navigator.clipboard) {
     link.select();
     try {
       await navigator.clipboard.writeText(link.value);
-      announce("The link is copied.");
+      announce("Link copied.");
       button.lastChild.textContent = " Copied";
     } catch (error) {
       announce("The link is selected. Copy it with the keyboard.");

@@ -15,8 +15,8 @@ from django.test import Client
 from pytest_django import Settings
 
 from agents.accounts.logins import hashing, limits
-from agents.accounts.logins.hashing import TooBusy, ThreadLimit
-from agents.accounts.logins.known_browsers import cookie_name
+from agents.accounts.logins.hashing import ThreadLimit, TooBusy
+from agents.accounts.logins.known_browsers import build_cookie_name
 from agents.accounts.logins.limits import MOST_FOR_ACCOUNT, MOST_FROM_ADDRESS, MOST_FROM_KNOWN_BROWSER, WINDOW
 from tests.web.test_users import invited, opened, reset_link
 from tests.world import World, make_world, nobody
@@ -142,7 +142,7 @@ class TestKnownBrowser:
         known.post("/logout/")
         guess("operator", MOST_FOR_ACCOUNT)
         assert log_in("operator", address=STRANGER, client=known).status_code == LOCKED
-        known.cookies[cookie_name("operator")] = known.cookies[cookie_name("viewer")].value
+        known.cookies[build_cookie_name("operator")] = known.cookies[build_cookie_name("viewer")].value
         assert log_in("operator", address=STRANGER, client=known).status_code == LOCKED
 
     def test_it_has_its_own_limit_from_every_address(self, world: World) -> None:
@@ -156,14 +156,14 @@ class TestKnownBrowser:
     def test_a_forged_cookie_is_none(self, world: World) -> None:
         guess("viewer", MOST_FOR_ACCOUNT)
         client = nobody()
-        client.cookies[cookie_name("viewer")] = '["viewer","mark"]'
+        client.cookies[build_cookie_name("viewer")] = '["viewer","mark"]'
         assert log_in("viewer", address=STRANGER, client=client).status_code == LOCKED
 
     def test_the_cookie_is_for_the_server_alone(self, world: World, settings: Settings) -> None:
         settings.SESSION_COOKIE_SECURE = True
         client = nobody()
         log_in("viewer", client=client)
-        cookie = client.cookies[cookie_name("viewer")]
+        cookie = client.cookies[build_cookie_name("viewer")]
         assert (cookie["httponly"], cookie["secure"], cookie["samesite"]) == (True, True, "Lax")
         assert "viewer" not in cookie.key
 

@@ -166,17 +166,17 @@ class TestChangingTheKey:
         self, organizations: tuple[Organization, Organization], settings: Settings
     ) -> None:
         (old,) = settings.GADGET_AUDIT_KEYS
-        old_id = signatures.current_key_id()
+        old_id = signatures.get_current_key_id()
         settings.GADGET_AUDIT_KEYS = [Fernet.generate_key().decode(), old]
         append(organizations[0], 2)
         told = verify("--organization", "acme")
         assert f"signed with the key {old_id}: 3 entries, from 1 to 3" in told
-        assert f"signed with the key {signatures.current_key_id()} (the current key): 2 entries, from 4" in told
+        assert f"signed with the key {signatures.get_current_key_id()} (the current key): 2 entries, from 4" in told
 
     def test_without_the_old_key_its_entries_do_not_hold(
         self, organizations: tuple[Organization, Organization], settings: Settings
     ) -> None:
-        old_id = signatures.current_key_id()
+        old_id = signatures.get_current_key_id()
         settings.GADGET_AUDIT_KEYS = [Fernet.generate_key().decode()]
         told = problems_of("--organization", "acme")
         assert f"entry 1 is signed with the key {old_id}, which GADGET_AUDIT_KEYS does not hold" in told

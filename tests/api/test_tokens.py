@@ -150,7 +150,7 @@ def test_a_wrong_argument_is_named(world: World, arguments: list[str], message: 
 def test_no_token_for_a_user_who_is_switched_off(world: World) -> None:
     world.users["operator"].is_active = False
     world.users["operator"].save()
-    with pytest.raises(CommandError, match="switched off"):
+    with pytest.raises(CommandError, match="is inactive"):
         token_of("operator")
 
 

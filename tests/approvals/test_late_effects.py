@@ -7,7 +7,7 @@ from agents.approvals import resolutions
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
-from agents.web.views.pages import pending_cards
+from agents.web.views.pages import count_pending_cards
 from tests.recorder import Recorder
 from tests.workshop import (
     Workshop,
@@ -65,10 +65,10 @@ class TestALateEffect:
 
     def test_has_a_card_that_counts_in_the_inbox(self, workshop: Workshop, recorder: Recorder) -> None:
         run = give_up(workshop, recorder)
-        assert pending_cards(workshop.organization.pk) == 0
+        assert count_pending_cards(workshop.organization.pk) == 0
         report(recorder, run)
         card = open_card(run)
-        assert pending_cards(workshop.organization.pk) == 1
+        assert count_pending_cards(workshop.organization.pk) == 1
         assert card.sentence.startswith("This happened after all: ")
         assert "Did slow" in card.why
         assert "It is not known" not in card.sentence
@@ -90,7 +90,7 @@ class TestALateEffect:
         workshop.drive(run)
         workshop.resolve(calls(run)[0], "succeeded")
         assert report(recorder, run).late_effect is None
-        assert pending_cards(workshop.organization.pk) == 0
+        assert count_pending_cards(workshop.organization.pk) == 0
 
 
 class TestASecondEffect:
@@ -144,7 +144,7 @@ class TestAcknowledging:
             workshop.approver.user,
             "I took it back by hand.",
         )
-        assert pending_cards(workshop.organization.pk) == 0
+        assert count_pending_cards(workshop.organization.pk) == 0
         assert payloads(late.run, "call_resolved")[-1]["outcome"] == "acknowledged"
         assert AuditEntry.objects.get(action="late_effect_acknowledged").payload["reason"] == "I took it back by hand."
         assert calls(late.run) == [late]

@@ -23,7 +23,7 @@ from django.conf import settings  # noqa: E402
 from django.core.management import call_command  # noqa: E402
 from django.db import connection  # noqa: E402
 
-from gadget_site.memory import settle_memory  # noqa: E402
+from gadget_site.garbage_collection import freeze_loaded_objects  # noqa: E402
 from tests import services  # noqa: E402
 from tests.bench import arrival, crowd, decisions, history, pages, passes, slow_model  # noqa: E402
 from tests.bench.figures import Figure, say  # noqa: E402
@@ -89,7 +89,7 @@ def _measure(results: Results, repeats: int, only: str) -> None:
     }
     wanted = [measure for name, measure in live.items() if only in ("", name)]
     if wanted:
-        settle_memory()  # or this process, which plays the browsers, looks through all that it holds while it measures
+        freeze_loaded_objects()  # or this process, which plays the browsers, scans all of its objects while it measures
         with _installation() as running:
             for measure in wanted:
                 results.add(measure(running))

@@ -21,8 +21,8 @@ from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee, Grant, ModelProvider, ProviderKind
 from agents.runs import actions
 from agents.runs.models import ENDED, PARKED, Event, Run, RunStatus, ToolCall
-from gadget_site.addresses import celery_broker
-from gadget_site.management.parts import Part, sweeper_part, worker_part
+from gadget_site.addresses import build_broker_url
+from gadget_site.management.parts import Part, build_sweeper_part, build_worker_part
 from tests.faults.awaiting import await_that
 from tests.model_server import ModelServer
 from tests.processes import Installation, RealProcess
@@ -58,7 +58,7 @@ class Site:
             surplus.kill()
         missing = [self._next_worker(place) for place in range(count - len(living))]
         has_sweeper = any(process.is_alive for process in self.installation.processes if process.name == "sweeper")
-        self.start(*missing, *others, *([] if has_sweeper else [sweeper_part()]))
+        self.start(*missing, *others, *([] if has_sweeper else [build_sweeper_part()]))
 
     def workers(self) -> list[RealProcess]:
         """Those that live."""
@@ -69,7 +69,7 @@ class Site:
 
     def _next_worker(self, place: int = 0) -> Part:
         earlier = sum(process.name.startswith("worker") for process in self.installation.processes)
-        return worker_part(earlier + place + 1)
+        return build_worker_part(earlier + place + 1)
 
     def submit(self, task: str, *passes: Pass) -> Run:
         """A run of the employee whose script plays these passes for exactly this task."""
@@ -92,7 +92,7 @@ class Site:
 
     def send(self, job: str, *runs_: Run) -> None:
         """Put a message for each of these runs into the workers' queue."""
-        with Connection(celery_broker(self.installation.redis.url)) as queue:  # type: ignore[no-untyped-call]
+        with Connection(build_broker_url(self.installation.redis.url)) as queue:  # type: ignore[no-untyped-call]
             for run in runs_:
                 place = {"connection": queue, "queue": self.installation.queue}
                 current_app.send_task(job, args=[run.pk], ignore_result=True, **place)

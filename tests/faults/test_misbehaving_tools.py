@@ -26,8 +26,8 @@ UNCLEAR = {
     "is unspeakable": "failed unexpectedly; the reason is in the log",
     "is no JSON": "data.what is NotJson, which is not JSON",
     "is endless": "nested too deeply, or contains itself",
-    "cannot be read": "for a reason of its own",
-    "cannot be dumped": "for a reason of its own",
+    "cannot be read": "failed unexpectedly",
+    "cannot be dumped": "failed unexpectedly",
     "is nothing": "NoneType, not a ToolResult",
 }
 CLEAR = {

@@ -1,4 +1,4 @@
-"""The doctor names what is wrong and how to mend it, and ends with 1 if anything is."""
+"""The doctor names what is wrong and how to fix it, and ends with 1 if anything is."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agents.accounts.models import Organization
 from agents.employees.models import ModelProvider, ProviderKind
 from agents.platform import signatures
 from agents.platform.liveness import SWEEPER, WORKER, SignOfLife, list_alive, load_presence
-from gadget_site.management.examinations import examine_audit, examine_capacity, examine_settings
+from gadget_site.management.installation_checks import check_audit, check_capacity, check_settings
 from tools.config import read_config
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -42,7 +42,7 @@ def test_a_sound_installation_is_well_part_by_part(pulses: list[SignOfLife]) -> 
     assert code == 1
     wrong = [finding for finding in findings if not finding["is_well"]]
     assert [finding["subject"] for finding in wrong] == ["provider"]
-    assert "python manage.py demo" in wrong[0]["mend"]
+    assert "python manage.py demo" in wrong[0]["fix"]
     subjects = {finding["subject"] for finding in findings}
     assert subjects == {
         "settings",
@@ -64,7 +64,7 @@ def test_what_is_not_running_is_missed(redis_url: str) -> None:
     _, findings = examined()
     missed = {finding["subject"]: finding for finding in findings if not finding["is_well"]}
     assert missed["worker"]["text"] == "no worker is alive"
-    assert "make run" in missed["worker"]["mend"]
+    assert "make run" in missed["worker"]["fix"]
     assert missed["sweeper"]["text"] == "no sweeper is alive"
 
 
@@ -72,8 +72,8 @@ def test_an_installation_with_its_own_redis_is_not_sent_to_make_run(redis_url: s
     settings.REDIS_IS_EMBEDDED = False
     _, findings = examined()
     missed = {finding["subject"]: finding for finding in findings if not finding["is_well"]}
-    assert missed["worker"]["mend"].endswith("celery --app gadget_site.celery worker --pool threads")
-    assert "make run" not in missed["worker"]["mend"] + missed["sweeper"]["mend"]
+    assert missed["worker"]["fix"].endswith("celery --app gadget_site.celery worker --pool threads")
+    assert "make run" not in missed["worker"]["fix"] + missed["sweeper"]["fix"]
 
 
 def test_a_worker_that_vanished_is_missed(pulses: list[SignOfLife]) -> None:
@@ -107,7 +107,7 @@ def test_the_connections_of_all_processes_are_added_up(pulses: list[SignOfLife],
     """On SQLite there is nothing to add up."""
     for workers, is_well in ((1, True), (64, False)):
         settings.GADGET_WORKERS = workers
-        found = [finding for finding in examine_capacity(load_presence()) if connection.vendor == "postgresql"]
+        found = [finding for finding in check_capacity(load_presence()) if connection.vendor == "postgresql"]
         assert [finding.is_well for finding in found] == ([is_well] if connection.vendor == "postgresql" else [])
         for finding in found:
             assert finding.text.startswith(f"{workers + 2} processes * 24 connections (DATABASE_POOL)")
@@ -118,14 +118,14 @@ def test_a_redis_that_is_away_is_named_and_nothing_hangs_on_it(settings: Setting
     _, findings = examined()
     missed = {finding["subject"]: finding for finding in findings if not finding["is_well"]}
     assert "cannot be reached" in missed["redis"]["text"]
-    assert missed["redis"]["mend"]
+    assert missed["redis"]["fix"]
     assert "worker" not in missed
 
 
 def test_a_variable_that_is_not_set_is_named_with_its_service(settings: Settings) -> None:
     settings.GADGET_CONFIG = read_config("services: {github: {token: '${NOBODY}'}}", {})
-    (_, finding) = examine_settings()
-    assert finding.text == "the credentials github of gadget.yaml are left out: NOBODY is not set"
+    (_, finding) = check_settings()
+    assert finding.text == "the credentials of github in gadget.yaml are not used: NOBODY is not set"
     assert not finding.is_well
 
 
@@ -133,8 +133,8 @@ def test_a_missing_audit_key_is_named(settings: Settings) -> None:
     organization = Organization.objects.create(name="Acme", slug="acme")
     with transaction.atomic():
         audit.append(organization.pk, [audit.NewEntry("user:me", "did", "thing")])
-    key_id, settings.GADGET_AUDIT_KEYS = signatures.current_key_id(), [Fernet.generate_key().decode()]
-    finding = examine_audit()
+    key_id, settings.GADGET_AUDIT_KEYS = signatures.get_current_key_id(), [Fernet.generate_key().decode()]
+    finding = check_audit()
     assert not finding.is_well
     assert f"the key {key_id}, which GADGET_AUDIT_KEYS does not hold" in finding.text
 
@@ -153,7 +153,7 @@ def test_a_provider_that_cannot_be_reached_is_named_without_its_key(pulses: list
         call_command("doctor", stdout=output)
     assert ended.value.code == 1
     assert "WRONG  provider: acme/Nowhere: unreachable" in output.getvalue()
-    assert "to mend it: see its address, key and model at /admin/" in output.getvalue()
+    assert "to fix it: check its address, key and model at /admin/" in output.getvalue()
     assert "a-key-nobody-may-see" not in output.getvalue()
 
 

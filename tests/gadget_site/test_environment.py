@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gadget_site.addresses import celery_broker
+from gadget_site.addresses import build_broker_url
 from gadget_site.environment import SiteSettings, read_settings
 from gadget_site.faults import SettingError
 from tools.contract import HostPort, PrivateHosts
@@ -261,7 +261,7 @@ def test_a_folder_that_keeps_no_keys_is_named_once(tmp_path: Path) -> None:
         (tmp_path / "var" / name).mkdir(parents=True)
     with pytest.raises(SettingError) as caught:
         read({}, tmp_path)
-    fault = f"no key can be kept in {str(tmp_path / 'var')!r}: Is a directory"
+    fault = f"no key can be stored in {str(tmp_path / 'var')!r}: Is a directory"
     assert str(caught.value) == f"GADGET_DATA_DIR: {fault}. Example: GADGET_DATA_DIR=var"
 
 
@@ -297,8 +297,8 @@ def test_postgresql_may_be_reached_over_a_socket(tmp_path: Path) -> None:
 
 
 def test_a_unix_socket_of_redis_is_named_as_celery_wants_it() -> None:
-    assert celery_broker("unix:///run/redis.sock?db=3") == "redis+socket:///run/redis.sock?virtual_host=3"
-    assert celery_broker("redis://:pw@host:1/2") == "redis://:pw@host:1/2"
+    assert build_broker_url("unix:///run/redis.sock?db=3") == "redis+socket:///run/redis.sock?virtual_host=3"
+    assert build_broker_url("redis://:pw@host:1/2") == "redis://:pw@host:1/2"
 
 
 def test_a_socket_never_has_a_path_that_is_too_long(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_the_doctor_names_what_is_too_open(older: Path, settings: Settings) -> N
     (finding,) = [each for each in findings if each["subject"] == "folder"]
     assert f"other users of this machine can open '{older}'" in finding["text"]
     assert " more" in finding["text"]
-    assert finding["mend"] == f"chmod -R go-rwx {older}"
+    assert finding["fix"] == f"chmod -R go-rwx {older}"
     close_to_others(stored_paths(older, None))
     _, findings = examined()
     (finding,) = [each for each in findings if each["subject"] == "folder"]

@@ -163,5 +163,5 @@ def test_a_first_start_on_a_full_disk_says_so_in_one_sentence(tmp_path: Path, ro
     )
     assert ended.returncode == 1
     assert ended.stderr.startswith("CommandError: The migrations did not finish. The database ")
-    assert ended.stderr.strip().endswith("Mend that, then start again.")
+    assert ended.stderr.strip().endswith("Fix that, then start again.")
     assert "Traceback" not in ended.stderr

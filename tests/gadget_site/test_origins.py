@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from gadget_site.origins import is_known
+from gadget_site.origins import is_known_origin
 
 HOST = "localhost:8000"
 
@@ -35,17 +35,17 @@ HOST = "localhost:8000"
 def test_an_origin_is_known_by_scheme_host_and_port(settings: Settings, host: str, origin: str, known: bool) -> None:
     settings.ALLOWED_HOSTS = ["localhost", "[::1]"]
     settings.ALLOWED_ORIGINS = ["https://gadget.example.com"]
-    assert is_known(scope(host=host, origin=origin)) is known
+    assert is_known_origin(scope(host=host, origin=origin)) is known
 
 
 def test_a_cookie_without_an_origin_is_refused(settings: Settings) -> None:
-    assert not is_known(scope(host=HOST, cookie="sessionid=1"))
+    assert not is_known_origin(scope(host=HOST, cookie="sessionid=1"))
 
 
 def test_a_token_needs_no_origin_but_a_foreign_one_is_refused(settings: Settings) -> None:
     settings.ALLOWED_HOSTS = ["localhost"]
-    assert is_known(scope(host=HOST, authorization="Bearer token"))
-    assert not is_known(scope(host=HOST, authorization="Bearer token", origin="http://evil.example.com"))
+    assert is_known_origin(scope(host=HOST, authorization="Bearer token"))
+    assert not is_known_origin(scope(host=HOST, authorization="Bearer token", origin="http://evil.example.com"))
 
 
 def scope(**headers: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from celery import current_app
 from kombu.connection import Connection
 
 from agents.platform import notify
-from gadget_site.addresses import celery_broker
+from gadget_site.addresses import build_broker_url
 from tests.gadget_site.test_processes import listeners, until
 from tests.processes import Installation, RealProcess
 
@@ -75,7 +75,7 @@ def client(installation: Installation) -> Iterator[redis.Redis]:
 
 def send(installation: Installation) -> None:
     """A sound message, about a run that does not exist."""
-    with Connection(celery_broker(installation.redis.url)) as queue:  # type: ignore[no-untyped-call]
+    with Connection(build_broker_url(installation.redis.url)) as queue:  # type: ignore[no-untyped-call]
         place = {"connection": queue, "queue": installation.queue}
         current_app.send_task(notify.ADVANCE_JOB, args=[0], ignore_result=True, **place)
 

@@ -52,7 +52,7 @@ def test_a_part_that_was_killed_is_started_again() -> None:
     until(lambda: output.getvalue().count("pid ") == 1)
     os.kill(pids(output)[0], signal.SIGKILL)
     until(lambda: output.getvalue().count("pid ") == 2, supervisor)
-    assert "web      | ended by SIGKILL; it is started again" in output.getvalue()
+    assert "web      | ended by SIGKILL; restarting it" in output.getvalue()
     supervisor.stop()
     assert not any(is_alive(pid) for pid in pids(output))
 
@@ -73,7 +73,7 @@ def test_a_part_whose_heartbeat_has_stopped_is_replaced_as_often_as_it_takes(mon
     supervisor.start(python("worker1", FROZEN))
     until(lambda: output.getvalue().count("pid ") > DEATHS_ALLOWED, supervisor)
     assert "worker1  | has had no heartbeat for 0 s and is killed" in output.getvalue()
-    assert "worker1  | ended by SIGKILL; it is started again" in output.getvalue()
+    assert "worker1  | ended by SIGKILL; restarting it" in output.getvalue()
     supervisor.stop()
     assert not any(is_alive(pid) for pid in pids(output))
 
@@ -107,7 +107,7 @@ def test_quiet_parts_speak_only_when_they_die() -> None:
     output = io.StringIO()
     supervisor = Supervisor(ROOT, output)
     supervisor.start(Part("redis", (sys.executable, "-c", "print('secret of a good night')"), is_quiet=True))
-    until(lambda: "it is started again" in output.getvalue(), supervisor)
+    until(lambda: "restarting it" in output.getvalue(), supervisor)
     assert output.getvalue().startswith("redis    | secret of a good night\nredis    | ended with code 0")
     supervisor.stop()
 
@@ -119,7 +119,7 @@ def test_a_part_that_ignores_the_polite_signal_is_killed(monkeypatch: pytest.Mon
     supervisor.start(python("worker1", DEAF))
     until(lambda: "deaf" in output.getvalue())
     supervisor.stop()
-    assert "did not end in time and is killed" in output.getvalue()
+    assert "did not stop in time and is killed" in output.getvalue()
 
 
 def test_what_a_part_started_ends_with_it() -> None:

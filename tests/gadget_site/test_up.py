@@ -113,11 +113,12 @@ def test_everything_starts_survives_a_death_and_stops_without_orphans(up: Up) ->
 
     second = Up(up.folder, up.port)
     assert second.process.wait(PATIENCE_S) == 1
-    second.until_said(f"Gadget runs already in '{up.folder}': http://127.0.0.1:{up.port}/ (process {up.process.pid})")
+    holder = f"http://127.0.0.1:{up.port}/ (process {up.process.pid})"
+    second.until_said(f"Gadget is already running in '{up.folder}': {holder}")
 
     web = next(pid for pid, command in up.parts().items() if "gadget_site.web" in command)
     os.kill(web, signal.SIGKILL)
-    up.until_said("web      | ended by SIGKILL; it is started again")
+    up.until_said("web      | ended by SIGKILL; restarting it")
     up.until_said("web ready", times=2)
     assert status_of(up.port, "/api/health") == 200
 

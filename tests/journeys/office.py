@@ -88,7 +88,7 @@ class Office:
 
     def await_bells(self, run_id: int) -> None:
         """Until somebody's socket hears the bells of this run, and the text that its model writes."""
-        group = f"{self.installation.queue}:bell__group__{notify.run_group(run_id)}"
+        group = f"{self.installation.queue}:bell__group__{notify.get_run_group(run_id)}"
         with redis.Redis.from_url(self.installation.redis.url) as client:
             await_that(lambda: client.pubsub_numsub(group)[0][1] > 0, f"a socket hears the bells of run {run_id}")
 
@@ -97,7 +97,7 @@ class Office:
         layer = RedisPubSubChannelLayer([self.installation.redis.url], prefix=f"{self.installation.queue}:bell")
         delta = {"type": "delta", "pass_number": 2, "epoch": epoch, "text": text}
         with ThreadPoolExecutor() as beside:  # the browser's loop runs in this thread
-            beside.submit(asyncio.run, layer.group_send(notify.run_group(run_id), delta)).result()
+            beside.submit(asyncio.run, layer.group_send(notify.get_run_group(run_id), delta)).result()
 
     def end_grace(self) -> None:
         """The grace of every approval is over now."""

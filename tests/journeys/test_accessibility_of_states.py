@@ -249,7 +249,8 @@ def test_no_login_that_fails_keeps_anybody_out(office: Office, visit: Visit) -> 
     looks.at("a wrong password")
     for template, told in (("login/locked.html", "Too many attempts"), ("500.html", "Something went wrong")):
         page.route(
-            "**/as-it-would-be/", partial(Route.fulfill, body=render_to_string(template), content_type="text/html")
+            "**/as-it-would-be/",
+            partial(Route.fulfill, body=render_to_string(template, {"minutes": 15}), content_type="text/html"),
         )
         page.goto("/as-it-would-be/")
         expect(page.get_by_role("heading", name=told)).to_be_visible()

@@ -396,4 +396,4 @@ class TestDecidedElsewhere:
         expect(visitor.card(card.pk).locator(".sentence")).to_be_visible()
         expect(visitor.card(card.pk).locator(".role-note")).to_be_visible()
         expect(visitor.card(card.pk).locator(".approve-button")).to_be_hidden()
-        expect(visitor.page.get_by_role("button", name="Cancel the run")).to_have_count(0)
+        expect(visitor.page.get_by_role("button", name="Cancel run")).to_have_count(0)

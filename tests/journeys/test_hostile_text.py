@@ -45,7 +45,8 @@ TEXT = f"{HIDDEN} {' '.join(EVIL)}"
 INJECTED = """() => ({
   hacked: window.hacked ?? null,
   elements: [...document.querySelectorAll(
-    "img, svg:not(.icon, .icons, .chart, .time-strip svg), iframe, object, embed, style, base, video, meta[http-equiv]")]
+    "img, svg:not(.icon, .icons, .chart, .time-strip svg), iframe, object, embed, style, base, video, " +
+    "meta[http-equiv], template:not([data-kept-edit])")]
     .map((element) => element.outerHTML),
   scripts: [...document.scripts].filter((script) => !script.src.startsWith(location.origin + "/static/")).length,
   handlers: [...document.querySelectorAll("*")].filter((element) =>

@@ -33,7 +33,7 @@ WITHOUT_END = ("never", "a drip without end")
 PATIENT_S, IMPATIENT_S = 30, 3
 # What will not get better: the run ends at once, and says why.
 LASTING = {
-    "HTML": (html(), "A web page came"),
+    "HTML": (html(), "The server sent a web page"),
     "401": (failing(401, "wrong key"), "does not accept the API key"),
     "404": (failing(404, "no such model"), "does not know this address or model"),
     "no credit": (failing(402, "pay first"), "no credit left"),

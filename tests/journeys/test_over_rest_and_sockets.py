@@ -53,7 +53,7 @@ def test_one_change_is_approved_one_denied_and_the_model_hears_both(
     with operator.socket(run_id) as socket:
         asked = socket.until("run_waiting")
         office.await_bells(run_id)
-        approve, deny = cards_of(approver, run_id)
+        approve, deny = build_cards(approver, run_id)
         approved = approver.post(f"/approvals/{approve['id']}/approve", {"digest": approve["digest"]})
         denied = approver.post(f"/approvals/{deny['id']}/deny", {"digest": deny["digest"], "reason": REASON})
         assert (approved["decided_by"], denied["reason"]) == ("acme-approver", REASON)
@@ -81,7 +81,7 @@ def test_one_change_is_approved_one_denied_and_the_model_hears_both(
     ]
 
 
-def cards_of(approver: Outside, run_id: int) -> list[dict[str, Any]]:
+def build_cards(approver: Outside, run_id: int) -> list[dict[str, Any]]:
     """The run's waiting cards, the oldest first."""
     found = approver.get(f"/approvals?status=pending&run_id={run_id}")["items"]
     return sorted(found, key=lambda card: int(card["id"]))
@@ -153,7 +153,7 @@ def test_a_person_edits_over_rest_and_the_model_hears_that(
     approver = office.outside("approver")
     run_id = approver.start(office.workshop.employee.pk, "Set the inactive companies to inactive")
     office.await_cards(run_id, 2)
-    change, other = cards_of(approver, run_id)
+    change, other = build_cards(approver, run_id)
     params = {**change["params"], "changes": {"status": "pending"}}
     edited = approver.post(f"/approvals/{change['id']}/approve", {"digest": change["digest"], "params": params})
     assert edited["status"] == "superseded"

@@ -131,7 +131,7 @@ def test_a_task_that_was_handed_over_is_followed_inside_the_panel(office: Office
     nested.get_by_role("link", name="Set Acme to inactive").click()
     child = child_of(run)
     visitor.page.wait_for_url(f"**/runs/{child.pk}/")
-    expect(visitor.page.locator(".run-parent")).to_contain_text("Dana asked Kim")
+    expect(visitor.page.locator(".run-parent")).to_contain_text("Dana delegated this to Kim")
     (card,) = office.await_cards(child.pk)
     expect(visitor.card(card.pk)).to_contain_text("Dana asked Kim")
     visitor.page.go_back()

@@ -109,9 +109,9 @@ class TestOthers:
     def test_another_organizations_inbox_counts_its_own_cards(self, office: Office, run: Run) -> None:
         outsider = Outside(office.url, token_of(build_workshop("globex").admin))
         with opened(office.url, "/ws/inbox/", outsider.headers) as socket:
-            assert socket.next() == {"type": "inbox_changed", "payload": {"pending": 0, "stopped": None}}
+            assert socket.next() == {"type": "inbox_changed", "payload": {"pending": 0, "stopped": None}, "html": ""}
         with opened(office.url, "/ws/inbox/", office.outside("viewer").headers) as socket:
-            assert socket.next() == {"type": "inbox_changed", "payload": {"pending": 1, "stopped": None}}
+            assert socket.next() == {"type": "inbox_changed", "payload": {"pending": 1, "stopped": None}, "html": ""}
 
     @pytest.mark.parametrize("role", ["viewer", "operator", "approver", "admin"])
     def test_every_role_may_watch(self, office: Office, run: Run, role: str) -> None:

@@ -82,7 +82,7 @@ def test_a_stopped_employees_run_says_so_while_it_is_looked_at(
     notice = page.locator("[data-run-stopped]")
     expect(notice).to_be_hidden()
     stops.stop_employee(office.member("operator"), run.employee_id)
-    expect(notice).to_contain_text("acme-operator stopped Dana. Nothing of this run starts")
+    expect(notice).to_contain_text("acme-operator stopped Dana. Nothing in this run starts")
     expect(page.locator("[data-stopped]")).to_be_hidden()
     stops.release_employee(office.member("admin"), run.employee_id)
     expect(notice).to_be_hidden()

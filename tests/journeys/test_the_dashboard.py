@@ -97,7 +97,7 @@ def test_what_moves_is_kept_fresh_and_what_has_the_focus_is_left_alone(office: O
     expect(visitor.page.locator("#recent")).to_contain_text("Set the score")
     expect(link).to_be_focused()
     visitor.page.locator("textarea[name=task]").focus()
-    expect(visitor.page.locator("#waiting")).to_contain_text("You’re all caught up.")
+    expect(visitor.page.locator("#waiting")).to_contain_text("all caught up.")
 
 
 def test_a_row_that_reads_like_the_one_before_it_leads_to_its_own_run(office: Office, visit: Visit) -> None:

@@ -149,7 +149,7 @@ def test_keys_switched_off_stay_off(office: Office, visit: Visit) -> None:
     expect(dialog).to_be_visible()
     press(visitor, "j")
     expect(selected(visitor)).to_have_count(0)
-    dialog.get_by_role("switch", name="Keys are on").uncheck()
+    dialog.get_by_role("switch", name="Keyboard shortcuts").uncheck()
     dialog.get_by_role("button", name="Close").click()
     for _ in range(2):
         press(visitor, "j a ?")
@@ -158,7 +158,7 @@ def test_keys_switched_off_stay_off(office: Office, visit: Visit) -> None:
         visitor.page.reload()
         expect(visitor.page.locator("[data-keys-help]")).to_be_visible()
     visitor.page.locator("[data-keys-help]").click()
-    dialog.get_by_role("switch", name="Keys are on").check()
+    dialog.get_by_role("switch", name="Keyboard shortcuts").check()
     press(visitor, "Escape j")
     assert_selected(visitor, first)
 

@@ -9,12 +9,14 @@ import pytest
 from django.contrib.sessions.models import Session
 from playwright.sync_api import expect
 
+from agents.runs.models import RunStatus
 from tests.journeys.awaiting import await_that
 from tests.journeys.office import Office, numbers_of, run_of
 from tests.journeys.outside import numbered
 from tests.journeys.visitor import Visitor
 from tests.model_server import Answer, Call, ModelServer, failing
 from tests.workshop import asking, call
+from tests.workshop.colleagues import ask, may_ask
 
 pytestmark = pytest.mark.once
 
@@ -166,6 +168,78 @@ def test_a_line_that_moves_on_keeps_what_is_unfolded_and_the_focus(office: Offic
     expect(visitor.page.locator("#pass-1-figures")).not_to_be_empty()
 
 
+PASS_HEADS = "(all) => all.map((line) => line.innerHTML)"
+
+
+def test_a_pass_looks_live_as_it_does_when_the_page_is_loaded(office: Office, visit: Visit) -> None:
+    """The server draws its time strip and its figures once, for both."""
+    reads = [call("utility.calculate", operation="add", a=1, b=number) for number in range(14)]
+    office.workshop.play(
+        asking(call("probe.gate", name="one"), call("probe.gate", name="two"), *reads),
+        asking(call("probe.gate", name="three"), call("utility.calculate", operation="add", a=2, b=2)),
+    )
+    for gate in ("one", "two", "three"):
+        office.recorder.hold(gate)
+    visitor = visit("operator")
+    run_id = visitor.start("Dana", "Pass three gates")
+    passes = visitor.page.locator("#panel > .pass")
+    reached(office, "one")
+    reached(office, "two")
+    expect(visitor.page.locator("#pass-1 rect.running")).to_have_count(2)
+    office.recorder.release("one")
+    expect(visitor.page.locator("#pass-1 rect.running")).to_have_count(1)
+    office.recorder.release("two")
+    reached(office, "three")
+    expect(visitor.page.locator("#pass-1 rect")).to_have_count(12)
+    expect(visitor.page.locator("#pass-1 svg")).to_have_attribute("aria-label", re.compile("^16 calls side by side"))
+    expect(visitor.page.locator("#pass-2 rect")).to_have_count(2)
+    assert len(set(visitor.page.locator("#pass-1 rect").evaluate_all("(all) => all.map((one) => one.outerHTML)"))) > 2
+    office.recorder.release("three")
+    office.await_end(run_id)
+    visitor.assert_panel_is_whole(run_id)
+    live = passes.evaluate_all(PASS_HEADS)
+    assert "tokens" in live[0] or " s" in live[0]
+    visitor.page.reload()
+    expect(visitor.answer).to_be_visible()
+    assert passes.evaluate_all(PASS_HEADS) == live
+
+
+def test_the_badge_has_the_same_words_live_as_when_the_page_is_loaded(office: Office, visit: Visit) -> None:
+    may_ask(office.workshop.employee)
+    office.recorder.hold("one")
+    changed = {"record_id": str(office.workshop.record().pk), "changes": {"status": "inactive"}}
+    office.workshop.play(
+        asking(call("probe.gate", name="one")),
+        asking(call("data.updateRecord", **changed)),
+        asking(ask("Which region?")),
+    )
+    visitor, other = visit("operator"), visit("operator")
+    run_id = visitor.start("Dana", "Do three things")
+    badge = visitor.page.locator("[data-badge]")
+
+    def assert_same(words: str) -> None:
+        expect(badge).to_have_text(words)
+        other.open_run(run_id)
+        loaded = other.page.locator("[data-badge]")
+        expect(loaded).to_have_text(words)
+        assert loaded.get_attribute("class") == badge.get_attribute("class")
+        shown = "(all) => all.map((one) => [one.dataset.when, one.hidden])"
+        assert [page.locator("[data-when]").evaluate_all(shown) for page in (visitor.page, other.page)] == (
+            [visitor.page.locator("[data-when]").evaluate_all(shown)] * 2
+        )
+
+    reached(office, "one")
+    assert_same("Running")
+    office.recorder.release("one")
+    (card,) = office.await_cards(run_id)
+    assert_same("Waiting for a decision")
+    office.workshop.deny(card)
+    expect(badge).to_have_text("Waiting for an answer")
+    assert_same("Waiting for an answer")
+    office.workshop.cancel(run_of(run_id))
+    assert_same(RunStatus.CANCELLED.label)
+
+
 def test_the_answer_comes_to_the_top_and_goes_back_to_its_place_when_there_is_another(
     office: Office, visit: Visit
 ) -> None:
@@ -301,7 +375,7 @@ def test_a_page_whose_login_has_ended_says_so_and_stops_asking(office: Office, v
 def test_the_lists_follow_by_themselves(office: Office, visit: Visit) -> None:
     visitor = visit("approver")
     visitor.page.goto("/")
-    expect(visitor.page.get_by_text("You’re all caught up.")).to_be_visible()
+    expect(visitor.page.get_by_text("all caught up.")).to_be_visible()
     office.workshop.play(
         asking(call("data.updateRecord", record_id=str(office.workshop.record().pk), changes={"score": 5}))
     )
@@ -311,7 +385,7 @@ def test_the_lists_follow_by_themselves(office: Office, visit: Visit) -> None:
     expect(visitor.page.locator(".places [data-pending]")).to_have_text("1")
     await_that(lambda: visitor.page.title().startswith("(1) "), "the title carries the number of waiting cards")
     office.workshop.deny(card)
-    expect(visitor.page.get_by_text("You’re all caught up.")).to_be_visible()
+    expect(visitor.page.get_by_text("all caught up.")).to_be_visible()
     expect(visitor.page.locator(".places [data-pending]")).to_be_hidden()
     office.await_end(run.pk)
     expect(visitor.page.locator("#recent")).to_contain_text("Set the score")

@@ -65,7 +65,7 @@ def test_what_is_wrong_stands_beside_its_field_with_what_was_typed(office: Offic
     form.get_by_role("button", name="Try").click()
     form = page.locator("details.try[open] form")
     expect(form.locator("label", has=page.locator("[name='param.b']")).get_by_role("alert")).to_have_text(
-        "This is needed."
+        "This is required."
     )
     expect(form.locator("[name='param.a']")).to_have_value("12")
     form.locator("[name='param.b']").fill("4")

@@ -96,7 +96,7 @@ def test_a_run_is_cancelled_told_more_and_continued(office: Office, visit: Calla
     visitor.page.get_by_role("button", name="Send").click()
     office.await_end(run_id)
     visitor.open_run(run_id)
-    expect(visitor.page.locator(".told")).to_contain_text("And once more")
+    expect(visitor.page.locator("#panel .message")).to_contain_text("And once more")
     visitor.page.get_by_role("button", name="Continue").click()
     office.await_end(run_id)
 
@@ -106,7 +106,7 @@ def test_a_run_is_cancelled_told_more_and_continued(office: Office, visit: Calla
     office.recorder.await_arrival("gate")
     visitor.open_run(waiting)
     visitor.page.get_by_text("Cancel…").click()
-    visitor.page.get_by_role("button", name="Cancel the run").click()
+    visitor.page.get_by_role("button", name="Cancel run").click()
     expect(visitor.page.locator("#panel")).to_contain_text("cancelled the run")
     office.recorder.release("gate")
     assert office.await_end(waiting).status == "cancelled"

@@ -157,7 +157,7 @@ TARGETS = [
             f"tools/network/{file}",
             "tools/network: forbidden_addresses redirects limits_of_answers changing_names web_tools tls",
         )
-        for file in ("door", "addresses", "resolving", "urls")
+        for file in ("http_client", "addresses", "name_resolution", "urls")
     ),
     organization_filters("agents/web/views/*.py", "web/test_*"),
     organization_filters("agents/api/*.py", "api/test_*"),

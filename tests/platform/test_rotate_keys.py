@@ -15,7 +15,7 @@ from agents.accounts.models import Credential, Organization
 from agents.employees.models import ModelProvider, ProviderKind
 from agents.platform import key_rotation
 from agents.platform.encrypted_fields import UndecryptableText, reencrypt
-from gadget_site.management.examinations import examine_encryption, examine_providers
+from gadget_site.management.installation_checks import check_encryption, check_providers
 
 pytestmark = pytest.mark.django_db
 
@@ -55,10 +55,10 @@ def test_everything_goes_under_the_first_key_and_the_old_one_is_not_needed_any_m
 ) -> None:
     before = stored()
     settings.GADGET_ENCRYPTION_KEYS = [NEW, OLD]
-    assert "2 encrypted anew with the first key; 0 were already." in rotated()
+    assert "2 values encrypted with the first key; 0 already were." in rotated()
     assert before.keys().isdisjoint(stored())
     once = stored()
-    assert "0 encrypted anew with the first key; 2 were already." in rotated()
+    assert "0 values encrypted with the first key; 2 already were." in rotated()
     assert stored() == once
     settings.GADGET_ENCRYPTION_KEYS = [NEW]
     assert Credential.objects.get().fields == VALUE
@@ -70,9 +70,9 @@ def test_what_no_key_can_read_is_named_and_left_as_it_is(acme: Organization, set
     settings.GADGET_ENCRYPTION_KEYS = [NEW]
     provider(acme, "Fresh", api_key="sk-fresh")
     before, output = stored(), io.StringIO()
-    with pytest.raises(CommandError, match="2 could not be read"):
+    with pytest.raises(CommandError, match="2 values could not be decrypted"):
         call_command("rotate_keys", stdout=output)
-    assert f"none of the keys can read the fields of credential {credential.pk}" in output.getvalue()
+    assert f"no key can decrypt the fields of credential {credential.pk}" in output.getvalue()
     assert "the api key of model provider" in output.getvalue()
     assert "marker" not in output.getvalue()
     assert stored() == before
@@ -116,22 +116,22 @@ def test_a_value_that_cannot_be_read_survives_saving_its_row(acme: Organization,
 
 class TestTheDoctor:
     def told(self) -> list[str]:
-        return [f"{finding.text} -> {finding.mend}" for finding in examine_encryption()]
+        return [f"{finding.text} -> {finding.fix}" for finding in check_encryption()]
 
     def test_names_what_cannot_be_read_and_goes_on(self, acme: Organization, settings: Settings) -> None:
         ModelProvider.objects.update(kind=ProviderKind.OPENAI, base_url="http://127.0.0.1:9/v1")
         settings.GADGET_ENCRYPTION_KEYS = [NEW]
         (line,) = self.told()
-        assert line.startswith("none of the keys can read the ")
+        assert line.startswith("no key can decrypt the ")
         assert f"the fields of credential {Credential.objects.get().pk}" in line
         assert "/admin/" in line
-        providers = {finding.text for finding in examine_providers()}
+        providers = {finding.text for finding in check_providers()}
         assert "acme/Real: bad_key: the key of the provider 'Real' cannot be read" in providers
 
     def test_tells_what_is_under_an_old_key(self, acme: Organization, settings: Settings) -> None:
         settings.GADGET_ENCRYPTION_KEYS = [NEW, OLD]
         (line,) = self.told()
-        assert line.startswith("under an older key than the first: the")
+        assert line.startswith("encrypted with an older key: the")
         assert line.endswith("-> python manage.py rotate_keys")
         rotated()
         assert self.told() == ["everything is under the first of GADGET_ENCRYPTION_KEYS -> "]

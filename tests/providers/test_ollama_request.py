@@ -68,7 +68,7 @@ def test_earlier_passes_come_with_objects_and_the_names_of_tools(ollama: OllamaS
         result("c2", "Denied by Ann: not this one."),
         result("c3", "2 records"),
         {"role": "assistant", "content": "Two of them."},
-        {"role": "user", "content": "Please go on."},
+        {"role": "user", "content": "Please continue."},
     )
     deep = {"region": "Zürich", "limit": 5, "deep": {"x": [1.0, None, True]}}
     assert told == [
@@ -85,7 +85,7 @@ def test_earlier_passes_come_with_objects_and_the_names_of_tools(ollama: OllamaS
         {"role": "tool", "tool_name": "data__updateRecord", "content": "Denied by Ann: not this one."},
         {"role": "tool", "tool_name": "data__searchRecords", "content": "2 records"},
         {"role": "assistant", "content": "Two of them."},
-        {"role": "user", "content": "Please go on."},
+        {"role": "user", "content": "Please continue."},
     ]
 
 

@@ -73,7 +73,7 @@ def test_nothing_of_a_thought_is_streamed_or_sent_back(server: ModelServer, ask:
     server.enqueue(Answer(text="<think>secret plan</think>\n\nThe answer <is> this.", chunk_bytes=size))
     response = ask()
     assert response.text == "".join(ask.heard) == response.message["content"] == "The answer <is> this."
-    assert response.reasoning == "secret plan"
+    assert response.thought == "secret plan"
 
 
 def test_nor_is_it_with_a_content_of_parts(server: ModelServer, ask: Asking) -> None:
@@ -81,7 +81,7 @@ def test_nor_is_it_with_a_content_of_parts(server: ModelServer, ask: Asking) -> 
     message = {"role": "assistant", "content": content}
     server.enqueue(Answer(events=({"choices": [{"delta": message, "finish_reason": "stop"}]},)))
     response = ask()
-    assert (response.text, response.reasoning) == ("Hi", "secret")
+    assert (response.text, response.thought) == ("Hi", "secret")
     assert response.message["content"] == [{"type": "image"}, {"type": "text", "text": "Hi"}]
 
 
@@ -89,4 +89,4 @@ def test_ollama_is_read_alike(ollama: OllamaServer, ask_ollama: Asking) -> None:
     ollama.enqueue(Chat(text="<think>secret plan</think> The answer."))
     response = ask_ollama()
     assert response.text == "".join(ask_ollama.heard) == response.message["content"] == "The answer."
-    assert response.reasoning == "secret plan"
+    assert response.thought == "secret plan"

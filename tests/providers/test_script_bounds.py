@@ -16,7 +16,7 @@ from agents.providers.registry import build_provider
 from agents.providers.script_format import validate_script
 
 ROOT = Path(__file__).resolve().parents[2]
-UNKNOWN = "**Nothing was done:** I follow a script, and it does not know this task.\n\nThese it knows:\n\n- {}"
+UNKNOWN = "**Nothing was done:** I follow a script, and it does not know this task.\n\nIt knows these tasks:\n\n- {}"
 RECORDS = [{"id": number, "name": f"Company {number}", "note": "x" * 80} for number in range(1000)]
 DOUBLED = "{% set a = 'xxxxxxxxxx' %}" + "{% set a = a ~ a %}" * 30
 NESTED = "{% set a = [1] %}" + "{% set a = [a, a] %}" * 40

@@ -217,7 +217,7 @@ def test_still_too_long_ends_the_run_in_plain_words(many: Workshop, model: Model
     model.enqueue(Answer(calls=(Call("data__searchRecords", {"limit": 120}),)), TOO_LONG, TOO_LONG)
     run = many.work()
     assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.PROVIDER_ERROR)
-    assert "Older results were shortened, and it is still too long" in run.problem
+    assert "It is still too long after older results were shortened" in run.problem
     assert len(model.requests) == 3
     assert payloads(run, "history_shortened") == [], "told with the pass that it belongs to, and there is none"
 

@@ -184,7 +184,7 @@ def test_who_opens_the_address_of_the_logout_stays_logged_in(world: World) -> No
 def test_a_method_that_no_form_has_is_refused_in_words(world: World) -> None:
     answer = world.client("admin").put(address_of(world, "approve"))
     assert (answer.status_code, answer["Allow"]) == (405, "POST")
-    assert "This address does not take what was sent to it." in answer.content.decode()
+    assert "This address does not accept this kind of request." in answer.content.decode()
 
 
 @pytest.mark.parametrize("name", ACTS)

@@ -74,7 +74,7 @@ def test_nothing_is_told_as_free_that_has_no_price(world: World) -> None:
     ModelProvider.objects.update(prices={})
     html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
     assert "1,200 + 80 tokens · no price known" in html
-    assert "no price known" in text_of(world.client("viewer"), f"/employees/{world.employee.pk}/")
+    assert "Unknown" in text_of(world.client("viewer"), f"/employees/{world.employee.pk}/").split("<dt>Price</dt>")[1]
     assert "USD" not in text_of(world.client("viewer"), "/runs/")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.web.cards.edit_form import blamed, fields_of, plainly
+from agents.web.cards.edit_form import build_fields, find_blamed_key, simplify_complaint
 from agents.web.cards.fields import Field, Typed
 from agents.web.cards.typed import UnreadableField, read_typed
 
@@ -67,13 +67,13 @@ def every(fields: list[Field] | tuple[Field, ...]) -> list[Field]:
 
 def read(params: dict[str, Any] = PARAMS, **changed: str) -> dict[str, Any]:
     """What the form gives back if only these inputs are touched; `changes__phone` is that of `changes.phone`."""
-    fields = fields_of(SCHEMA, params)
+    fields = build_fields(SCHEMA, params)
     typed = {field.key: field.value for field in every(fields)}
     return read_typed(fields, typed | {key.replace("__", "."): text for key, text in changed.items()})
 
 
 def test_each_type_has_its_input() -> None:
-    kinds = {field.name: field.kind for field in fields_of(SCHEMA, PARAMS)}
+    kinds = {field.name: field.kind for field in build_fields(SCHEMA, PARAMS)}
     assert kinds == {
         "name": "lines",
         "notes": "text",
@@ -93,7 +93,7 @@ def test_each_type_has_its_input() -> None:
 
 
 def test_a_nested_object_has_an_input_for_each_of_its_fields() -> None:
-    (changes,) = (field for field in fields_of(SCHEMA, PARAMS) if field.name == "changes")
+    (changes,) = (field for field in build_fields(SCHEMA, PARAMS) if field.name == "changes")
     assert [(one.key, one.kind) for one in changes.fields] == [
         ("changes.phone", "text"),
         ("changes.score", "whole"),
@@ -129,7 +129,7 @@ def test_fields_of_a_nested_object_are_changed_added_and_left_out() -> None:
 
 
 def test_a_free_object_is_one_name_and_value_per_line() -> None:
-    (facts,) = (field for field in fields_of(SCHEMA, PARAMS) if field.name == "facts")
+    (facts,) = (field for field in build_fields(SCHEMA, PARAMS) if field.name == "facts")
     assert facts.value.split("\n") == [
         "employees: 120",
         'founded: "1999"',
@@ -143,20 +143,20 @@ def test_a_free_object_is_one_name_and_value_per_line() -> None:
 
 @pytest.mark.parametrize("facts", [{"a:b": 1}, {"": 1}, {" a": 1}, {"a\nb": 1}])
 def test_names_that_no_line_can_hold_are_edited_as_json(facts: dict[str, Any]) -> None:
-    (field,) = (field for field in fields_of(SCHEMA, {**PARAMS, "facts": facts}) if field.name == "facts")
+    (field,) = (field for field in build_fields(SCHEMA, {**PARAMS, "facts": facts}) if field.name == "facts")
     assert field.kind == "json"
 
 
 @pytest.mark.parametrize("value", ["", " x ", "a\nb", "null", "1e5", '"x"', "\u2028", "[" * 5000, "NaN"])
 def test_any_value_of_a_free_object_survives_an_edit_of_another(value: str) -> None:
     params = {**PARAMS, "facts": {"odd": value, "n": 1}}
-    (field,) = (field for field in fields_of(SCHEMA, params) if field.name == "facts")
+    (field,) = (field for field in build_fields(SCHEMA, params) if field.name == "facts")
     assert read(params, facts=field.value.replace("n: 1", "n: 2"))["facts"] == {"odd": value, "n": 2}
 
 
 def test_an_object_with_fields_that_the_schema_does_not_know_loses_none() -> None:
     params = {**PARAMS, "changes": {"phone": "+1", "unheard": "of"}}
-    (field,) = (field for field in fields_of(SCHEMA, params) if field.name == "changes")
+    (field,) = (field for field in build_fields(SCHEMA, params) if field.name == "changes")
     assert field.kind == "json"
     assert read(params) == params
 
@@ -188,17 +188,17 @@ def test_what_is_not_of_its_type_names_the_field(key: str, text: str) -> None:
 
 
 def test_a_complaint_stands_at_the_innermost_input_that_it_is_about() -> None:
-    fields = fields_of(SCHEMA, PARAMS)
-    assert blamed(fields, "changes.phone") == "changes.phone"
-    assert blamed(fields, "changes.unheard") == "changes"
-    assert blamed(fields, "ids.3") == "ids"
-    assert blamed(fields, "params") == ""
+    fields = build_fields(SCHEMA, PARAMS)
+    assert find_blamed_key(fields, "changes.phone") == "changes.phone"
+    assert find_blamed_key(fields, "changes.unheard") == "changes"
+    assert find_blamed_key(fields, "ids.3") == "ids"
+    assert find_blamed_key(fields, "params") == ""
 
 
 @pytest.mark.parametrize(
     ("complaint", "words"),
     [
-        ("The 'count' parameter is required.", "This is needed."),
+        ("The 'count' parameter is required.", "This is required."),
         (
             "The 'a.b' parameter is wrong: Input should be 'x' or 'y' (given: 'z').",
             "It has to be 'x' or 'y'.",
@@ -206,17 +206,17 @@ def test_a_complaint_stands_at_the_innermost_input_that_it_is_about() -> None:
         ("The 'name' parameter is wrong: Value error, it is blank (given: '').", "It is blank."),
         (
             "The 'code' parameter is wrong: String should match pattern '^[A-Z]{2}$' (given: 'x').",
-            "It does not have the form that is expected.",
+            "It does not have the expected format.",
         ),
         ("There is no record 99.", "There is no record 99."),
     ],
 )
 def test_complaints_are_told_in_plain_words(complaint: str, words: str) -> None:
-    assert plainly(complaint) == words
+    assert simplify_complaint(complaint) == words
 
 
 def test_what_was_typed_stays_with_its_problem() -> None:
     typed = Typed({"changes.score": "many"}, {"changes.score": "That is no number."})
-    (changes,) = (field for field in fields_of(SCHEMA, PARAMS, typed) if field.name == "changes")
+    (changes,) = (field for field in build_fields(SCHEMA, PARAMS, typed) if field.name == "changes")
     (score,) = (field for field in changes.used if field.name == "score")
     assert (score.value, score.problem) == ("many", "That is no number.")

@@ -118,7 +118,7 @@ class TestWaiting:
 
     def test_nothing_waits_is_told_apart_from_nothing_fits(self, world: World) -> None:
         client = world.client("approver")
-        assert "You’re all caught up." in page(client)
+        assert "all caught up." in page(client)
         assert "No waiting card matches." in page(client, level="draft")
 
     def test_its_queries_do_not_grow_with_the_cards(self, world: World, django_assert_max_num_queries: Any) -> None:

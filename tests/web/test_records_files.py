@@ -61,8 +61,8 @@ def upload(client: Client, text: str | bytes) -> Any:
     [
         ("", "The file is empty."),
         ("\ufeff \n\n", "The file is empty."),
-        ("name,status", "there are no rows below them"),
-        ("name,status\n,\n \n", "there are no rows below them"),
+        ("name,status", "no rows below it"),
+        ("name,status\n,\n \n", "no rows below it"),
     ],
 )
 def test_a_file_without_rows_is_refused_in_words(world: World, text: str, why: str) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from agents.accounts.membership import issue_token
 from agents.accounts.models import ApiToken
+from agents.platform import notify
 from agents.runs.engine.transaction import run_transaction
 from agents.runs.events import PassStarted
 from agents.runs.models import Run, RunStatus
@@ -87,6 +88,29 @@ def test_a_status_that_changes_without_an_event_is_told_to_who_follows_it(
             assert (await other.message())["seq"] == 2, "what it heard before were events"
 
     in_loop(follow())
+
+
+def test_a_feed_serves_all_sockets_of_a_run_and_stops_with_the_last_one(world: World) -> None:
+    run, client = world.run(), world.client("viewer")
+
+    def running() -> list[feeds.Feed]:
+        return [feed for (_, group), feed in feeds._feeds.items() if group == notify.run_group(run.pk)]
+
+    async def come_and_go() -> None:
+        path = f"/ws/runs/{run.pk}/?after=0"
+        async with SocketClient(path, client) as first:
+            async with SocketClient(path, client) as second:
+                await database_to_async(begin_pass)(run, 1)
+                assert [(await socket.message())["seq"] for socket in (first, second)] == [1, 1]
+                (feed,) = running()
+                assert len(feed.subscribers) == 2
+            assert running() == [feed]
+            assert len(feed.subscribers) == 1
+            await first.say("x" * 5000)
+            assert await first.close_code() == 4413
+            assert running() == []
+
+    in_loop(come_and_go())
 
 
 async def state_sent(socket: SocketClient) -> dict[str, Any]:

@@ -149,7 +149,7 @@ def test_a_rejected_call_is_told_in_plain_words(world: World) -> None:
     payload = {"call_id": str(call.pk), "tool": call.tool, "code": "INVALID_PARAMETER", "reason": reason}
     (event,) = add_events(call.run, (EventType.TOOL_REJECTED, payload))
     html = render_lines(call.run_id, [event])[0].html
-    assert "changes.code: It does not have the form that is expected." in html
+    assert "changes.code: It does not have the expected format." in html
     assert "^[A-Z]" not in html
 
 

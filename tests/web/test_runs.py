@@ -376,7 +376,7 @@ def test_a_task_is_handed_over_and_refused_in_words(world: World) -> None:
     run = Run.objects.get()
     assert answer["Location"] == f"/runs/{run.pk}/"
     empty = client.post("/", {"employee": world.employee.pk, "task": "  "})
-    assert (empty.status_code, b"Say what is to be done." in empty.content) == (422, True)
+    assert (empty.status_code, b"Describe the task." in empty.content) == (422, True)
     long = client.post("/", {"employee": world.employee.pk, "task": "x" * 100_000})
     assert long.status_code == 422
     assert client.post("/", {"employee": world.others_employee.pk, "task": "x"}).status_code == 404
@@ -400,10 +400,10 @@ def test_a_run_is_cancelled_told_more_and_continued_by_forms(world: World) -> No
 @pytest.mark.parametrize(
     ("act", "fields", "why", "kept"),
     [
-        ("message", {"text": " \n "}, "A message needs some words.", "<textarea"),
+        ("message", {"text": " \n "}, "Enter a message.", "<textarea"),
         ("message", {"text": "y" * 20_001}, "Text has 20,001 characters; at most 20,000 are allowed.", "y" * 20_001),
-        ("continue", {"max_passes": "1000"}, "1 to 100 more passes; &#x27;1000&#x27; is none", 'value="1000"'),
-        ("continue", {"max_passes": "٣"}, "is none of these", 'value="٣"'),
+        ("continue", {"max_passes": "1000"}, "1 to 100; &#x27;1000&#x27; is not one", 'value="1000"'),
+        ("continue", {"max_passes": "٣"}, "is not one", 'value="٣"'),
     ],
 )
 def test_what_is_refused_is_said_on_the_runs_own_page_with_what_was_typed(

@@ -219,7 +219,7 @@ def test_the_same_one_twice_and_one_too_many_are_refused(world: World) -> None:
     )
     answer = client.post("/schedules/new/", form(world, task="One more"))
     assert answer.status_code == 409
-    assert "There are 100 schedules already" in answer.content.decode()
+    assert "There are already 100 schedules" in answer.content.decode()
 
 
 # Pausing, resuming, cancelling

@@ -71,7 +71,7 @@ def test_one_employee_is_stopped_and_released(world: World) -> None:
     assert "stopped by operator" in text_of(world.client("viewer"), f"/employees/{world.employee.pk}/")
     run = world.run(RunStatus.QUEUED)
     stops.apply(run.pk)
-    assert "Nothing of this run starts" in text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    assert "Nothing more starts" in text_of(world.client("viewer"), f"/runs/{run.pk}/")
     assert press(world.client("admin"), "release", "employee", world.employee.pk) == 302
     assert "stopped by operator" not in text_of(world.client("viewer"), f"/employees/{world.employee.pk}/")
 
@@ -140,7 +140,7 @@ def test_an_admin_raises_a_level_in_the_admin() -> None:
     assert (rule.tool, rule.level) == ("data.getStats", "write")
     assert AuditEntry.objects.filter(action="tool_rule_added").exists()
     lower = client.post("/admin/employees/toolrule/add/", {**sent, "tool": "data.bulkDelete"})
-    assert "choose a higher level" in lower.content.decode()
+    assert "Choose a higher one." in lower.content.decode()
     asked = client.post(f"/admin/employees/toolrule/{rule.pk}/change/", {"level": ""})
     assert "was raised to write for all" in asked.content.decode()
     rule.refresh_from_db()

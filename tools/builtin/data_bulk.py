@@ -37,8 +37,8 @@ class BulkUpdate(RecordWrite):
             )
 
     def preview(self, params: Params, context: ToolContext) -> Preview:
-        wanted = params.changes.model_dump(mode="json")
-        targets = _build_targets(params, context, wanted)
+        changes = params.changes.model_dump(mode="json")
+        targets = _build_targets(params, context, changes)
         return Preview("update", targets)
 
     def sentence(self, params: Params, preview: Preview) -> str:
@@ -76,7 +76,7 @@ class BulkDelete(RecordWrite):
         return Preview("delete", tuple(build_deletion_target(record) for record in records), reversible=False)
 
     def sentence(self, params: Params, preview: Preview) -> str:
-        return f"Permanently delete {describe_subject(params, preview)}"
+        return f"Delete {describe_subject(params, preview)} for good"
 
     def apply(self, params: Params, effect: Preview, context: ToolContext) -> ToolResult:
         delete_records(context.organization_id, effect.targets)
@@ -111,9 +111,9 @@ class ArchiveAll(RecordWrite):
         return _build_result("archived", effect)
 
 
-def _build_targets(selection: Selection, context: ToolContext, wanted: dict[str, Any]) -> tuple[Target, ...]:
+def _build_targets(selection: Selection, context: ToolContext, changes: dict[str, Any]) -> tuple[Target, ...]:
     records = load_selection(context.organization_id, selection)
-    targets = tuple(target for record in records if (target := build_update_target(record, wanted)) is not None)
+    targets = tuple(target for record in records if (target := build_update_target(record, changes)) is not None)
     if not targets:
         raise build_no_change_error(f"All of these {len(records)} records already have these values.")
     return targets

@@ -40,7 +40,7 @@ class SearchRecords(Tool):
         found = find_records(context.organization_id, params)
         rows = [build_row(record) for record in found.order_by("name", "id")[: params.limit]]
         total = len(rows) if len(rows) < params.limit else found.count()
-        data = {"records": rows, "total": total, "filters_applied": params.given()}
+        data = {"records": rows, "total": total, "filters_applied": params.get_conditions()}
         if not rows:
             return ToolResult.ok(
                 data,
@@ -58,7 +58,8 @@ class SearchRecords(Tool):
 
 
 def _describe_filters(filters: RecordFilters) -> str:
-    rest = RecordFilters(**{key: value for key, value in filters.given().items() if key != "region"}).in_words()
+    others = {key: value for key, value in filters.get_conditions().items() if key != "region"}
+    rest = RecordFilters(**others).describe()
     return (f" in {filters.region}" if filters.region else "") + (f" ({rest})" if rest else "")
 
 
@@ -114,7 +115,7 @@ class GetStats(Tool):
             "total": total,
             "archived": get_records(context.organization_id).filter(archived_at__isnull=False).count(),
             **groups,
-            "filters_applied": params.given(),
+            "filters_applied": params.get_conditions(),
         }
         columns = ("value", "records")
         tables = [

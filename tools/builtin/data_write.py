@@ -82,8 +82,8 @@ class UpdateRecord(RecordWrite):
 
     def sentence(self, params: Params, preview: Preview) -> str:
         if not preview.targets:
-            wanted = describe_values(params.changes.model_dump(mode="json"))
-            return f"Update record {format_name(params.record_id)}: {wanted}"
+            values = describe_values(params.changes.model_dump(mode="json"))
+            return f"Update record {format_name(params.record_id)}: {values}"
         target = preview.targets[0]
         return f"Update record {format_name(target.label)}: {describe_changes(target.before, target.after)}"
 
@@ -110,11 +110,11 @@ class QualifyRecord(RecordWrite):
 
     def preview(self, params: Params, context: ToolContext) -> Preview:
         record = load_record(context.organization_id, params.record_id)
-        wanted = {"qualification": params.qualification, "qualification_reason": params.reason}
-        target = build_update_target(record, wanted if params.score is None else {**wanted, "score": params.score})
+        values = {"qualification": params.qualification, "qualification_reason": params.reason}
+        target = build_update_target(record, values if params.score is None else {**values, "score": params.score})
         if target is None:
             raise build_no_change_error(
-                f"Record {params.record_id} ({record.name}) is {params.qualification} so already."
+                f"Record {params.record_id} ({record.name}) is already {params.qualification} with this reason."
             )
         return Preview("update", (target,))
 
@@ -161,7 +161,7 @@ class AddToList(RecordWrite):
         )
         if not targets:
             raise build_no_change_error(
-                f"All of these {len(records)} records are on the list {params.list_name!r} already."
+                f"All of these {len(records)} records are already on the list {params.list_name!r}."
             )
         return Preview("add", targets)
 

@@ -17,8 +17,8 @@ class AskHuman(Tool):
     name = "employee.askHuman"
     display_name = "Ask a person"
     description = (
-        "Ask a person a question and wait for the answer. Use it only if you need a fact or a decision that you can get "
-        "from a person alone. Do not use it to get permission for a call: approval is requested automatically."
+        "Ask a person a question and wait for the answer. Use it only for a fact or a decision that you need and that "
+        "only a person can give. Do not use it to get permission for a call: approval is requested automatically."
     )
     level = Level.READ
     Output = HumanAnswer

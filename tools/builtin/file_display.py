@@ -32,7 +32,7 @@ class LineRange:
         return self.last + 1 if self.last < self.total else None
 
     @property
-    def in_words(self) -> str:
+    def description(self) -> str:
         if self.last < self.first:
             return f"no lines from line {self.first:,} on; it has {self.total:,}"
         words = f"lines {self.first:,} to {self.last:,} of {self.total:,}"

@@ -81,10 +81,10 @@ class ReadFile(Tool):
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
         text = _read_text(context.organization_id, parse_file_path(params.path))
-        page = take_lines(text, params.offset, params.limit)
-        data = {"path": params.path, **page.as_data()}
-        heading = f"{params.path}, {page.in_words}"
-        return ToolResult.ok(data, f"Read {heading}", f"{heading}:\n\n{format_code_block(page.text)}")
+        lines = take_lines(text, params.offset, params.limit)
+        data = {"path": params.path, **lines.as_data()}
+        heading = f"{params.path}, {lines.description}"
+        return ToolResult.ok(data, f"Read {heading}", f"{heading}:\n\n{format_code_block(lines.text)}")
 
 
 class SearchFiles(Tool):
@@ -111,8 +111,8 @@ class SearchFiles(Tool):
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
         found = FileSearch(params.limit)
-        wanted = compile_pattern(params.pattern, ignore_case=params.ignore_case)
-        search_files(context.organization_id, parse_path(params.path), wanted, found)
+        pattern = compile_pattern(params.pattern, ignore_case=params.ignore_case)
+        search_files(context.organization_id, parse_path(params.path), pattern, found)
         hits = [{"path": hit.path, "line": hit.line, "text": hit.text} for hit in found.hits]
         counts = {"searched": found.searched, "passed_over": found.passed_over, "left_out": found.left_out}
         summary = f"Found {format_count(len(hits), 'line', 'lines')} in {format_count(found.searched, 'file', 'files')}"
@@ -160,7 +160,7 @@ class WriteFile(Tool):
         after = {"content": params.text}
         if now is None:
             return Preview("create", (Target("", "/".join(names), after=after),))
-        target = Target("", "/".join(names), before={"content": now.in_words}, after=after)
+        target = Target("", "/".join(names), before={"content": now.description}, after=after)
         return Preview("replace", (target,), reversible=False)
 
     def sentence(self, params: Params, preview: Preview) -> str:
@@ -203,16 +203,16 @@ class DeleteFile(Tool):
     def sentence(self, params: Params, preview: Preview) -> str:
         if [target.label for target in preview.targets] == [join_path(parse_file_path(params.path))]:
             noun = "empty folder" if preview.targets[0].before["size"] == EMPTY_FOLDER else "file"
-            return f"Permanently delete the {noun} {format_name(params.path)}"
+            return f"Delete {noun} {format_name(params.path)} for good"
         inside = f": {format_count(preview.total, 'file', 'files')}" if preview.total else ""
-        return f"Permanently delete the folder {format_name(params.path)} with all its contents{inside}"
+        return f"Delete folder {format_name(params.path)} with all its contents{inside}, for good"
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
-        def agree(doomed: tuple[FolderEntry, ...]) -> None:
-            check_seal(_build_deletion(doomed), context)
+        def agree(entries: tuple[FolderEntry, ...]) -> None:
+            check_seal(_build_deletion(entries), context)
 
-        doomed = delete_files(context.organization_id, parse_file_path(params.path), agree)
-        deleted = [entry.path for entry in doomed]
+        deleted_entries = delete_files(context.organization_id, parse_file_path(params.path), agree)
+        deleted = [entry.path for entry in deleted_entries]
         what = deleted[0] if len(deleted) == 1 else f"{len(deleted):,} files"
         return ToolResult.ok({"deleted": deleted}, f"Deleted {what}")
 
@@ -245,10 +245,11 @@ def _read_text(organization_id: int, names: Names) -> str:
     text = decode_text(data) if size <= LARGEST_FILE else None
     if text is not None:
         return text
+    path = quote_path(join_path(names))
     too_large = f", and more than {LARGEST_FILE // 1_000_000} MB cannot be read" if size > LARGEST_FILE else ""
     raise ToolError(
         ErrorCode.INVALID_OPERATION,
-        f"{quote_path(join_path(names))} cannot be read as text: it is {detect_kind(data)} of {size:,} bytes{too_large}.",
+        f"{path} cannot be read as text: it is {detect_kind(data)} of {size:,} bytes{too_large}.",
         parameter="path",
         expected="a text file in UTF-8",
         attempted=False,
@@ -264,9 +265,9 @@ def _read_content(organization_id: int, names: Names) -> FileContent | None:
         return read_content(file)
 
 
-def _build_deletion(doomed: tuple[FolderEntry, ...]) -> Preview:
+def _build_deletion(entries: tuple[FolderEntry, ...]) -> Preview:
     targets = tuple(
-        Target("", entry.path, version=entry.changed_ns, before={"size": describe_size(entry)}) for entry in doomed
+        Target("", entry.path, version=entry.changed_ns, before={"size": describe_size(entry)}) for entry in entries
     )
     return Preview("delete", targets, reversible=False)
 

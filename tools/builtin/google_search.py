@@ -115,18 +115,18 @@ class SearchGoogle(Tool):
             )
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
-        wanted = {"q": params.query.strip(), "num": str(params.num_results), "start": str(params.start)}
+        parameters = {"q": params.query.strip(), "num": str(params.num_results), "start": str(params.start)}
         if params.siteSearch:
-            wanted |= {"siteSearch": params.siteSearch, "siteSearchFilter": "i"}
+            parameters |= {"siteSearch": params.siteSearch, "siteSearchFilter": "i"}
         if params.sort == "date":
-            wanted["sort"] = "date"
-        wanted |= {key: value for key in ("dateRestrict", "fileType") if (value := getattr(params, key))}
-        page = run_search(wanted, context)
+            parameters["sort"] = "date"
+        parameters |= {key: value for key in ("dateRestrict", "fileType") if (value := getattr(params, key))}
+        page = run_search(parameters, context)
         data = {"results": [found.as_data() for found in page.results], "total": page.total, "start": params.start}
-        asked = collapse_to_line(params.query, 80)
+        query = collapse_to_line(params.query, 80)
         if not page.results:
-            return ToolResult.ok(data, f"Found nothing for “{asked}”", "No results were found.")
-        return ToolResult.ok(data, f"Found {len(page.results)} results for “{asked}”", _format_results(page.results))
+            return ToolResult.ok(data, f"Found nothing for “{query}”", "No results were found.")
+        return ToolResult.ok(data, f"Found {len(page.results)} results for “{query}”", _format_results(page.results))
 
     def running_summary(self, params: Params) -> str:
         return f"Searching for “{collapse_to_line(params.query, 80)}”…"
@@ -137,7 +137,7 @@ def get_endpoint(context: ToolContext) -> str:
     return context.credentials.get(SERVICE, {}).get("endpoint") or ENDPOINT
 
 
-def run_search(wanted: Mapping[str, str], context: ToolContext) -> SearchPage:
+def run_search(parameters: Mapping[str, str], context: ToolContext) -> SearchPage:
     """Request one page of results with the API's own parameters and the key of the context's credentials.
 
     Raises:
@@ -154,7 +154,7 @@ def run_search(wanted: Mapping[str, str], context: ToolContext) -> SearchPage:
             recovery_hint="Continue without it: an admin of the organization has to set the credentials.",
             attempted=False,
         )
-    address = f"{get_endpoint(context)}?{urlencode({'key': key, 'cx': engine, **wanted})}"
+    address = f"{get_endpoint(context)}?{urlencode({'key': key, 'cx': engine, **parameters})}"
     answer = _send_request(address, context)
     if answer.status != 200:
         raise _explain_failure(answer)

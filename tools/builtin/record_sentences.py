@@ -64,7 +64,7 @@ def _join_parts(parts: list[str]) -> str:
 
 
 def describe_subject(selection: Selection, preview: Preview) -> str:
-    """Describe the records of a call: "record **Acme Corp**", "212 records", or the selection if there is no preview."""
+    """Describe the records of a call: "record **Acme Corp**", "212 records"; without a preview, the selection."""
     if preview.total == 1:
         return f"record {format_name(preview.targets[0].label)}"
     if preview.total:
@@ -78,7 +78,7 @@ def describe_subject(selection: Selection, preview: Preview) -> str:
 
 def describe_filters(selection: Selection) -> str:
     """Describe the filters in parentheses, with a leading space; empty for ids."""
-    words = _sanitize(selection.filters.in_words(), 200) if selection.filters else ""
+    words = _sanitize(selection.filters.describe(), 200) if selection.filters else ""
     return f" ({words})" if words else ""
 
 

@@ -58,10 +58,10 @@ def require_selection(selection: Selection) -> None:
             expected="either record_ids or filters",
             attempted=False,
         )
-    if not selection.record_ids and not (selection.filters and selection.filters.given()):
+    if not selection.record_ids and not (selection.filters and selection.filters.get_conditions()):
         raise ToolError(
             ErrorCode.MISSING_PARAMETER,
-            "It is not said which records: 'record_ids' and 'filters' are empty.",
+            "No records are selected: 'record_ids' and 'filters' are empty.",
             parameter="record_ids",
             expected="ids of records, or filters with at least one condition",
             example='{"filters": {"region": "EU", "status": "inactive"}}',

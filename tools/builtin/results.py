@@ -20,7 +20,7 @@ class ReadResult(Tool):
 
     class Params(BaseModel):
         handle: str = Field(description="The handle that the shortened result names", examples=["r-17"], max_length=40)
-        offset: int = Field(0, ge=0, description="The first row, line or character wanted, counted from 0")
+        offset: int = Field(0, ge=0, description="The first row, line or character to read, counted from 0")
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
         result = context.earlier_result(params.handle)

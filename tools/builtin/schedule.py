@@ -80,8 +80,8 @@ class CreateSchedule(ScheduleWrite):
     name = "schedule.create"
     display_name = "Create a schedule"
     description = (
-        "Schedule a recurring task for yourself, at the times of a cron expression of five fields. Each time, a new run "
-        "starts that knows nothing about this one: put everything that it needs into the task."
+        "Schedule a recurring task for yourself, at the times of a cron expression of five fields. Each time, a new "
+        "run starts that knows nothing about this one: put everything that it needs into the task."
     )
 
     class Params(BaseModel):
@@ -100,17 +100,17 @@ class CreateSchedule(ScheduleWrite):
         parse_cron(params.cron, params.time_zone)
 
     def preview(self, params: Params, context: ToolContext) -> Preview:
-        wanted = _build_new_schedule(params, context)
-        check_new_schedule(context.organization_id, wanted)
+        new_schedule = _build_new_schedule(params, context)
+        check_new_schedule(context.organization_id, new_schedule)
         after = {
             "task": params.task,
             "employee": context.employee_name,
-            "when": describe_times(wanted.times),
-            "cron": wanted.times.cron,
-            "time_zone": wanted.times.time_zone,
+            "when": describe_times(new_schedule.times),
+            "cron": new_schedule.times.cron,
+            "time_zone": new_schedule.times.time_zone,
             "on_behalf_of": context.user.name,
         }
-        return Preview("start", (Target("", _build_label(params.task, wanted.times), after=after),))
+        return Preview("start", (Target("", _build_label(params.task, new_schedule.times), after=after),))
 
     def sentence(self, params: Params, preview: Preview) -> str:
         """Write the sentence with the current next times, which change and are therefore not sealed."""

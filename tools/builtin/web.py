@@ -92,8 +92,8 @@ class ValidateDomain(Tool):
     issuer, expires_at, days_left} or {error}.
 
     Args:
-        ports: those of the web, unless given.
-        door: makes the way out for a `NetworkAccess`.
+        ports: the ports to check; by default those of the web.
+        build_client: builds the network client for a `NetworkAccess` and limits.
     """
 
     name = "web.validateDomain"
@@ -114,10 +114,10 @@ class ValidateDomain(Tool):
     def __init__(
         self,
         ports: WebPorts = WebPorts(),
-        door: Callable[[NetworkAccess, NetworkLimits], GuardedClient] = GuardedClient,
+        build_client: Callable[[NetworkAccess, NetworkLimits], GuardedClient] = GuardedClient,
     ) -> None:
         self._ports = ports
-        self._door = door
+        self._build_client = build_client
 
     def validate(self, params: Params) -> None:
         parse_host(params.domain)
@@ -126,20 +126,21 @@ class ValidateDomain(Tool):
         return frozenset({parse_host(params.domain)})
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
-        host, door = parse_host(params.domain), self._door(context.reach, DOMAIN_LIMITS)
-        addresses = look_up_host(HostPort(host, self._ports.https), door.reach, door.resolve, DOMAIN_LIMITS.connect_s)
+        host, client = parse_host(params.domain), self._build_client(context.reach, DOMAIN_LIMITS)
+        server = HostPort(host, self._ports.https)
+        addresses = look_up_host(server, client.reach, client.resolve, DOMAIN_LIMITS.connect_s)
         data: dict[str, Any] = {"domain": host, "exists": bool(addresses), "addresses": [*map(str, addresses)]}
         if not addresses:
             return ToolResult.ok(data, f"{host} does not exist")
         context.progress(0.3, "Checking the certificate")
-        data["tls"] = self._tls(host, door)
+        data["tls"] = self._check_certificate(host, client)
         context.progress(0.6, "Checking the website")
-        data["http"] = self._http(host, door)
+        data["http"] = self._check_website(host, client)
         return ToolResult.ok(data, f"{host}: {_describe_http(data['http'])}, {_describe_tls(data['tls'])}")
 
-    def _tls(self, host: str, door: GuardedClient) -> dict[str, Any]:
+    def _check_certificate(self, host: str, client: GuardedClient) -> dict[str, Any]:
         try:
-            seen = fetch_certificate(host, self._ports.https, door)
+            seen = fetch_certificate(host, self._ports.https, client)
         except ToolError as error:
             return {"error": error.message}
         return {
@@ -150,13 +151,13 @@ class ValidateDomain(Tool):
             "days_left": seen.days_left,
         }
 
-    def _http(self, host: str, door: GuardedClient) -> dict[str, Any]:
+    def _check_website(self, host: str, client: GuardedClient) -> dict[str, Any]:
         """Request the website over https, then over http, and return the answer or the reason for the failure."""
         failure = ""
         named = f"[{host}]" if ":" in host else host
         for url in (f"https://{named}:{self._ports.https}/", f"http://{named}:{self._ports.http}/"):
             try:
-                answer = door.request("HEAD", url)
+                answer = client.request("HEAD", url)
             except ToolError as error:
                 failure = failure or error.message
                 continue
@@ -196,10 +197,10 @@ class SearchCompany(Tool):
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
         _check_host(get_host(read_url(get_endpoint(context))), context.reach)
-        wanted = {"q": f"{params.name.strip()} company official website", "num": "10"}
+        parameters = {"q": f"{params.name.strip()} company official website", "num": "10"}
         if params.country:
-            wanted["gl"] = params.country.lower()
-        candidates = run_search(wanted, context).results
+            parameters["gl"] = params.country.lower()
+        candidates = run_search(parameters, context).results
         official = _guess_domain(params.name, candidates)
         rows = [candidate.as_data() for candidate in candidates]
         data = {"name": params.name, "official_domain": official, "candidates": rows}

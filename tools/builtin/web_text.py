@@ -208,5 +208,5 @@ def _find_attribute(attributes: str, name: str) -> str:
 
 def _tidy(text: str) -> str:
     lines = (" ".join(line.split()).strip("| ") for line in remove_hidden_characters(text).split("\n"))
-    kept = [line for line in lines if line and line != "-" and line.strip("#")]
-    return "\n".join(kept)
+    readable = [line for line in lines if line and line != "-" and line.strip("#")]
+    return "\n".join(readable)

@@ -136,9 +136,9 @@ def record_problem(source: Source, problem: str) -> None:
     Source.objects.filter(pk=source.pk).update(problem=problem[:500], checked_at=Now())
 
 
-def record_import_log(source: Source, told: str) -> None:
+def record_import_log(source: Source, log: str) -> None:
     """Record the log of the last import, for an admin."""
-    Source.objects.filter(pk=source.pk).update(told=told[:2_000])
+    Source.objects.filter(pk=source.pk).update(told=log[:2_000])
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ class FetchLimits:
 def fetch_description(
     source: Source, fields: Mapping[str, str], reach: NetworkAccess, limits: FetchLimits
 ) -> SourceDescription:
-    """Fetch the source's current description; an API without an address keeps its stored text.
+    """Fetch the source's current description; an API without an address is read from its stored text.
 
     Args:
         fields: the credentials of the source's service.
@@ -78,7 +78,7 @@ def _hide_secrets(found: SourceDescription, secrets: frozenset[str], unnamed: fr
     """Hide the secrets in all texts.
 
     Args:
-        unnamed: the secrets that no name of a tool or param may contain: renamed, the tool could not be called.
+        unnamed: the secrets that no name of a tool or param may contain, because a renamed tool could not be called.
     """
 
     def clean(value: Any) -> Any:
@@ -154,14 +154,14 @@ def _explain_document_error(text: str, error: openapi.DocumentError) -> str:
     beginning = text[:1_000].removeprefix("\ufeff").lstrip().lower()
     if beginning.startswith("<") and not beginning.startswith("<?xml"):
         return "This is a web page, not an OpenAPI description. Give the address of the JSON or YAML itself."
-    told = str(error)
-    if beginning.startswith(("{", "[")) and NO_SYNTAX in told:
+    message = str(error)
+    if beginning.startswith(("{", "[")) and NO_SYNTAX in message:
         return f"This is neither JSON nor YAML: {_locate_json_error(text)}."
-    if NO_SYNTAX in told:
-        return f"This is neither JSON nor YAML: {told.replace(NO_SYNTAX, '')}."
-    if told.endswith("not an object"):
+    if NO_SYNTAX in message:
+        return f"This is neither JSON nor YAML: {message.replace(NO_SYNTAX, '')}."
+    if message.endswith("not an object"):
         return "This is a text, a number or a list, not an OpenAPI description."
-    return f"This description cannot be read: {told}."
+    return f"This description cannot be read: {message}."
 
 
 def _locate_json_error(text: str) -> str:
@@ -203,11 +203,11 @@ def _is_trusted(source: Source, address: str) -> bool:
 
 
 def _write_advice(source: Source, found: openapi.ApiDescription, proposed: str) -> str:
-    """Return what an admin has to do before the operations can work; empty if nothing."""
+    """Return what an admin must do before the operations can work; empty if nothing."""
     if not (source.base_url or proposed):
-        return "It names no address for its operations. Enter the address of its operations."
+        return "It has no address for its operations. Enter it in the source's settings."
     if not (source.base_url or _is_trusted(source, proposed)):
-        return f"It names {proposed} for its operations. If that is right, enter it as the address of its operations."
+        return f"It names {proposed} for its operations. If that is right, enter it in the source's settings."
     if source.authentication != AuthenticationMethod.NONE or not found.schemes:
         return ""
     named = {
@@ -216,5 +216,5 @@ def _write_advice(source: Source, found: openapi.ApiDescription, proposed: str) 
         "basic": "a user name and a password",
         "oauth2": "OAuth 2 client credentials from {token_url}",
     }
-    told = [named[each.kind].format(**vars(each)) for each in found.schemes if each.kind in named]
-    return f"It requires {', or '.join(told)}. Set the authentication." if told else ""
+    methods = [named[each.kind].format(**vars(each)) for each in found.schemes if each.kind in named]
+    return f"It requires {', or '.join(methods)}. Set the authentication." if methods else ""

@@ -45,20 +45,20 @@ def find_embedded_requests(params: Mapping[str, Any]) -> tuple[str, ...]:
     """
     objects, lists, texts = _flatten(params)
     alone = [method for each in objects if (method := _find_method(each)) and not list(_find_destinations(each))]
-    found, unsaid = list[str](), list[str]()
+    found, without_method = list[str](), list[str]()
     for each in objects:
         own = _find_method(each)
         methods = [own] if own else sorted(set(alone))
-        places = list(_find_destinations(each))
-        found += [f"{method} {place}" for place in places for method in methods]
-        unsaid += [] if methods else [f"no method: {place}" for place in places]
+        destinations = list(_find_destinations(each))
+        found += [f"{method} {destination}" for destination in destinations for method in methods]
+        without_method += [] if methods else [f"no method: {destination}" for destination in destinations]
         if "jsonrpc" in each and isinstance(each.get("method"), str):
             found.append(f"call {each['method']}")
     for items in lists:
         found += _find_actions(items)
     for text in texts:
         found += [text] if text is TOO_DEEP else _find_in_text(text)
-    found += unsaid if found else []
+    found += without_method if found else []
     return tuple(" ".join(each.split())[:_LONGEST_SHOWN] for each in found)
 
 

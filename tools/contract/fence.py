@@ -10,7 +10,7 @@ from tools.contract.errors import ErrorCode, ToolError
 
 @dataclass
 class Fence:
-    """The check right before a call's effect: may it still begin?
+    """A check right before a call's effect begins.
 
     Attributes:
         may_begin: returns False once somebody else may have recorded that this call did nothing.

@@ -56,10 +56,10 @@ def write_file(
     """
     with lock_folder(organization_id) as top:
         replaced = _find_replaced(organization_id, names)
-        room = _compute_room(organization_id, names, replaced)
+        available = _compute_available(organization_id, names, replaced)
         temporary = f"{RESERVED}{secrets.token_hex(8)}"
         try:
-            size, sha256 = _stage(top, temporary, parts, room)
+            size, sha256 = _stage(top, temporary, parts, available)
             staged = StagedFile(size, sha256, replaced)
             with _create_folder(organization_id, names[:-1]) as folder:
                 agree(staged)
@@ -77,7 +77,7 @@ def check_writable(organization_id: int, names: Names, size: int) -> None:
         ToolError: NOT_FOUND, LIMIT_EXCEEDED, OPERATION_NOT_ALLOWED, INVALID_OPERATION
     """
     replaced = _find_replaced(organization_id, names)
-    _check_size(size, _compute_room(organization_id, names, replaced))
+    _check_size(size, _compute_available(organization_id, names, replaced))
 
 
 def list_deletions(organization_id: int, names: Names) -> tuple[FolderEntry, ...]:
@@ -91,17 +91,18 @@ def list_deletions(organization_id: int, names: Names) -> tuple[FolderEntry, ...
         raise build_missing_file_error(names)
     if not entry.is_folder:
         return (entry,)
-    held = list_tree(organization_id, names).entries
-    filled = {one.names[:-1] for one in held}
-    ends = [one for one in held if one.names not in filled] or [entry]
-    doomed = tuple(one for one in ends if not one.is_folder or is_empty(organization_id, one.names))
-    if not doomed:
+    entries = list_tree(organization_id, names).entries
+    non_empty = {one.names[:-1] for one in entries}
+    leaves = [one for one in entries if one.names not in non_empty] or [entry]
+    deletions = tuple(one for one in leaves if not one.is_folder or is_empty(organization_id, one.names))
+    if not deletions:
         raise _build_deletion_error(names, "it holds only entries that cannot be deleted, such as links and devices")
-    if len(doomed) > MAX_DELETED:
+    if len(deletions) > MAX_DELETED:
+        path = quote_path(join_path(names))
         raise _build_limit_error(
-            f"{quote_path(join_path(names))} holds {len(doomed):,} files; the limit for one deletion is {MAX_DELETED:,}"
+            f"{path} holds {len(deletions):,} files; the limit for one deletion is {MAX_DELETED:,}"
         )
-    return doomed
+    return deletions
 
 
 def delete_files(
@@ -119,16 +120,16 @@ def delete_files(
             OUTCOME_UNKNOWN; some entries were deleted.
     """
     with lock_folder(organization_id):
-        doomed = list_deletions(organization_id, names)
-        agree(doomed)
-        _unlink_files(organization_id, names, [entry for entry in doomed if not entry.is_folder])
-        ways = (entry.names if entry.is_folder else entry.names[:-1] for entry in doomed)
-        emptied = {way[:depth] for way in ways for depth in range(len(names), len(way) + 1)}
-        removed = {way for way in sorted(emptied, key=len, reverse=True) if _remove_folder(organization_id, way)}
-        gone = tuple(entry for entry in doomed if not entry.is_folder or entry.names in removed)
-        if not gone:
+        deletions = list_deletions(organization_id, names)
+        agree(deletions)
+        _unlink_files(organization_id, names, [entry for entry in deletions if not entry.is_folder])
+        folders = (entry.names if entry.is_folder else entry.names[:-1] for entry in deletions)
+        emptied = {path[:depth] for path in folders for depth in range(len(names), len(path) + 1)}
+        removed = {path for path in sorted(emptied, key=len, reverse=True) if _remove_folder(organization_id, path)}
+        deleted = tuple(entry for entry in deletions if not entry.is_folder or entry.names in removed)
+        if not deleted:
             raise _build_deletion_error(names, "something was just added to it, or the disk refused the deletion")
-    return gone
+    return deleted
 
 
 def _unlink_files(organization_id: int, names: Names, files: list[FolderEntry]) -> None:
@@ -138,19 +139,18 @@ def _unlink_files(organization_id: int, names: Names, files: list[FolderEntry]) 
             with open_folder(organization_id, entry.names[:-1]) as folder:
                 os.unlink(entry.name, dir_fd=folder)
         except (ToolError, OSError) as error:
-            why = error.message if isinstance(error, ToolError) else f"the disk refused it: {error.strerror}"
+            why = error.message if isinstance(error, ToolError) else f"the disk refused the deletion: {error.strerror}"
             if not done:
                 raise _build_deletion_error(names, why.rstrip(".")) from error
-            message = (
-                f"Only {done:,} of {len(files):,} files in {quote_path(join_path(names))} were deleted; it stopped."
-            )
+            path = quote_path(join_path(names))
+            message = f"Only {done:,} of {len(files):,} files in {path} were deleted before an error."
             raise ToolError(ErrorCode.OUTCOME_UNKNOWN, message) from error
 
 
-def _remove_folder(organization_id: int, way: Names) -> bool:
+def _remove_folder(organization_id: int, path: Names) -> bool:
     try:
-        with open_folder(organization_id, way[:-1]) as folder:
-            os.rmdir(way[-1], dir_fd=folder)
+        with open_folder(organization_id, path[:-1]) as folder:
+            os.rmdir(path[-1], dir_fd=folder)
     except (ToolError, OSError):
         return False
     return True
@@ -171,8 +171,8 @@ def lock_folder(organization_id: int) -> Iterator[int]:
 
 def _remove_leftovers(top: int) -> None:
     with os.scandir(top) as found:
-        left = [one.name for one in found if one.name.startswith(RESERVED)]
-    for name in left:
+        leftovers = [one.name for one in found if one.name.startswith(RESERVED)]
+    for name in leftovers:
         with suppress(OSError):
             os.unlink(name, dir_fd=top)
 
@@ -195,50 +195,51 @@ def _find_replaced(organization_id: int, names: Names) -> FolderEntry | None:
     return entry
 
 
-def _compute_room(organization_id: int, names: Names, replaced: FolderEntry | None) -> int:
+def _compute_available(organization_id: int, names: Names, replaced: FolderEntry | None) -> int:
     """Compute the bytes available for a file at this path; refuse if there are too many files."""
-    held = list_tree(organization_id).entries
-    if replaced is None and len(held) + len(names) > MAX_FILES:
-        raise _build_limit_error(f"Your organization has {len(held):,} files and folders; the limit is {MAX_FILES:,}")
-    return MAX_BYTES - sum(entry.size for entry in held) + (replaced.size if replaced else 0)
+    entries = list_tree(organization_id).entries
+    if replaced is None and len(entries) + len(names) > MAX_FILES:
+        count = f"{len(entries):,} files and folders"
+        raise _build_limit_error(f"Your organization has {count}; the limit is {MAX_FILES:,}")
+    return MAX_BYTES - sum(entry.size for entry in entries) + (replaced.size if replaced else 0)
 
 
-def _check_size(size: int, room: int) -> None:
+def _check_size(size: int, available: int) -> None:
     if size > LARGEST_FILE:
         raise _build_limit_error(f"The file is larger than {LARGEST_FILE // 1_000_000} MB")
-    if size > room:
+    if size > available:
         raise _build_limit_error(f"Your organization's files would take more than {MAX_BYTES // 10**9} GB")
 
 
-def _stage(top: int, temporary: str, parts: Iterable[bytes], room: int) -> tuple[int, str]:
+def _stage(top: int, temporary: str, parts: Iterable[bytes], available: int) -> tuple[int, str]:
     """Write the parts, wait until they are on the disk, and return size and hash."""
     hashed, size = hashlib.sha256(), 0
     try:
         with os.fdopen(os.open(temporary, _CREATE_FLAGS, 0o600, dir_fd=top), "wb") as file:
             for part in parts:
                 size += len(part)
-                _check_size(size, room)
+                _check_size(size, available)
                 hashed.update(part)
                 file.write(part)
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        message = f"The disk refused it: {error.strerror or type(error).__name__}."
+        message = f"The disk refused the file: {error.strerror or type(error).__name__}."
         raise ToolError(ErrorCode.OPERATION_FAILED, message, attempted=False) from error
     return size, hashed.hexdigest()
 
 
 @contextmanager
-def _create_folder(organization_id: int, way: Names) -> Iterator[int]:
+def _create_folder(organization_id: int, path: Names) -> Iterator[int]:
     """Open the folder, and create it if it is missing; afterwards, remove new folders that are still empty."""
-    depths = range(1, len(way) + 1)
-    missing = [way[:depth] for depth in depths if find_entry(organization_id, way[:depth]) is None]
+    depths = range(1, len(path) + 1)
+    missing = [path[:depth] for depth in depths if find_entry(organization_id, path[:depth]) is None]
     try:
-        with open_folder(organization_id, way, make=True) as folder:
+        with open_folder(organization_id, path, make=True) as folder:
             yield folder
     finally:
-        for made in reversed(missing):
-            _remove_folder(organization_id, made)
+        for created in reversed(missing):
+            _remove_folder(organization_id, created)
 
 
 def _move_into_place(names: Names, folder: int, top: int, temporary: str) -> None:

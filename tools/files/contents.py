@@ -34,7 +34,7 @@ class FileContent:
     kind: str
 
     @property
-    def in_words(self) -> str:
+    def description(self) -> str:
         """The text itself, or a description that differs for different contents."""
         if self.text is not None:
             return self.text

@@ -1,4 +1,7 @@
-"""An organization's folder. Each folder on a path is opened separately without following links: no path leads outside."""
+"""Access to an organization's folder, in which no path leads outside.
+
+Each folder on a path is opened separately, without following links.
+"""
 
 import errno
 import os

@@ -67,7 +67,7 @@ def parse_path(path: str) -> Names:
 
 
 def parse_file_path(path: str) -> Names:
-    """Like `parse_path`, for something inside the folder.
+    """Parse the path of an entry inside the folder, so not an empty one.
 
     Raises:
         ToolError: INVALID_PARAMETER
@@ -88,7 +88,7 @@ def is_valid_name(name: str) -> bool:
 
 
 def find_fault(name: str) -> str:
-    """Return the reason why a name is invalid, or an empty string. Valid names work on all systems and in all archives."""
+    """Return the reason why a name is invalid, or an empty string; valid names work on every system."""
     return next((why for is_at_fault, why in _FAULTS if is_at_fault(name)), "")
 
 

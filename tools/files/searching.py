@@ -73,7 +73,7 @@ def compile_pattern(pattern: str, *, ignore_case: bool = False) -> "re2._Regexp"
     return found
 
 
-def search_files(organization_id: int, names: Names, wanted: "re2._Regexp", into: FileSearch) -> None:
+def search_files(organization_id: int, names: Names, pattern: "re2._Regexp", into: FileSearch) -> None:
     """Search a file, or all files of a folder in the order of their paths.
 
     Raises:
@@ -86,7 +86,7 @@ def search_files(organization_id: int, names: Names, wanted: "re2._Regexp", into
         lines = _read_lines(organization_id, entry)
         if lines is None:
             into.passed_over += 1
-        elif _search_lines(entry, lines, wanted, into):
+        elif _search_lines(entry, lines, pattern, into):
             into.searched += 1
         else:
             into.left_out += 1
@@ -125,7 +125,7 @@ def _read_lines(organization_id: int, entry: FolderEntry) -> list[bytes] | None:
     return None if decode_text(data) is None else data.split(b"\n")
 
 
-def _search_lines(entry: FolderEntry, lines: list[bytes], wanted: "re2._Regexp", into: FileSearch) -> bool:
+def _search_lines(entry: FolderEntry, lines: list[bytes], pattern: "re2._Regexp", into: FileSearch) -> bool:
     """Search the lines; return True if all were searched to their ends."""
     is_whole = True
     for number, ended in enumerate(lines, 1):
@@ -133,7 +133,7 @@ def _search_lines(entry: FolderEntry, lines: list[bytes], wanted: "re2._Regexp",
             return False
         line = ended.rstrip(b"\r")
         # With a slice, `$` would match at the cut.
-        found = wanted.search(line, 0, SEARCHED_BYTES_PER_LINE)
+        found = pattern.search(line, 0, SEARCHED_BYTES_PER_LINE)
         is_whole = is_whole and len(line) <= SEARCHED_BYTES_PER_LINE
         if found is not None and (ended or number < len(lines)):
             into.hits.append(LineMatch(entry.path, number, _cut_line(line, found.start())))

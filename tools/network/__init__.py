@@ -4,6 +4,7 @@ from tools.network.async_transport import GuardedAsyncTransport
 from tools.network.certificates import ServerCertificate, fetch_certificate
 from tools.network.http_client import ClientResponse, GuardedClient, NetworkLimits, request
 from tools.network.name_resolution import Resolver, look_up_host, resolve_host, resolve_with_system
+from tools.network.streams import connect_to_any
 from tools.network.urls import get_host, parse_host, read_url
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "NetworkLimits",
     "Resolver",
     "ServerCertificate",
+    "connect_to_any",
     "fetch_certificate",
     "get_host",
     "look_up_host",

@@ -14,37 +14,41 @@ class AddressKind(Enum):
     PUBLIC = "a public address"
     PRIVATE = "a private address"
     """Allowed where `NetworkAccess.allows_private` the server."""
-    SPECIAL = "an address of a special range"
+    SPECIAL = "a reserved address"
     """Never allowed: link-local addresses, cloud metadata services, documentation ranges, and addresses that carry
     another address inside."""
     NO_HOST = "an address that names no single host"
     """Never allowed."""
 
 
-def _networks(kind: AddressKind, *texts: str) -> list[tuple[IPv4Network | IPv6Network, AddressKind]]:
+def _parse_networks(kind: AddressKind, *texts: str) -> list[tuple[IPv4Network | IPv6Network, AddressKind]]:
     return [(ip_network(text), kind) for text in texts]
 
 
 # The first network that holds the address counts. Written out, because `is_global` differs between Python versions.
 _IPV4 = (
-    *_networks(AddressKind.NO_HOST, "0.0.0.0/8", "224.0.0.0/4", "255.255.255.255/32"),
-    *_networks(
+    *_parse_networks(AddressKind.NO_HOST, "0.0.0.0/8", "224.0.0.0/4", "255.255.255.255/32"),
+    *_parse_networks(
         AddressKind.SPECIAL, "169.254.0.0/16", "100.100.100.200/32", "168.63.129.16/32"
     ),  # the last two: metadata
-    *_networks(AddressKind.PRIVATE, "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"),
-    *_networks(
+    *_parse_networks(
+        AddressKind.PRIVATE, "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"
+    ),
+    *_parse_networks(
         AddressKind.SPECIAL, "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24"
     ),
-    *_networks(AddressKind.SPECIAL, "203.0.113.0/24", "240.0.0.0/4"),
+    *_parse_networks(AddressKind.SPECIAL, "203.0.113.0/24", "240.0.0.0/4"),
 )
 _IPV6 = (
-    *_networks(AddressKind.NO_HOST, "::/128", "ff00::/8"),
-    *_networks(AddressKind.SPECIAL, "fd00:ec2::/32", "fd20:ce::/32", "fd00:c1::/32", "fd00:42::/32"),  # metadata
-    *_networks(AddressKind.PRIVATE, "::1/128", "fc00::/7"),
+    *_parse_networks(AddressKind.NO_HOST, "::/128", "ff00::/8"),
+    *_parse_networks(AddressKind.SPECIAL, "fd00:ec2::/32", "fd20:ce::/32", "fd00:c1::/32", "fd00:42::/32"),  # metadata
+    *_parse_networks(AddressKind.PRIVATE, "::1/128", "fc00::/7"),
     # Teredo and other trials, documentation, 6to4, documentation
-    *_networks(AddressKind.SPECIAL, "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"),
-    *_networks(AddressKind.PUBLIC, "2000::/3"),
-    *_networks(AddressKind.SPECIAL, "::/0"),  # mapped and compatible IPv4, NAT64, link-local, site-local, all else
+    *_parse_networks(AddressKind.SPECIAL, "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"),
+    *_parse_networks(AddressKind.PUBLIC, "2000::/3"),
+    *_parse_networks(
+        AddressKind.SPECIAL, "::/0"
+    ),  # mapped and compatible IPv4, NAT64, link-local, site-local, all else
 )
 _ISATAP = frozenset({0x0000_5EFE, 0x0200_5EFE})
 

@@ -34,7 +34,7 @@ class GuardedAsyncTransport(httpx2.AsyncBaseTransport):
         self._client = client
         self._server = get_origin(read_url(url))
         self._pool = httpcore2.AsyncConnectionPool(
-            ssl_context=client.certificate_context(), network_backend=_PinnedAsyncBackend(client)
+            ssl_context=client.get_tls_context(), network_backend=_PinnedAsyncBackend(client)
         )
 
     @override

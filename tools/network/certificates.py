@@ -46,7 +46,7 @@ def fetch_certificate(host: str, port: int, client: GuardedClient) -> ServerCert
         addresses = resolve_host(HostPort(host, port), client.reach, client.resolve, timer.remaining())
         backend = PinnedBackend(client.dial, addresses, timer, Traffic(host, client.limits.header_bytes))
         try:
-            der, problem = _fetch_der(backend, host, port, client.certificate_context()), ""
+            der, problem = _fetch_der(backend, host, port, client.get_tls_context()), ""
         except httpcore2.ConnectError as error:
             fault = error.args[0] if error.args else None
             if not isinstance(fault, ssl.SSLCertVerificationError):

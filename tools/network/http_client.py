@@ -168,7 +168,7 @@ class GuardedClient:
             if not outgoing.may_redirect:
                 return _check_write_redirect(answer, here)
             there = self._check_redirect(here, target)
-            outgoing = outgoing if _same_server(here, there) else outgoing.without_private_headers()
+            outgoing = outgoing if _is_same_server(here, there) else outgoing.without_private_headers()
             here = there
             if left:
                 answer = self._exchange(outgoing, here, timer)
@@ -178,9 +178,9 @@ class GuardedClient:
             recovery_hint="Use the final address of the redirects.",
         )
 
-    def certificate_context(self) -> ssl.SSLContext:
+    def get_tls_context(self) -> ssl.SSLContext:
         """Return the TLS context that verifies certificates."""
-        return self.trust or _system_trust()
+        return self.trust or _load_system_trust()
 
     def _check_redirect(self, here: httpx2.URL, target: str) -> httpx2.URL:
         try:
@@ -207,7 +207,7 @@ class GuardedClient:
                 backend = PinnedBackend(self.dial, addresses, timer, traffic)
                 wire_request = outgoing.to_wire(url, limits.connect_s)
                 with httpcore2.HTTPConnection(
-                    wire_request.url.origin, self.certificate_context(), network_backend=backend
+                    wire_request.url.origin, self.get_tls_context(), network_backend=backend
                 ) as connection:
                     return self._read(connection.handle_request(wire_request), url, traffic)
         except ToolError as error:
@@ -245,15 +245,15 @@ class _OutgoingRequest:
     @property
     def is_read(self) -> bool:
         """True if the request may be sent twice; a request with a body counts as a write unless the caller says so."""
-        return self._looks_like_a_read if self.repeatable is None else self.repeatable
+        return self._is_plain_read if self.repeatable is None else self.repeatable
 
     @property
     def may_redirect(self) -> bool:
         """True if redirects of the request may be followed."""
-        return self.is_read and self._looks_like_a_read
+        return self.is_read and self._is_plain_read
 
     @property
-    def _looks_like_a_read(self) -> bool:
+    def _is_plain_read(self) -> bool:
         return self.method in READS and self.body is None
 
     def without_private_headers(self) -> "_OutgoingRequest":
@@ -261,13 +261,13 @@ class _OutgoingRequest:
         return replace(self, headers=kept)
 
     def to_wire(self, url: httpx2.URL, connect_s: float) -> httpcore2.Request:
-        made = httpx2.Request(self.method, url, headers=[*self.headers.items()], content=self.body)
-        made.headers["accept-encoding"] = "gzip, deflate"
-        made.headers["connection"] = "close"
+        prepared = httpx2.Request(self.method, url, headers=[*self.headers.items()], content=self.body)
+        prepared.headers["accept-encoding"] = "gzip, deflate"
+        prepared.headers["connection"] = "close"
         return httpcore2.Request(
             self.method,
             httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
-            headers=made.headers.raw,
+            headers=prepared.headers.raw,
             content=self.body,
             extensions={"timeout": {"connect": connect_s}},
         )
@@ -305,17 +305,17 @@ def _check_write_redirect(answer: ClientResponse, url: httpx2.URL) -> ClientResp
     raise ToolError(
         ErrorCode.OPERATION_FAILED,
         f"{get_host(url)} did nothing and redirects this request; Gadget never repeats a write at another address.",
-        recovery_hint="An admin has to correct the address of the service.",
+        recovery_hint="An admin must correct the address of the service.",
     )
 
 
-def _same_server(here: httpx2.URL, there: httpx2.URL) -> bool:
+def _is_same_server(here: httpx2.URL, there: httpx2.URL) -> bool:
     upgrade = (here.scheme, get_port(here), there.scheme, get_port(there)) == ("http", 80, "https", 443)
     return get_origin(here) == get_origin(there) or (upgrade and get_host(here) == get_host(there))
 
 
 @cache
-def _system_trust() -> ssl.SSLContext:
+def _load_system_trust() -> ssl.SSLContext:
     """Load the system's certificates once per process: loading takes a hundred times longer than a request."""
     return httpcore2.default_ssl_context()
 
@@ -329,7 +329,7 @@ def _translated_errors(traffic: Traffic, timer: RequestTimer) -> Iterator[None]:
     except httpcore2.TimeoutException:
         raise timeout_error(host, timer.seconds, attempted=traffic.sent) from None
     except httpcore2.ConnectError as error:
-        raise network_error(_why_not_connected(host, error)) from error
+        raise network_error(_explain_connect_error(host, error)) from error
     except httpcore2.LocalProtocolError as error:
         message = "The request cannot be sent: a header or the path holds a forbidden character."
         raise ToolError(ErrorCode.INVALID_PARAMETER, message, attempted=traffic.sent) from error
@@ -343,7 +343,7 @@ def _translated_errors(traffic: Traffic, timer: RequestTimer) -> Iterator[None]:
         raise ToolError(ErrorCode.INVALID_PARAMETER, message, attempted=False) from error
 
 
-def _why_not_connected(host: str, error: httpcore2.ConnectError) -> str:
+def _explain_connect_error(host: str, error: httpcore2.ConnectError) -> str:
     cause = error.args[0] if error.args else None
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"The certificate of {host} is not valid: {cause.verify_message}"

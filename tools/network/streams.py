@@ -2,7 +2,7 @@
 
 import ssl
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import httpcore2
@@ -117,13 +117,22 @@ class PinnedBackend(httpcore2.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.NetworkStream:
-        for number, address in enumerate(self._addresses, 1):
-            share = self._timer.remaining(timeout) / (len(self._addresses) - number + 1)
-            try:
-                stream = self._dial.connect_tcp(str(address), port, share)
-            except (httpcore2.ConnectError, httpcore2.ConnectTimeout):
-                if number == len(self._addresses):
-                    raise
-            else:
-                return GuardedStream(stream, self._timer, self._traffic)
-        raise httpcore2.ConnectError
+        stream = connect_to_any(self._dial, self._addresses, port, lambda: self._timer.remaining(timeout))
+        return GuardedStream(stream, self._timer, self._traffic)
+
+
+def connect_to_any(
+    dial: httpcore2.NetworkBackend, addresses: Sequence[Address], port: int, remaining: Callable[[], float]
+) -> httpcore2.NetworkStream:
+    """Connect to the first address that accepts; each try gets an equal share of the remaining time.
+
+    Args:
+        addresses: at least one; all were checked.
+        remaining: returns the seconds that are left, and raises if there are none.
+    """
+    for left in range(len(addresses), 1, -1):
+        try:
+            return dial.connect_tcp(str(addresses[-left]), port, remaining() / left)
+        except (httpcore2.ConnectError, httpcore2.ConnectTimeout):
+            continue
+    return dial.connect_tcp(str(addresses[-1]), port, remaining())

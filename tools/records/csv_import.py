@@ -14,7 +14,7 @@ from tools.records.models import Record, RecordChange
 from tools.records.queries import get_records
 
 MAX_ROWS = 50_000
-LARGEST_FILE = 50_000_000
+LARGEST_IMPORT = 50_000_000
 BATCH_SIZE = 500
 COLUMNS = tuple(RecordFields.model_fields)
 ONLY_EXPORTED = ("id", "qualification", "qualification_reason", "changed")
@@ -135,9 +135,9 @@ def _describe_duplicate(fields: dict[str, Any]) -> str:
 
 
 def _decode(file: BinaryIO) -> str:
-    content = file.read(LARGEST_FILE + 1)
-    if len(content) > LARGEST_FILE:
-        raise ImportRefusedError(f"The file is larger than {LARGEST_FILE // 1_000_000} MB; split it.")
+    content = file.read(LARGEST_IMPORT + 1)
+    if len(content) > LARGEST_IMPORT:
+        raise ImportRefusedError(f"The file is larger than {LARGEST_IMPORT // 1_000_000} MB; split it.")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -218,6 +218,6 @@ def _describe_fault(error: ValueError) -> str:
 
 
 def _insert_records(records: list[Record], actor: str) -> None:
-    made = Record.objects.bulk_create(records, batch_size=BATCH_SIZE)
-    steps = [RecordChange(record=record, version=1, actor=actor, after={"name": record.name}) for record in made]
-    RecordChange.objects.bulk_create(steps, batch_size=BATCH_SIZE)
+    created = Record.objects.bulk_create(records, batch_size=BATCH_SIZE)
+    changes = [RecordChange(record=record, version=1, actor=actor, after={"name": record.name}) for record in created]
+    RecordChange.objects.bulk_create(changes, batch_size=BATCH_SIZE)

@@ -168,23 +168,23 @@ def add_demo_companies(organization_id: int, count: int = COUNT) -> int:
 
 def _compose_company(base: str, category: str, chance: random.Random) -> dict[str, Any]:
     region = chance.choices(list(LOCATIONS), weights=(36, 16, 24, 14, 10))[0]
-    place = chance.choice(LOCATIONS[region])
+    location = chance.choice(LOCATIONS[region])
     status = chance.choices(("active", "pending", "inactive"), weights=(64, 16, 20))[0]
     employees = int(5 * 2 ** chance.uniform(0, 8))
     domain = f"{_slugify(base)}.example"
     return {
-        "name": f"{base} {place.legal_form}",
+        "name": f"{base} {location.legal_form}",
         "region": region,
         "category": category,
         "status": status,
         "score": None if chance.random() < 0.15 else _draw_score(status, chance),
         "email": "" if chance.random() < 0.08 else f"{chance.choice(MAILBOXES)}@{domain}",
         "domain": domain,
-        "phone": "" if chance.random() < 0.12 else place.phone.format(chance.randrange(100)),
+        "phone": "" if chance.random() < 0.12 else location.phone.format(chance.randrange(100)),
         "notes": chance.choice(NOTES[status]),
         "attributes": {
-            "city": place.city,
-            "country": place.country,
+            "city": location.city,
+            "country": location.country,
             "employees": employees,
             "annual_revenue": employees * chance.randrange(60, 240) * 1_000,
             "customer_since": chance.randrange(2008, 2026),

@@ -171,16 +171,16 @@ class RecordFilters(Sparse):
     min_score: Score | None = Field(None, description="Lowest score")
     max_score: Score | None = Field(None, description="Highest score")
 
-    def given(self) -> dict[str, Any]:
+    def get_conditions(self) -> dict[str, Any]:
         """Return the conditions that are set, by name."""
         return {key: value for key in RecordFilters.model_fields if (value := getattr(self, key)) not in (None, "")}
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         """Describe the conditions, e.g. "region EU, status inactive, score at least 10"; empty if none is set."""
         words = {"min_score": "score at least", "max_score": "score at most"}
         return ", ".join(
             f"{words.get(key, key)} " + (f"“{value}”" if key == "text" else str(value))
-            for key, value in self.given().items()
+            for key, value in self.get_conditions().items()
         )
 
 

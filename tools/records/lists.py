@@ -66,19 +66,19 @@ class RecordPage:
     after: str
 
 
-def filter_records(organization_id: int, wanted: RecordListQuery) -> QuerySet[Record]:
+def filter_records(organization_id: int, query: RecordListQuery) -> QuerySet[Record]:
     """Return the organization's records that meet all conditions, unordered."""
-    found = get_records(organization_id).filter(archived_at__isnull=wanted.status != ARCHIVED)
-    if wanted.status in Status.values:
-        found = found.filter(status=wanted.status)
-    if wanted.region:
-        found = found.filter(region=wanted.region)
-    if wanted.category:
-        found = found.filter(category=wanted.category)
-    if wanted.list_id is not None:
-        entries = ListEntry.objects.filter(list_id=wanted.list_id, list__organization_id=organization_id)
+    found = get_records(organization_id).filter(archived_at__isnull=query.status != ARCHIVED)
+    if query.status in Status.values:
+        found = found.filter(status=query.status)
+    if query.region:
+        found = found.filter(region=query.region)
+    if query.category:
+        found = found.filter(category=query.category)
+    if query.list_id is not None:
+        entries = ListEntry.objects.filter(list_id=query.list_id, list__organization_id=organization_id)
         found = found.filter(Exists(entries.filter(record_id=OuterRef("pk"))))
-    for word in wanted.text[:LONGEST_TEXT].split():
+    for word in query.text[:LONGEST_TEXT].split():
         found = found.filter(build_text_condition(word))
     return found
 
@@ -86,10 +86,10 @@ def filter_records(organization_id: int, wanted: RecordListQuery) -> QuerySet[Re
 def load_page(records: QuerySet[Record], sort: SortOrder, after: str = "", size: int = PAGE_SIZE) -> RecordPage:
     """Load the page of at most `size` records after the cursor; an invalid cursor means the first page."""
     key = KEYS[sort.by]
-    place = _parse_cursor(after, sort)
+    position = _parse_cursor(after, sort)
     keyed = records.annotate(key=key, key_text=Cast(key, TextField())).only(*SHOWN)
-    if place is not None:
-        keyed = keyed.filter(_filter_after(sort, place))
+    if position is not None:
+        keyed = keyed.filter(_filter_after(sort, position))
     direction = "-" if sort.descending else ""
     rows = list(keyed.order_by(f"{direction}key", f"{direction}id")[: size + 1])
     last = rows[size - 1] if len(rows) > size else None
@@ -131,16 +131,16 @@ def _parse_cursor(after: str, sort: SortOrder) -> RecordCursor | None:
         return None
 
 
-def _filter_after(sort: SortOrder, place: RecordCursor) -> Q:
+def _filter_after(sort: SortOrder, position: RecordCursor) -> Q:
     """Build the condition `(key, id) > (…)`, a row comparison that PostgreSQL maps to one range of the index.
 
     SQLite does so only for plain columns, so the condition also states the range of the key alone.
     """
     own = Func(F("key"), F("id"), template="(%(expressions)s)", output_field=TextField())
-    others = Func(place.key, Value(place.pk), template="(%(expressions)s)", output_field=TextField())
+    others = Func(position.key, Value(position.pk), template="(%(expressions)s)", output_field=TextField())
     sign, toward = (" < ", "key__lte") if sort.descending else (" > ", "key__gte")
     is_beyond = Func(own, others, template="(%(expressions)s)", arg_joiner=sign, output_field=BooleanField())
-    return Q(is_beyond, (toward, place.key))
+    return Q(is_beyond, (toward, position.key))
 
 
 def _parse_name(text: str) -> Value:

@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 from tools.contract.look_alikes import reduce_to_joined_look
 
 SCORE_OR_LESS = "COALESCE(%(expressions)s, -1)"
-"""Sorts a record without a score below 0. The value is part of the SQL, because a parameter would not match the index."""
+"""Sorts a record without a score below 0. A parameter instead of -1 would not match the index."""
 
 
 class Status(models.TextChoices):

@@ -87,7 +87,7 @@ def load_selection(organization_id: int, selection: Selection) -> list[Record]:
     if not records:
         raise ToolError(
             ErrorCode.NOT_FOUND,
-            f"No record matches the filters ({selection.filters.in_words() if selection.filters else 'none'}).",
+            f"No record matches the filters ({selection.filters.describe() if selection.filters else 'none'}).",
             parameter="filters",
             recovery_hint="Use data.searchRecords first.",
             attempted=False,
@@ -96,10 +96,10 @@ def load_selection(organization_id: int, selection: Selection) -> list[Record]:
 
 
 def _load_by_ids(organization_id: int, record_ids: list[str]) -> list[Record]:
-    wanted = [int(record_id) for record_id in record_ids]
-    records = list(lock_records(get_records(organization_id).filter(pk__in=wanted)))
+    ids = [int(record_id) for record_id in record_ids]
+    records = list(lock_records(get_records(organization_id).filter(pk__in=ids)))
     found = {record.pk for record in records}
-    if absent := [str(pk) for pk in wanted if pk not in found]:
+    if absent := [str(pk) for pk in ids if pk not in found]:
         raise build_missing_error(absent)
     return records
 
@@ -110,11 +110,11 @@ def check_ids(organization_id: int, record_ids: list[str]) -> tuple[int, ...]:
     Raises:
         ToolError: NOT_FOUND for an id without a record in this organization.
     """
-    wanted = tuple(int(record_id) for record_id in record_ids)
-    found = set(get_records(organization_id).filter(pk__in=wanted).values_list("pk", flat=True))
-    if absent := [str(pk) for pk in wanted if pk not in found]:
+    ids = tuple(int(record_id) for record_id in record_ids)
+    found = set(get_records(organization_id).filter(pk__in=ids).values_list("pk", flat=True))
+    if absent := [str(pk) for pk in ids if pk not in found]:
         raise build_missing_error(absent)
-    return wanted
+    return ids
 
 
 def build_missing_error(record_ids: list[str]) -> ToolError:
@@ -150,7 +150,7 @@ def build_row(record: Record) -> dict[str, Any]:
 
 
 def build_detail(record: Record) -> dict[str, Any]:
-    """Build the full record: its row, the long fields, `lists` by name, and up to 20 `history` entries, newest first."""
+    """Build the full record: its row, the long fields, `lists` by name, and the newest 20 `history` entries."""
     return {
         **build_row(record),
         "notes": record.notes,

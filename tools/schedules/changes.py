@@ -57,22 +57,22 @@ def load_schedule(organization_id: int, schedule_id: int) -> Schedule:
     return found
 
 
-def check_new_schedule(organization_id: int, wanted: NewSchedule) -> None:
+def check_new_schedule(organization_id: int, new: NewSchedule) -> None:
     """Refuse a duplicate, and a schedule beyond the organization's limit.
 
     Raises:
         ToolError: INVALID_OPERATION, LIMIT_EXCEEDED
     """
-    kept = get_schedules(organization_id).filter(cancelled_at=None)
-    same = kept.filter(employee_id=wanted.employee_id, cron=wanted.times.cron, time_zone=wanted.times.time_zone)
-    if (twin := same.filter(task=wanted.task).values_list("pk", flat=True).first()) is not None:
+    existing = get_schedules(organization_id).filter(cancelled_at=None)
+    same = existing.filter(employee_id=new.employee_id, cron=new.times.cron, time_zone=new.times.time_zone)
+    if (twin := same.filter(task=new.task).values_list("pk", flat=True).first()) is not None:
         raise ToolError(
             ErrorCode.INVALID_OPERATION,
             f"Schedule {twin} already does this.",
             recovery_hint="Nothing needs to be done; continue with the task.",
             attempted=False,
         )
-    if kept.count() >= MAX_SCHEDULES:
+    if existing.count() >= MAX_SCHEDULES:
         raise ToolError(
             ErrorCode.LIMIT_EXCEEDED,
             f"There are already {MAX_SCHEDULES} schedules; that is the limit.",
@@ -81,24 +81,24 @@ def check_new_schedule(organization_id: int, wanted: NewSchedule) -> None:
         )
 
 
-def create_schedule(organization_id: int, wanted: NewSchedule) -> Schedule:
+def create_schedule(organization_id: int, new: NewSchedule) -> Schedule:
     """Create a schedule, which fires first at its next time.
 
     Raises:
         ToolError: INVALID_OPERATION or LIMIT_EXCEEDED; INVALID_CRON_SPEC if it has no next time.
     """
     with transaction.atomic():
-        check_new_schedule(organization_id, wanted)
+        check_new_schedule(organization_id, new)
         return Schedule.objects.create(
             organization_id=organization_id,
-            employee_id=wanted.employee_id,
-            task=wanted.task,
-            cron=wanted.times.cron,
-            time_zone=wanted.times.time_zone,
-            next_at=_compute_first_time(wanted.times, read_database_time(organization_id)),
-            created_by_id=wanted.user_id,
-            made_by_id=wanted.user_id,
-            made_in_run=wanted.run_id,
+            employee_id=new.employee_id,
+            task=new.task,
+            cron=new.times.cron,
+            time_zone=new.times.time_zone,
+            next_at=_compute_first_time(new.times, read_database_time(organization_id)),
+            created_by_id=new.user_id,
+            made_by_id=new.user_id,
+            made_in_run=new.run_id,
         )
 
 

@@ -20,7 +20,7 @@ class ToolSource(Protocol):
     def tools(self) -> list[Tool]:
         """Return all tools, once started."""
 
-    def tool(self, name: str) -> Tool | None:
+    def find_tool(self, name: str) -> Tool | None:
         """Return the first tool of that name, or None."""
         return next((tool for tool in self.tools() if tool.name == name), None)
 

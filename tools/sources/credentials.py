@@ -15,6 +15,6 @@ def require_credentials(service: str, names: Iterable[str], values: Mapping[str,
         raise ToolError(
             ErrorCode.UNAUTHORIZED,
             f"There are no credentials for {service!r}: {missing} is missing.",
-            recovery_hint=f"An admin has to enter {missing} for the service {service!r}.",
+            recovery_hint=f"An admin must enter {missing} for the service {service!r}.",
             attempted=False,
         )

@@ -10,9 +10,9 @@ from typing import Any
 from tools.contract.addresses import resolve_reference
 from tools.contract.embedded_requests import ACTIONS, DESTINATION_NAMES, HTTP_METHODS, METHOD_NAMES, normalize_name
 
-_ALWAYS = ("graphql", "jsonrpc", "xmlrpc", "gql", "rpc")
-_WITH_PARAMS = frozenset({"batch", "batched", "multicall", "multirequest", "multiquery", "multiplex", "msearch"})
-_BEHIND_MULTI = frozenset(
+_CERTAIN_WORDS = ("graphql", "jsonrpc", "xmlrpc", "gql", "rpc")
+_BATCH_WORDS = frozenset({"batch", "batched", "multicall", "multirequest", "multiquery", "multiplex", "msearch"})
+_AFTER_MULTI = frozenset(
     {"request", "call", "query", "operation", "action", "command", "exec", "execute", "get", "put", "search", "status"}
 )
 _OPERATIONS = frozenset({"operation", "request", "action", "command", "call", "op", "item", "job"})
@@ -50,14 +50,14 @@ def _split_words(text: str) -> list[str]:
 
 def _find_batch_word(text: str, *, only_reads: bool) -> str:
     """Return the word that suggests embedded requests; a `batch` in the middle only names a thing, such as a job."""
-    for word in _ALWAYS:
+    for word in _CERTAIN_WORDS:
         if word in _split_words(text) or (len(word) > 3 and word in normalize_name(text)):
             return word
     for words in () if only_reads else map(_split_words, re.split("[/.:]", text)):
         for word, after in zip(words, [*words[1:], ""], strict=False):
-            if word in _WITH_PARAMS and word in (words[0], words[-1]):
+            if word in _BATCH_WORDS and word in (words[0], words[-1]):
                 return word
-            if word == "multi" and (not after or after.removesuffix("s") in _BEHIND_MULTI):
+            if word == "multi" and (not after or after.removesuffix("s") in _AFTER_MULTI):
                 return f"{word} {after}".strip()
     return ""
 
@@ -91,13 +91,13 @@ def _list_fields(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
                 if forms
                 else [node]
             )
-            fields = dict(_properties(parts))
+            fields = dict(_name_properties(parts))
             if fields:
                 yield fields
             waiting += node.values()
 
 
-def _properties(parts: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Any]]:
+def _name_properties(parts: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Any]]:
     for part in parts:
         properties = part.get("properties")
         for name, schema in properties.items() if isinstance(properties, Mapping) else ():

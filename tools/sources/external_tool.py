@@ -59,21 +59,21 @@ def restore_source_names(node: Any) -> Any:
     if not isinstance(node, Mapping):
         return node
     names = _get_properties(node)
-    made: dict[str, Any] = {}
+    renamed: dict[str, Any] = {}
     for key, value in node.items():
         if key in _KEYED_BY_NAME and isinstance(value, Mapping):
-            made[key] = {_to_source_name(name, names): restore_source_names(part) for name, part in value.items()}
+            renamed[key] = {_to_source_name(name, names): restore_source_names(part) for name, part in value.items()}
         elif key == "required" and isinstance(value, list):
-            made[key] = [_to_source_name(str(name), names) for name in value]
+            renamed[key] = [_to_source_name(str(name), names) for name in value]
         else:
-            made[key] = restore_source_names(value)
-    return made
+            renamed[key] = restore_source_names(value)
+    return renamed
 
 
 def replace_source_names(value: Any, schema: Mapping[str, Any]) -> Any:
     """Replace the source's names in the value with the toolbox's names."""
     waiting: list[tuple[Any, list[Mapping[str, Any]]]] = []
-    made = _rename_keys(value, list(_expand_forms(schema, schema)), waiting)
+    renamed = _rename_keys(value, list(_expand_forms(schema, schema)), waiting)
     while waiting:  # no recursion, because params may be nested as deeply as JSON allows
         holder, forms = waiting.pop()
         for key, child in holder.items() if isinstance(holder, dict) else enumerate(holder):
@@ -81,28 +81,28 @@ def replace_source_names(value: Any, schema: Mapping[str, Any]) -> Any:
                 each for form in forms for part in _list_part_schemas(form, key) for each in _expand_forms(part, schema)
             ]
             holder[key] = _rename_keys(child, inside, waiting)
-    return made
+    return renamed
 
 
 def _rename_keys(value: Any, forms: list[Mapping[str, Any]], waiting: list[Any]) -> Any:
     """Copy the value with its own keys renamed, and queue its nested values."""
     if isinstance(value, dict):
         known = {name for form in forms for name in _get_properties(form)}
-        made: Any = {_to_toolbox_name(name, known): child for name, child in value.items()}
+        renamed: Any = {_to_toolbox_name(name, known): child for name, child in value.items()}
     elif isinstance(value, list):
-        made = list(value)
+        renamed = list(value)
     else:
         return value
     if forms:
-        waiting.append((made, forms))
-    return made
+        waiting.append((renamed, forms))
+    return renamed
 
 
 def _to_toolbox_name(name: str, known: set[str]) -> str:
     if name in known or not is_run_parameter(name):
         return name
-    kept = [each for each in known if each.rstrip("_") == name]
-    return kept[0] if len(kept) == 1 else name
+    matches = [each for each in known if each.rstrip("_") == name]
+    return matches[0] if len(matches) == 1 else name
 
 
 def _to_source_name(name: str, properties: Mapping[str, Any]) -> str:

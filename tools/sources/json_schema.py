@@ -154,9 +154,9 @@ def _list_parts(node: Mapping[str, Any], keywords: tuple[str, ...]) -> Iterator[
 
 
 def _count_steps(keyword: Callable[..., Any]) -> Callable[..., Any]:
-    def apply_keyword(*told: Any) -> Iterator[ValidationError]:
+    def apply_keyword(*arguments: Any) -> Iterator[ValidationError]:
         _budget.get().spend()
-        yield from keyword(*told) or ()
+        yield from keyword(*arguments) or ()
 
     return apply_keyword
 

@@ -164,9 +164,9 @@ def _compile(pattern: str) -> Any:
     return re2.compile(pattern, options)
 
 
-def _is_same(value: Any, wanted: Any) -> bool:
+def _is_same(value: Any, expected: Any) -> bool:
     """Return True if both are equal as JSON, where true is not 1."""
-    return value is not _ABSENT and canonical_json(value) == canonical_json(wanted)
+    return value is not _ABSENT and canonical_json(value) == canonical_json(expected)
 
 
 def _matches(value: Any, pattern: Any) -> bool:
@@ -179,7 +179,7 @@ def _matches(value: Any, pattern: Any) -> bool:
 
 _HOLDS: dict[Rule, Callable[[Any, Any], bool]] = {
     Rule.EQUALS: _is_same,
-    Rule.ONE_OF: lambda value, wanted: any(_is_same(value, each) for each in wanted),
+    Rule.ONE_OF: lambda value, expected: any(_is_same(value, each) for each in expected),
     Rule.PATTERN: _matches,
     Rule.MINIMUM: lambda value, least: _is_number(value) and value >= least,
     Rule.MAXIMUM: lambda value, most: _is_number(value) and value <= most,

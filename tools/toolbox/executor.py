@@ -168,7 +168,7 @@ def _build_timeout_error(call: PreparedCall) -> ToolError:
     return ToolError(
         ErrorCode.TIMEOUT,
         f"{call.tool.title} did not answer within {call.timeout_s:g} s.",
-        recovery_hint="Ask for less at once, or try again later.",
+        recovery_hint="Request less at once, or try again later.",
     )
 
 
@@ -179,13 +179,13 @@ def _measure_elapsed_ms(started: float) -> int:
 class _RunningCall:
     """One started call of a batch. The thread that removes it from the batch's table decides its result."""
 
-    __slots__ = ("call", "gives_up_at", "lock", "progress", "progress_at", "started")
+    __slots__ = ("abandoned_at", "call", "lock", "progress", "progress_at", "started")
 
     def __init__(self, call: PreparedCall) -> None:
         self.call = call
         self.started = time.perf_counter()
         grace = CANCEL_GRACE_S if call.tool.is_async else 0.0
-        self.gives_up_at = time.monotonic() + call.timeout_s + grace
+        self.abandoned_at = time.monotonic() + call.timeout_s + grace
         self.lock = threading.Lock()
         self.progress: Progress | None = None
         self.progress_at = 0.0
@@ -193,16 +193,16 @@ class _RunningCall:
     @property
     def next_due(self) -> float:
         """The monotonic time at which the batch has to check this call even without a report."""
-        return min(self.gives_up_at, self.progress_at) if self.progress else self.gives_up_at
+        return min(self.abandoned_at, self.progress_at) if self.progress else self.abandoned_at
 
-    def note(self, progress: Progress) -> bool:
+    def store_progress(self, progress: Progress) -> bool:
         """Store the latest report; return True if the batch has taken the previous one."""
         with self.lock:
-            first = self.progress is None
+            was_taken = self.progress is None
             self.progress = progress
-        return first
+        return was_taken
 
-    def due_progress(self, now: float) -> Progress | None:
+    def take_due_progress(self, now: float) -> Progress | None:
         """Take the report that is due now, at most one in PROGRESS_INTERVAL_S."""
         if self.progress is None or now < self.progress_at:
             return None
@@ -274,14 +274,14 @@ class Batch:
         finished = [report for report in received if report is not None]
         reports: list[FinishedCall | Progress] = []
         for running in self._table.copy().values():
-            if now >= running.gives_up_at:
-                finished += self._give_up(running)
-            elif progress := running.due_progress(now):
+            if now >= running.abandoned_at:
+                finished += self._abandon(running)
+            elif progress := running.take_due_progress(now):
                 reports.append(progress)
         self._open -= len(finished)
         return reports + finished
 
-    def _give_up(self, running: _RunningCall) -> list[FinishedCall]:
+    def _abandon(self, running: _RunningCall) -> list[FinishedCall]:
         mark_abandoned(running)
         if self._table.pop(running.call.key, None) is None:
             mark_returned(running)
@@ -293,8 +293,8 @@ class Batch:
     def _run(self, running: _RunningCall) -> None:
         call = running.call
         ends = [_finish(call, ToolResult.failed(_build_not_started_error(call)))]
-        context = call.context.with_progress(lambda *report: self._note(running, *report))
-        self._surrounded(running, lambda: ends.append(_run_to_end(call, context)))
+        context = call.context.with_progress(lambda *report: self._record_progress(running, *report))
+        self._run_inside_context(running, lambda: ends.append(_run_to_end(call, context)))
         self._report(running, ends[-1])
 
     def _report(self, running: _RunningCall, finished: FinishedCall) -> None:
@@ -304,10 +304,10 @@ class Batch:
             return
         on_late = self._on_late
         if on_late is not None:
-            self._surrounded(running, lambda: on_late(key, result))
+            self._run_inside_context(running, lambda: on_late(key, result))
         mark_returned(running)
 
-    def _surrounded(self, running: _RunningCall, work: Callable[[], None]) -> None:
+    def _run_inside_context(self, running: _RunningCall, work: Callable[[], None]) -> None:
         """Do the work inside `around`; a failure of `around` itself is logged, and the thread survives."""
 
         def work_inside() -> None:
@@ -317,11 +317,11 @@ class Batch:
         with suppress(ToolError):
             run_isolated(running.call.tool, "the context around a call", work_inside)
 
-    def _note(self, running: _RunningCall, fraction: float, text: str) -> None:
-        known = fraction if math.isfinite(fraction) else 0.0
+    def _record_progress(self, running: _RunningCall, fraction: float, text: str) -> None:
+        finite = fraction if math.isfinite(fraction) else 0.0
         for secret in collect_secrets(running.call.context.credentials):
             text = text.replace(secret, HIDDEN)
-        if running.note(Progress(running.call.key, min(1.0, max(0.0, known)), text)):
+        if running.store_progress(Progress(running.call.key, min(1.0, max(0.0, finite)), text)):
             self._reports.put(None)
 
 

@@ -45,9 +45,9 @@ class Guards:
             ToolError: RATE_LIMITED, with the time to wait; nothing was attempted.
         """
         key = _build_key(tool, params, context) if tool.cacheable_s else ""
-        kept = self.cache.get(key) if key and self.cache else None
-        if kept is not None:
-            return _load_cached(kept)
+        cached = self.cache.get(key) if key and self.cache else None
+        if cached is not None:
+            return _load_cached(cached)
         self._count(tool, context)
         result = work()
         if key and self.cache and result.success:
@@ -88,5 +88,5 @@ def _build_key(tool: Tool, params: dict[str, Any], context: ToolContext) -> str:
     return fingerprint([context.organization_id, tool.id, tool.definition_hash, params])
 
 
-def _load_cached(kept: dict[str, Any]) -> ToolResult:
-    return ToolResult.from_json({**kept, "metadata": {**kept["metadata"], "cached": True, "duration_ms": 0}})
+def _load_cached(cached: dict[str, Any]) -> ToolResult:
+    return ToolResult.from_json({**cached, "metadata": {**cached["metadata"], "cached": True, "duration_ms": 0}})

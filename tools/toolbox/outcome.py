@@ -87,7 +87,7 @@ def _refuse_oversized(tool: Tool, text: str, place: str, level: Level) -> None:
     raise ToolError(
         ErrorCode.OUTCOME_UNKNOWN if level.has_side_effects else ErrorCode.LIMIT_EXCEEDED,
         f"{tool.title} answered with {len(text):,} characters of {place}; the limit is {LARGEST_PART:,}.",
-        recovery_hint="Ask for less at once.",
+        recovery_hint="Request less at once.",
     )
 
 

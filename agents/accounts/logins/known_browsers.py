@@ -18,7 +18,7 @@ SALT = "agents.accounts.logins.known_browsers"
 def remember(response: HttpResponseBase, username: str) -> None:
     """Give the browser its own cookie for this account."""
     response.set_cookie(
-        cookie_name(username),
+        build_cookie_name(username),
         signing.dumps([username, secrets.token_urlsafe(12)], salt=SALT),
         max_age=LIFETIME,
         secure=settings.SESSION_COOKIE_SECURE,
@@ -30,12 +30,12 @@ def remember(response: HttpResponseBase, username: str) -> None:
 def read_mark(request: HttpRequest, username: str) -> str:
     """Return the mark that this browser got at an earlier login to this account; empty if there was none."""
     try:
-        owner, mark = signing.loads(request.COOKIES.get(cookie_name(username), ""), salt=SALT, max_age=LIFETIME)
+        owner, mark = signing.loads(request.COOKIES.get(build_cookie_name(username), ""), salt=SALT, max_age=LIFETIME)
     except signing.BadSignature:
         return ""
     return str(mark) if owner == username else ""
 
 
-def cookie_name(username: str) -> str:
+def build_cookie_name(username: str) -> str:
     """Return a cookie name that works for any username and reveals none."""
     return f"gadget_known_{hashlib.sha256(username.encode()).hexdigest()[:16]}"

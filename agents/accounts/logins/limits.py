@@ -103,8 +103,8 @@ class LoginTries:
         """Count a try everywhere; return False, without counting, if one counter is full."""
         for number, counter in enumerate(self.counters):
             if not counter.count():
-                for taken in self.counters[:number]:
-                    taken.uncount()
+                for counted in self.counters[:number]:
+                    counted.uncount()
                 return False
         return True
 

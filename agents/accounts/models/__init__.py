@@ -1,9 +1,9 @@
 """Rows of organizations, their members and credentials, and the audit."""
 
-from .audit import AuditEntry, AuditHead
-from .credential import Credential
-from .invitation import Invitation, PasswordReset
-from .organization import ApiToken, Membership, Organization, Role
+from agents.accounts.models.audit import AuditEntry, AuditHead
+from agents.accounts.models.credential import Credential
+from agents.accounts.models.invitation import Invitation, PasswordReset
+from agents.accounts.models.organization import ApiToken, Membership, Organization, Role
 
 __all__ = [
     "ApiToken",

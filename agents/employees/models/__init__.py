@@ -1,7 +1,7 @@
 """Rows of employees, their model providers, and their permissions."""
 
-from .employee import Employee, Grant, ModelProvider, ProviderKind
-from .tool_rule import ToolRule
+from agents.employees.models.employee import Employee, Grant, ModelProvider, ProviderKind
+from agents.employees.models.tool_rule import ToolRule
 
 __all__ = [
     "Employee",

@@ -120,7 +120,7 @@ class CompiledQuery(Generic[Row]):
     def fetch_all(self, *values: Value) -> list[Row]:
         """Return the rows for these values, converted as the ORM would."""
         database = connections[DEFAULT_DB_ALIAS]
-        statement = self._statement_for(database)
+        statement = self._get_statement(database)
         return self._build_rows(self._execute(database, statement, values), statement, database)
 
     def fetch_one(self, *values: Value) -> Row | None:
@@ -130,12 +130,12 @@ class CompiledQuery(Generic[Row]):
     def fetch_unconverted(self, *values: Value) -> tuple[Row, ...]:
         """Return the rows as the database's driver gives them: hashable, so that they can be a cache key."""
         database = connections[DEFAULT_DB_ALIAS]
-        return tuple(map(self._row_type._make, self._execute(database, self._statement_for(database), values)))
+        return tuple(map(self._row_type._make, self._execute(database, self._get_statement(database), values)))
 
     def convert_rows(self, rows: Iterable[Row]) -> list[Row]:
         """Convert rows of `fetch_unconverted` as the ORM would."""
         database = connections[DEFAULT_DB_ALIAS]
-        return list(map(self._row_type._make, _convert_rows(rows, self._statement_for(database).converters, database)))
+        return list(map(self._row_type._make, _convert_rows(rows, self._get_statement(database).converters, database)))
 
     def _execute(
         self, database: BaseDatabaseWrapper, statement: _Statement, values: Sequence[Value]
@@ -159,7 +159,7 @@ class CompiledQuery(Generic[Row]):
             ]
         )
 
-    def _statement_for(self, database: BaseDatabaseWrapper) -> _Statement:
+    def _get_statement(self, database: BaseDatabaseWrapper) -> _Statement:
         return self._statements.get(database.vendor) or self._compile(database)
 
     def _compile(self, database: BaseDatabaseWrapper) -> _Statement:
@@ -188,7 +188,7 @@ class CompiledListQuery(CompiledQuery[Row]):
         if not values:
             return []
         database = connections[DEFAULT_DB_ALIAS]
-        statement = self._statement_for(database)
+        statement = self._get_statement(database)
         if statement.sql.count(_ONE_OF_A_LIST) != 1:
             raise ValueError(f"the query has not exactly one list of one value: {statement.sql}")
         ((place, _),) = statement.places

@@ -26,7 +26,7 @@ def insert_rows(rows: Sequence[Model]) -> None:
     if not rows:
         return
     model, database = type(rows[0]), connections[DEFAULT_DB_ALIAS]
-    fields = _inserted_fields(model)
+    fields = _list_inserted_fields(model)
     values = [[getattr(row, field.attname) for field in fields] for row in rows]
     with database.cursor() as cursor:
         if database.vendor == "postgresql":
@@ -73,7 +73,7 @@ def _prepare_values(fields: Sequence[AnyField], values: Sequence[Any], database:
 
 
 @lru_cache(maxsize=16)
-def _inserted_fields(model: type[Model]) -> tuple[AnyField, ...]:
+def _list_inserted_fields(model: type[Model]) -> tuple[AnyField, ...]:
     return tuple(field for field in model._meta.concrete_fields if not field.primary_key and not field.has_db_default())
 
 
@@ -100,7 +100,7 @@ def _compose_recordset(fields: Sequence[AnyField]) -> str:
 
 @lru_cache(maxsize=16)
 def _compose_insert_from_json(model: type[Model]) -> str:
-    fields = _inserted_fields(model)
+    fields = _list_inserted_fields(model)
     names = ", ".join(f'"{field.column}"' for field in fields)
     values = ", ".join(f"c{number}" for number in range(len(fields)))
     source = f"ROWS FROM ({_compose_recordset(fields)}) WITH ORDINALITY"

@@ -268,7 +268,7 @@ def explain_refused_address(kind: str, base_url: str, seconds: float) -> str:
         ProviderError: the address can never work.
     """
     config = ProviderConfig(kind, _find_base_url(kind, base_url), private_hosts=settings.PRIVATE_PROVIDERS)
-    return build_provider(config).refusal(seconds)
+    return build_provider(config).explain_refusal(seconds)
 
 
 def _find_base_url(kind: str, base_url: str) -> str:

@@ -1,8 +1,8 @@
 """A run with its messages, passes, tool calls and events."""
 
-from .event import Event, EventType
-from .run import ENDED, PARKED, ExitReason, Message, Origin, Pass, Run, RunStatus
-from .tool_call import NOT_STARTED, TERMINAL_CALLS, CallStatus, ToolCall
+from agents.runs.models.event import Event, EventType
+from agents.runs.models.run import ENDED, PARKED, ExitReason, Message, Origin, Pass, Run, RunStatus
+from agents.runs.models.tool_call import NOT_STARTED, TERMINAL_CALLS, CallStatus, ToolCall
 
 __all__ = [
     "ENDED",

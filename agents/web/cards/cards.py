@@ -1,4 +1,4 @@
-"""Cards: approvals gathered with everything that a person needs to decide, for one template."""
+"""Cards: approvals with everything that a person needs to decide them, for one template."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.cards import SEND
 from agents.runs.models import Pass, Run, ToolCall
 from agents.runs.models.tool_call import CARDED_LEVELS
-from agents.web.cards.differences import Change, differences
-from agents.web.cards.edit_form import fields_of
+from agents.web.cards.call_reports import CallReport, describe_call
+from agents.web.cards.differences import Change, find_differences
+from agents.web.cards.edit_form import build_fields
 from agents.web.cards.effects import Effect
-from agents.web.cards.fates import Fate, fate_of
 from agents.web.cards.fields import Field, Typed
-from agents.web.cards.questions import Question, question_of
-from agents.web.cards.similar_names import Similar, similar_names
+from agents.web.cards.questions import Question, read_question
+from agents.web.cards.similar_names import SimilarName, find_similar_names
 from agents.web.panel.child_runs import describe_delegations
 from agents.web.text.safe_text import own_words
 from tools.contract import Level, Tool
@@ -66,13 +66,13 @@ class Card:
         earlier: the last decisions about the same tool for the same employee, while this one is open.
         previous: the card of the same call that this one replaces.
         successor: the newest card of the same call, if this one was replaced.
-        all_targets: every affected thing, not only the first 250.
-        typed: what a person typed into the edit form, and what is wrong with it.
-        reported: what the call has reported, where that is not told beside the card.
-        said: an answer that was typed and could not be given.
-        asked_by: who handed the task to whom, if somebody did: `Dana asked Kim`.
-        similar: names on it that look like another record's, while it is open.
-        requesters: those who may not decide it, because they asked for the call and two people are needed.
+        all_targets: show all targets, not only the first 250.
+        typed: the values that a person typed into the edit form, and what is wrong with them.
+        reported: the report of the call, where the page does not show it beside the card.
+        said: a typed answer that was refused.
+        asked_by: the delegation of the task, if there is one: `Dana asked Kim`.
+        similar: names on the card that look like another record's, while it is open.
+        requesters: the people who requested the call and may not decide it, by the two-person rule.
     """
 
     approval: Approval
@@ -89,7 +89,7 @@ class Card:
     said: str = ""
     asked_by: str = ""
     requesters: list[Requester] = field(default_factory=list)
-    similar: list[Similar] = field(default_factory=list)
+    similar: list[SimilarName] = field(default_factory=list)
     now: datetime = field(default_factory=timezone.now)
 
     @property
@@ -99,37 +99,37 @@ class Card:
 
     @property
     def is_unknown(self) -> bool:
-        """True if a person has to check: nobody knows whether the call happened, or it happened late."""
+        """Check if a person has to look: the outcome of the call is unknown, or it happened late."""
         return self.approval.kind == ApprovalKind.UNKNOWN and self.approval.status == ApprovalStatus.PENDING
 
     @property
     def is_late_effect(self) -> bool:
-        """True if the call happened although it was declared not done, and nobody has acknowledged that."""
+        """Check if the call happened although it was declared not done, and nobody has acknowledged that."""
         return self.is_unknown and self.call.late_effect is not None
 
     @cached_property
     def question(self) -> Question | None:
-        """What a person is asked, or was; None for every other card."""
-        return question_of(self.approval)
+        """The question that a person is asked; None for every other card."""
+        return read_question(self.approval)
 
     @property
     def obstacle(self) -> str:
-        """Why the call of an open card would not start as it is shown, however it is decided; mostly empty."""
+        """The reason why the call of an open card cannot start as shown, even if approved; mostly empty."""
         if self.tool is None:
             known = load_toolbox(self.call.organization_id).policy.withheld
-            return known.get(self.call.tool, f"There is no tool {self.call.tool} any more.")
+            return known.get(self.call.tool, f"The tool {self.call.tool} is no longer available.")
         if self.tool.definition_hash != self.call.definition_hash:
-            return "The tool has changed since this was asked: once approved, it is asked again with what it is now."
+            return "The tool has changed since this request. If you approve, you are asked again with its new version."
         return ""
 
     @property
     def connected_as(self) -> str:
-        """See `connected_name`."""
-        return connected_name(self.tool)
+        """See `find_source_name`."""
+        return find_source_name(self.tool)
 
     @property
     def verdict(self) -> str:
-        """What a person decided, or what became of the card without a decision."""
+        """The decision of a person, or how the card was closed without one."""
         if self.approval.kind == ApprovalKind.UNKNOWN and self.approval.status == ApprovalStatus.CANCELLED:
             return "Settled"
         if self.approval.kind == ApprovalKind.UNKNOWN and self.approval.status == ApprovalStatus.ANSWERED:
@@ -143,24 +143,24 @@ class Card:
 
     @property
     def was_withdrawn(self) -> bool:
-        """It was approved, but something came between before its call started."""
+        """Check if the card was approved and then closed before its call started."""
         ended = (ApprovalStatus.SUPERSEDED, ApprovalStatus.CANCELLED)
         return self.approval.start_after is not None and self.approval.status in ended
 
     @property
     def not_by(self) -> str:
-        """The names of those who asked for the call, if they may not decide it; usernames have no spaces."""
+        """The names of the requesters who may not decide the card; usernames have no spaces."""
         return " ".join(requester.name for requester in self.requesters)
 
     @property
     def two_person_rule(self) -> str:
-        """The actions of those people, in words."""
+        """The requesters' actions, in words."""
         return describe_requesters(self.requesters)
 
     @property
-    def fate(self) -> Fate | None:
-        """What became of the call, unless this card did not let it start."""
-        return fate_of(self.approval, self.call.status, self.reported, is_graced=self.undo_left_s > 0)
+    def report(self) -> CallReport | None:
+        """The progress or result of the call, if this card let it start."""
+        return describe_call(self.approval, self.call.status, self.reported, is_graced=self.undo_left_s > 0)
 
     @property
     def is_destructive(self) -> bool:
@@ -181,24 +181,24 @@ class Card:
 
     @cached_property
     def effect(self) -> Effect:
-        """What the call would change, as it was sealed."""
+        """The sealed preview of the call's changes."""
         preview = self.approval.preview if isinstance(self.approval.preview, dict) else {}
         is_sent = preview.get("effect") == SEND
-        nouns = REQUESTS if is_sent else NOUNS.get(self.call.tool.partition(".")[0], ("thing", "things"))
+        nouns = REQUESTS if is_sent else NOUNS.get(self.call.tool.partition(".")[0], ("item", "items"))
         return Effect(preview, nouns, self.all_targets, lists_requests=is_sent)
 
     @property
     def act(self) -> str:
         """Verb and object for the Approve button: `update Acme Corp`, `delete 212 records`."""
         target = self.effect.target
-        if self.effect.is_unforeseen or not target:
+        if self.effect.has_no_preview or not target:
             return self.title
         label = target if len(target) <= LONGEST_OBJECT else f"{target[: LONGEST_OBJECT - 1]}…"
         return f"{self.effect.verb} {label}"
 
     @cached_property
     def confirm(self) -> str:
-        """What must be typed before approving; empty below the destructive level."""
+        """The phrase to type before approving; empty below the destructive level."""
         return make_confirmation_phrase(self.approval) if self.is_destructive else ""
 
     @property
@@ -214,22 +214,22 @@ class Card:
 
     @property
     def is_editable(self) -> bool:
-        """It waits, and its tool is still there to say what can be asked for."""
+        """Check if the card is open and its tool is still installed."""
         return self.tool is not None and self.is_open
 
     @cached_property
     def edit_fields(self) -> list[Field]:
         """The typed form made from the tool's schema; empty if the tool is gone."""
-        return fields_of(self.tool.schema, self.approval.params, self.typed) if self.tool is not None else []
+        return build_fields(self.tool.schema, self.approval.params, self.typed) if self.tool is not None else []
 
     @property
     def problem(self) -> str:
-        """What is wrong with the typed values as a whole; what belongs to one field stands beside it."""
+        """The problem of the edit form as a whole; a problem of one field stands beside it."""
         return self.typed.problems.get("", "")
 
     @property
     def is_editing(self) -> bool:
-        """Somebody tried to change it, and something was wrong."""
+        """Check if a person tried to edit the card and something was wrong."""
         return bool(self.typed.problems)
 
     @property
@@ -238,26 +238,26 @@ class Card:
 
     @cached_property
     def changes(self) -> list[Change]:
-        """What differs from the card that this one replaces."""
+        """The differences from the card that this one replaces."""
         if self.previous is None:
             return []
-        return differences(self.previous, self.approval)
+        return find_differences(self.previous, self.approval)
 
 
-def cards_of(approvals: Iterable[Approval], *, all_targets: bool = False, with_earlier: bool = True) -> list[Card]:
-    """One card for each approval (with its call and run), in the same order.
+def build_cards(approvals: Iterable[Approval], *, all_targets: bool = False, with_earlier: bool = True) -> list[Card]:
+    """Build a card for each approval (with its call and run), in the same order.
 
-    Costs three queries, one more if a task was handed over, those of `find_requesters` where the two-person rule holds, and
-    with the earlier decisions one more for each tool and employee whose cards are open.
+    It takes three queries, one more if a task was delegated, those of `find_requesters` under the two-person rule, and
+    with the earlier decisions one more for each tool and employee with open cards.
     """
     wanted = list(approvals)
     waiting = [one for one in wanted if one.status == ApprovalStatus.PENDING and one.kind != ApprovalKind.QUESTION]
     askings = describe_delegations([one.run for one in wanted])
-    earlier = _earlier_decisions(waiting) if with_earlier else {}
+    earlier = _load_earlier_decisions(waiting) if with_earlier else {}
     not_by = find_requesters([one for one in waiting if one.run.organization.four_eyes])
-    similar = similar_names([one for one in waiting if one.kind == ApprovalKind.APPROVAL])
-    passes = _words({(one.run_id, one.tool_call.pass_number) for one in wanted})
-    by_call = _by_call(wanted)
+    similar = find_similar_names([one for one in waiting if one.kind == ApprovalKind.APPROVAL])
+    passes = _load_texts({(one.run_id, one.tool_call.pass_number) for one in wanted})
+    by_call = _group_by_call(wanted)
     return [
         Card(
             approval=one,
@@ -265,9 +265,9 @@ def cards_of(approvals: Iterable[Approval], *, all_targets: bool = False, with_e
             run=one.run,
             tool=find_call_tool(one.tool_call),
             words=own_words(passes.get((one.run_id, one.tool_call.pass_number), "")),
-            earlier=earlier.get(_shape_of(one), []) if one.status == ApprovalStatus.PENDING else [],
-            previous=_before(one, by_call[one.tool_call_id]),
-            successor=_after(one, by_call[one.tool_call_id]),
+            earlier=earlier.get(_get_shape(one), []) if one.status == ApprovalStatus.PENDING else [],
+            previous=_find_previous(one, by_call[one.tool_call_id]),
+            successor=_find_successor(one, by_call[one.tool_call_id]),
             all_targets=all_targets,
             asked_by=askings.get(one.run_id, ""),
             requesters=not_by.get(one.pk, []),
@@ -277,13 +277,13 @@ def cards_of(approvals: Iterable[Approval], *, all_targets: bool = False, with_e
     ]
 
 
-def brief_cards(approvals: Iterable[Approval]) -> list[Card]:
-    """What a list of decided cards shows of each; asks the database nothing."""
+def build_brief_cards(approvals: Iterable[Approval]) -> list[Card]:
+    """Build the cards of a list of decided ones, without a query."""
     return [Card(one, one.tool_call, one.run, find_call_tool(one.tool_call)) for one in approvals]
 
 
-def _by_call(wanted: list[Approval]) -> dict[int, list[Approval]]:
-    """These cards and all others of their calls, by call, in their sequence."""
+def _group_by_call(wanted: list[Approval]) -> dict[int, list[Approval]]:
+    """Group these cards and all others of their calls by call, in sequence."""
     of_calls: dict[int, list[Approval]] = {}
     others = Approval.objects.filter(tool_call_id__in={one.tool_call_id for one in wanted})
     for one in (*wanted, *others.exclude(pk__in=[one.pk for one in wanted]).order_by()):
@@ -292,23 +292,23 @@ def _by_call(wanted: list[Approval]) -> dict[int, list[Approval]]:
 
 
 def find_call_tool(call: ToolCall) -> Tool | None:
-    """The tool of that name that the organization has, or None if it is gone."""
+    """Return the tool as the organization has it now; None if it is gone."""
     return load_toolbox(call.organization_id).get_tool(call.tool)
 
 
-def connected_name(tool: Tool | None) -> str:
+def find_source_name(tool: Tool | None) -> str:
     """The tool's name, which begins with its source's, if it came from outside: its title is what others wrote."""
     return tool.name if tool and tool.source != Tool.source else ""
 
 
-def _shape_of(card: Approval) -> tuple[str, int]:
+def _get_shape(card: Approval) -> tuple[str, int]:
     return card.tool_call.tool, card.run.employee_id
 
 
-def _earlier_decisions(open_cards: list[Approval]) -> dict[tuple[str, int], list[Approval]]:
-    """By tool and employee, the newest decisions of people."""
+def _load_earlier_decisions(open_cards: list[Approval]) -> dict[tuple[str, int], list[Approval]]:
+    """Load the newest decisions of people by tool and employee."""
     found = {}
-    for shape, card in {_shape_of(card): card for card in open_cards}.items():
+    for shape, card in {_get_shape(card): card for card in open_cards}.items():
         tool, employee_id = shape
         decided = Approval.objects.filter(
             tool_call__organization_id=card.organization_id,
@@ -321,17 +321,17 @@ def _earlier_decisions(open_cards: list[Approval]) -> dict[tuple[str, int], list
     return found
 
 
-def _before(one: Approval, of_call: list[Approval]) -> Approval | None:
+def _find_previous(one: Approval, of_call: list[Approval]) -> Approval | None:
     earlier = [other for other in of_call if other.sequence < one.sequence]
     return earlier[-1] if earlier else None
 
 
-def _after(one: Approval, of_call: list[Approval]) -> Approval | None:
+def _find_successor(one: Approval, of_call: list[Approval]) -> Approval | None:
     later = [other for other in of_call if other.sequence > one.sequence]
     return later[-1] if later else None
 
 
-def _words(places: set[tuple[int, int]]) -> dict[tuple[int, int], str]:
+def _load_texts(places: set[tuple[int, int]]) -> dict[tuple[int, int], str]:
     if not places:
         return {}
     wanted = Q()

@@ -1,4 +1,4 @@
-"""What changed between two cards of the same call, by the names of the fields that changed."""
+"""The differences between two cards of the same call, by the names of the changed fields."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Change:
         return bool(self.before != self.after)
 
 
-def differences(old: Approval, new: Approval) -> list[Change]:
-    """At most 20: what the params ask for now, then what the effect is now beyond that."""
+def find_differences(old: Approval, new: Approval) -> list[Change]:
+    """Return at most 20 differences: first those of the params, then those of the effect beyond them."""
     params = list(_of_params(old, new))
     said = {(change.name.rpartition(INSIDE)[2], change.after) for change in params if _is_simple(change.after)}
     effect = (change for change in _of_effect(old, new) if not _is_said(change, said))
@@ -79,12 +79,12 @@ def _of_effect(old: Approval, new: Approval) -> Iterator[Change]:
 
 
 def _of_blindness(old: Approval, new: Approval) -> Iterator[Change]:
-    """One of the two effects could not be previewed: there is nothing to compare it with."""
+    """Compare where one of the two effects has no preview."""
     was, is_now = _preview(old).get("problem"), _preview(new).get("problem")
     if not _is_blind(old):
-        yield Change("effect", "as the earlier card showed it", "cannot be previewed any more")
+        yield Change("effect", "as on the earlier card", "no longer previewed")
     elif not _is_blind(new):
-        yield Change("effect", "could not be previewed", "as this card shows it")
+        yield Change("effect", "not previewed", "as on this card")
     elif was != is_now:
         yield Change("problem", was, is_now)
 
@@ -101,7 +101,7 @@ def _of_target(label: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator
 
 
 def _is_said(change: Change, said: set[tuple[str, Any]]) -> bool:
-    """The effect only repeats what the params say."""
+    """Check if the change only repeats one of the params."""
     name = change.name.removesuffix(WOULD_BE).rpartition(": ")[2]
     return name != change.name and _is_simple(change.after) and (name, change.after) in said
 

@@ -1,4 +1,4 @@
-"""The typed edit form of a card, made from the tool's JSON schema and the params as they are."""
+"""The typed edit form of a card, built from the tool's JSON schema and the current params."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.web.cards.fields import Field, Typed
-from agents.web.cards.typed import as_typed, fits_pairs
+from agents.web.cards.typed import fits_pairs, format_value
 
 LONG_TEXT = 80
 DEEPEST = 4
@@ -20,13 +20,13 @@ PLAINER = (
     (re.compile("^(?:Value error|Assertion failed), "), ""),
     (re.compile("Input should be"), "it has to be"),
     (re.compile("(?:String|List) should have"), "it has to have"),
-    (re.compile("String should match pattern .*", re.DOTALL), "it does not have the form that is expected"),
+    (re.compile("String should match pattern .*", re.DOTALL), "it does not have the expected format"),
 )
 
 
 @dataclass(frozen=True)
 class _Slot:
-    """A place in the schema, and the value that is in it now."""
+    """A position in the schema with its current value."""
 
     path: tuple[str, ...]
     schema: Mapping[str, Any]
@@ -34,36 +34,36 @@ class _Slot:
     present: Any
 
 
-def fields_of(schema: Mapping[str, Any], params: Mapping[str, Any], typed: Typed | None = None) -> list[Field]:
-    """The form for these params; what a person has typed already goes before the present values."""
+def build_fields(schema: Mapping[str, Any], params: Mapping[str, Any], typed: Typed | None = None) -> list[Field]:
+    """Build the form for these params; typed values take precedence over current ones."""
     return _fields(_Slot((), schema, required=True, present=params), schema.get("$defs", {}), typed or Typed())
 
 
-def changed_texts(fields: Iterable[Field], typed: Typed) -> list[tuple[str, str]]:
+def list_changed_texts(fields: Iterable[Field], typed: Typed) -> list[tuple[str, str]]:
     """Return the inputs that were changed, by name, with the typed text."""
     found: list[tuple[str, str]] = []
     for one in fields:
-        found += changed_texts(one.fields, typed)
+        found += list_changed_texts(one.fields, typed)
         text = typed.values.get(one.key, one.value).replace("\r\n", "\n")
         if one.kind != "group" and text != one.value.replace("\r\n", "\n"):
             found.append((" · ".join(one.path), text))
     return found
 
 
-def blamed(fields: Iterable[Field], key: str) -> str:
-    """The key of the innermost input that a complaint about `changes.phone` or `record_ids.3` belongs to, or empty."""
+def find_blamed_key(fields: Iterable[Field], key: str) -> str:
+    """Find the innermost input that a complaint about `changes.phone` or `record_ids.3` belongs to; empty for none."""
     for one in fields:
         if key == one.key or key.startswith(f"{one.key}."):
-            return blamed(one.fields, key) or one.key
+            return find_blamed_key(one.fields, key) or one.key
     return ""
 
 
-def plainly(complaint: str, *, is_named: bool = False) -> str:
-    """What is wrong with a param, for people beside whose input it stands, or with its name."""
+def simplify_complaint(complaint: str, *, is_named: bool = False) -> str:
+    """Say in plain words what is wrong with a param, with its name if it does not stand beside its input."""
     found = COMPLAINT.fullmatch(complaint)
     if found is None:
         return complaint
-    words = "this is needed" if found["missing"] else found["what"]
+    words = "this is required" if found["missing"] else found["what"]
     for technical, plain in PLAINER:
         words = technical.sub(plain, words)
     said = f"{words[:1].upper()}{words[1:].rstrip('.')}."
@@ -92,7 +92,7 @@ def _field(slot: _Slot, definitions: Mapping[str, Any], typed: Typed) -> Field:
         path=slot.path,
         kind=kind,
         present=slot.present,
-        value=typed.values.get(key, as_typed(kind, slot.present, _item(core, kind))),
+        value=typed.values.get(key, format_value(kind, slot.present, _item(core, kind))),
         description=str(slot.schema.get("description", "")),
         optional=not slot.required,
         nullable=nullable,
@@ -145,7 +145,7 @@ def _choices(schema: Mapping[str, Any], kind: str) -> tuple[str, ...]:
 
 
 def _resolved(part: Any, definitions: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:
-    """The schema with its references followed at the top, where the kind of input is decided."""
+    """Return the schema with the references resolved at its top, where the kind of input is decided."""
     if not isinstance(part, dict) or depth > 8:
         return {}
     if "$ref" in part:

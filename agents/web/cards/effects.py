@@ -1,4 +1,4 @@
-"""What a card's call would change, from its sealed preview: the affected things, and what is told of them together."""
+"""The effect of a card's call, from its sealed preview: its targets and what they have in common."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ MOST_TARGETS = 250
 
 
 @dataclass(frozen=True)
-class TargetView:
-    """One affected thing with what would change in it."""
+class AffectedTarget:
+    """One affected item with its changes."""
 
     id: str
     label: str
@@ -23,12 +23,12 @@ class TargetView:
 
 @dataclass(frozen=True)
 class Effect:
-    """A preview as `tools.contract.Preview.as_json` stores it, ready to be shown.
+    """A preview as `tools.contract.Preview.as_json` stores it, prepared for a card.
 
     Attributes:
-        nouns: what one affected thing and several are called.
-        shows_all: every affected thing, not only the first 250.
-        lists_requests: its targets are the requests that a call carries.
+        nouns: the word for one target and for several.
+        shows_all: show all targets, not only the first 250.
+        lists_requests: the targets are the requests that the call sends.
     """
 
     preview: dict[str, Any]
@@ -37,8 +37,8 @@ class Effect:
     lists_requests: bool = False
 
     @property
-    def is_unforeseen(self) -> bool:
-        """It cannot be told what would change."""
+    def has_no_preview(self) -> bool:
+        """Check if the tool could not compute what the call would change."""
         return bool(self.preview.get("problem")) or "targets" not in self.preview
 
     @property
@@ -50,42 +50,42 @@ class Effect:
         return int(self.preview.get("total", 0))
 
     @property
-    def counted(self) -> str:
-        """`1 record`, `212 records`, `3 things`."""
+    def count_label(self) -> str:
+        """The number of targets: `1 record`, `212 records`, `3 items`."""
         one, many = self.nouns
         return f"{self.total} {one if self.total == 1 else many}"
 
     @property
     def target(self) -> str:
-        """The one target by name, else how many; empty if that cannot be told."""
+        """The name of the only target, else the number of targets; empty if that is unknown."""
         if len(self._targets) == 1:
             return str(self._targets[0]["label"])
-        return self.counted if self._targets else ""
+        return self.count_label if self._targets else ""
 
     @cached_property
-    def first_targets(self) -> list[TargetView]:
+    def first_targets(self) -> list[AffectedTarget]:
         return [self._view(target) for target in self._targets[:FIRST_TARGETS]]
 
     @cached_property
-    def more_targets(self) -> list[TargetView]:
+    def more_targets(self) -> list[AffectedTarget]:
         last = None if self.shows_all else MOST_TARGETS
         return [self._view(target) for target in self._targets[FIRST_TARGETS:last]]
 
     @property
     def left_out(self) -> int:
-        """Targets that only the card's own page shows."""
+        """The number of targets that only the card's own page shows."""
         return max(0, self.total - FIRST_TARGETS - len(self.more_targets))
 
     @cached_property
     def side(self) -> str:
-        """`gone` or `made` when every target is only deleted or only created: then each is one row; else empty."""
+        """`gone` if every target is deleted, `made` if every one is created: each is then one row. Else empty."""
         if all(target.get("before") and not target.get("after") for target in self._targets):
             return "gone"
         return "made" if all(target.get("after") and not target.get("before") for target in self._targets) else ""
 
     @cached_property
     def shared(self) -> list[Change]:
-        """What is the same in each of several targets: it is said once, above them."""
+        """The changes that all of several targets share: they are shown once, above the targets."""
         if len(self._targets) < 2:
             return []
         first, *others = self._targets
@@ -93,13 +93,13 @@ class Effect:
 
     @cached_property
     def columns(self) -> list[str]:
-        """The fields of all targets, for the table with one row each."""
+        """The fields of all targets: the columns of the table."""
         targets = self.first_targets + self.more_targets
         return list(dict.fromkeys(change.name for target in targets for change in target.changes))
 
     @property
     def is_table(self) -> bool:
-        """Several things that are only deleted or only created, and differ: a table tells them best."""
+        """Check if the targets make a table: several that are only deleted or only created, and differ."""
         return bool(self.side and self.columns) and len(self._targets) > 1
 
     @property
@@ -109,7 +109,7 @@ class Effect:
 
     @cached_property
     def _said_above(self) -> frozenset[str]:
-        """Fields that no target has to repeat: the shared ones, and in a list the one that is the label."""
+        """The fields that no target repeats: the shared ones, and in a list the field that is the label."""
         said = {change.name for change in self.shared}
         if self.side and len(self._targets) > 1:
             side = "after" if self.side == "made" else "before"
@@ -118,9 +118,9 @@ class Effect:
             said |= {name for name in labels if all(one[side].get(name) == one.get("label") for one in self._targets)}
         return frozenset(said)
 
-    def _view(self, stored: dict[str, Any]) -> TargetView:
+    def _view(self, stored: dict[str, Any]) -> AffectedTarget:
         changes = [change for change in _changes(stored) if change.name not in self._said_above]
-        return TargetView(str(stored.get("id", "")), str(stored.get("label", "")), changes)
+        return AffectedTarget(str(stored.get("id", "")), str(stored.get("label", "")), changes)
 
 
 def _changes(stored: dict[str, Any]) -> list[Change]:

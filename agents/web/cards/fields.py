@@ -1,4 +1,4 @@
-"""The fields of a card's edit form: one for each param, in a nested object one for each of its own."""
+"""The fields of a card's edit form: one for each param, and one for each param of a nested object."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ class Field:
     """One input, or a group of them.
 
     Attributes:
-        path: the names that lead to it: ("changes", "phone").
+        path: the names that lead to the param: ("changes", "phone").
         kind: text, lines (long text), whole, number, flag, choice, list (one value per line), pairs (one `name: value`
             per line), json, or group (of `fields`).
-        value: what stands in the input, as text; `yes` and `no` for a flag.
-        present: the value as it is now.
-        optional: the input may be left empty: null where the schema allows it, else left out.
+        value: the input's text; `yes` or `no` for a flag.
+        present: the current value.
+        optional: the input may be empty: the param is then null where the schema allows it, else left out.
         item: the kind of a list's values, or of the values of pairs: text, or json for any.
     """
 
@@ -42,7 +42,7 @@ class Field:
 
     @property
     def key(self) -> str:
-        """`changes.phone`, the name by which typed values and problems are told."""
+        """The key of typed values and problems: `changes.phone`."""
         return ".".join(self.path)
 
     @property
@@ -51,13 +51,13 @@ class Field:
 
     @property
     def options(self) -> list[str]:
-        """What can be chosen; a value that the schema does not know stays what it is until somebody chooses."""
+        """The choices; a value that the schema does not have stays one of them until another is chosen."""
         unknown = [self.value] if self.value and self.value not in self.choices else []
         return [*([""] if self.optional or not self.value else []), *unknown, *self.choices]
 
     @property
     def is_used(self) -> bool:
-        """It has a value, or somebody tried to give it one."""
+        """Check if the field has a value, or a person tried to enter one."""
         own = self.present is not None or bool(self.value or self.problem)
         return own if self.kind != "group" else self.present is not None or any(one.is_used for one in self.fields)
 
@@ -72,7 +72,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Typed:
-    """What a person has typed so far and what is wrong with it, by the keys of the fields."""
+    """The values that a person typed and what is wrong with them, by the keys of the fields."""
 
     values: Mapping[str, str] = field(default_factory=dict)
     problems: Mapping[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What the card of a question shows: the employee's own words, and the answers that it offers."""
+"""Questions on cards: the employee's own words, and the answers that it offers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agents.approvals.questions import MOST_ANSWER
 
 @dataclass(frozen=True)
 class Question:
-    """A question as it was asked; nothing in it was verified. An answer may have `most` characters."""
+    """A question as the employee asked it, not verified. An answer has at most `most` characters."""
 
     text: str
     choices: list[str]
@@ -18,8 +18,8 @@ class Question:
     most: int = MOST_ANSWER
 
 
-def question_of(approval: Approval) -> Question | None:
-    """The question of this card; None if it is a card of another kind."""
+def read_question(approval: Approval) -> Question | None:
+    """Read the card's question; None for a card of another kind."""
     if approval.kind != ApprovalKind.QUESTION:
         return None
     kept = approval.preview if isinstance(approval.preview, dict) else {}

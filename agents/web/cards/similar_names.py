@@ -1,4 +1,4 @@
-"""Finds names on a card that readers can mistake for another record of the organization."""
+"""Names on a card that readers can mistake for another record of the organization."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from tools.records.models import Record, compute_look
 LONGEST_NAME = 200
 SHORTEST_LOOK = 3
 MOST_VALUES = 250
-"""For one card; the labels of the affected records come first."""
+"""The values of one card that are compared; the labels of the targets come first."""
 MOST_SIMILAR = 5
 MOST_NAMES = 1_000
 
 
 @dataclass(frozen=True)
-class Similar:
+class SimilarName:
     """A value on a card, and the name of a record that looks the same but is spelled differently."""
 
     value: str
     name: str
 
 
-def similar_names(cards: Collection[Approval]) -> dict[int, list[Similar]]:
-    """Find them by card id, at most 5 each, with one query for all cards (of one organization)."""
+def find_similar_names(cards: Collection[Approval]) -> dict[int, list[SimilarName]]:
+    """Find similar names by card id, at most 5 for each card, with one query for all cards of an organization."""
     looks = {card.pk: {value: compute_look(value) for value in islice(_values(card), MOST_VALUES)} for card in cards}
     wanted = {look for of_card in looks.values() for look in of_card.values() if len(look) >= SHORTEST_LOOK}
     if not wanted:
@@ -43,13 +43,13 @@ def similar_names(cards: Collection[Approval]) -> dict[int, list[Similar]]:
     return {card.pk: list(islice(_similar(card, looks[card.pk], named), MOST_SIMILAR)) for card in cards}
 
 
-def _similar(card: Approval, looks: dict[str, str], named: dict[str, list[tuple[int, str]]]) -> Iterator[Similar]:
+def _similar(card: Approval, looks: dict[str, str], named: dict[str, list[tuple[int, str]]]) -> Iterator[SimilarName]:
     targets = _targets(card)
     own = str(targets[0].get("id")) if len(targets) == 1 else ""
     for value, look in looks.items():
         for pk, name in named.get(look, ()):
             if name.casefold() != value.casefold() and str(pk) != own:
-                yield Similar(value, name)
+                yield SimilarName(value, name)
                 break
 
 

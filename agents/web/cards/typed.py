@@ -13,7 +13,7 @@ LEFT_OUT = object()
 
 
 class UnreadableField(ValueError):
-    """What was typed into the field of this key is not a value of its type."""
+    """The text typed into the field with this key is not a value of its type."""
 
     def __init__(self, key: str, detail: str) -> None:
         super().__init__(detail)
@@ -22,7 +22,7 @@ class UnreadableField(ValueError):
 
 
 def read_typed(fields: Iterable[Field], typed: Mapping[str, str]) -> dict[str, Any]:
-    """The params that were typed, by the fields' keys; an untouched field keeps its value exactly.
+    """Return the typed params by the fields' keys; an untouched field keeps its exact value.
 
     Raises:
         UnreadableField: the first field whose text is not of its type.
@@ -31,8 +31,8 @@ def read_typed(fields: Iterable[Field], typed: Mapping[str, str]) -> dict[str, A
     return {name: value for name, value in values if value is not LEFT_OUT}
 
 
-def as_typed(kind: str, value: Any, item: str = "text") -> str:
-    """The value as it stands in an input of this kind; nothing is an empty text."""
+def format_value(kind: str, value: Any, item: str = "text") -> str:
+    """Write a value as the text of an input of this kind; None as an empty text."""
     if value is None or kind == "group":
         return ""
     if kind == "flag":
@@ -47,7 +47,7 @@ def as_typed(kind: str, value: Any, item: str = "text") -> str:
 
 
 def fits_pairs(value: Any, item: str) -> bool:
-    """Whether the object can be written as one `name: value` per line and read back as the same."""
+    """Check if the object can be written as one `name: value` per line and read back unchanged."""
     if value is None:
         return True
     if not isinstance(value, dict) or any(not _is_plain_name(name) for name in value):
@@ -81,7 +81,7 @@ def _is_plain_name(name: str) -> bool:
 
 
 def _in_pair(value: Any, item: str) -> str:
-    """A text as it is, unless it would be read as something else; any other value as JSON."""
+    """Write a text as it is unless it would be read as something else, and any other value as JSON."""
     if isinstance(value, str) and (item == "text" or not _would_be_misread(value)):
         return value
     return json.dumps(value, ensure_ascii=False)
@@ -98,7 +98,7 @@ def _would_be_misread(text: str) -> bool:
 
 
 def _parsed(text: str) -> Any:
-    """Raises ValueError if it is not JSON."""
+    """Parse JSON; raise ValueError if it is none."""
     try:
         return json.loads(text, parse_constant=_no_constant)
     except RecursionError as error:
@@ -106,7 +106,7 @@ def _parsed(text: str) -> Any:
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a value that JSON knows")
+    raise ValueError(f"{name} is not a JSON value")
 
 
 def _read(one: Field, text: str) -> Any:
@@ -125,13 +125,13 @@ def _read_pairs(one: Field, text: str) -> dict[str, Any]:
         if not colon or not name:
             raise UnreadableField(one.key, f"{line[:80]!r} is not a name, a colon and a value.")
         if name in pairs:
-            raise UnreadableField(one.key, f"{name[:80]!r} is there twice.")
+            raise UnreadableField(one.key, f"{name[:80]!r} occurs twice.")
         pairs[name] = value if one.item == "text" else _read_loosely(value)
     return pairs
 
 
 def _read_loosely(text: str) -> Any:
-    """JSON if it is, else the text itself."""
+    """Read JSON, else the text itself."""
     try:
         return _parsed(text)
     except ValueError:
@@ -151,7 +151,7 @@ def _read_number(key: str, text: str) -> float:
     except ValueError as error:
         raise UnreadableField(key, f"{text.strip()[:80]!r} is not a number.") from error
     if not math.isfinite(number):
-        raise UnreadableField(key, f"{text.strip()[:80]!r} is not a number that JSON knows.")
+        raise UnreadableField(key, f"{text.strip()[:80]!r} is not a JSON number.")
     return number
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from django.urls import reverse
 
-from agents.accounts.models import AuditEntry
+from agents.accounts.models import AuditEntry, Organization
 from agents.approvals.models import Approval
 from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
@@ -174,6 +174,12 @@ def _records(organization_id: int, ids: set[int]) -> dict[int, Subject]:
     return {pk: Subject(f"record {name}", reverse("record", args=(pk,))) for pk, name in rows}
 
 
+def _organizations(organization_id: int, ids: set[int]) -> dict[int, Subject]:
+    """Name the organization itself; it has no page."""
+    rows = Organization.objects.filter(pk=organization_id, pk__in=ids).values_list("pk", "name")
+    return {pk: Subject(f"organization {name}") for pk, name in rows}
+
+
 def _short(text: str) -> str:
     line = " ".join(text[: 4 * LONGEST_LABEL].split())
     return line if len(line) <= LONGEST_LABEL else line[: LONGEST_LABEL - 1] + "…"
@@ -184,5 +190,6 @@ _FINDERS: dict[str, Callable[[int, set[int]], dict[int, Subject]]] = {
     "approval": _cards,
     "tool_call": _calls,
     "employee": _employees,
+    "organization": _organizations,
     "record": _records,
 }

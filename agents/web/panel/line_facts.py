@@ -11,7 +11,7 @@ from agents.approvals.models import Approval
 from agents.employees.budgets import format_money
 from agents.platform.queries.runs import DISPLAYED_CALLS, PASS_USAGE, TIMED_CALLS, PassUsage
 from agents.runs.models import Event, EventType, Run, ToolCall
-from agents.web.cards.cards import Card, cards_of, find_call_tool
+from agents.web.cards.cards import Card, build_cards, find_call_tool
 from agents.web.panel.child_runs import ChildRun, load_child_runs
 from agents.web.panel.documents import DraftDocument, load_documents
 from agents.web.panel.slots import CALL_EVENTS
@@ -132,7 +132,7 @@ class LineFacts:
         newest = {each.tool_call_id: each for each in approvals.defer("tool_call__result", "tool_call__content")}
         for approval in newest.values():
             approval.run = self.run
-        return {card.call.pk: card for card in cards_of(newest.values())}
+        return {card.call.pk: card for card in build_cards(newest.values())}
 
     def has_bar(self, call: ToolCall) -> bool:
         """Check if the call has started, and waited for nobody."""

@@ -15,7 +15,7 @@ from django.urls import reverse
 
 from agents.providers.scripted import UNKNOWN_TASK
 from agents.runs.models import CallStatus, Event, EventType, ExitReason, Run, ToolCall
-from agents.web.cards.cards import ICONS, connected_name, find_call_tool
+from agents.web.cards.cards import ICONS, find_call_tool, find_source_name
 from agents.web.jinja_environment import JINJA
 from agents.web.panel import sentences
 from agents.web.panel.json_html import render_data, render_params
@@ -159,7 +159,7 @@ def _build_call_context(event: Event, facts: LineFacts) -> dict[str, Any]:
     context: dict[str, Any] = {
         "call": call,
         "title": tool.title if tool else call.tool,
-        "connected_as": connected_name(tool),
+        "connected_as": find_source_name(tool),
         "call_url": reverse("call", args=[call.run_id, call.pk]),
         "card": card,
         "child": facts.children.get(call.pk),

@@ -138,7 +138,7 @@ class RunConsumer(FeedConsumer):
         return RunSubscriber(viewer, cursor, wants_state=query.get("status") == ["1"])
 
     def subscribe(self, subscriber: RunSubscriber) -> RunFeed:
-        return subscribe(notify.run_group(self.run_id), subscriber, lambda group: RunFeed(group, self.run_id))
+        return subscribe(notify.get_run_group(self.run_id), subscriber, lambda group: RunFeed(group, self.run_id))
 
     async def receive_json(self, content: Any, **_: Any) -> None:
         """Resume at `{"after": SEQ}`; ignore anything else."""
@@ -187,7 +187,7 @@ class InboxConsumer(FeedConsumer):
     def subscribe(self, subscriber: InboxSubscriber) -> InboxFeed:
         organization_id = subscriber.viewer.organization_id
         return subscribe(
-            notify.inbox_group(organization_id), subscriber, lambda group: InboxFeed(group, organization_id)
+            notify.get_inbox_group(organization_id), subscriber, lambda group: InboxFeed(group, organization_id)
         )
 
     async def send_news(self, feed: InboxFeed, subscriber: InboxSubscriber) -> bool:

@@ -12,7 +12,7 @@ from agents.accounts.membership import switch_organization
 from agents.accounts.models import Membership
 from agents.platform.refusals import NotFound
 from agents.platform.row_ids import parse_row_id
-from agents.web.views.pages import page
+from agents.web.views.pages import member_view
 
 
 class LoginPage(LoginView):
@@ -31,7 +31,7 @@ def logout_page(request: HttpRequest) -> HttpResponseBase:
     return redirect("login")
 
 
-@page("POST", of="home")
+@member_view("POST", page="home")
 def switch(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Works in another of the member's organizations from here on; back to the start page, where all is its own."""
     try:

@@ -1,4 +1,4 @@
-"""The inbox: every card that waits, those that were decided, and one card by itself."""
+"""The inbox: waiting cards, decided cards, and the page of one card."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import NotFound
 from agents.platform.row_ids import parse_row_id_or_none
-from agents.web.cards.cards import Card, brief_cards, cards_of
-from agents.web.cards.fates import reported_by
+from agents.web.cards.call_reports import load_report
+from agents.web.cards.cards import Card, build_brief_cards, build_cards
 from agents.web.lists.decided_pages import Wanted, page_of_decided, place_in
 from agents.web.lists.run_pages import MOST_LOOKED_THROUGH
-from agents.web.views.pages import framed, page
+from agents.web.views.pages import member_view, render_page
 from tools.contract import Level
 
 MOST_CARDS = 30
 MOST_OFFERED = 1_000
-"""So many waiting cards are asked for their tools, which the filter offers."""
+"""The tools of this many waiting cards are choices of the filter."""
 LEVELS = {level.value: level.value.capitalize() for level in Level}
 OUTCOMES = {
     "approved": (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED),
@@ -41,24 +41,24 @@ FILTERS_OF_WAITING = ("employee", "tool", "level", "after")
 FILTERS_OF_HISTORY = ("outcome", "by", "employee", "tool", "from", "until", "after")
 
 
-@page("GET")
+@member_view("GET")
 def inbox(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Waiting cards in call order, by employee, tool and level; `?history=1` the decided ones, newest first."""
-    return _history(request, member) if request.GET.get("history") else _waiting(request, member)
+    """Show the waiting cards in call order; with `?history=1` the decided ones, newest first."""
+    return _show_history(request, member) if request.GET.get("history") else _show_waiting(request, member)
 
 
-def _waiting(request: HttpRequest, member: Membership) -> HttpResponseBase:
+def _show_waiting(request: HttpRequest, member: Membership) -> HttpResponseBase:
     chosen = request.GET
-    waiting = _approvals_of(member).filter(status=ApprovalStatus.PENDING)
-    rows = _by_employee_and_tool(waiting, chosen)
+    waiting = _list_approvals(member).filter(status=ApprovalStatus.PENDING)
+    rows = _filter_by_employee_and_tool(waiting, chosen)
     if chosen.get("level") in LEVELS:
         rows = rows.filter(level=chosen["level"])
     after = parse_row_id_or_none(chosen.get("after", ""))
     shown = list(sort_by_call(rows, member.organization_id, after)[: MOST_CARDS + 1])
     tools = waiting.order_by("pk").values_list("tool_call__tool", flat=True)
     context = {
-        "cards": cards_of(shown[:MOST_CARDS], with_earlier=False),
-        "next_query": _next_query(request, shown, MOST_CARDS),
+        "cards": build_cards(shown[:MOST_CARDS], with_earlier=False),
+        "next_query": _build_next_query(request, shown, MOST_CARDS),
         "employees": Employee.objects.filter(organization_id=member.organization_id).values_list("pk", "name"),
         "tools": [(name, name) for name in sorted(set(tools[:MOST_OFFERED]))],
         "levels": LEVELS.items(),
@@ -66,18 +66,18 @@ def _waiting(request: HttpRequest, member: Membership) -> HttpResponseBase:
         "chosen": chosen,
         "token": get_token(request),
     }
-    return framed(request, member, "approvals/list.html", context)
+    return render_page(request, member, "approvals/list.html", context)
 
 
-def _history(request: HttpRequest, member: Membership) -> HttpResponseBase:
+def _show_history(request: HttpRequest, member: Membership) -> HttpResponseBase:
     chosen = request.GET
-    found = page_of_decided(_approvals_of(member).defer("preview", "params"), _wanted(chosen))
+    found = page_of_decided(_list_approvals(member).defer("preview", "params"), _read_filters(chosen))
     query = chosen.copy()
     query["after"] = str(found.after or "")
     people = Membership.objects.filter(organization_id=member.organization_id).order_by("user__username")
     every = load_toolbox(member.organization_id).tools()
     context = {
-        "decided": brief_cards(found.cards),
+        "decided": build_brief_cards(found.cards),
         "looked_back_to": found.looked_back_to,
         "most_looked_through": f"{MOST_LOOKED_THROUGH:,}",
         "next_query": query.urlencode() if found.after else "",
@@ -88,72 +88,72 @@ def _history(request: HttpRequest, member: Membership) -> HttpResponseBase:
         "is_filtered": any(chosen.get(name) for name in FILTERS_OF_HISTORY),
         "chosen": chosen,
     }
-    return framed(request, member, "approvals/history.html", context)
+    return render_page(request, member, "approvals/history.html", context)
 
 
-@page("GET")
-def one_card(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
-    """One card on its own page, with every affected thing."""
-    card = found_card(member, approval_id, all_targets=True)
-    return framed(request, member, "approvals/one.html", of_one(request, card))
+@member_view("GET")
+def card_page(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
+    """Show one card with all its targets."""
+    card = find_card(member, approval_id, all_targets=True)
+    return render_page(request, member, "approvals/one.html", build_card_context(request, card))
 
 
-def of_one(request: HttpRequest, card: Card) -> dict[str, Any]:
-    """What a card's own page shows."""
+def build_card_context(request: HttpRequest, card: Card) -> dict[str, Any]:
+    """Return the template variables of a card's own page."""
     about = {"card": card, "call": card.call, "token": get_token(request)}
     return about | {"place": "approvals", "refusal": None, "kept": []}
 
 
-@page("GET")
+@member_view("GET")
 def card_fragment(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
-    """A card as it is now, without the page around it; with `?newest=1` the newest card of its call."""
-    card = found_card(member, approval_id)
+    """Show a card as it is now, without the page around it; with `?newest=1` the newest card of its call."""
+    card = find_card(member, approval_id)
     if request.GET.get("newest") and card.successor is not None:
-        card = found_card(member, card.successor.pk)
-    return framed(request, member, "approvals/fragment.html", {"card": card, "call": card.call, "token": ""})
+        card = find_card(member, card.successor.pk)
+    return render_page(request, member, "approvals/fragment.html", {"card": card, "call": card.call, "token": ""})
 
 
-def found_card(member: Membership, approval_id: int, *, all_targets: bool = False) -> Card:
-    """The card of this id in the member's organization.
+def find_card(member: Membership, approval_id: int, *, all_targets: bool = False) -> Card:
+    """Return the card with this id in the member's organization.
 
     Raises:
         NotFound: there is none.
     """
-    row = _approvals_of(member).filter(pk=approval_id).first()
+    row = _list_approvals(member).filter(pk=approval_id).first()
     if row is None:
         raise NotFound(f"There is no card {approval_id}.")
-    card = cards_of([row], all_targets=all_targets)[0]
-    return replace(card, reported=reported_by(row.tool_call_id)) if card.fate else card
+    card = build_cards([row], all_targets=all_targets)[0]
+    return replace(card, reported=load_report(row.tool_call_id)) if card.report else card
 
 
-def _approvals_of(member: Membership) -> QuerySet[Approval]:
+def _list_approvals(member: Membership) -> QuerySet[Approval]:
     rows = Approval.objects.filter(organization_id=member.organization_id)
     people = ("run__employee", "run__organization", "run__created_by", "decided_by")
     return rows.select_related("tool_call", *people).defer("tool_call__result", "tool_call__content")
 
 
-def _by_employee_and_tool(rows: QuerySet[Approval], chosen: QueryDict) -> QuerySet[Approval]:
+def _filter_by_employee_and_tool(rows: QuerySet[Approval], chosen: QueryDict) -> QuerySet[Approval]:
     tool, employee = chosen.get("tool", "").replace("\0", ""), parse_row_id_or_none(chosen.get("employee", ""))
     if tool:
         rows = rows.filter(tool_call__tool=tool[:200])
     return rows if employee is None else rows.filter(run__employee_id=employee)
 
 
-def _wanted(chosen: QueryDict) -> Wanted:
-    first, last = _day_or_none(chosen.get("from", "")), _day_or_none(chosen.get("until", ""))
+def _read_filters(chosen: QueryDict) -> Wanted:
+    first, last = _parse_day(chosen.get("from", "")), _parse_day(chosen.get("until", ""))
     return Wanted(
         statuses=OUTCOMES.get(str(chosen.get("outcome")), ()),
         decided_by_id=parse_row_id_or_none(chosen.get("by", "")),
         employee_id=parse_row_id_or_none(chosen.get("employee", "")),
         tool=chosen.get("tool", "").replace("\0", "")[:200],
-        since=_moment(first, time.min) if first else None,
-        until=_moment(last, time.max) if last else None,
+        since=_combine(first, time.min) if first else None,
+        until=_combine(last, time.max) if last else None,
         after=place_in(chosen.get("after", "")),
     )
 
 
-def _next_query(request: HttpRequest, found: list[Approval], most: int) -> str:
-    """The address of the cards that follow; empty if there are none."""
+def _build_next_query(request: HttpRequest, found: list[Approval], most: int) -> str:
+    """Return the query of the next page; empty on the last page."""
     if len(found) <= most:
         return ""
     query = request.GET.copy()
@@ -161,12 +161,12 @@ def _next_query(request: HttpRequest, found: list[Approval], most: int) -> str:
     return query.urlencode()
 
 
-def _day_or_none(text: str) -> date | None:
+def _parse_day(text: str) -> date | None:
     try:
         return date.fromisoformat(text)
     except ValueError:
         return None
 
 
-def _moment(day: date, at: time) -> datetime:
+def _combine(day: date, at: time) -> datetime:
     return datetime.combine(day, at, tzinfo=timezone.get_default_timezone())

@@ -22,7 +22,7 @@ from agents.platform.row_ids import parse_row_id_or_none
 from agents.web.lists.audit_lines import GROUPS, lines_of
 from agents.web.lists.audit_pages import Wanted, entries_wanted, page_of_entries
 from agents.web.lists.run_pages import MOST_LOOKED_THROUGH
-from agents.web.views.pages import framed, page
+from agents.web.views.pages import member_view, render_page
 from tools.records.csv_import import is_formula
 
 CHUNK = 1_000
@@ -34,13 +34,13 @@ MOST_FAULTS = 20
 COLUMNS = ("seq", "at", "actor", "action", "subject", "payload", "previous_hash", "hash", "key_id")
 
 
-@page("GET")
+@member_view("GET")
 def all_entries(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Entries, newest first; the cursor `?before=` is the number of the last one looked at."""
     return _shown(request, _admin(member), {})
 
 
-@page("POST", of="audit")
+@member_view("POST", page="audit")
 def verify(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Reads the newest part of the chain, or the part before entry `before`, and says whether it holds."""
     checked = audit.verify_part(
@@ -50,7 +50,7 @@ def verify(request: HttpRequest, member: Membership) -> HttpResponseBase:
     return _shown(request, member, shown)
 
 
-@page("GET")
+@member_view("GET")
 def export(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """All entries that fit, oldest first, as `?format=csv` or `json`: sent while they are read.
 
@@ -98,7 +98,7 @@ def _shown(request: HttpRequest, member: Membership, extra: dict[str, Any]) -> H
         "chosen": request.GET,
         "checked": None,
     }
-    return framed(request, member, "audit/list.html", context | extra)
+    return render_page(request, member, "audit/list.html", context | extra)
 
 
 def _wanted(request: HttpRequest) -> Wanted:

@@ -1,4 +1,4 @@
-"""One tool call on a page of its own: its whole result, where a line of the panel shows only the beginning."""
+"""The page of one tool call, with its whole result; its line in the panel shows only the beginning."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from agents.platform.refusals import NotFound
 from agents.runs.models import ToolCall
 from agents.web.cards.cards import ICONS, find_call_tool
 from agents.web.panel.json_html import render_data, render_params
-from agents.web.views.pages import framed, page
+from agents.web.views.pages import member_view, render_page
 
 MOST_ROWS = 500
 LONGEST_TEXT = 200_000
 
 
-@page("GET")
-def one_call(request: HttpRequest, member: Membership, run_id: int, call_id: int) -> HttpResponseBase:
-    """The call's result and params to read: up to 500 rows, and 200,000 characters of text."""
+@member_view("GET")
+def call_page(request: HttpRequest, member: Membership, run_id: int, call_id: int) -> HttpResponseBase:
+    """Show the call's inputs and result: up to 500 rows and 200,000 characters of text."""
     rows = ToolCall.objects.filter(organization_id=member.organization_id, run_id=run_id, pk=call_id)
     call = rows.select_related("run").first()
     if call is None:
@@ -30,7 +30,7 @@ def one_call(request: HttpRequest, member: Membership, run_id: int, call_id: int
     result: dict[str, Any] = call.result or {}
     text, data = str(result.get("markdown") or ""), result.get("data")
     context = {
-        **_late_effect_of(call),
+        **_build_late_effect(call),
         "call": call,
         "title": tool.title if tool else call.tool,
         "result": result,
@@ -42,11 +42,11 @@ def one_call(request: HttpRequest, member: Membership, run_id: int, call_id: int
         "level_icon": ICONS[call.level],
         "place": "runs",
     }
-    return framed(request, member, "runs/call.html", context)
+    return render_page(request, member, "runs/call.html", context)
 
 
-def _late_effect_of(call: ToolCall) -> dict[str, Any]:
-    """Load what the page shows of an effect that came after the call was declared not done."""
+def _build_late_effect(call: ToolCall) -> dict[str, Any]:
+    """Return the template variables of an effect that was reported after the call was declared not done."""
     if (late := call.late_effect) is None:
         return {}
     data = late["result"].get("data")

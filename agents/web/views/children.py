@@ -1,4 +1,4 @@
-"""A run that another one waits for, as it stands inside that one's panel."""
+"""The run of a delegated task, as the panel of the run that waits for it shows it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from agents.accounts.models import Membership
 from agents.platform.refusals import NotFound
 from agents.runs.models import Run
 from agents.web.panel.child_runs import load_child_run
-from agents.web.views.pages import framed, page
+from agents.web.views.pages import member_view, render_page
 
 
-@page("GET")
+@member_view("GET")
 def nested(request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
-    """The run as it is now, without the page around it."""
+    """Show the run as it is now, without the page around it."""
     run = Run.objects.filter(organization_id=member.organization_id, pk=run_id).first()
     child = load_child_run(run) if run is not None else None
     if child is None:
         raise NotFound(f"There is no run {run_id} that another one waits for.")
-    return framed(request, member, "panel/child.html", {"child": child})
+    return render_page(request, member, "panel/child.html", {"child": child})

@@ -1,4 +1,4 @@
-"""Decisions made with plain forms: approve, deny, edit, undo, answer, and what became of an unknown outcome."""
+"""Decisions through plain forms: approve, deny, edit, undo, answer, and resolve an unknown outcome."""
 
 from __future__ import annotations
 
@@ -13,142 +13,142 @@ from agents.approvals import decisions, questions, resolutions
 from agents.approvals.closed_cards import refuse_closed
 from agents.platform.refusals import Conflict, Expired, Forbidden, Invalid, StaleDigest
 from agents.web.cards.cards import Card
-from agents.web.cards.edit_form import blamed, changed_texts, fields_of, plainly
+from agents.web.cards.edit_form import build_fields, find_blamed_key, list_changed_texts, simplify_complaint
 from agents.web.cards.fields import PREFIX, Field, Typed
 from agents.web.cards.typed import UnreadableField, read_typed
-from agents.web.views.approvals import found_card, of_one
-from agents.web.views.pages import back_to_card, framed, page
+from agents.web.views.approvals import build_card_context, find_card
+from agents.web.views.pages import member_view, redirect_to_card, render_page
 
 
-@page("POST", of="approval")
+@member_view("POST", page="approval")
 def approve(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
-    """Lets the call start, after a grace in which it can be undone."""
-    card = found_card(member, approval_id)
+    """Approve the call: it starts after a grace in which the approval can be undone."""
+    card = find_card(member, approval_id)
     decision = decisions.Decision(
-        digest=_text(request, "digest"),
-        decision_id=_text(request, "decision_id"),
+        digest=_read_text(request, "digest"),
+        decision_id=_read_text(request, "decision_id"),
         grace_s=card.grace_s,
-        confirm=_text(request, "confirm"),
+        confirm=_read_text(request, "confirm"),
     )
     try:
         decisions.approve(member, approval_id, decision)
     except (Conflict, Expired, StaleDigest, Invalid) as refusal:
-        return _not_decided(request, member, card, refusal)
+        return _render_refused_decision(request, member, card, refusal)
     messages.success(request, "Approved.")
-    return _back(request, card)
+    return _redirect_back(request, card)
 
 
-@page("POST", of="approval")
+@member_view("POST", page="approval")
 def deny(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
-    """Refuses the call; the reason is told to the employee."""
-    card = found_card(member, approval_id)
-    reason = ". ".join(part for part in (_text(request, "preset"), _text(request, "reason")) if part)
+    """Deny the call; the reason is sent to the employee."""
+    card = find_card(member, approval_id)
+    reason = ". ".join(part for part in (_read_text(request, "preset"), _read_text(request, "reason")) if part)
     decision = decisions.Decision(
-        digest=_text(request, "digest"), decision_id=_text(request, "decision_id"), reason=reason
+        digest=_read_text(request, "digest"), decision_id=_read_text(request, "decision_id"), reason=reason
     )
     try:
         decisions.deny(member, approval_id, decision)
     except (Conflict, Expired, StaleDigest, Invalid) as refusal:
-        return _not_decided(request, member, card, refusal)
+        return _render_refused_decision(request, member, card, refusal)
     messages.success(request, "Denied.")
-    return _back(request, card)
+    return _redirect_back(request, card)
 
 
-@page("POST", of="approval")
+@member_view("POST", page="approval")
 def edit(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
-    """Makes the changed card and shows it; approves nothing."""
-    card = found_card(member, approval_id)
+    """Create the changed card and show it; nothing is approved."""
+    card = find_card(member, approval_id)
     if not member.may(Role.APPROVER):
         raise Forbidden("Only approvers change cards.")
     if card.tool is None:
         raise Conflict(f"The tool {card.call.tool!r} is not installed any more.")
     typed = {name.removeprefix(PREFIX): str(text) for name, text in request.POST.items() if name.startswith(PREFIX)}
-    fields = fields_of(card.tool.schema, card.approval.params)
+    fields = build_fields(card.tool.schema, card.approval.params)
     try:
         refuse_closed(card.approval, decisions.NOT_EDITED)
         params = read_typed(fields, typed)
-        fresh = decisions.edit(member, approval_id, decisions.Decision(digest=_text(request, "digest")), params)
+        fresh = decisions.edit(member, approval_id, decisions.Decision(digest=_read_text(request, "digest")), params)
     except (UnreadableField, Invalid) as problem:
-        return _not_editable(request, member, replace(card, typed=Typed(typed, _problems(fields, problem))))
+        return _render_invalid_edit(request, member, replace(card, typed=Typed(typed, _find_problems(fields, problem))))
     except (Conflict, Expired, StaleDigest) as refusal:
-        return _not_decided(request, member, replace(card, typed=Typed(typed)), refusal)
+        return _render_refused_decision(request, member, replace(card, typed=Typed(typed)), refusal)
     messages.info(request, "This is the changed card. Nothing is approved yet.")
-    return back_to_card(request, fresh.pk, reverse("approval", args=(fresh.pk,)))
+    return redirect_to_card(request, fresh.pk, reverse("approval", args=(fresh.pk,)))
 
 
-@page("POST", of="approval")
+@member_view("POST", page="approval")
 def undo(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
-    """Takes an approval back while its call has not started; the card waits again."""
-    card = found_card(member, approval_id)
+    """Undo an approval whose call has not started; the card waits again."""
+    card = find_card(member, approval_id)
     try:
         fresh = decisions.undo(member, approval_id)
     except Conflict as refusal:
-        return _not_decided(request, member, card, refusal)
+        return _render_refused_decision(request, member, card, refusal)
     messages.info(request, "Undone. The card waits again.")
-    return back_to_card(request, fresh.pk, reverse("run", args=(card.run.pk,)))
+    return redirect_to_card(request, fresh.pk, reverse("run", args=(card.run.pk,)))
 
 
-@page("POST", of="approval")
+@member_view("POST", page="approval")
 def answer(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
-    """Answers a question, with one of its choices or in the person's own words."""
-    card = found_card(member, approval_id)
-    said = _text(request, "choice") or _text(request, "text").replace("\r\n", "\n")
+    """Answer a question, with one of its choices or in the person's own words."""
+    card = find_card(member, approval_id)
+    said = _read_text(request, "choice") or _read_text(request, "text").replace("\r\n", "\n")
     try:
-        questions.answer(member, approval_id, said, _text(request, "decision_id"))
+        questions.answer(member, approval_id, said, _read_text(request, "decision_id"))
     except (Conflict, Expired, Invalid) as refusal:
-        return _not_decided(request, member, replace(card, said=said), refusal)
+        return _render_refused_decision(request, member, replace(card, said=said), refusal)
     messages.success(request, "Answered.")
-    return _back(request, card)
+    return _redirect_back(request, card)
 
 
-@page("POST", of="approval")
+@member_view("POST", page="approval")
 def resolve(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
-    """Says whether a call with an unknown outcome happened, or acknowledges an effect that came late."""
-    card = found_card(member, approval_id)
+    """Resolve a call with an unknown outcome, or acknowledge a late effect."""
+    card = find_card(member, approval_id)
     try:
-        outcome = _text(request, "outcome")
-        resolutions.resolve(member, card.call.pk, outcome, _text(request, "reason"))
+        outcome = _read_text(request, "outcome")
+        resolutions.resolve(member, card.call.pk, outcome, _read_text(request, "reason"))
     except (Conflict, Invalid) as refusal:
-        return _not_decided(request, member, card, refusal)
+        return _render_refused_decision(request, member, card, refusal)
     messages.success(request, "Acknowledged." if outcome == resolutions.ACKNOWLEDGED else "Settled.")
-    return _back(request, card)
+    return _redirect_back(request, card)
 
 
-def _text(request: HttpRequest, name: str) -> str:
+def _read_text(request: HttpRequest, name: str) -> str:
     return request.POST.get(name, "").strip()
 
 
-def _back(request: HttpRequest, card: Card) -> HttpResponse:
-    return back_to_card(request, card.approval.pk, reverse("run", args=(card.run.pk,)))
+def _redirect_back(request: HttpRequest, card: Card) -> HttpResponse:
+    return redirect_to_card(request, card.approval.pk, reverse("run", args=(card.run.pk,)))
 
 
-def _not_decided(
+def _render_refused_decision(
     request: HttpRequest, member: Membership, card: Card, refusal: Conflict | Expired | StaleDigest | Invalid
 ) -> HttpResponse:
-    """Why not, with the card as it is now."""
-    now = found_card(member, card.approval.pk)
-    newest = found_card(member, now.successor.pk) if now.successor is not None else replace(now, said=card.said)
-    kept = {"refusal": refusal, "kept": _kept(card)}
-    page = framed(request, member, "approvals/one.html", of_one(request, newest) | kept)
+    """Say why nothing was decided, with the card as it is now."""
+    now = find_card(member, card.approval.pk)
+    newest = find_card(member, now.successor.pk) if now.successor is not None else replace(now, said=card.said)
+    kept = {"refusal": refusal, "kept": _collect_typed_texts(card)}
+    page = render_page(request, member, "approvals/one.html", build_card_context(request, newest) | kept)
     page.status_code = refusal.status
     return page
 
 
-def _kept(card: Card) -> list[tuple[str, str]]:
+def _collect_typed_texts(card: Card) -> list[tuple[str, str]]:
     """Return the text typed into the edit form of a closed card, so that it can be used again."""
     if card.tool is None or not card.typed.values:
         return []
-    return changed_texts(fields_of(card.tool.schema, card.approval.params), card.typed)
+    return list_changed_texts(build_fields(card.tool.schema, card.approval.params), card.typed)
 
 
-def _problems(fields: list[Field], problem: UnreadableField | Invalid) -> dict[str, str]:
-    """What is wrong, by the key of the field that it belongs to; of the whole form with an empty key."""
+def _find_problems(fields: list[Field], problem: UnreadableField | Invalid) -> dict[str, str]:
+    """Return what is wrong by the key of its field; the empty key stands for the whole form."""
     if isinstance(problem, UnreadableField):
         return {problem.key: problem.detail}
-    return {blamed(fields, problem.extra["field"].removeprefix("params.")): plainly(problem.detail)}
+    return {find_blamed_key(fields, problem.extra["field"].removeprefix("params.")): simplify_complaint(problem.detail)}
 
 
-def _not_editable(request: HttpRequest, member: Membership, card: Card) -> HttpResponse:
-    page = framed(request, member, "approvals/one.html", of_one(request, card))
+def _render_invalid_edit(request: HttpRequest, member: Membership, card: Card) -> HttpResponse:
+    page = render_page(request, member, "approvals/one.html", build_card_context(request, card))
     page.status_code = 422
     return page

@@ -15,7 +15,7 @@ from agents.platform.refusals import NotFound
 from agents.platform.row_ids import parse_row_id
 from agents.runs.models import Run
 from agents.web.text.markdown import render_markdown
-from agents.web.views.pages import framed, page
+from agents.web.views.pages import member_view, render_page
 from tools.records.models import Draft
 
 PAGE_SIZE = 30
@@ -24,7 +24,7 @@ LONGEST_QUERY = 200
 LONGEST_FILE_NAME = 80
 
 
-@page("GET")
+@member_view("GET")
 def all_drafts(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """All drafts, newest first, by title, kind and employee; the cursor is the id of the last draft shown."""
     rows = _matching(_drafts_of(member), request).defer("body")
@@ -46,10 +46,10 @@ def all_drafts(request: HttpRequest, member: Membership) -> HttpResponseBase:
         "chosen": request.GET,
         "is_filtered": any(request.GET.get(name) for name in ("q", "kind", "employee")),
     }
-    return framed(request, member, "drafts/list.html", context)
+    return render_page(request, member, "drafts/list.html", context)
 
 
-@page("GET")
+@member_view("GET")
 def one_draft(request: HttpRequest, member: Membership, draft_id: int) -> HttpResponseBase:
     """One draft as it reads, with the run that made it and the records that it is about."""
     draft = _found(member, draft_id)
@@ -61,10 +61,10 @@ def one_draft(request: HttpRequest, member: Membership, draft_id: int) -> HttpRe
         "records": records[:MOST_RECORDS],
         "has_more_records": len(records) > MOST_RECORDS,
     }
-    return framed(request, member, "drafts/one.html", context)
+    return render_page(request, member, "drafts/one.html", context)
 
 
-@page("GET")
+@member_view("GET")
 def download(_request: HttpRequest, member: Membership, draft_id: int) -> HttpResponseBase:
     """The draft as it was written, as a file."""
     draft = _found(member, draft_id)

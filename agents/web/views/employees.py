@@ -23,7 +23,7 @@ from agents.runs.engine.context import load_grants
 from agents.runs.models import ENDED, ExitReason, Run, RunStatus
 from agents.web.charts.employee_figures import did_of
 from agents.web.text.people import initials
-from agents.web.views.pages import framed, page
+from agents.web.views.pages import member_view, render_page
 from tools.connections.unavailable_tools import explain_unavailable
 from tools.contract import Level, Tool
 from tools.toolbox import Toolbox
@@ -92,7 +92,7 @@ class Figures:
         return None if self.seconds is None else round(self.seconds * 1000)
 
 
-@page("GET")
+@member_view("GET")
 def all_employees(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Who works here, on which model, and who follows a script; by name, the cursor `?after=` is the last one."""
     text, after = (request.GET.get(name, "").replace("\0", "")[:120] for name in ("q", "after"))
@@ -116,10 +116,10 @@ def all_employees(request: HttpRequest, member: Membership) -> HttpResponseBase:
         "days": COUNTED_FOR.days,
         "most_counted": f"{MOST_COUNTED:,}",
     }
-    return framed(request, member, "employees/list.html", context)
+    return render_page(request, member, "employees/list.html", context)
 
 
-@page("GET")
+@member_view("GET")
 def one_employee(request: HttpRequest, member: Membership, employee_id: int) -> HttpResponseBase:
     """One employee's profile."""
     employee = _employees_of(member).filter(pk=employee_id).first()
@@ -141,7 +141,7 @@ def one_employee(request: HttpRequest, member: Membership, employee_id: int) -> 
         "days": COUNTED_FOR.days,
         "most_counted": f"{MOST_COUNTED:,}",
     }
-    return framed(request, member, "employees/one.html", context)
+    return render_page(request, member, "employees/one.html", context)
 
 
 def _employees_of(member: Membership) -> QuerySet[Employee]:

@@ -22,7 +22,7 @@ from agents.accounts import audit
 from agents.accounts.models import Membership, Role
 from agents.platform.database_connections import release_connection
 from agents.platform.refusals import Conflict, Forbidden, NotFound
-from agents.web.views.pages import framed, page
+from agents.web.views.pages import member_view, render_page
 from tools.contract import ErrorCode, ToolError, fingerprint
 from tools.files.changes import LARGEST_FILE, MAX_FILES, StagedFile, delete_files, list_deletions, write_file
 from tools.files.folder import FolderEntry, list_folder, open_file, open_folder
@@ -35,14 +35,14 @@ MOST_NAMED = 20
 _PART = 1 << 16
 
 
-@page("GET")
+@member_view("GET")
 def all_files(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """What one folder holds, `?folder=` by its path; folders first, then by name."""
     with _as_not_there():
         return _shown(request, member, parse_path(request.GET.get("folder", "")))
 
 
-@page("POST", of="files")
+@member_view("POST", page="files")
 def upload(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Puts the files into the folder, goes there and tells of each; if all are refused, says why beside the form."""
     _demand(member, Role.OPERATOR, "upload files")
@@ -64,7 +64,7 @@ def upload(request: HttpRequest, member: Membership) -> HttpResponseBase:
     return redirect(_address_of(there))
 
 
-@page("GET")
+@member_view("GET")
 def download(_request: HttpRequest, member: Membership, path: str) -> HttpResponseBase:
     """The file as it is, to be kept and never to be shown by the browser."""
     with _as_not_there():
@@ -79,7 +79,7 @@ def download(_request: HttpRequest, member: Membership, path: str) -> HttpRespon
     return answer
 
 
-@page("POST", of="files")
+@member_view("POST", page="files")
 def delete_file(request: HttpRequest, member: Membership, path: str) -> HttpResponseBase:
     """Says what would be lost; the same form with `confirmed` deletes exactly that."""
     with _as_not_there():
@@ -94,7 +94,7 @@ def delete_file(request: HttpRequest, member: Membership, path: str) -> HttpResp
             "total": len(doomed),
             "seal": _seal_of(doomed),
         }
-        return framed(request, member, "files/confirm.html", shown | {"above": join_path(names[:-1])})
+        return render_page(request, member, "files/confirm.html", shown | {"above": join_path(names[:-1])})
 
     def agree(found: tuple[FolderEntry, ...]) -> None:
         if found != doomed:
@@ -157,7 +157,7 @@ def _shown(request: HttpRequest, member: Membership, names: Names, **extra: Any)
         "refused": (),
         "problem": "",
     }
-    return framed(request, member, "files/list.html", context | extra)
+    return render_page(request, member, "files/list.html", context | extra)
 
 
 def _is_folder(member: Membership, names: Names) -> bool:

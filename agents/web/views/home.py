@@ -1,4 +1,4 @@
-"""The start page: hand over a task, see what waits and what is at work, and how much was done lately."""
+"""The start page: assign a task, see waiting cards and active runs, and the figures of the last days."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from agents.web.charts.charts import charts_of, table_of
 from agents.web.charts.figures import last_days
 from agents.web.lists.run_pages import with_status
 from agents.web.text.people import initials
-from agents.web.views.pages import framed, page
+from agents.web.views.pages import member_view, render_page
 
 MOST_CARDS = 6
 MOST_RUNS = 6
@@ -33,37 +33,37 @@ AT_WORK = (RunStatus.QUEUED, RunStatus.RUNNING)
 
 
 @dataclass(frozen=True)
-class Beginnings:
-    """What an organization has done already, from nothing to the first decision."""
+class FirstSteps:
+    """The steps of the guide that an organization has completed."""
 
     has_employee: bool
     has_run: bool
     has_decision: bool
 
     @property
-    def are_over(self) -> bool:
-        """Whether nobody needs the guide any more."""
+    def is_complete(self) -> bool:
+        """Check if the guide is no longer needed."""
         return self.has_employee and self.has_run and self.has_decision
 
 
 @dataclass(frozen=True)
-class Person:
-    """An employee as the form shows it, with the letters of its face."""
+class EmployeeChoice:
+    """An employee as a choice of the form, with its initials."""
 
     employee: Employee
     initials: str
     is_chosen: bool
 
 
-@page("GET", "POST")
+@member_view("GET", "POST")
 def home(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """GET shows the page, with `?live=1` only what moves on it; POST starts a run and goes to it."""
+    """Show the page, with `?live=1` only its live lists; on POST start a run and redirect to it."""
     if request.method != "POST":
         if request.GET.get("live"):
-            return framed(request, member, "home/live.html", _lists(member))
-        return _shown(request, member, {})
+            return render_page(request, member, "home/live.html", _load_live_lists(member))
+        return _render_home(request, member, {})
     if not request.POST.get("task", "").strip():
-        return _shown(request, member, {"problem": "Say what is to be done."}, status=422)
+        return _render_home(request, member, {"problem": "Describe the task."}, status=422)
     try:
         submission = actions.Submission(
             employee_id=parse_row_id(request.POST.get("employee", "")),
@@ -72,26 +72,26 @@ def home(request: HttpRequest, member: Membership) -> HttpResponseBase:
         )
         run, _created = actions.submit(member, submission)
     except ValueError:
-        return _shown(request, member, {"problem": "Choose an employee."}, status=422)
+        return _render_home(request, member, {"problem": "Choose an employee."}, status=422)
     except (Invalid, NotFound, Conflict) as refusal:
-        return _shown(request, member, {"problem": refusal.detail}, status=refusal.status)
+        return _render_home(request, member, {"problem": refusal.detail}, status=refusal.status)
     return redirect("run", run.pk)
 
 
-@page("GET")
-def nothing_here(_request: HttpRequest, _member: Membership, rest: str) -> HttpResponseBase:
-    """For addresses that are none of ours."""
+@member_view("GET")
+def unknown_page(_request: HttpRequest, _member: Membership, rest: str) -> HttpResponseBase:
+    """Answer an unknown address."""
     raise NotFound(f"There is no page /{rest}/.")
 
 
-def _shown(request: HttpRequest, member: Membership, extra: dict[str, Any], status: int = 200) -> HttpResponse:
+def _render_home(request: HttpRequest, member: Membership, extra: dict[str, Any], status: int = 200) -> HttpResponse:
     rows = Employee.objects.filter(organization_id=member.organization_id, is_active=True)
     employees = list(rows.select_related("provider").defer("instructions", "provider__script", "provider__api_key"))
     days = last_days(member.organization_id)
-    chosen = _chosen(request, employees)
-    context = _lists(member) | {
-        "people": [Person(each, initials(each.name), each == chosen) for each in employees],
-        "task": request.POST.get("task", _example(request, chosen)),
+    chosen = _find_chosen(request, employees)
+    context = _load_live_lists(member) | {
+        "people": [EmployeeChoice(each, initials(each.name), each == chosen) for each in employees],
+        "task": request.POST.get("task", _find_example(request, chosen)),
         "most_text": actions.MOST_TEXT,
         "problem": "",
         "request_id": uuid.uuid4().hex,
@@ -99,24 +99,24 @@ def _shown(request: HttpRequest, member: Membership, extra: dict[str, Any], stat
         "numbers": table_of(days),
         "budgets": list_organization_budgets(member.organization, get_current_month()),
     }
-    shown = framed(request, member, "home/home.html", context | extra)
+    shown = render_page(request, member, "home/home.html", context | extra)
     shown.status_code = status
     return shown
 
 
-def _lists(member: Membership) -> dict[str, Any]:
-    """What moves: the guide, cards that wait, runs at work and runs that have ended."""
+def _load_live_lists(member: Membership) -> dict[str, Any]:
+    """Load the lists that change: the guide, waiting cards, active runs and finished runs."""
     cards = Approval.objects.filter(organization_id=member.organization_id)
     cards = with_status(cards, ApprovalStatus.PENDING, then="pk").select_related("run__employee")
     cards = cards.annotate(is_late_effect=Q(tool_call__late_effect__isnull=False))
     shown = list(cards.defer("params", "preview", "run__answer")[:MOST_CARDS])
-    beginnings = _beginnings(member.organization_id)
-    # Looked for in the order in which runs move, so that none slips by in between.
-    parked, moving, recent = (_newest(member, *each) for each in (PARKED, AT_WORK, ENDED))
-    moving = _without(moving, recent)
-    at_work = [*moving, *_without(parked, [*moving, *recent])][:MOST_RUNS]
+    first_steps = _load_first_steps(member.organization_id)
+    # Read in the order in which runs move, so that no run is missed in between.
+    parked, moving, recent = (_load_newest(member, *each) for each in (PARKED, AT_WORK, ENDED))
+    moving = _exclude_moved(moving, recent)
+    at_work = [*moving, *_exclude_moved(parked, [*moving, *recent])][:MOST_RUNS]
     return {
-        "guide": None if beginnings.are_over else beginnings,
+        "guide": None if first_steps.is_complete else first_steps,
         "cards": shown,
         "own_cards": _find_own_cards(member, shown) if member.organization.four_eyes else set(),
         "at_work": at_work,
@@ -127,7 +127,7 @@ def _lists(member: Membership) -> dict[str, Any]:
 
 
 def _find_own_cards(member: Membership, cards: Sequence[Approval]) -> set[int]:
-    """Return the cards whose calls this member asked for."""
+    """Return the ids of the cards whose calls this member requested."""
     to_approve = [card for card in cards if card.kind == ApprovalKind.APPROVAL]
     found = find_requesters(to_approve)
     return {
@@ -135,36 +135,36 @@ def _find_own_cards(member: Membership, cards: Sequence[Approval]) -> set[int]:
     }
 
 
-def _newest(member: Membership, *statuses: RunStatus) -> list[Run]:
-    """The newest runs with one of these statuses: one walk along the index for each, however many others there are."""
+def _load_newest(member: Membership, *statuses: RunStatus) -> list[Run]:
+    """Load the newest runs with these statuses: one index scan for each, however many other runs there are."""
     rows = Run.objects.filter(organization_id=member.organization_id).select_related("employee")
     rows = rows.defer("answer", "problem", "employee__instructions")
     found = {run.pk: run for status in statuses for run in annotate_waits(with_status(rows, status))[:MOST_RUNS]}
     return [found[pk] for pk in sorted(found, reverse=True)][:MOST_RUNS]
 
 
-def _without(runs_before: list[Run], later: list[Run]) -> list[Run]:
-    """Those that had not moved on when the others were looked for."""
+def _exclude_moved(runs_before: list[Run], later: list[Run]) -> list[Run]:
+    """Return the runs that had not moved on when the later ones were read."""
     moved = {run.pk for run in later}
     return [run for run in runs_before if run.pk not in moved]
 
 
-def _beginnings(organization_id: int) -> Beginnings:
-    """The facts behind the guide, in one statement."""
+def _load_first_steps(organization_id: int) -> FirstSteps:
+    """Load the steps of the guide in one query."""
     decided = Approval.objects.filter(decided_at__isnull=False, decided_by__isnull=False)
     facts = [rows.filter(organization_id=organization_id) for rows in (Employee.objects, Run.objects, decided)]
     row = Organization.objects.filter(pk=organization_id).values_list(*(Exists(rows) for rows in facts))
-    return Beginnings(*row.get())
+    return FirstSteps(*row.get())
 
 
-def _chosen(request: HttpRequest, employees: list[Employee]) -> Employee | None:
-    """The employee that the form or the address names; else the first."""
+def _find_chosen(request: HttpRequest, employees: list[Employee]) -> Employee | None:
+    """Return the employee that the form or the address names, else the first."""
     wanted = request.POST.get("employee", request.GET.get("employee", ""))
     return next((each for each in employees if str(each.pk) == wanted), employees[0] if employees else None)
 
 
-def _example(request: HttpRequest, employee: Employee | None) -> str:
-    """The example task that the address names by its place: never a text of the address's own."""
+def _find_example(request: HttpRequest, employee: Employee | None) -> str:
+    """Return the example task that the address names by its number; it never takes a text from the address."""
     place = request.GET.get("example", "")
     examples = employee.example_tasks if employee is not None else []
     if not (place.isascii() and place.isdigit() and len(place) < 4 and int(place) < len(examples)):

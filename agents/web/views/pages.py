@@ -1,4 +1,4 @@
-"""What every page shares: who is asking, the frame around it, and refusals in words with the right status."""
+"""The parts of a view that all pages share: the member who asks, the frame around the page, and refusals."""
 
 from __future__ import annotations
 
@@ -21,81 +21,80 @@ from agents.platform.refusals import NotFound, Refusal
 from agents.platform.row_ids import LARGEST_ID
 from agents.platform.writability import BackgroundCheck
 
-PLACES_TO_RETURN_TO = frozenset(
+PAGES_TO_RETURN_TO = frozenset(
     {"home", "runs", "run", "approvals", "approval", "employees", "employee", "tools", "users", "audit", "stop"}
     | {"records", "record", "drafts", "draft", "files", "schedules"}
 )
 
 PRESENCE = BackgroundCheck(load_presence, Presence(None, None, (REDIS,)), max_age_s=5.0, timeout_s=0.5)
-"""Who is there, asked beside the page, which does not wait for a Redis that is silent."""
+"""The parts of the installation that run. They are checked in the background: no page waits for a silent Redis."""
 
 View = Callable[..., HttpResponseBase]
 
 
-def page(*methods: str, of: str = "") -> Callable[[View], View]:
-    """A view that gets the asking member: others are sent to the login, and a Refusal becomes a page that says it.
+def member_view(*methods: str, page: str = "") -> Callable[[View], View]:
+    """Make a view that gets the member who asks. Others are sent to the login; a Refusal becomes a page.
 
     Args:
-        methods: GET brings HEAD with it; nothing decides on either.
-        of: the name of the page to which an address belongs that only takes forms. Who opens the address is sent
-            there.
+        methods: the allowed methods; GET also allows HEAD. Neither of these two may change anything.
+        page: for an address that only takes forms, the name of the page where a person who opens it is sent.
     """
     allowed = [*methods, "HEAD"] if "GET" in methods else list(methods)
 
     def decorate(view: View) -> View:
         @functools.wraps(view)
-        def answered(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if not request.user.is_authenticated:
                 return redirect_to_login(request.get_full_path() if request.method == "GET" else "/")
             member = load_session_member(request.user, request.session)
             if member is None:
-                return _without_organization(request)
-            if of and request.method in ("GET", "HEAD"):
-                return redirect(_address_of(of, kwargs))
+                return _answer_without_organization(request)
+            if page and request.method in ("GET", "HEAD"):
+                return redirect(_find_address(page, kwargs))
             if request.method not in allowed:
-                return _not_taken(request, member, allowed)
+                return _reject_method(request, member, allowed)
             try:
                 _check_ids(kwargs)
                 return view(request, member, *args, **kwargs)
             except Refusal as refusal:
-                return refused(request, member, refusal)
+                return render_refusal(request, member, refusal)
 
-        return answered
+        return answer
 
     return decorate
 
 
-def _without_organization(request: HttpRequest) -> HttpResponseBase:
+def _answer_without_organization(request: HttpRequest) -> HttpResponseBase:
     """Lead superusers to the admin, where they can create an organization; tell others to ask an admin."""
     if request.user.is_superuser and request.method in ("GET", "HEAD"):
         return redirect("admin:index")
     return render(request, "parts/no_organization.html", status=403)
 
 
-def _address_of(name: str, kwargs: dict[str, Any]) -> str:
-    """The page of this name: that of the same run or card where there is one for each."""
+def _find_address(page: str, kwargs: dict[str, Any]) -> str:
+    """Return the page's address: that of the same run or card where each has its own."""
     try:
-        return reverse(name, kwargs=kwargs)
+        return reverse(page, kwargs=kwargs)
     except NoReverseMatch:
-        return reverse(name)
+        return reverse(page)
 
 
-def _not_taken(request: HttpRequest, member: Membership, allowed: list[str]) -> HttpResponse:
-    answer = refused(request, member, Refusal("This address does not take what was sent to it."))
-    answer.status_code = 405
-    answer["Allow"] = ", ".join(allowed)
-    return answer
+def _reject_method(request: HttpRequest, member: Membership, allowed: list[str]) -> HttpResponse:
+    response = render_refusal(request, member, Refusal("This address does not accept this kind of request."))
+    response.status_code = 405
+    response["Allow"] = ", ".join(allowed)
+    return response
 
 
-def framed(request: HttpRequest, member: Membership, template: str, context: dict[str, Any]) -> HttpResponse:
-    """The page with its frame: who is asking, what they may do, how many cards wait."""
+def render_page(request: HttpRequest, member: Membership, template: str, context: dict[str, Any]) -> HttpResponse:
+    """Render a page with its frame: the member and their permissions, and the number of waiting cards."""
     frame = {
         "member": member,
         "memberships": list(list_memberships(member.user)),
         "may_operate": member.may(Role.OPERATOR),
         "may_decide": member.may(Role.APPROVER),
         "may_configure": member.may(Role.ADMIN) and request.user.is_staff,
-        "pending_cards": pending_cards(member.organization_id),
+        "pending_cards": count_pending_cards(member.organization_id),
         "place": template.partition("/")[0],
         "presence": PRESENCE.read(),
     }
@@ -104,40 +103,37 @@ def framed(request: HttpRequest, member: Membership, template: str, context: dic
     return response
 
 
-def refused(
-    request: HttpRequest, member: Membership, refusal: Refusal, context: dict[str, Any] | None = None
-) -> HttpResponse:
-    """A page that says why not, with the refusal's status and a way back."""
-    shown = {"refusal": refusal, "back": way_back(request, "")} | (context or {})
-    page = framed(request, member, "parts/refused.html", shown)
-    page.status_code = refusal.status
-    return page
+def render_refusal(request: HttpRequest, member: Membership, refusal: Refusal) -> HttpResponse:
+    """Render the page that says why something was refused, with the refusal's status and a link back."""
+    response = render_page(request, member, "parts/refused.html", {"refusal": refusal, "back": find_way_back(request)})
+    response.status_code = refusal.status
+    return response
 
 
-def pending_cards(organization_id: int) -> int:
-    """How many cards of this organization wait."""
+def count_pending_cards(organization_id: int) -> int:
+    """Count the organization's waiting cards."""
     return Approval.objects.filter(organization_id=organization_id, status=ApprovalStatus.PENDING).count()
 
 
-def way_back(request: HttpRequest, otherwise: str) -> str:
-    """The page of ours that the request came from."""
+def find_way_back(request: HttpRequest, default: str = "") -> str:
+    """Return the address of the page of ours that the request came from, else the default, else the start page."""
     origin = request.headers.get("referer", "")
     if url_has_allowed_host_and_scheme(origin, {request.get_host()}, require_https=request.is_secure()):
         parts = urlsplit(origin)
-        if _place(parts.path) in PLACES_TO_RETURN_TO:
+        if _find_page(parts.path) in PAGES_TO_RETURN_TO:
             return f"{parts.path}?{parts.query}" if parts.query else parts.path
-    return otherwise or reverse("home")
+    return default or reverse("home")
 
 
-def back_to_card(request: HttpRequest, card_id: int, otherwise: str) -> HttpResponse:
-    """Back to where the decision was made, at the card; from a card's own page to that of this card."""
-    where = way_back(request, otherwise).partition("#")[0]
-    if _place(where.partition("?")[0]) == "approval":
+def redirect_to_card(request: HttpRequest, card_id: int, default: str) -> HttpResponse:
+    """Redirect to the page where the decision was made, at the card; from a card's own page to this card's."""
+    where = find_way_back(request, default).partition("#")[0]
+    if _find_page(where.partition("?")[0]) == "approval":
         where = reverse("approval", args=(card_id,))
     return redirect(f"{where}#card-{card_id}")
 
 
-def _place(path: str) -> str | None:
+def _find_page(path: str) -> str | None:
     try:
         return resolve(path).url_name
     except Resolver404:
@@ -145,7 +141,7 @@ def _place(path: str) -> str | None:
 
 
 def _check_ids(kwargs: dict[str, Any]) -> None:
-    """An id larger than any database's is not there; asking the database for it would be an error."""
+    """Refuse an id that no database can hold; a query with it would fail."""
     for name, value in kwargs.items():
         if isinstance(value, int) and value > LARGEST_ID:
             raise NotFound(f"There is no {name.removesuffix('_id')} {value}.")

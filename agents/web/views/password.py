@@ -14,13 +14,13 @@ from agents.accounts import members
 from agents.accounts.logins.limits import LoginTries
 from agents.accounts.logins.middleware import render_too_many_tries
 from agents.accounts.models import Membership
-from agents.web.views.pages import framed, page
+from agents.web.views.pages import member_view, render_page
 
 FIELDS = ("old_password", "new_password1", "new_password2")
 
 
 @sensitive_post_parameters(*FIELDS)
-@page("GET", "POST")
+@member_view("GET", "POST")
 def own_password(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Show the form on GET; on POST set the password, or say what is wrong. Wrong old ones count as failed logins."""
     tries = LoginTries.for_request(request, member.user.get_username())
@@ -37,6 +37,6 @@ def own_password(request: HttpRequest, member: Membership) -> HttpResponseBase:
         update_session_auth_hash(request, member.user)
         messages.success(request, "Your password is changed. You are logged out everywhere else.")
         return redirect("home")
-    answer = framed(request, member, "users/own_password.html", {"form": form, "place": ""})
+    answer = render_page(request, member, "users/own_password.html", {"form": form, "place": ""})
     answer.status_code = 422 if form.is_bound else 200
     return answer

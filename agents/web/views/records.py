@@ -22,11 +22,11 @@ from agents.platform.refusals import Forbidden, Invalid, NotFound
 from agents.platform.row_ids import parse_row_id
 from agents.runs.models import Run
 from agents.web.views import once
-from agents.web.views.pages import framed, page
+from agents.web.views.pages import member_view, render_page
 from tools.records.csv_export import format_header, format_rows_after
 from tools.records.csv_import import (
     COLUMNS,
-    LARGEST_FILE,
+    LARGEST_IMPORT,
     MAX_ROWS,
     ONLY_EXPORTED,
     ImportRefusedError,
@@ -75,7 +75,7 @@ ORDERS = (
 FIRST_DIRECTIONS = {"name": "name", "score": "-score", "changed": "-changed"}
 
 
-@page("GET")
+@member_view("GET")
 def all_records(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Records by text, region, category, status and list; the cursor is the place of the last record shown."""
     wanted, sort = _wanted(request.GET), parse_sort(request.GET.get("sort", ""))
@@ -97,10 +97,10 @@ def all_records(request: HttpRequest, member: Membership) -> HttpResponseBase:
         "export_query": _query(request.GET, after="", sort=""),
         "may_import": member.may(Role.ADMIN),
     }
-    return framed(request, member, "records/list.html", context)
+    return render_page(request, member, "records/list.html", context)
 
 
-@page("GET")
+@member_view("GET")
 def one_record(request: HttpRequest, member: Membership, record_id: int) -> HttpResponseBase:
     """All of a record, and its history, newest first; with `?before=ID` the steps before that one."""
     record = get_records(member.organization_id).filter(pk=record_id).first()
@@ -117,10 +117,10 @@ def one_record(request: HttpRequest, member: Membership, record_id: int) -> Http
         "before": before,
         "is_newest": "before" not in request.GET,
     }
-    return framed(request, member, "records/one.html", context)
+    return render_page(request, member, "records/one.html", context)
 
 
-@page("GET", "POST")
+@member_view("GET", "POST")
 def import_records(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """POST makes records of the file's good rows; GET shows the form, and once which rows were not good, by line."""
     if not member.may(Role.ADMIN):
@@ -136,7 +136,7 @@ def import_records(request: HttpRequest, member: Membership) -> HttpResponseBase
     return redirect("records-import")
 
 
-@page("GET")
+@member_view("GET")
 def export_records(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """The records of the filtered list as a CSV file, sent while it is read."""
     records = filter_records(member.organization_id, _wanted(request.GET))
@@ -281,11 +281,11 @@ def _import_page(request: HttpRequest, member: Membership, extra: dict[str, Any]
         "columns": COLUMNS,
         "passed_over": ONLY_EXPORTED,
         "most_rows": f"{MAX_ROWS:,}",
-        "largest_mb": LARGEST_FILE // 1_000_000,
+        "largest_mb": LARGEST_IMPORT // 1_000_000,
         "report": None,
         "problem": "",
     }
-    shown = framed(request, member, "records/import.html", context | extra)
+    shown = render_page(request, member, "records/import.html", context | extra)
     shown.status_code = status
     return shown
 

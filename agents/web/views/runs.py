@@ -1,4 +1,4 @@
-"""Runs: the list of them, and the page of one with its live activity panel."""
+"""The list of runs, and the page of one run with its live activity panel."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from agents.web.panel.line_facts import RUN_RELATIONS, PageContext
 from agents.web.panel.lines import is_unplayed, render_lines
 from agents.web.panel.run_state import build_state
 from agents.web.panel.slots import fold_events
-from agents.web.views.pages import framed, page
+from agents.web.views.pages import member_view, render_page
 
 MOST_LINES = 300
 MOST_ROWS = 100
@@ -38,9 +38,9 @@ MESSAGE_NOTES = {
 """The note below the message form, by the run's status."""
 
 
-@page("GET")
+@member_view("GET")
 def all_runs(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """All runs, newest first, by status, employee and text; the cursor is the id of the last run looked at."""
+    """Show all runs, newest first, filtered by status, employee and text. The cursor is the last run examined."""
     status = request.GET.get("status", "")
     wanted = Wanted(
         status=status if status in RunStatus.values else "",
@@ -62,22 +62,22 @@ def all_runs(request: HttpRequest, member: Membership) -> HttpResponseBase:
         "is_older": wanted.before is not None,
         "chosen": request.GET,
     }
-    return framed(request, member, "runs/list.html", context)
+    return render_page(request, member, "runs/list.html", context)
 
 
-@page("GET")
+@member_view("GET")
 def run_page(request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
-    """One run; the newest 300 lines live, or with `?before=SEQ` the 300 before that one, to read."""
+    """Show one run: its newest 300 lines live, or with `?before=SEQ` the 300 lines before that one."""
     before = parse_row_id_or_none(request.GET.get("before", ""))
-    return framed(request, member, "runs/run.html", _shown(request, member, run_id, before))
+    return render_page(request, member, "runs/run.html", _build_context(request, member, run_id, before))
 
 
-def _shown(request: HttpRequest, member: Membership, run_id: int, before: int | None = None) -> dict[str, Any]:
-    run = _found(member, run_id)
+def _build_context(request: HttpRequest, member: Membership, run_id: int, before: int | None = None) -> dict[str, Any]:
+    run = _load_run(member, run_id)
     is_live = before is None
-    events = _events(run, before)
+    events = _load_events(run, before)
     shown = fold_events(events)
-    end = _newest_end(shown) if is_live else None
+    end = _find_newest_end(shown) if is_live else None
     lines = render_lines(run.pk, shown, run, PageContext(get_token(request), member, end.seq if end else 0))
     first = events[0].seq if events else 1
     return {
@@ -91,15 +91,15 @@ def _shown(request: HttpRequest, member: Membership, run_id: int, before: int | 
         "earlier": first if first > 1 else None,
         "is_live": is_live,
         "message_notes": {status: note.format(name=run.employee.name) for status, note in MESSAGE_NOTES.items()},
-        "tried": _tried(run) if is_live else "",
+        "tried": _render_manual_result(run) if is_live else "",
         "place": "runs",
         "refusal": None,
         "typed": {"text": "", "max_passes": ""},
     }
 
 
-def _tried(run: Run) -> SafeString | str:
-    """What a tool that somebody tried by hand has answered, beside its summary; empty for any other run."""
+def _render_manual_result(run: Run) -> SafeString | str:
+    """Render the data of a manual call's result; empty for any other run."""
     if run.origin != Origin.MANUAL or not run.has_ended:
         return ""
     result = run.tool_calls.values_list("result", flat=True).first() or {}
@@ -107,73 +107,77 @@ def _tried(run: Run) -> SafeString | str:
     return render_data(data, MOST_ROWS) if data not in (None, {}, []) else ""
 
 
-@page("POST", of="run")
+@member_view("POST", page="run")
 def cancel(_request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
-    """Asks the run to end."""
+    """Cancel the run."""
     actions.cancel(member, run_id)
     return redirect("run", run_id)
 
 
-@page("POST", of="run")
+@member_view("POST", page="run")
 def add_message(request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
-    """Tells the employee something more; a run that has ended takes up its work again."""
+    """Send the employee a message; a finished run resumes."""
     text = request.POST.get("text", "").replace("\r\n", "\n").strip()
     try:
         if not text:
-            raise Invalid("text", "A message needs some words.")
+            raise Invalid("text", "Enter a message.")
         actions.add_message(member, run_id, text)
     except (Invalid, Conflict) as refusal:
-        return _not_done(request, member, run_id, refusal)
+        return _render_refused(request, member, run_id, refusal)
     return redirect("run", run_id)
 
 
-@page("POST", of="run")
+@member_view("POST", page="run")
 def continue_run(request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
-    """Gives the run more passes."""
+    """Continue the run with more passes."""
     wanted = request.POST.get("max_passes", "").strip()
     try:
-        actions.continue_run(member, run_id, _passes(wanted) if wanted else None)
+        actions.continue_run(member, run_id, _parse_passes(wanted) if wanted else None)
     except (Invalid, Conflict) as refusal:
-        return _not_done(request, member, run_id, refusal)
+        return _render_refused(request, member, run_id, refusal)
     return redirect("run", run_id)
 
 
-def _passes(wanted: str) -> int:
-    """Raises Invalid if it is not a number of passes that a run may get."""
+def _parse_passes(wanted: str) -> int:
+    """Return the number of passes.
+
+    Raises:
+        Invalid: a run cannot get this many.
+    """
     passes = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 6 else 0
     if not 1 <= passes <= actions.MOST_PASSES:
         raise Invalid(
-            "max_passes", f"A run can get 1 to {actions.MOST_PASSES} more passes; {wanted[:40]!r} is none of these."
+            "max_passes", f"Enter a number of passes from 1 to {actions.MOST_PASSES}; {wanted[:40]!r} is not one."
         )
     return passes
 
 
-def _not_done(request: HttpRequest, member: Membership, run_id: int, refusal: Invalid | Conflict) -> HttpResponse:
-    """The run as it is, with what is wrong and what was typed."""
+def _render_refused(request: HttpRequest, member: Membership, run_id: int, refusal: Invalid | Conflict) -> HttpResponse:
+    """Show the run as it is, with what is wrong and what was typed."""
     typed = {"text": request.POST.get("text", ""), "max_passes": request.POST.get("max_passes", "")}
-    context = _shown(request, member, run_id) | {"refusal": refusal, "typed": typed}
-    page = framed(request, member, "runs/run.html", context)
+    context = _build_context(request, member, run_id) | {"refusal": refusal, "typed": typed}
+    page = render_page(request, member, "runs/run.html", context)
     page.status_code = refusal.status
     return page
 
 
-def _runs_of(member: Membership) -> QuerySet[Run]:
+def _list_runs(member: Membership) -> QuerySet[Run]:
     rows = annotate_waits(Run.objects.filter(organization_id=member.organization_id))
     return rows.select_related("employee__provider", "parent__employee", *RUN_RELATIONS)
 
 
-def _found(member: Membership, run_id: int) -> Run:
-    run = _runs_of(member).filter(pk=run_id).first()
+def _load_run(member: Membership, run_id: int) -> Run:
+    run = _list_runs(member).filter(pk=run_id).first()
     if run is None:
         raise NotFound(f"There is no run {run_id}.")
     return run
 
 
-def _events(run: Run, before: int | None) -> list[Event]:
-    """The newest events before that number, and none that the run's row, read a moment ago, does not know of."""
+def _load_events(run: Run, before: int | None) -> list[Event]:
+    """Load the newest events before that number, and none that is newer than the run's row."""
     end = run.next_event_seq if before is None else min(before, run.next_event_seq)
     return list(run.events.filter(seq__lt=end).order_by("-seq")[:MOST_LINES])[::-1]
 
 
-def _newest_end(events: list[Event]) -> Event | None:
+def _find_newest_end(events: list[Event]) -> Event | None:
     return next((event for event in reversed(events) if event.type == EventType.RUN_FINISHED), None)

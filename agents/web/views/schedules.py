@@ -21,7 +21,7 @@ from agents.platform.row_ids import parse_row_id
 from agents.runs import schedules
 from agents.runs.actions import MOST_TEXT
 from agents.runs.models import Run
-from agents.web.views.pages import framed, page
+from agents.web.views.pages import member_view, render_page
 from tools.contract import ToolError
 from tools.schedules.changes import MAX_SCHEDULES, get_schedules
 from tools.schedules.cron_times import SMALLEST_MINUTES, list_common_time_zones, parse_cron
@@ -32,13 +32,13 @@ PAGE_SIZE = 50
 EXAMPLES = ("0 9 * * MON-FRI", "30 17 * * FRI", "0 8 1 * *", "0 */4 * * *", "*/30 * * * *", "0 9 L * *")
 
 
-@page("GET")
+@member_view("GET")
 def all_schedules(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Newest first, those that were cancelled by `?cancelled=1`; the cursor is the id of the last one shown."""
     return _shown(request, member)
 
 
-@page("POST", of="schedules")
+@member_view("POST", page="schedules")
 def create(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Makes a schedule; with `look` it only shows the next times of what was written."""
     if not member.may(Role.OPERATOR):
@@ -56,7 +56,7 @@ def create(request: HttpRequest, member: Membership) -> HttpResponseBase:
     return redirect("schedules")
 
 
-@page("POST", of="schedules")
+@member_view("POST", page="schedules")
 def pause(request: HttpRequest, member: Membership, schedule_id: int) -> HttpResponseBase:
     """It fires no more until it is resumed."""
     schedules.pause(member, schedule_id)
@@ -64,7 +64,7 @@ def pause(request: HttpRequest, member: Membership, schedule_id: int) -> HttpRes
     return redirect("schedules")
 
 
-@page("POST", of="schedules")
+@member_view("POST", page="schedules")
 def resume(request: HttpRequest, member: Membership, schedule_id: int) -> HttpResponseBase:
     """It fires again, for whoever resumed it."""
     schedules.resume(member, schedule_id)
@@ -72,7 +72,7 @@ def resume(request: HttpRequest, member: Membership, schedule_id: int) -> HttpRe
     return redirect("schedules")
 
 
-@page("POST", of="schedules")
+@member_view("POST", page="schedules")
 def cancel(request: HttpRequest, member: Membership, schedule_id: int) -> HttpResponseBase:
     """Asks; the same form with `confirmed` ends it for good."""
     if request.POST.get("confirmed"):
@@ -84,7 +84,7 @@ def cancel(request: HttpRequest, member: Membership, schedule_id: int) -> HttpRe
         raise NotFound(f"There is no schedule {schedule_id}.")
     if not member.may(Role.OPERATOR):
         raise Forbidden("Viewers cannot cancel schedules.")
-    return framed(request, member, "schedules/confirm.html", {"row": Row(found)})
+    return render_page(request, member, "schedules/confirm.html", {"row": Row(found)})
 
 
 @dataclass(frozen=True)
@@ -192,4 +192,4 @@ def _shown(request: HttpRequest, member: Membership, **extra: Any) -> HttpRespon
         "most_schedules": MAX_SCHEDULES,
         "smallest_minutes": SMALLEST_MINUTES,
     }
-    return framed(request, member, "schedules/list.html", context | extra)
+    return render_page(request, member, "schedules/list.html", context | extra)

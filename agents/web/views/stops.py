@@ -18,7 +18,7 @@ from agents.platform.row_ids import parse_row_id
 from agents.runs import stops
 from agents.runs.engine.context import load_organization_rules
 from agents.runs.models import ENDED, Run
-from agents.web.views.pages import framed, page
+from agents.web.views.pages import member_view, render_page
 from tools.toolbox.permissions import determine_level
 
 _ACTS: Mapping[tuple[str, str], Callable[[Membership, str], object]] = {
@@ -42,14 +42,14 @@ def _id(text: str) -> int:
         raise Invalid("which", "Choose an employee to stop or resume.") from error
 
 
-@page("GET", "POST")
+@member_view("GET", "POST")
 def stop_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Shows what is stopped; a form that is sent stops or releases one thing.
 
     Of the form: `what` (everything, employee, tool), `act` (stop, release), `which` (an employee's id, a tool's name).
     """
     if request.method != "POST":
-        return framed(request, member, "stops/page.html", _shown(member))
+        return render_page(request, member, "stops/page.html", _shown(member))
     what, act = request.POST.get("what", ""), request.POST.get("act", "")
     if (what, act) not in _ACTS:
         raise Invalid("act", "Choose what to stop or resume.")

@@ -18,12 +18,12 @@ from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.platform.row_ids import parse_row_id
 from agents.runs import manual_calls
 from agents.runs.engine.context import load_organization_rules
-from agents.web.cards.edit_form import blamed, fields_of, plainly
+from agents.web.cards.edit_form import build_fields, find_blamed_key, simplify_complaint
 from agents.web.cards.fields import PREFIX, Field, Typed
 from agents.web.cards.schema_table import ParamRow, params_of
 from agents.web.cards.typed import UnreadableField, read_typed
 from agents.web.charts.charts import Chart, chart_of_calls
-from agents.web.views.pages import framed, page
+from agents.web.views.pages import member_view, render_page
 from tools.contract import Level, Tool
 from tools.toolbox.permissions import Grants, determine_level
 
@@ -122,13 +122,13 @@ class ToolView:
         return "every mode" if self.tool.modes is None else ", ".join(sorted(self.tool.modes)) or "none"
 
 
-@page("GET")
+@member_view("GET")
 def catalog(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Tools by name, filtered by category, level, source and text; the cursor `?after=` is the last one's id."""
     return _shown(request, member, Attempt())
 
 
-@page("POST", of="tools")
+@member_view("POST", page="tools")
 def try_tool(request: HttpRequest, member: Membership, name: str) -> HttpResponseBase:
     """Starts a run of this one call and goes to it; what is wrong is said in the form."""
     if not member.may(Role.OPERATOR):
@@ -137,7 +137,7 @@ def try_tool(request: HttpRequest, member: Membership, name: str) -> HttpRespons
     if tool is None or tool.is_system:
         raise NotFound(f"There is no tool {name!r}.")
     typed = {key.removeprefix(PREFIX): str(text) for key, text in request.POST.items() if key.startswith(PREFIX)}
-    fields, employee = fields_of(tool.schema, {}), request.POST.get("employee", "")
+    fields, employee = build_fields(tool.schema, {}), request.POST.get("employee", "")
     try:
         params = read_typed(fields, typed)
         run = manual_calls.submit(member, manual_calls.ManualCall(_employee_id(employee), tool.name, params))
@@ -162,8 +162,8 @@ def _problems(fields: list[Field], problem: UnreadableField | Invalid | Conflict
         return {problem.key: problem.detail}
     if isinstance(problem, Conflict):
         return {"": problem.detail}
-    key = blamed(fields, problem.extra["field"].removeprefix("params."))
-    return {key: plainly(problem.detail, is_named=not key)}
+    key = find_blamed_key(fields, problem.extra["field"].removeprefix("params."))
+    return {key: simplify_complaint(problem.detail, is_named=not key)}
 
 
 def _shown(request: HttpRequest, member: Membership, attempt: Attempt) -> HttpResponse:
@@ -189,7 +189,7 @@ def _shown(request: HttpRequest, member: Membership, attempt: Attempt) -> HttpRe
         "counted_at": figures.load_counted_at(),
         "currency": member.organization.currency,
     }
-    return framed(request, member, "tools/list.html", context)
+    return render_page(request, member, "tools/list.html", context)
 
 
 def _list_filters(every: Iterable[Tool]) -> list[tuple[str, str, list[tuple[str, str]]]]:
@@ -252,7 +252,7 @@ def _with_trial(view: ToolView, member: Membership, attempt: Attempt) -> ToolVie
         return view
     is_tried = attempt.tool == view.tool.name
     typed = attempt.typed if is_tried else Typed()
-    fields = fields_of(view.tool.schema, {}, typed)
+    fields = build_fields(view.tool.schema, {}, typed)
     chosen = next((pk for pk, _ in employees if str(pk) == attempt.employee), None)
     form = TrialForm(fields, employees, chosen, typed.problems.get("", ""), is_tried)
     return replace(view, trial=form)

@@ -11,16 +11,16 @@ from agents.platform.refusals import NotFound
 from agents.runs.models import Run
 from agents.web.panel.transcript import JsonTranscript, MarkdownTranscript, load_result, read_entries
 from agents.web.sockets.database import database_to_async
-from agents.web.views.pages import page
+from agents.web.views.pages import member_view
 
 
-@page("GET")
+@member_view("GET")
 def as_markdown(_request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
     """The transcript to read."""
     return _download(member, run_id, MarkdownTranscript())
 
 
-@page("GET")
+@member_view("GET")
 def as_json(_request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
     """The transcript for programs."""
     return _download(member, run_id, JsonTranscript())

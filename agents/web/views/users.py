@@ -15,7 +15,7 @@ from agents.platform.refusals import Conflict, Invalid
 from agents.web.text.people import initials
 from agents.web.views import once
 from agents.web.views.links import absolute_link
-from agents.web.views.pages import framed, page
+from agents.web.views.pages import member_view, render_page
 from tools.contract import fingerprint
 
 PAGE_SIZE = 50
@@ -23,13 +23,13 @@ LINK = "made_link"
 """The key of the session under which a new link waits for being shown."""
 
 
-@page("GET")
+@member_view("GET")
 def all_users(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Members by name; `?q=` finds names, the cursor `?after=` is the last name shown. A new link stands here once."""
     return _shown(request, member, **_link(request, member))
 
 
-@page("POST", of="users")
+@member_view("POST", page="users")
 def invite(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Makes an invitation, whose link the next page shows, once; an admin is invited after a question."""
     days = request.POST.get("days", "7")
@@ -53,7 +53,7 @@ def invite(request: HttpRequest, member: Membership) -> HttpResponseBase:
     return redirect("users")
 
 
-@page("POST", of="users")
+@member_view("POST", page="users")
 def revoke_invitation(request: HttpRequest, member: Membership, invitation_id: int) -> HttpResponseBase:
     """Ends an invitation that nobody has accepted."""
     invitations.revoke(member, invitation_id)
@@ -61,7 +61,7 @@ def revoke_invitation(request: HttpRequest, member: Membership, invitation_id: i
     return redirect("users")
 
 
-@page("POST", of="users")
+@member_view("POST", page="users")
 def change_role(request: HttpRequest, member: Membership, membership_id: int) -> HttpResponseBase:
     """Gives a member another role; who becomes admin, or is none any more, after a question."""
     role = request.POST.get("role", "")
@@ -73,7 +73,7 @@ def change_role(request: HttpRequest, member: Membership, membership_id: int) ->
     return redirect("users")
 
 
-@page("POST", of="users")
+@member_view("POST", page="users")
 def remove_member(request: HttpRequest, member: Membership, membership_id: int) -> HttpResponseBase:
     """Takes a member out of the organization; who leaves goes to the start page."""
     gone = members.remove_member(member, membership_id)
@@ -83,7 +83,7 @@ def remove_member(request: HttpRequest, member: Membership, membership_id: int) 
     return redirect("users")
 
 
-@page("POST", of="users")
+@member_view("POST", page="users")
 def password_link(request: HttpRequest, member: Membership, membership_id: int) -> HttpResponseBase:
     """Makes a link to a new password, which the next page shows, once."""
     made, secret = members.create_password_reset(member, membership_id)
@@ -112,7 +112,7 @@ def _asked(request: HttpRequest, member: Membership, sentence: str, act: str) ->
     """Says what the form that was sent would mean; a button sends it again."""
     again = [(name, request.POST.get(name)) for name in ("role", "note", "days") if name in request.POST]
     context = {"sentence": sentence, "act": act, "again": [*again, ("confirmed", fingerprint(sentence)[:16])]}
-    return framed(request, member, "users/confirm.html", context)
+    return render_page(request, member, "users/confirm.html", context)
 
 
 def _shown(request: HttpRequest, member: Membership, **extra: Any) -> HttpResponse:
@@ -134,7 +134,7 @@ def _shown(request: HttpRequest, member: Membership, **extra: Any) -> HttpRespon
         "link": "",
         "refusal": None,
     }
-    return framed(request, member, "users/list.html", context | extra)
+    return render_page(request, member, "users/list.html", context | extra)
 
 
 def _one_page(rows: QuerySet[Membership], request: HttpRequest) -> tuple[list[Membership], str]:

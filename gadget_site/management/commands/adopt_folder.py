@@ -10,12 +10,12 @@ from agents.platform.models import Installation
 
 
 class Command(BaseCommand):
-    """Accepts the folder; parts that still use another one no longer start."""
+    """Accepts the folder; parts that use another one no longer start."""
 
     help = "Accept the `files` folder in this data folder as the installation's, e.g. after the old one was lost."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Prints the folder and its mark; an unfinished restore is refused, because its files may be missing."""
+        """Print the folder and its mark; refuse an unfinished restore, whose files may be missing."""
         if Installation.objects.filter(folder_mark=UNFINISHED_RESTORE).exists():
             raise CommandError(f"A restore was not finished. {FIX_RESTORE}")
         mark = adopt_folder()

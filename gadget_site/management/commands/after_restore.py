@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from gadget_site.backup import restored
-from gadget_site.management.settled import settled_lines
+from gadget_site.management.restore_report import describe_restore
 
 
 class Command(BaseCommand):
@@ -17,5 +17,5 @@ class Command(BaseCommand):
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        for line in settled_lines(restored.settle()):
+        for line in describe_restore(restored.settle()):
             self.stdout.write(line)

@@ -10,7 +10,7 @@ from gadget_site.backup.taking import back_up
 
 
 class Command(BaseCommand):
-    """Writes the archive, reads it back, and says loudly that it holds no keys."""
+    """Writes the archive, reads it back, and warns that it holds no keys."""
 
     help = "Write the database and all files to one consistent archive while everything runs. It holds no keys."
 

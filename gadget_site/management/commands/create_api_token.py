@@ -1,4 +1,4 @@
-"""Makes a key to the API for one membership and prints it once; only its hash is kept."""
+"""`manage.py create_api_token`: creates an API token for one membership and prints it once; only its hash is stored."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -17,24 +17,24 @@ LONGEST_NAME = ApiToken._meta.get_field("name").max_length or 0
 class Command(BaseCommand):
     """`create_api_token USERNAME [--organization SLUG] [--name N]`."""
 
-    help = "Prints a new API token of a user in one organization. It is shown once and cannot be read again."
+    help = "Create an API token for a user in one organization, and print it. It cannot be shown again."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("username")
-        parser.add_argument("--organization", metavar="SLUG", default="", help="needed by members of several")
-        parser.add_argument("--name", default="command line", help="what the token is for")
+        parser.add_argument("--organization", metavar="SLUG", default="", help="required for members of several")
+        parser.add_argument("--name", default="command line", help="a name for the token")
 
     def handle(self, *args: Any, **options: Any) -> str:
         name = options["name"].strip()
         if not 1 <= len(name) <= LONGEST_NAME:
-            raise CommandError(f"--name {name[:40]!r} has to have 1 to {LONGEST_NAME} characters.")
+            raise CommandError(f"--name {name[:40]!r} must have 1 to {LONGEST_NAME} characters.")
         member = _membership(options["username"], options["organization"])
         with transaction.atomic():
             token, secret = issue_token(member, name)
             subject = f"api token {token.pk}"
             payload = {"name": name, "user": member.user.get_username(), "role": member.role}
             audit.append(member.organization_id, [audit.NewEntry("command line", "token_created", subject, payload)])
-        self.stderr.write(f"A token of {member}, shown this once:")
+        self.stderr.write(f"The token of {member}. It is not shown again:")
         return secret
 
 
@@ -43,9 +43,9 @@ def _membership(username: str, slug: str) -> Membership:
     user = users.filter(username=username).first()
     if user is None:
         known = ", ".join(users.order_by("username").values_list("username", flat=True)[:10])
-        raise CommandError(f"There is no user {username!r}. There are: {known or 'none'}.")
+        raise CommandError(f"There is no user {username!r}. Users: {known or 'none'}.")
     if not user.is_active:
-        raise CommandError(f"The user {username!r} is switched off; a token would not work.")
+        raise CommandError(f"The user {username!r} is inactive, so a token would not work.")
     mine = list(list_memberships(user))
     chosen = [member for member in mine if slug in ("", member.organization.slug)]
     slugs = ", ".join(member.organization.slug for member in mine)

@@ -9,7 +9,7 @@ from agents.employees.models import ProviderKind
 from gadget_site.demo.accounts import describe, find_open_accounts
 from gadget_site.demo.building import RealModel, build
 from gadget_site.demo.names import PASSWORD
-from gadget_site.demo.removing import AtWorkError, remove
+from gadget_site.demo.removing import DemoAtWorkError, remove
 from gadget_site.demo.staff import OUTSIDER, PEOPLE
 
 USUAL_MODEL = "gpt-5-mini"
@@ -23,12 +23,12 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "--force", action="store_true", help="also without DEBUG, though everybody knows the demo's password"
+            "--force", action="store_true", help="also while DEBUG is off, although everybody knows the demo's password"
         )
         parser.add_argument(
             "--keep",
             action="store_true",
-            help="add what is missing; change nothing that is there, and bring no record back",
+            help="only add what is missing; change nothing and restore no record",
         )
 
         parser.add_argument("--remove", action="store_true", help="remove the demo's organizations and accounts")
@@ -40,22 +40,22 @@ class Command(BaseCommand):
         if not (settings.DEBUG or options["force"]):
             raise CommandError(
                 "DEBUG is off, so this may be a real installation, and everybody knows the demo's password. "
-                "If you want it all the same: manage.py demo --force"
+                "To create the demo anyway: manage.py demo --force"
             )
-        built = build(_real_model(), brings_back=not options["keep"])
+        built = build(_real_model(), resets=not options["keep"])
         if not options["verbosity"]:
             return
         for change in built.changes:
-            self.stdout.write(f"made or changed: {change}")
+            self.stdout.write(f"created or updated: {change}")
         state = "The demo is ready." if built.changes else "The demo was up to date."
         names = ", ".join((*PEOPLE, OUTSIDER))
         self.stdout.write(f"{state} Users: {names}. Password: {PASSWORD}")
 
     def _remove(self) -> None:
-        """Prints what was removed and what was kept."""
+        """Remove the demo, and print what was removed and kept."""
         try:
             removal = remove()
-        except AtWorkError as error:
+        except DemoAtWorkError as error:
             raise CommandError(str(error)) from error
         for each in removal.removed:
             self.stdout.write(f"removed: {each}")
@@ -68,7 +68,7 @@ class Command(BaseCommand):
 
 
 def _real_model() -> RealModel | None:
-    """What the environment names; OPENAI_* goes before Ollama."""
+    """Return the model in the environment; OPENAI_* wins over Ollama."""
     base_url, api_key = settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY
     if api_key or base_url:
         return RealModel(ProviderKind.OPENAI, base_url, api_key, settings.OPENAI_MODEL, USUAL_MODEL)

@@ -1,4 +1,4 @@
-"""`manage.py doctor`: what is wrong with this installation, and how to mend it."""
+"""`manage.py doctor`: checks the installation, and says how to fix what is wrong."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from gadget_site.management.examinations import examine
 from gadget_site.management.findings import Finding
+from gadget_site.management.installation_checks import check_installation
 
 
 class Command(BaseCommand):
-    """Examines settings, database, Redis, workers, sweeper, providers and sources."""
+    """Checks settings, database, Redis, workers, sweeper, providers and sources."""
 
     help = "Checks settings, database, Redis, worker, sweeper, providers and sources; exit 1 if anything is wrong."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """`--json` for machines."""
-        parser.add_argument("--json", action="store_true", help="one JSON list of {subject, text, mend, is_well}")
+        """Add `--json`, for other programs."""
+        parser.add_argument("--json", action="store_true", help="one JSON list of {subject, text, fix, is_well}")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Prints one line per finding as it comes; ends with code 1 if any is not well."""
+        """Print one line per finding at once; exit with code 1 if any needs fixing."""
         findings = []
-        for finding in examine():
+        for finding in check_installation():
             findings.append(finding)
             if not options["json"]:
                 self._print(finding)
@@ -34,7 +34,7 @@ class Command(BaseCommand):
             rows = [{**asdict(finding), "is_well": finding.is_well} for finding in findings]
             self.stdout.write(json.dumps(rows, indent=2))
         else:
-            self.stdout.write(f"{wrong} of {len(findings)} need mending." if wrong else "All is well.")
+            self.stdout.write(f"{wrong} of {len(findings)} need fixing." if wrong else "All checks passed.")
         if wrong:
             raise SystemExit(1)
 
@@ -43,4 +43,4 @@ class Command(BaseCommand):
             self.stdout.write(f"ok     {finding.subject}: {finding.text}")
         else:
             self.stdout.write(f"WRONG  {finding.subject}: {finding.text}")
-            self.stdout.write(f"       to mend it: {finding.mend}")
+            self.stdout.write(f"       to fix it: {finding.fix}")

@@ -10,9 +10,9 @@ from tools.records.csv_import import ImportRefusedError, ImportReport, import_cs
 
 
 class Command(BaseCommand):
-    """Imports every good row and names the others by their line."""
+    """Imports every valid row and reports the others by line."""
 
-    help = "Import business records from a CSV file with a header; bad rows are named by line and left out."
+    help = "Import business records from a CSV file with a header; invalid rows are reported by line and skipped."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", metavar="FILE.csv", type=Path)
@@ -23,13 +23,13 @@ class Command(BaseCommand):
         if organization is None:
             known = ", ".join(Organization.objects.values_list("slug", flat=True)) or "none"
             raise CommandError(f"There is no organization with the slug {options['organization']!r}; known: {known}.")
-        report = _imported(options["file"], organization.pk)
+        report = _import(options["file"], organization.pk)
         for line, why in report.bad_rows:
             self.stdout.write(f"line {line}: {why}")
-        self.stdout.write(f"{report.imported} imported into {organization.slug}, {len(report.bad_rows)} left out.")
+        self.stdout.write(f"{report.imported} imported into {organization.slug}, {len(report.bad_rows)} skipped.")
 
 
-def _imported(path: Path, organization_id: int) -> ImportReport:
+def _import(path: Path, organization_id: int) -> ImportReport:
     try:
         with path.open("rb") as file:
             return import_csv(file, organization_id)

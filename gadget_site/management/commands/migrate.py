@@ -1,4 +1,4 @@
-"""`python manage.py migrate`: Django's own, which may take as long as it needs."""
+"""`python manage.py migrate`: Django's command, without our time limits."""
 
 from typing import Any
 
@@ -10,11 +10,11 @@ from django.db.migrations.recorder import MigrationRecorder
 from agents.platform.database_outages import describe_outage
 
 APP_BEFORE_THE_FIRST_RELEASE = "agents"
-"""Held all tables until each subject became an app of its own; nothing leads from there to here."""
+"""The app that held all tables before the first release. There is no upgrade from it."""
 
 
 class Command(migrate.Command):
-    """Rebuilding an index of a large table takes longer than any statement of a request may."""
+    """Runs migrations without a time limit: an index of a large table takes long to build."""
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -26,14 +26,12 @@ class Command(migrate.Command):
             super().handle(*args, **options)
         except DatabaseError as error:
             if condition := describe_outage(error) or describe_outage(error.__context__ or error):
-                raise CommandError(
-                    f"The migrations did not finish. {condition} Mend that, then start again."
-                ) from error
+                raise CommandError(f"The migrations did not finish. {condition} Fix that, then start again.") from error
             raise
 
 
 def _refuse_unreleased_database() -> None:
-    """Leave a database from before the first release as it is."""
+    """Raise CommandError for a database from before the first release, and leave it unchanged."""
     if any(app == APP_BEFORE_THE_FIRST_RELEASE for app, _ in MigrationRecorder(connection).applied_migrations()):
         raise CommandError(
             "This data is from a Gadget before its first release and cannot be upgraded: "

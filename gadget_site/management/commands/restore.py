@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from gadget_site.backup.archive import BackupError
 from gadget_site.backup.restoring import restore
-from gadget_site.management.settled import settled_lines
+from gadget_site.management.restore_report import describe_restore
 
 
 class Command(BaseCommand):
@@ -26,5 +26,5 @@ class Command(BaseCommand):
         except BackupError as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"Restored the backup of {done.manifest.made_at}.")
-        for line in settled_lines(done.counts):
+        for line in describe_restore(done.counts):
             self.stdout.write(line)

@@ -10,17 +10,17 @@ MOST_NAMED = 20
 
 
 class Command(BaseCommand):
-    """May run while Gadget does, and be repeated; ends with 1 if something cannot be read."""
+    """May run while Gadget does, and be repeated; exits with 1 if a value cannot be decrypted."""
 
-    help = "Encrypts anew, with the first of GADGET_ENCRYPTION_KEYS, what an older one has encrypted."
+    help = "Encrypt all stored values with the first of GADGET_ENCRYPTION_KEYS."
 
     def handle(self, *args: Any, **options: Any) -> None:
         done = key_rotation.rotate_keys()
-        self.stdout.write(f"{done.renewed} encrypted anew with the first key; {done.current} were already.")
+        self.stdout.write(f"{done.renewed} values encrypted with the first key; {done.current} already were.")
         for place in done.unreadable[:MOST_NAMED]:
-            self.stdout.write(f"none of the keys can read {place}")
+            self.stdout.write(f"no key can decrypt {place}")
         if done.unreadable:
             raise CommandError(
-                f"{len(done.unreadable)} could not be read and were left as they are: add the key that made them to "
-                "GADGET_ENCRYPTION_KEYS, or set them again at /admin/."
+                f"{len(done.unreadable)} values could not be decrypted and were left unchanged: add their key to "
+                "GADGET_ENCRYPTION_KEYS, or enter them again at /admin/."
             )

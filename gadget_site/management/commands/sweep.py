@@ -22,13 +22,13 @@ log = structlog.get_logger(__name__)
 class Command(BaseCommand):
     """Sweeps until SIGTERM or Ctrl-C."""
 
-    help = "Wakes, expires and recovers what lost hints and dead workers left behind. Any number of copies may run."
-    requires_system_checks: list[str] = []  # as in the other parts: they would load every page, which a sweeper has not
+    help = "Wake, expire and recover runs, also after lost hints and workers. Any number of sweepers may run."
+    requires_system_checks: list[str] = []  # they would load every page, which a sweeper does not need
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Runs until it is told to stop; a sweep that has begun is finished."""
+        """Run until a signal; a sweep that has begun is finished first."""
         confirm_at_start()
-        settings.DEBUG = False  # with it Django would remember every query
+        settings.DEBUG = False  # or Django would keep every query
         start_heartbeat()
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,4 +1,4 @@
-"""`manage.py up`: everything that a running Gadget consists of, as real processes under one command."""
+"""`manage.py up`: all processes of a running Gadget under one command."""
 
 from __future__ import annotations
 
@@ -26,8 +26,14 @@ from agents.platform.identity import confirm_at_start
 from agents.platform.liveness import SWEEPER, WORKER, list_alive
 from agents.platform.redis_client import connect_redis
 from gadget_site.demo import names
-from gadget_site.demo.accounts import DemoAccountsError, check_before_listening
-from gadget_site.management.parts import redis_part, sweeper_part, web_part, worker_name, worker_part
+from gadget_site.demo.accounts import OpenDemoAccountsError, check_before_listening
+from gadget_site.management.parts import (
+    build_redis_part,
+    build_sweeper_part,
+    build_web_part,
+    build_worker_name,
+    build_worker_part,
+)
 from gadget_site.management.supervisor import RestlessError, Supervisor
 
 READY_PATIENCE_S = 60.0
@@ -38,16 +44,19 @@ LOOPBACK_OF = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
 class Command(BaseCommand):
     """Starts Redis (if none is given), web, workers and sweeper, and keeps them alive until Ctrl-C."""
 
-    help = "Starts everything: Redis if REDIS_URL names none, web, workers and sweeper. Ctrl-C stops it all."
+    help = "Start web, workers and sweeper, and Redis unless REDIS_URL is set. Ctrl-C stops everything."
     requires_system_checks: list[str] = []
     _stopping = False
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """`--demo` makes the demo data first."""
-        parser.add_argument("--demo", action="store_true", help="make the demo organization and its users first")
+        """Add `--demo`, which creates the demo data first."""
+        parser.add_argument("--demo", action="store_true", help="create the demo organization and its users first")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Runs until SIGINT or SIGTERM; CommandError names what stands in the way."""
+        """Run until SIGINT or SIGTERM.
+
+        Raises:
+            CommandError: something prevents the start."""
         with _claim(Path(settings.GADGET_DATA_DIR) / "up.lock"):
             _refuse_port_in_use(settings.GADGET_HOST, settings.GADGET_PORT)
             supervisor = Supervisor(Path(settings.BASE_DIR), sys.stdout)
@@ -63,14 +72,15 @@ class Command(BaseCommand):
 
     def _run(self, supervisor: Supervisor, with_demo: bool) -> None:
         if settings.REDIS_IS_EMBEDDED:
-            supervisor.start(redis_part())
+            supervisor.start(build_redis_part())
         call_command("migrate", verbosity=0)
         confirm_at_start()
         self._warn_of_demo_accounts()
         if with_demo:
             call_command("demo", keep=True, stdout=io.StringIO())
         self._await(supervisor, _redis_answers)
-        for part in (web_part(), sweeper_part(), *(worker_part(n + 1) for n in range(settings.GADGET_WORKERS))):
+        workers = [build_worker_part(number + 1) for number in range(settings.GADGET_WORKERS)]
+        for part in (build_web_part(), build_sweeper_part(), *workers):
             supervisor.start(part)
         self._await(supervisor, _everything_is_ready)
         if not self._stopping:
@@ -82,7 +92,7 @@ class Command(BaseCommand):
         try:
             if warning := check_before_listening():
                 self.stdout.write(f"WARNING: {warning}")
-        except DemoAccountsError as error:
+        except OpenDemoAccountsError as error:
             raise CommandError(str(error)) from error
 
     def _await(self, supervisor: Supervisor, condition: Any) -> None:
@@ -97,9 +107,7 @@ class Command(BaseCommand):
         if settings.DEBUG and Organization.objects.filter(slug=names.ORGANIZATION).exists():
             lines.append(f"Log in as operator or approver (also viewer, admin) with the password {names.PASSWORD}")
         if settings.DEBUG:
-            lines.append(
-                "DEBUG is on: for this machine only. Set ALLOWED_HOSTS (which turns it off) before others come in."
-            )
+            lines.append("DEBUG is on: use it on this machine only. Set ALLOWED_HOSTS before others connect.")
         lines.append("Ctrl-C stops everything.")
         connections.close_all()
         width = max(map(len, lines))
@@ -107,14 +115,17 @@ class Command(BaseCommand):
         self.stdout.flush()
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
-        """The first signal stops in order; at the second the parts' tethers do it."""
+        """Stop in order at the first signal; at the second, end at once and leave the parts to their tethers."""
         if self._stopping:
             os._exit(1)
         self._stopping = True
 
 
 def _claim(path: Path) -> IO[str]:
-    """Holds the data folder for this process; CommandError when another one runs in it."""
+    """Lock the data folder for this process.
+
+    Raises:
+        CommandError: another process runs in it."""
     file = path.open("a+", encoding="utf-8")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -123,10 +134,10 @@ def _claim(path: Path) -> IO[str]:
         holder = file.read().strip()
         file.close()
         raise CommandError(
-            f"Gadget runs already in {str(path.parent)!r}: {holder or 'it is just starting'}."
+            f"Gadget is already running in {str(path.parent)!r}: {holder or 'it is starting'}."
         ) from error
     file.truncate(0)
-    with suppress(OSError):  # on a full disk the migrations say so, and this only names the holder to others
+    with suppress(OSError):  # a full disk is reported by the migrations
         os.write(file.fileno(), f"{_address()}/ (process {os.getpid()})".encode())
     return file
 
@@ -157,7 +168,7 @@ def _redis_answers() -> bool:
 
 
 def _everything_is_ready() -> bool:
-    wanted = {worker_name(number + 1) for number in range(settings.GADGET_WORKERS)}
+    wanted = {build_worker_name(number + 1) for number in range(settings.GADGET_WORKERS)}
     try:
         return wanted <= set(list_alive(WORKER)) and bool(list_alive(SWEEPER)) and _web_answers()
     except redis.RedisError:

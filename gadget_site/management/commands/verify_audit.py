@@ -12,7 +12,7 @@ MOST_FAULTS = 20
 
 
 class Command(BaseCommand):
-    """Reads the chain of every organization; ends with 1 if one does not hold."""
+    """Reads the chain of every organization; exits with 1 if one is broken."""
 
     help = "Check that no entry of the audit was changed or inserted, and with --head that none was removed."
 
@@ -42,14 +42,14 @@ class Command(BaseCommand):
             raise CommandError(f"{len(missing)} of {len(printed)} printed heads are not in the audit.")
 
     def _report(self, chain: audit.AuditChain) -> bool:
-        """Print what was found; returns True if the chain does not hold."""
+        """Print the findings; return True if the chain is broken."""
         self.stdout.write(f"{chain.slug}: {'the chain does not hold' if chain.faults else 'the chain holds'}")
         for fault in chain.faults[:MOST_FAULTS]:
             self.stdout.write(f"  {fault}")
         if len(chain.faults) > MOST_FAULTS:
             self.stdout.write(f"  and {len(chain.faults) - MOST_FAULTS} more")
         for key_id, signed in chain.keys.items():
-            now = " (the current key)" if key_id == signatures.current_key_id() else ""
+            now = " (the current key)" if key_id == signatures.get_current_key_id() else ""
             entries = f"{signed.count} entries, from {signed.first} to {signed.last}"
             self.stdout.write(f"  signed with the key {key_id}{now}: {entries}")
         if chain.seq:

@@ -1,38 +1,38 @@
-// A card on its own page: what others do about it, and what becomes of its call, is seen here too.
-import { lookAgain, showCardNow } from "./cards.js";
+// A card on its own page, refreshed when somebody decides it elsewhere and when its call goes on.
 import { LastingSocket } from "../page/socket.js";
+import { refreshCard, refreshIfChanged } from "./cards.js";
 
 const place = document.querySelector("[data-follow]");
+let isLoading = false;
+let isStale = false;
 
-async function showNow() {
+async function refreshOnce() {
   const card = place.querySelector("[data-card]");
   if ("open" in card.dataset) {
-    await lookAgain(card);
+    await refreshIfChanged(card);
   } else if (!card.hasAttribute("aria-busy")) {
     const wasUnfolded = Boolean(card.querySelector(".exact[open]"));
-    await showCardNow(card, false);
+    await refreshCard(card, false);
     place.querySelector(".exact")?.toggleAttribute("open", wasUnfolded);
   }
 }
 
-let isShowing = false;
-let isStale = false;
-
-async function follow() {
-  isStale = isShowing;
-  if (isShowing) {
+// One request at a time; events that come during it cause one more.
+async function refresh() {
+  isStale = isLoading;
+  if (isLoading) {
     return;
   }
-  isShowing = true;
-  await showNow().catch((error) => console.warn("The card is not fresh:", error.message));
-  isShowing = false;
+  isLoading = true;
+  await refreshOnce().catch((error) => console.warn("The card could not be refreshed:", error.message));
+  isLoading = false;
   if (isStale) {
-    follow();
+    refresh();
   }
 }
 
-document.addEventListener("inbox-changed", follow);
+document.addEventListener("inbox-changed", refresh);
 
 new LastingSocket(() => place.dataset.follow, {
-  onMessage: (message) => message.payload.call_id === place.dataset.call && follow(),
+  onMessage: (message) => message.payload.call_id === place.dataset.call && refresh(),
 });

@@ -1,51 +1,51 @@
-// The inbox: new cards are added at the end, a decided one says at once who decided it, and keys move and decide.
+// The inbox: new cards appear in call order, a decided card shows who decided it, and keys move between cards and decide.
+import { prepareCards, refreshIfDecided } from "../cards/cards.js";
 import { announce } from "../page/announce.js";
-import { prepareCards, showIfDecided } from "../cards/cards.js";
 import { fetchPage } from "../page/fragments.js";
-import { listenForKeys, prepareHelp } from "./keys.js";
 import { localTimes } from "../page/times.js";
+import { listenForKeys, prepareHelp } from "./keys.js";
 
 const list = document.querySelector("[data-inbox-list]");
 const FIELD = "input:not([type=hidden]), textarea, select";
-let isFetching = false;
+let isLoading = false;
 let isStale = false;
 
 function openCards() {
   return [...list.querySelectorAll("[data-card][data-open]")];
 }
 
-// Find the first of these cards that is in the list. A new card goes before it, in call order.
-function placeOfNext(ids) {
+// Returns the place of the first of these cards that is in the list; a new card goes before it.
+function findNextPlace(ids) {
   const next = ids.map((id) => document.getElementById(`card-${id}`)).find(Boolean);
   return next?.closest("[data-inbox-card]") ?? null;
 }
 
 async function refresh() {
-  if (isFetching) {
+  if (isLoading) {
     isStale = true;
     return;
   }
-  isFetching = true;
+  isLoading = true;
   try {
-    const fresh = await fetchPage(location.pathname + location.search);
-    const waiting = new Map([...fresh.querySelectorAll("[data-inbox-card]")].map((one) => [one.dataset.inboxCard, one]));
+    const now = await fetchPage(location.pathname + location.search);
+    const waiting = new Map([...now.querySelectorAll("[data-inbox-card]")].map((one) => [one.dataset.inboxCard, one]));
     const shown = openCards().map((card) => card.dataset.card);
     for (const id of shown.filter((one) => !waiting.has(one))) {
-      await showIfDecided(document.getElementById(`card-${id}`));
+      await refreshIfDecided(document.getElementById(`card-${id}`));
     }
     const inOrder = [...waiting.keys()];
     for (const [id, card] of waiting) {
       if (!shown.includes(id) && !document.getElementById(`card-${id}`)) {
-        list.insertBefore(document.adoptNode(card), placeOfNext(inOrder.slice(inOrder.indexOf(id) + 1)));
+        list.insertBefore(document.adoptNode(card), findNextPlace(inOrder.slice(inOrder.indexOf(id) + 1)));
       }
     }
     document.querySelector("[data-nothing]").hidden = list.children.length > 0;
     localTimes(list);
     prepareCards();
   } catch (error) {
-    console.warn("The inbox is not fresh:", error.message);
+    console.warn("The inbox could not be refreshed:", error.message);
   } finally {
-    isFetching = false;
+    isLoading = false;
   }
   if (isStale) {
     isStale = false;
@@ -55,7 +55,7 @@ async function refresh() {
 
 document.addEventListener("inbox-changed", refresh);
 
-// One card is selected: the one that was moved to with a key, clicked, or entered with Tab.
+// One card is selected: by a key, a click or Tab.
 const selectedPlace = () => list.querySelector("[data-selected]");
 const selectedCard = () => selectedPlace()?.querySelector("[data-card]");
 
@@ -86,7 +86,7 @@ function move(step) {
 }
 
 // Calls `act` with the selected card if it waits and the reader may decide it.
-function onWaiting(act) {
+function withSelected(act) {
   const card = selectedCard();
   if (!card || !("open" in card.dataset)) {
     announce("Select a waiting card first, with j and k.");
@@ -102,7 +102,7 @@ function onWaiting(act) {
   }
 }
 
-// Two-person rule: those who asked for the call may still edit the card; someone else decides it.
+// The two-person rule: whoever asked for the call may edit the card, and someone else decides it.
 function unlessOwn(act) {
   return (card) => ("own" in card.dataset ? announce(card.querySelector(".eyes").textContent) : act(card));
 }
@@ -112,7 +112,7 @@ function approve(card) {
   const button = card.querySelector(".approve-button");
   if (confirm) {
     confirm.focus();
-    announce("Destructive: type what is asked for, then press Approve.");
+    announce("Destructive: type the confirmation, then press Approve.");
   } else if (button.disabled) {
     announce([...card.querySelectorAll(".hint:not([hidden], .unread-as-it-is)")].map((hint) => hint.textContent).join(" "));
   } else {
@@ -135,7 +135,7 @@ let lastApproved = "";
 function undo() {
   const of = (card) => card?.querySelector("form.undo:not([hidden])");
   const form = of(document.getElementById(`card-${lastApproved}`)) ?? of(selectedCard());
-  form ? form.requestSubmit() : announce("There is nothing that can be undone any more.");
+  form ? form.requestSubmit() : announce("No approval can be undone.");
 }
 
 function leaveForm(event) {
@@ -161,9 +161,9 @@ if (list) {
     j: () => move(1),
     k: () => move(-1),
     Enter: () => selectedCard()?.querySelector(".own-page")?.click(),
-    a: () => onWaiting(unlessOwn(approve)),
-    d: () => onWaiting(unlessOwn((card) => openForm(card, "deny", "input[name=reason]"))),
-    e: () => onWaiting((card) => openForm(card, "edit", FIELD)),
+    a: () => withSelected(unlessOwn(approve)),
+    d: () => withSelected(unlessOwn((card) => openForm(card, "deny", "input[name=reason]"))),
+    e: () => withSelected((card) => openForm(card, "edit", FIELD)),
     u: undo,
     "?": help,
   };

@@ -1,4 +1,4 @@
-// Single keys: ignored while somebody types, and off for good in a browser whose reader has switched them off.
+// Keyboard shortcuts of a single key. They are ignored while somebody types, and each browser can turn them off.
 const STORED = "gadget-keys";
 const TYPING = "input, textarea, select, [contenteditable]";
 const OWN_ENTER = "a, button, summary";
@@ -15,21 +15,21 @@ function switchKeys(isOn) {
   try {
     localStorage.setItem(STORED, isOn ? "on" : "off");
   } catch {
-    // A browser that keeps nothing has its keys on.
+    // Without storage, the shortcuts stay on.
   }
 }
 
-function isMeant(event) {
+function isShortcut(event) {
   const isTyped = event.isComposing || event.target.closest?.(TYPING);
   const hasModifier = event.ctrlKey || event.metaKey || event.altKey;
   return !event.defaultPrevented && !isTyped && !hasModifier && !document.querySelector("dialog[open]");
 }
 
-// `acts` by key; those in `repeating` may be held down.
+// `acts` has a function for each key; those in `repeating` may be held down.
 export function listenForKeys(acts, repeating) {
   document.addEventListener("keydown", (event) => {
     const act = acts[event.key];
-    if (!act || !areKeysOn() || !isMeant(event) || (event.repeat && !repeating.has(event.key))) {
+    if (!act || !areKeysOn() || !isShortcut(event) || (event.repeat && !repeating.has(event.key))) {
       return;
     }
     if (event.key === "Enter" && event.target.closest?.(OWN_ENTER)) {
@@ -40,7 +40,7 @@ export function listenForKeys(acts, repeating) {
   });
 }
 
-// The help dialog, the button that opens it, and the switch in it. Returns what opens it.
+// Prepares the help dialog, its button and its switch. Returns a function that opens the dialog.
 export function prepareHelp() {
   const dialog = document.querySelector("[data-keys]");
   const button = document.querySelector("[data-keys-help]");

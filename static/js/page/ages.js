@@ -1,7 +1,7 @@
-// How long ago a card was asked and when it expires, kept true while the page stays open.
+// Relative times of cards, such as `5 minutes ago`, kept up to date.
 import { localTime } from "./times.js";
 
-const FRESH_MS = 30_000;
+const UPDATE_MS = 30_000;
 const WORDS = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 const UNITS = [
   ["day", 86_400],
@@ -9,7 +9,7 @@ const UNITS = [
   ["minute", 60],
 ];
 
-function inWords(time) {
+function describeAge(time) {
   const seconds = (new Date(time.dateTime) - Date.now()) / 1000;
   const unit = UNITS.find(([, length]) => Math.abs(seconds) >= length);
   return unit ? WORDS.format(Math.round(seconds / unit[1]), unit[0]) : seconds < 0 ? "just now" : "in less than a minute";
@@ -17,7 +17,7 @@ function inWords(time) {
 
 export function keepAges() {
   for (const time of document.querySelectorAll("time[data-ago]")) {
-    const words = inWords(time);
+    const words = describeAge(time);
     if (time.textContent !== words) {
       time.textContent = words;
     }
@@ -28,4 +28,4 @@ export function keepAges() {
   }
 }
 
-setInterval(keepAges, FRESH_MS);
+setInterval(keepAges, UPDATE_MS);

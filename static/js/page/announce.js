@@ -1,4 +1,4 @@
-// Tells a screen reader politely what happened; never takes the focus.
+// Announces a text to screen readers, politely.
 export function announce(text) {
   const place = document.querySelector("[data-announcer]");
   if (place && text) {

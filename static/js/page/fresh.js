@@ -1,19 +1,19 @@
-// A page whose parts stay fresh: what is marked as live is fetched again when the inbox has changed, and now and then,
-// more often while something on the page moves. A part in which somebody is at work is left alone until they have left.
+// Refreshes the live sections of a page when the inbox has changed, every 15 s, and every 3 s while a run is in progress.
+// A section that holds the focus waits until it has left.
 import { fetchPage } from "./fragments.js";
 import { localTimes } from "./times.js";
 
-const FRESH_MS = 3000;
+const MOVING_MS = 3000;
 const IDLE_MS = 15000;
 const page = document.querySelector("[data-fresh]");
 
-// Shows what is in `fresh`; what is there already in the same words stays as it is.
-function renew(place, fresh) {
+// Replaces the children that differ; equal ones stay the same elements.
+function update(place, now) {
   const shown = [...place.children];
-  const parts = [...fresh.children].map((part) => {
+  const parts = [...now.children].map((part) => {
     const list = part.matches("ul") && shown.find((one) => one.matches("ul"));
     if (list) {
-      renew(list, part);
+      update(list, part);
     }
     return list || (shown.find((one) => one.isEqualNode(part)) ?? document.adoptNode(part));
   });
@@ -21,49 +21,49 @@ function renew(place, fresh) {
   parts.forEach((part, at) => part === place.children[at] || place.insertBefore(part, place.children[at] ?? null));
 }
 
-// What a reader can tell apart: the words, and where they lead.
-function told(section) {
+// Returns what a reader sees: the words, and where the links lead.
+function readContent(section) {
   return [section.textContent, ...[...section.querySelectorAll("[href]")].map((link) => link.getAttribute("href"))].join("\n");
 }
 
-function isBusy(section) {
+function hasFocus(section) {
   return section.contains(document.activeElement);
 }
 
-let isFetching = false;
+let isLoading = false;
 let isStale = false;
-let wasSpared = false;
-let freshAt = performance.now();
+let wasSkipped = false;
+let refreshedAt = performance.now();
 
 async function refresh() {
-  if (isFetching || document.hidden) {
-    isStale = isFetching;
+  if (isLoading || document.hidden) {
+    isStale = isLoading;
     return;
   }
-  isFetching = true;
-  wasSpared = false;
+  isLoading = true;
+  wasSkipped = false;
   try {
-    const fresh = await fetchPage(page.dataset.fresh);
+    const now = await fetchPage(page.dataset.fresh);
     for (const section of document.querySelectorAll("[data-live]")) {
-      const newer = fresh.getElementById(section.id);
+      const newer = now.getElementById(section.id);
       if (newer) {
         localTimes(newer);
       }
-      if (!newer || told(newer) === told(section)) {
+      if (!newer || readContent(newer) === readContent(section)) {
         continue;
       }
-      if (isBusy(section)) {
-        wasSpared = true;
+      if (hasFocus(section)) {
+        wasSkipped = true;
       } else {
-        renew(section, newer);
+        update(section, newer);
         section.toggleAttribute("data-moving", newer.hasAttribute("data-moving"));
       }
     }
   } catch (error) {
-    console.warn("The lists are not fresh:", error.message);
+    console.warn("The lists could not be refreshed:", error.message);
   } finally {
-    isFetching = false;
-    freshAt = performance.now();
+    isLoading = false;
+    refreshedAt = performance.now();
   }
   if (isStale) {
     isStale = false;
@@ -73,10 +73,10 @@ async function refresh() {
 
 document.addEventListener("inbox-changed", refresh);
 document.addEventListener("visibilitychange", refresh);
-document.addEventListener("focusout", () => wasSpared && setTimeout(refresh));
+document.addEventListener("focusout", () => wasSkipped && setTimeout(refresh));
 setInterval(() => {
-  const patience = document.querySelector("[data-moving]") ? FRESH_MS : IDLE_MS;
-  if (performance.now() - freshAt >= patience) {
+  const interval = document.querySelector("[data-moving]") ? MOVING_MS : IDLE_MS;
+  if (performance.now() - refreshedAt >= interval) {
     refresh();
   }
 }, 1000);

@@ -1,6 +1,7 @@
 // On every page: times, cards and lengths of texts, and live: the number of waiting cards and a stop of everything.
 import { announce } from "./announce.js";
 import { prepareCards } from "../cards/cards.js";
+import "../cards/decisions.js";
 import { nodesFrom } from "./fragments.js";
 import { showCountInIcon } from "./icon.js";
 import { LastingSocket, describeClose } from "./socket.js";

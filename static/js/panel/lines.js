@@ -1,6 +1,7 @@
 // The lines of the panel by their slots: a line replaces the earlier one of its slot, in its place or, if it says so, at
 // the end. Nothing here looks at more than that one line, however long the panel is.
-import { noteMoves, offerNewCard, prepareCards } from "../cards/cards.js";
+import { offerNewCard, prepareCards } from "../cards/cards.js";
+import { noteMoves } from "../cards/moves.js";
 import { countDown, localTimes } from "../page/times.js";
 
 const OPEN_CARD = "[data-card][data-open]";

@@ -192,7 +192,7 @@ class TestARefusal:
         self.rewrite(
             path, lambda name, data: data.replace(b'"made_at": "2', b'"made_at": "3') if "man" in name else data
         )
-        assert "its signature does not fit" in self.refusal(path)
+        assert "its signature does not match" in self.refusal(path)
 
     def test_without_the_encryption_key(self, path: Path, settings: Settings) -> None:
         settings.GADGET_ENCRYPTION_KEYS = [Fernet.generate_key().decode()]

@@ -130,7 +130,7 @@ def test_what_changes_while_the_files_are_copied_is_copied_again(
         delete_files(pk, ("gone.txt",), lambda _: None)
         return blocking_changes()
 
-    monkeypatch.setattr(taking, "nothing_changes", arrive_late)
+    monkeypatch.setattr(taking, "blocking_changes", arrive_late)
     take()
     put_back()
     held = {path.name: path.read_bytes() for path in (files / str(pk)).iterdir()}

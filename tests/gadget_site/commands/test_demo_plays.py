@@ -52,7 +52,7 @@ class TestTheDataSteward:
         changed = Record.objects.get(pk=int(first.preview["targets"][0]["id"]))
         kept = Record.objects.get(pk=int(second.preview["targets"][0]["id"]))
         assert (changed.status, kept.status) == ("inactive", "active")
-        assert f"{changed.name} (record {changed.pk}): changed status; the status is inactive now" in run.answer
+        assert f"{changed.name} (record {changed.pk}): the status is now inactive" in run.answer
         assert f"{kept.name} (record {kept.pk}): denied, not changed" in run.answer
         assert "They have just called us" in run.answer
         assert f"draft {Draft.objects.get(run_id=str(run.pk)).pk}" in run.answer
@@ -91,7 +91,7 @@ class TestTheOfficeManager:
         world.approve(card)
         run = world.drive(run)
         assert_answered(run)
-        assert run.answer.startswith("12 leads of the 2019 spring fair are deleted for good")
+        assert run.answer.startswith("12 leads of the 2019 spring fair were permanently deleted")
         assert Record.objects.filter(organization=world.organization).count() == 488
         again = world.work("Morgan", DELETE)
         assert_answered(again)
@@ -114,7 +114,7 @@ class TestTheOfficeManager:
         assert_answered(run)
         archived = Record.objects.filter(organization=world.organization, archived_at__isnull=False).count()
         assert archived == card.preview["total"]
-        assert run.answer.startswith(f"{archived} companies in APAC are in the archive now")
+        assert run.answer.startswith(f"{archived} companies in APAC were archived")
 
 
 class TestTheResearcher:
@@ -154,4 +154,4 @@ class TestTheDataStewardAndTheResearcher:
         run = world.drive(run)
         assert_answered(run)
         assert f"Robin says: {child.answer}" in run.answer
-        assert run.answer.endswith(f"operator wants to begin with {first}.")
+        assert run.answer.endswith(f"operator chose to start with {first}.")

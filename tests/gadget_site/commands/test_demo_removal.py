@@ -18,9 +18,9 @@ from agents.accounts.models import Membership, Organization, Role
 from agents.employees.models import Employee, ModelProvider, ProviderKind
 from agents.runs.engine.timing import timing
 from agents.runs.models import Run, RunStatus
-from gadget_site.demo.accounts import MOST_CHECKED, DemoAccountsError, check_before_listening, find_open_accounts
+from gadget_site.demo.accounts import MOST_CHECKED, OpenDemoAccountsError, check_before_listening, find_open_accounts
 from gadget_site.demo.names import PASSWORD
-from gadget_site.management.parts import web_part
+from gadget_site.management.parts import build_web_part
 from tests.gadget_site.commands.demo_world import build_demo
 from tests.gadget_site.test_doctor import examined
 from tests.processes import Installation
@@ -69,7 +69,7 @@ def test_the_check_is_bounded(demo: None) -> None:
 def test_nothing_listens_to_others_until_they_are_closed(demo: None, settings: Settings, host: str) -> None:
     settings.GADGET_HOST = host
     with pytest.raises(
-        DemoAccountsError, match=r"still opens: viewer, operator, approver, admin, outsider\..*--remove"
+        OpenDemoAccountsError, match=r"still opens: viewer, operator, approver, admin, outsider\..*--remove"
     ):
         check_before_listening()
     give_own_passwords()
@@ -86,7 +86,7 @@ def test_on_this_machine_alone_it_is_a_warning(demo: None, settings: Settings, h
 
 def test_the_web_part_alone_refuses_too(demo: None, installation: Installation) -> None:
     installation.variables = {"HOST": "0.0.0.0"}
-    web = installation.spawn(web_part())
+    web = installation.spawn(build_web_part())
     web.await_line("Gadget cannot start. The demo's password, which everybody knows, still opens: viewer")
     assert web.wait_for_end() == 1
     assert "Traceback" not in web.output
@@ -97,7 +97,7 @@ def test_the_doctor_names_them(demo: None) -> None:
     _, findings = examined()
     (finding,) = [each for each in findings if each["subject"] == "accounts"]
     assert "viewer, operator, approver, admin, outsider" in finding["text"]
-    assert "manage.py demo --remove" in finding["mend"]
+    assert "manage.py demo --remove" in finding["fix"]
 
 
 def test_nobody_can_choose_that_password() -> None:

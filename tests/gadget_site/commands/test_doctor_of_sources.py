@@ -16,7 +16,7 @@ from pytest_django import Settings
 
 from agents.accounts.models import Organization
 from agents.employees import toolboxes
-from gadget_site.management import examinations
+from gadget_site.management import installation_checks
 from tests.tools.connections.api import Api
 from tests.tools.connections.connecting import MISBEHAVING, connect_api, set_credentials
 from tests.workshop import build_workshop
@@ -53,7 +53,7 @@ def test_a_source_that_answers_is_well_and_one_that_does_not_is_named(
     assert [line["text"].partition(":")[0] for line in found] == ["acme/away", "acme/dying", "globex/crm answers"]
     assert [line["is_well"] for line in found] == [False, False, True]
     assert "2 tools" in found[2]["text"]
-    assert all("/admin/" in line["mend"] for line in found[:2])
+    assert all("/admin/" in line["fix"] for line in found[:2])
     assert TOKEN not in json.dumps(found)
     assert Source.objects.get(name="away").problem
     assert not Source.objects.get(name="crm").problem
@@ -76,7 +76,7 @@ def test_a_broken_plugin_is_named_and_the_rest_is_well(settings: Settings, redis
         (found,) = about("plugins")
         assert not found["is_well"]
         assert found["text"].startswith("nowhere is left out: no installed package has an entry point of this name")
-        assert "gadget.yaml" in found["mend"]
+        assert "gadget.yaml" in found["fix"]
         assert all(line["is_well"] for line in about("tools"))
     finally:
         toolboxes.get_installed_plugins.cache_clear()
@@ -87,7 +87,7 @@ def test_a_database_without_its_tables_is_named_and_nothing_hangs_on_it(redis_ur
         cursor.execute("ALTER TABLE connections_source RENAME TO connections_away")
         cursor.execute("DELETE FROM django_migrations WHERE app = 'connections'")
     try:
-        findings = list(examinations.examine())
+        findings = list(installation_checks.check_installation())
         assert any("migrations are not applied" in finding.text for finding in findings)
         assert [finding for finding in findings if finding.subject == "connections"] == []
     finally:

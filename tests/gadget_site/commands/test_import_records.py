@@ -36,7 +36,7 @@ def test_good_rows_come_in_and_bad_ones_are_named(acme: Organization, tmp_path: 
     told = import_file(file)
     assert "line 3:" in told
     assert "line 4:" in told
-    assert "2 imported into acme, 2 left out." in told
+    assert "2 imported into acme, 2 skipped." in told
     assert set(Record.objects.filter(organization=acme).values_list("name", flat=True)) == {"Acme Corp", "Initech"}
 
 

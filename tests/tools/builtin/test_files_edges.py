@@ -123,7 +123,7 @@ class TestDeletion:
             (folder / path).touch()
         assert sentence_of(DeleteFile, path="e") == "Delete empty folder **e** for good"
         assert sentence_of(DeleteFile, path="e\u0301.txt").startswith("Delete file **")
-        assert sentence_of(DeleteFile, path="f") == "Delete folder **f** with all that it holds: 1 file, for good"
+        assert sentence_of(DeleteFile, path="f") == "Delete folder **f** with all its contents: 1 file, for good"
 
 
 @pytest.mark.parametrize("text", ["a\n  ````\nb", "a\r````\nb", "inline ```` here", "\t````", "> ````"])

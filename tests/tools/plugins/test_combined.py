@@ -57,10 +57,10 @@ def test_all_tools_come_in_the_order_of_their_sources() -> None:
     assert source.tools() == []
     source.start()
     assert ids(source) == ["mail.send@1.0", "mail.send@2.0", "crm.find@1.0"]
-    found = source.tool("crm.find")
+    found = source.find_tool("crm.find")
     assert found is not None
     assert found.id == "crm.find@1.0"
-    assert source.tool("crm.delete") is None
+    assert source.find_tool("crm.delete") is None
 
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])

@@ -15,7 +15,7 @@ from django.conf import settings
 from agents.accounts.membership import issue_token
 from agents.employees.models import Grant
 from agents.runs.models import ENDED, Run
-from gadget_site.management.parts import sweeper_part, web_part, worker_part
+from gadget_site.management.parts import build_sweeper_part, build_web_part, build_worker_part
 from tests.faults.awaiting import await_that
 from tests.journeys.outside import Outside
 from tests.processes import Installation
@@ -49,7 +49,9 @@ def test_they_are_in_the_catalog_and_runs_call_them_whatever_the_broken_ones_do(
     workshop = build_workshop()
     for name in ("iban.check", "iban.findCountry", "versions.hello"):
         Grant.objects.create(employee=workshop.employee, tool=name)
-    for process in [installation.spawn(part) for part in (web_part(), worker_part(1), sweeper_part())]:
+    for process in [
+        installation.spawn(part) for part in (build_web_part(), build_worker_part(1), build_sweeper_part())
+    ]:
         process.await_line(" ready")
     outside = Outside(installation.url, issue_token(workshop.operator, "plugins")[1])
 
@@ -116,4 +118,4 @@ def test_the_doctor_names_each_with_its_reason(installation: Installation) -> No
     loaded, unstarted = [each for each in json.loads(done.stdout) if each["subject"] == "tools"]
     assert loaded["is_well"]
     assert not unstarted["is_well"]
-    assert unstarted["text"].startswith("lazy.hello@1.0 is switched off, because it did not start: ")
+    assert unstarted["text"].startswith("lazy.hello@1.0 is off, because it did not start: ")

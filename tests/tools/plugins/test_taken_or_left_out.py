@@ -46,7 +46,7 @@ def test_the_example_brings_its_tools_and_says_whose_they_are() -> None:
     assert run_tool(check, {"number": "DE98 3704 0044 0532 0130 00"}).data["fits"] is False
     country.start()
     assert run_tool(country, {"number": "nl"}).data == {"country": "Netherlands", "length": 18}
-    assert source.tool("iban.findCountry") is country
+    assert source.find_tool("iban.findCountry") is country
 
 
 @pytest.mark.parametrize(("name", "problem"), LEFT_OUT.items())

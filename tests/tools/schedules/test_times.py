@@ -170,7 +170,7 @@ def test_a_time_of_the_day_comes_once_on_every_day(minute: int, hour: int, zone:
         ("", "five fields"),
         ("* * * *", "five fields"),
         ("0 0 9 * * *", "five fields"),
-        ("@daily", "five fields: minute hour day-of-month month day-of-week, and not 1"),
+        ("@daily", "five fields: minute hour day-of-month month day-of-week, but has 1"),
         ("60 * * * *", "the minute is '60'. Allowed are 0 to 59"),
         ("0 24 * * *", "the hour is '24'. Allowed are 0 to 23"),
         ("0 9 0 * *", "the day of the month is '0'. Allowed are 1 to 31"),
@@ -190,7 +190,7 @@ def test_a_time_of_the_day_comes_once_on_every_day(minute: int, hour: int, zone:
         ("0 9 * * ٣", "the day of the week is '٣'"),
         ("0 9 * * fr\u0131", "the day of the week is 'fr\u0131'"),
         ("0 9 * * MON\0", "the day of the week is 'MON\\x00'"),
-        (f"0 9 * * {'1,' * 50}1", "109 characters; at most 100"),
+        (f"0 9 * * {'1,' * 50}1", "109 characters; the limit is 100"),
         (f"{'9' * 90} 9 * * *", "the minute is '999"),
     ],
 )

@@ -199,7 +199,7 @@ def test_a_credential_that_cannot_come_from_the_connection_leaves_the_operation_
 @pytest.mark.parametrize("kind", ["application/xml", "application/octet-stream", "image/png"])
 def test_a_body_that_params_cannot_say_leaves_the_operation_out(kind: str) -> None:
     paths = {"/a": {"post": {"requestBody": {"content": {kind: {"schema": {"type": "string"}}}}}}}
-    assert read_description(described(paths)).skipped[0].reason == f"its body is {kind}, which no params can say"
+    assert read_description(described(paths)).skipped[0].reason == f"its body is {kind}, which params cannot express"
 
 
 def test_tool_names_do_not_depend_on_the_order() -> None:

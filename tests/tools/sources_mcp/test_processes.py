@@ -126,7 +126,7 @@ def test_a_process_without_calls_is_ended_and_the_next_call_has_another() -> Non
     connections, server = ProcessPool(PoolLimits(idle_s=0.2)), misbehaving(owner="idle")
 
     async def pid() -> int:
-        async with connections.line(server, 10):
+        async with connections.connect(server, 10):
             return connections.pid(server)
 
     first = LOOP.submit(pid()).result(20)

@@ -71,7 +71,7 @@ class _RawToolList:
 def list_tools(server: Server, *, timeout_s: float = 60.0) -> McpToolList:
     """List the server's tools, page by page, up to a limit; the rest is skipped with a reason.
 
-    McpCall it from a thread without an event loop.
+    Call it from a thread without an event loop.
 
     Raises:
         ToolError: the server cannot be reached or its answer is invalid; `__notes__` has the end of the process's
@@ -111,7 +111,7 @@ async def _exchange(server: Server, call: McpCall) -> mcp_types.CallToolResult:
         async with _open_connection(server, call.logger, connect_s) as connection:
             if call.definition.copies_params:
                 await _list_until_found(connection, call.definition.name, connect_s)
-            if isinstance(server, StdioServer):  # over HTTP, a hook of the request checks it
+            if isinstance(server, StdioServer):  # over HTTP, the request hook checks it
                 check_fence(is_read=False)
             is_sent = True
             answer = await _send_request(connection, call)
@@ -132,18 +132,18 @@ async def _exchange(server: Server, call: McpCall) -> mcp_types.CallToolResult:
 async def _send_request(
     connection: McpConnection, call: McpCall
 ) -> mcp_types.CallToolResult | mcp_types.InputRequiredResult:
-    async def note(progress: float, total: float | None, message: str | None) -> None:
+    async def report(progress: float, total: float | None, message: str | None) -> None:
         call.on_progress(progress, total, message)
 
     request = mcp_types.CallToolRequest(
         params=mcp_types.CallToolRequestParams(name=call.definition.name, arguments=call.params)
     )
     # Not the client's call_tool, which may list the tools after the call: its failure would hide a completed write.
-    return await connection.client.session.send_request(request, _ANSWER, progress_callback=note)
+    return await connection.client.session.send_request(request, _ANSWER, progress_callback=report)
 
 
 async def _list_until_found(connection: McpConnection, name: str, seconds: float) -> None:
-    """List tools until this one appears: the client copies params into headers only for tools that it has raw."""
+    """List tools until this one appears: the client copies params into headers only for tools that it has listed."""
     cursor: str | None = None
     async with asyncio.timeout(seconds):
         for _ in range(MAX_PAGES):

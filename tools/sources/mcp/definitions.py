@@ -175,8 +175,8 @@ def _to_legal_name(name: str) -> str:
     if len(name) <= MAX_NAME_LENGTH and _LEGAL.fullmatch(name):
         return name
     plain = _ILLEGAL.sub("_", name).strip("_")
-    made = plain if plain[:1].isalpha() else f"tool_{plain}" if plain else f"tool_{_digest(name)}"
-    return made if len(made) <= MAX_NAME_LENGTH else f"{made[:55]}_{_digest(name)}"
+    legal = plain if plain[:1].isalpha() else f"tool_{plain}" if plain else f"tool_{_digest(name)}"
+    return legal if len(legal) <= MAX_NAME_LENGTH else f"{legal[:55]}_{_digest(name)}"
 
 
 def _digest(name: str) -> str:

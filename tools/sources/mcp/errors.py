@@ -120,7 +120,7 @@ def _status_error(title: str, status: int, attempted: bool) -> ToolError:
     code, words = _BY_STATUS.get(status, (ErrorCode.OPERATION_FAILED, f"answered with status {status}"))
     if 300 <= status < 400:
         words = "redirects to another address, which is not followed"
-    hint = "An admin has to check this source."
+    hint = "An admin must check this source."
     return ToolError(code, f"{title} {words}.", recovery_hint=hint, attempted=attempted)
 
 

@@ -76,8 +76,8 @@ def map_reserved_names(schema: Mapping[str, Any]) -> dict[str, str]:
 
 def adapt_schema(schema: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """Adapt the schema for a model: rename properties, clean descriptions, drop keywords for the server alone."""
-    made: dict[str, Any] = _adapt_node(schema, names)
-    return made
+    adapted: dict[str, Any] = _adapt_node(schema, names)
+    return adapted
 
 
 def rename_keys(value: Any, names: Mapping[str, str]) -> Any:
@@ -131,10 +131,10 @@ def _adapt_node(node: Any, names: Mapping[str, str]) -> Any:
         return [_adapt_node(child, names) for child in node]
     if not isinstance(node, Mapping):
         return node
-    made = {key: _adapt_keyword(key, value, names) for key, value in node.items() if key not in _LEFT_TO_THE_SERVER}
+    adapted = {key: _adapt_keyword(key, value, names) for key, value in node.items() if key not in _LEFT_TO_THE_SERVER}
     if "patternProperties" in node:
-        made.pop("additionalProperties", None)
-    return made
+        adapted.pop("additionalProperties", None)
+    return adapted
 
 
 def _adapt_keyword(key: str, value: Any, names: Mapping[str, str]) -> Any:

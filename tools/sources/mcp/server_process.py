@@ -262,7 +262,7 @@ def _start_error(message: str) -> ToolError:
     return ToolError(
         ErrorCode.OPERATION_FAILED,
         message,
-        recovery_hint="An admin has to check this source.",
+        recovery_hint="An admin must check this source.",
         attempted=False,
     )
 

@@ -10,22 +10,22 @@ import signal
 import sys
 import threading
 
-FOR_THE_GROUP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-SILENCED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+GROUP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 STREAMS = (0, 1, 2)
 
 
 def main(pipe: int, command: list[str]) -> int:
     """Run the command and return its exit code; if a signal ended it, end this process by a signal too."""
-    for number in FOR_THE_GROUP:
-        signal.signal(number, _leave_to_the_command)
+    for number in GROUP_SIGNALS:
+        signal.signal(number, _ignore_signal)
     try:
         started = os.posix_spawn(
             command[0],
             command,
             os.environ,
             file_actions=[(os.POSIX_SPAWN_CLOSE, pipe)],
-            setsigdef=SILENCED_BY_PYTHON,
+            setsigdef=IGNORED_BY_PYTHON,
         )
     except OSError as error:
         sys.exit(f"It cannot be run: {error.strerror}.")
@@ -37,7 +37,7 @@ def main(pipe: int, command: list[str]) -> int:
     return code
 
 
-def _leave_to_the_command(number: int, _frame: object) -> None:
+def _ignore_signal(number: int, _frame: object) -> None:
     """Ignore the signal: it was sent to the whole group, so the command decides about it.
 
     A handler instead of SIG_IGN, because the command would inherit SIG_IGN.

@@ -96,7 +96,7 @@ class TokenCache:
         self._lock = threading.Lock()
         self._cached: dict[str, tuple[float, str]] = {}
 
-    def token(self, key: str, fetch: Callable[[], tuple[str, float]]) -> str:
+    def get_token(self, key: str, fetch: Callable[[], tuple[str, float]]) -> str:
         """Return the cached token, else the one from `fetch`, which returns a token and its lifetime in seconds."""
         with self._lock:
             until, token = self._cached.get(key, (0.0, ""))
@@ -142,7 +142,7 @@ def authenticate(
     if settings.kind is AuthenticationKind.OAUTH2:
         key = _build_token_key(settings, context, values)
         return _build_authorization(
-            "Bearer", tokens.token(key, lambda: _fetch_token(settings, context, values, deadline))
+            "Bearer", tokens.get_token(key, lambda: _fetch_token(settings, context, values, deadline))
         )
     return RequestCredentials()
 

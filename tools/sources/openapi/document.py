@@ -93,7 +93,7 @@ def _parse_yaml(text: str, limits: DocumentLimits) -> Any:
     builder = _DocumentBuilder(limits)
     try:
         for event in yaml.parse(text, Loader=_Parser):
-            builder.take(event)
+            builder.handle(event)
     except yaml.MarkedYAMLError as error:
         where = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
         raise DocumentError(f"{where}this is neither JSON nor YAML: {error.problem}") from None
@@ -122,26 +122,26 @@ class _DocumentBuilder:
         self._anchors: dict[str, tuple[Any, int]] = {}
         self._documents = 0
 
-    def take(self, event: yaml.Event) -> None:
+    def handle(self, event: yaml.Event) -> None:
         if isinstance(event, yaml.ScalarEvent):
-            self._put(_convert_scalar(event), 1, event.anchor)
+            self._add_value(_convert_scalar(event), 1, event.anchor)
         elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
             if len(self._open) >= self._limits.depth:
                 raise DocumentError(f"the description is nested more than {self._limits.depth} deep")
             self._open.append(_OpenNode({} if isinstance(event, yaml.MappingStartEvent) else [], event.anchor))
         elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
             done = self._open.pop()
-            self._put(done.value, done.weight, done.anchor)
+            self._add_value(done.value, done.weight, done.anchor)
         elif isinstance(event, yaml.AliasEvent):
             if event.anchor not in self._anchors:
                 raise DocumentError(f"the alias {event.anchor!r} is inside its own anchor, or before it")
-            self._put(*self._anchors[event.anchor], None)
+            self._add_value(*self._anchors[event.anchor], None)
         elif isinstance(event, yaml.DocumentStartEvent):
             self._documents += 1
             if self._documents > 1:
                 raise DocumentError("the text holds more than one document")
 
-    def _put(self, value: Any, weight: int, anchor: str | None) -> None:
+    def _add_value(self, value: Any, weight: int, anchor: str | None) -> None:
         if anchor is not None:
             self._anchors[anchor] = (value, weight)
         if not self._open:

@@ -30,7 +30,7 @@ RAISING_WORDS = {
         "unsubscribe approve reject assign unassign upload rename append provision enqueue dispatch"
     ),
 }
-"""Words that raise the level wherever they stand."""
+"""Words that raise the level in any position."""
 
 RAISING_VERBS = {
     Level.DESTRUCTIVE: word_set("clear reset kill flush discard shutdown empty expire forget"),

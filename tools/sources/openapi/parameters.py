@@ -14,7 +14,7 @@ from tools.sources.openapi.schemas import ForbiddenParamError, SchemaReader, Sha
 
 _VARIABLE = re.compile(r"\{([^{}/]+)\}")
 _PLACES = ("path", "query", "header", "cookie")
-_SET_BY_THE_REQUEST = word_set(
+_RESERVED_HEADERS = word_set(
     "accept accept-encoding connection content-encoding content-length content-type expect host keep-alive te trailer "
     "transfer-encoding upgrade user-agent x-original-method x-original-url x-rewrite-url"
 )
@@ -25,7 +25,7 @@ _STYLES = {
     "header": ("simple",),
     "cookie": ("form",),
 }
-_OLD_STYLES = {
+_SWAGGER_STYLES = {
     "csv": ("", False),
     "ssv": ("spaceDelimited", False),
     "tsv": ("tabDelimited", False),
@@ -83,7 +83,7 @@ class ParameterReader:
         """Merge the parameters of path and operation; of two with the same name and place, keep the later one.
 
         Raises:
-            UnsupportedOperationError: one leads nowhere, or there are too many.
+            UnsupportedOperationError: a reference is broken, or there are too many.
         """
         nodes = [given for given in lists if isinstance(given, list)]
         _refuse_many(sum(map(len, nodes)))
@@ -153,7 +153,7 @@ class ParameterReader:
             if is_required:
                 raise UnsupportedOperationError(f"it needs {name[:100]!r}, which may change its method")
             return True
-        return place == "header" and name.lower().replace("_", "-") in _SET_BY_THE_REQUEST
+        return place == "header" and name.lower().replace("_", "-") in _RESERVED_HEADERS
 
     def _list_refused(self, inputs: OperationInputs, placement: Placement) -> list[str]:
         if not placement.spread:
@@ -172,7 +172,7 @@ class ParameterReader:
             placement = Placement("", name, place, default, explode=False, as_json=True)
             return placement, self._references.resolve_object(media).get("schema", {})
         if "schema" not in parameter:
-            style, explode = _OLD_STYLES.get(str(parameter.get("collectionFormat", "csv")), ("", False))
+            style, explode = _SWAGGER_STYLES.get(str(parameter.get("collectionFormat", "csv")), ("", False))
             return Placement("", name, place, style or default, explode), parameter
         style = str(parameter.get("style") or default)
         if style not in _STYLES[place]:
@@ -246,7 +246,9 @@ def choose_content(content: Mapping[str, Any], *, required: bool) -> BodyContent
                 schema = media.get("schema", {}) if isinstance(media, Mapping) else {}
                 return BodyContent("application/json" if _is_any(plain) else plain, schema, required)
     if content:
-        raise UnsupportedOperationError(f"its body is {', '.join(map(str, content))[:200]}, which no params can say")
+        raise UnsupportedOperationError(
+            f"its body is {', '.join(map(str, content))[:200]}, which params cannot express"
+        )
     return None
 
 

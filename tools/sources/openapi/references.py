@@ -43,7 +43,7 @@ class References:
         self._ends_at = ends_at
 
     def check_time(self) -> None:
-        """Raises UnsupportedOperationError: reading the description has taken too long already."""
+        """Raise UnsupportedOperationError if reading the description has taken too long."""
         if time.monotonic() >= self._ends_at:
             raise UnsupportedOperationError("the description takes too long to read")
 
@@ -51,19 +51,19 @@ class References:
         """Resolve the node if it is a reference; keywords beside the reference are kept.
 
         Raises:
-            UnsupportedOperationError: the reference leads nowhere, or out of the document, or it is too late.
+            UnsupportedOperationError: the reference is broken or leaves the document, or the time is over.
             CycleError: the reference is already part of the trail.
         """
         self.check_time()
-        place = ResolvedNode(node, trail)
+        resolved = ResolvedNode(node, trail)
         for _ in range(_MAX_CHAIN):
-            reference = place.node.get("$ref") if isinstance(place.node, dict) else None
+            reference = resolved.node.get("$ref") if isinstance(resolved.node, dict) else None
             if not isinstance(reference, str):
-                return place
+                return resolved
             target = self._look_up(reference)
-            if reference in place.trail:
+            if reference in resolved.trail:
                 raise CycleError(target)
-            place = ResolvedNode(_add_siblings(place.node, target), place.trail | {reference})
+            resolved = ResolvedNode(_add_siblings(resolved.node, target), resolved.trail | {reference})
         raise UnsupportedOperationError(
             f"the reference {node.get('$ref')!r} goes through more than {_MAX_CHAIN} others"
         )
@@ -71,10 +71,10 @@ class References:
     def resolve_object(self, node: Any) -> dict[str, Any]:
         """Resolve the node to an object; return `{}` for anything else."""
         try:
-            at = self.resolve(node).node
+            target = self.resolve(node).node
         except CycleError as error:
             raise UnsupportedOperationError(str(error)) from None
-        return at if isinstance(at, dict) else {}
+        return target if isinstance(target, dict) else {}
 
     def _look_up(self, reference: str) -> Any:
         if len(reference) > _MAX_REFERENCE_LENGTH:

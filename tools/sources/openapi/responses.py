@@ -30,7 +30,7 @@ _CODES = {
 }
 _HINTS = {
     ErrorCode.VALIDATION_ERROR: "Correct the params and try again.",
-    ErrorCode.UNAUTHORIZED: "An admin has to check the credentials of this connection.",
+    ErrorCode.UNAUTHORIZED: "An admin must check the credentials of this connection.",
     ErrorCode.FORBIDDEN: "The connection's account may not do this; ask for something else.",
     ErrorCode.NOT_FOUND: "Check the ids in the params.",
 }

@@ -14,14 +14,14 @@ Names = dict[str, Any]
 """{name for the model: [the API's own name, names inside the value]}; the key `*` covers any entry."""
 
 _DEPTHS = (10, 7, 5, 4, 3, 2, 1)
-_LARGEST = 1_500
-_LARGEST_PARAMETER = 300
-_LARGEST_IN_ALL = 300_000
-_DEEPEST_COMPOSITION = 40
-_MOST_CHOICES = 250
-_LONGEST_DESCRIPTION = 400
-_LONGEST_PATTERN = 500
-_LONGEST_DEFAULT = 200
+_MAX_BODY_PARTS = 1_500
+_MAX_PARAMETER_PARTS = 300
+_MAX_IN_TOTAL = 300_000
+_MAX_COMPOSITION_DEPTH = 40
+_MAX_CHOICES = 250
+_MAX_DESCRIPTION_LENGTH = 400
+_MAX_PATTERN_LENGTH = 500
+_MAX_DEFAULT_LENGTH = 200
 
 _TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
 _NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
@@ -45,7 +45,7 @@ class Shape:
 
 
 ExplainForbidden = Callable[[str, str, int], str]
-"""By name, description and depth of a property, see `explain_forbidden_name`."""
+"""A function of a property's name, description and depth, see `explain_forbidden_name`."""
 
 
 class SchemaReader:
@@ -60,19 +60,19 @@ class SchemaReader:
     def __init__(self, references: References, keys: frozenset[tuple[str, str]] = frozenset()) -> None:
         self._references = references
         self._keys = keys
-        self._left = _LARGEST_IN_ALL
+        self._left = _MAX_IN_TOTAL
 
     def read_body(self, schema: Any) -> Shape:
         """Read a body's schema, at most 1,500 parts: deeper and recursive parts become any object.
 
         Raises:
-            ForbiddenParamError, UnsupportedOperationError: it cannot be given, or read.
+            ForbiddenParamError, UnsupportedOperationError: no model may give it, or it cannot be read.
         """
 
-        def why(name: str, description: str, depth: int) -> str:
+        def explain(name: str, description: str, depth: int) -> str:
             return explain_forbidden_name(name, "body", description, is_top=depth == 0)
 
-        return self._read_within_limits(schema, _LARGEST, why)
+        return self._read_within_limits(schema, _MAX_BODY_PARTS, explain)
 
     def read_parameter(self, schema: Any, spread: str = "") -> Shape:
         """Read a parameter's schema, at most 300 parts.
@@ -81,23 +81,23 @@ class SchemaReader:
             spread: query or cookie, if each property of an object becomes a parameter of its own there.
 
         Raises:
-            ForbiddenParamError, UnsupportedOperationError: it cannot be given, or read.
+            ForbiddenParamError, UnsupportedOperationError: no model may give it, or it cannot be read.
         """
 
-        def why(name: str, description: str, depth: int) -> str:
+        def explain(name: str, description: str, depth: int) -> str:
             if depth or not spread:
                 return explain_forbidden_name(name, "body", description, is_top=False)
             if (spread, name.lower()) in self._keys:
                 return f"needs a credential: {name[:100]!r}"
             return explain_forbidden_name(name, spread, description)
 
-        return self._read_within_limits(schema, _LARGEST_PARAMETER, why)
+        return self._read_within_limits(schema, _MAX_PARAMETER_PARTS, explain)
 
-    def _read_within_limits(self, schema: Any, largest: int, why: ExplainForbidden) -> Shape:
+    def _read_within_limits(self, schema: Any, largest: int, explain: ExplainForbidden) -> Shape:
         for depth in _DEPTHS if self._left > 0 else _DEPTHS[-1:]:
-            attempt = _SchemaAttempt(self._references, depth, largest, why)
+            attempt = _SchemaAttempt(self._references, depth, largest, explain)
             try:
-                shape = attempt.shape(schema, 0, frozenset())
+                shape = attempt.read_shape(schema, 0, frozenset())
             except _TooLargeError:
                 continue
             finally:
@@ -110,14 +110,14 @@ class SchemaReader:
 class _SchemaAttempt:
     """One attempt to read a schema, with limits on its depth and number of parts."""
 
-    def __init__(self, references: References, depth: int, largest: int, why: ExplainForbidden) -> None:
+    def __init__(self, references: References, depth: int, largest: int, explain: ExplainForbidden) -> None:
         self._references = references
         self._depth = depth
-        self._why = why
+        self._explain = explain
         self.left = largest
         self._composing = 0
 
-    def shape(self, schema: Any, depth: int, trail: frozenset[str]) -> Shape:
+    def read_shape(self, schema: Any, depth: int, trail: frozenset[str]) -> Shape:
         """Read the schema.
 
         Raises:
@@ -131,7 +131,7 @@ class _SchemaAttempt:
         node, trail = place.node, place.trail
         if not isinstance(node, Mapping):
             return Shape({})
-        made: dict[str, Any] = {
+        converted: dict[str, Any] = {
             **_read_type(node),
             **_read_bounds(node),
             **self._read_choices(node),
@@ -146,9 +146,9 @@ class _SchemaAttempt:
         )
         names: Names = {}
         for part in parts:
-            made.update(part.schema)
+            converted.update(part.schema)
             names = merge_names(names, part.names)
-        return Shape(_apply_nullable(made, node), names)
+        return Shape(_apply_nullable(converted, node), names)
 
     def _spend(self, parts: int) -> None:
         self.left -= parts
@@ -158,12 +158,12 @@ class _SchemaAttempt:
     def _read_properties(self, node: Mapping[str, Any], depth: int, trail: frozenset[str]) -> Shape:
         properties, required = node.get("properties"), _list_required(node)
         given: Mapping[str, Any] = properties if isinstance(properties, Mapping) else {}
-        made, names, is_partial = dict[str, Any](), Names(), False
+        converted, names, is_partial = dict[str, Any](), Names(), False
         for name in required - given.keys():
             self._refuse_forbidden(name, "", depth)
         for name, schema in given.items():
             try:
-                shape = self.shape(schema, depth + 1, trail)
+                shape = self.read_shape(schema, depth + 1, trail)
                 if shape.schema.pop("readOnly", False) is True:
                     continue
                 self._refuse_forbidden(name, str(shape.schema.get("description", "")), depth)
@@ -172,19 +172,19 @@ class _SchemaAttempt:
                     raise
                 is_partial = True
                 continue
-            made[avoid_reserved_name(name)] = shape.schema
+            converted[avoid_reserved_name(name)] = shape.schema
             if shape.names or avoid_reserved_name(name) != name:
                 names[avoid_reserved_name(name)] = [name, shape.names]
-        result: dict[str, Any] = {"type": "object", "properties": made} if made else {}
-        if kept := [name for name in made if names.get(name, [name])[0] in required]:
-            result["required"] = kept
-        if is_partial and not made and self._is_alone(node):
+        result: dict[str, Any] = {"type": "object", "properties": converted} if converted else {}
+        if kept_names := [name for name in converted if names.get(name, [name])[0] in required]:
+            result["required"] = kept_names
+        if is_partial and not converted and self._is_alone(node):
             result = {"type": "object", "additionalProperties": False}
         return self._read_additional(node, Shape(result, names), depth, trail)
 
     def _refuse_forbidden(self, name: str, description: str, depth: int) -> None:
-        if why := self._why(name, description, depth):
-            raise ForbiddenParamError(why)
+        if reason := self._explain(name, description, depth):
+            raise ForbiddenParamError(reason)
 
     def _is_read_only(self, schema: Any) -> bool:
         try:
@@ -200,7 +200,7 @@ class _SchemaAttempt:
         extra = node.get("additionalProperties")
         if isinstance(extra, Mapping) and extra:
             try:
-                shape = self.shape(extra, depth + 1, trail)
+                shape = self.read_shape(extra, depth + 1, trail)
             except ForbiddenParamError:
                 return Shape({**result.schema, "additionalProperties": False}, result.names)
             shape.schema.pop("readOnly", None)
@@ -214,20 +214,20 @@ class _SchemaAttempt:
         items = node.get("items")
         if not isinstance(items, Mapping) or not items:
             return Shape({})
-        shape = self.shape(items, depth + 1, trail)
+        shape = self.read_shape(items, depth + 1, trail)
         shape.schema.pop("readOnly", None)
         return Shape({"items": shape.schema}, {"*": ["*", shape.names]} if shape.names else {})
 
     def _read_composition(self, node: Mapping[str, Any], depth: int, trail: frozenset[str]) -> Shape:
         """Read the combined forms; `oneOf` becomes `anyOf`, because truncated forms may overlap."""
-        made, names = dict[str, Any](), Names()
+        converted, names = dict[str, Any](), Names()
         for keyword, shown in (("allOf", "allOf"), ("anyOf", "anyOf"), ("oneOf", "anyOf")):
             forms = node.get(keyword)
-            if not isinstance(forms, list) or not forms or shown in made:
+            if not isinstance(forms, list) or not forms or shown in converted:
                 continue
             self._composing += 1
             try:
-                if self._composing > _DEEPEST_COMPOSITION:
+                if self._composing > _MAX_COMPOSITION_DEPTH:
                     raise _TooLargeError
                 shapes = self._read_forms(forms, depth, trail, are_choices=shown == "anyOf")
             finally:
@@ -236,15 +236,15 @@ class _SchemaAttempt:
                 shape.schema.pop("readOnly", None)
                 names = merge_names(names, shape.names)
             if shown == "allOf" or all(shape.schema for shape in shapes):
-                made[shown] = [shape.schema for shape in shapes if shape.schema]
-        return Shape({keyword: forms for keyword, forms in made.items() if forms}, names)
+                converted[shown] = [shape.schema for shape in shapes if shape.schema]
+        return Shape({keyword: forms for keyword, forms in converted.items() if forms}, names)
 
     def _read_forms(self, forms: list[Any], depth: int, trail: frozenset[str], *, are_choices: bool) -> list[Shape]:
         """Read the forms without the choices that no model may give; ForbiddenParamError if none is left."""
         shapes, refused = list[Shape](), None
         for form in forms:
             try:
-                shapes.append(self.shape(form, depth, trail))
+                shapes.append(self.read_shape(form, depth, trail))
             except ForbiddenParamError as error:
                 if not are_choices:
                     raise
@@ -257,7 +257,7 @@ class _SchemaAttempt:
         if "const" in node and _is_plain(node["const"]):
             return {"const": node["const"]}
         choices = node.get("enum")
-        if not isinstance(choices, list) or not choices or len(choices) > _MOST_CHOICES:
+        if not isinstance(choices, list) or not choices or len(choices) > _MAX_CHOICES:
             return {}
         self._spend(len(choices) // 10)
         plain = [choice for choice in choices if _is_plain(choice)]
@@ -273,7 +273,7 @@ def merge_names(names: Names, more: Names) -> Names:
 
 
 def restore_api_names(value: Any, names: Names) -> Any:
-    """Restore the API's own names in the value; explicit nulls are kept."""
+    """Restore the API's own names in the value; explicit nulls are kept_names."""
     if not names:
         return value
     if isinstance(value, list):
@@ -297,16 +297,19 @@ def _has_content(node: Mapping[str, Any]) -> bool:
     return any(node.get(key) for key in ("properties", "items", "allOf", "anyOf", "oneOf", "additionalProperties"))
 
 
-def _truncate(node: Any, why: str) -> dict[str, Any]:
+def _truncate(node: Any, reason: str) -> dict[str, Any]:
     """Truncate a schema to its type and texts, and say so in its description."""
     result = dict(node) if isinstance(node, Mapping) else {}
-    made = _apply_nullable(_read_type(result), result)
-    kind = {"object": "Any object", "array": "Any list"}.get(str(made.get("type")), "Any value")
-    return {**made, **_read_annotations({**result, "description": f"{kind}: {why}. {_read_text(result)}".strip()})}
+    converted = _apply_nullable(_read_type(result), result)
+    kind = {"object": "Any object", "array": "Any list"}.get(str(converted.get("type")), "Any value")
+    return {
+        **converted,
+        **_read_annotations({**result, "description": f"{kind}: {reason}. {_read_text(result)}".strip()}),
+    }
 
 
 def _read_text(node: Mapping[str, Any]) -> str:
-    return one_line(node.get("description") or node.get("title"), _LONGEST_DESCRIPTION + 1)
+    return one_line(node.get("description") or node.get("title"), _MAX_DESCRIPTION_LENGTH + 1)
 
 
 def _read_type(node: Mapping[str, Any]) -> dict[str, Any]:
@@ -320,49 +323,51 @@ def _read_type(node: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": kinds[0] if len(kinds) == 1 else list(dict.fromkeys(kinds))}
 
 
-def _apply_nullable(made: dict[str, Any], node: Mapping[str, Any]) -> dict[str, Any]:
+def _apply_nullable(converted: dict[str, Any], node: Mapping[str, Any]) -> dict[str, Any]:
     """Apply `nullable`, by which OpenAPI 3.0 allows null beside the type."""
     if node.get("nullable") is not True and node.get("x-nullable") is not True:
-        return made
-    kind = made.get("type")
+        return converted
+    kind = converted.get("type")
     if isinstance(kind, str) and kind != "null":
-        made["type"] = [kind, "null"]
-    if "enum" in made and None not in made["enum"]:
-        made["enum"] = [*made["enum"], None]
+        converted["type"] = [kind, "null"]
+    if "enum" in converted and None not in converted["enum"]:
+        converted["enum"] = [*converted["enum"], None]
     for keyword in ("anyOf", "allOf"):
-        if keyword in made and kind is None:
-            words = {"description": made.pop("description")} if "description" in made else {}
-            return {"anyOf": [made, {"type": "null"}], **words}
-    return made
+        if keyword in converted and kind is None:
+            words = {"description": converted.pop("description")} if "description" in converted else {}
+            return {"anyOf": [converted, {"type": "null"}], **words}
+    return converted
 
 
 def _read_bounds(node: Mapping[str, Any]) -> dict[str, Any]:
-    made: dict[str, Any] = {key: node[key] for key in _NUMBERS if _is_number(node.get(key))}
+    converted: dict[str, Any] = {key: node[key] for key in _NUMBERS if _is_number(node.get(key))}
     for exclusive, inclusive in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
-        if node.get(exclusive) is True and inclusive in made:
-            made[exclusive] = made.pop(inclusive)
-    made.update({key: node[key] for key in _COUNTS if _is_number(node.get(key)) and _is_count(node[key])})
+        if node.get(exclusive) is True and inclusive in converted:
+            converted[exclusive] = converted.pop(inclusive)
+    converted.update({key: node[key] for key in _COUNTS if _is_number(node.get(key)) and _is_count(node[key])})
     if _is_number(node.get("multipleOf")) and node["multipleOf"] > 0:
-        made["multipleOf"] = node["multipleOf"]
+        converted["multipleOf"] = node["multipleOf"]
     pattern = node.get("pattern")
-    if isinstance(pattern, str) and len(pattern) <= _LONGEST_PATTERN and compile_linear_pattern(pattern) is not None:
-        made["pattern"] = pattern
-    return made
+    if isinstance(pattern, str) and len(pattern) <= _MAX_PATTERN_LENGTH and compile_linear_pattern(pattern) is not None:
+        converted["pattern"] = pattern
+    return converted
 
 
 def _read_annotations(node: Mapping[str, Any]) -> dict[str, Any]:
-    made: dict[str, Any] = {}
+    converted: dict[str, Any] = {}
     if text := _read_text(node):
-        made["description"] = text if len(text) <= _LONGEST_DESCRIPTION else f"{text[: _LONGEST_DESCRIPTION - 1]}…"
+        converted["description"] = (
+            text if len(text) <= _MAX_DESCRIPTION_LENGTH else f"{text[: _MAX_DESCRIPTION_LENGTH - 1]}…"
+        )
     if isinstance(node.get("format"), str):
-        made["format"] = node["format"][:40]
+        converted["format"] = node["format"][:40]
     default = node.get("default")
-    is_short = isinstance(default, str) and len(default) <= _LONGEST_DEFAULT
+    is_short = isinstance(default, str) and len(default) <= _MAX_DEFAULT_LENGTH
     if is_short or isinstance(default, bool) or _is_number(default):
-        made["default"] = default
+        converted["default"] = default
     if node.get("readOnly") is True:
-        made["readOnly"] = True
-    return made
+        converted["readOnly"] = True
+    return converted
 
 
 def _is_number(value: Any) -> bool:

@@ -6,11 +6,11 @@ from urllib.parse import urljoin, urlsplit
 
 from tools.sources.openapi.references import UnsupportedOperationError
 
-_USUAL_PORTS = {"http": ":80", "https": ":443"}
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
 class ServerMatcher:
-    """The servers of one description's operations.
+    """A matcher of operations' servers with the source's address.
 
     Args:
         main: the servers of the whole description, or the most common server if no operation uses them.
@@ -33,7 +33,7 @@ class ServerMatcher:
         self._is_main = self._base in self._main or self._base not in named
 
     def find_prefix(self, own: tuple[str, ...]) -> str:
-        """Return the find_prefix between the source's address and an operation's path, usually empty.
+        """Return the prefix between the source's address and an operation's path, usually empty.
 
         Args:
             own: the operation's own servers; empty if it has none.
@@ -45,7 +45,7 @@ class ServerMatcher:
             if self._is_main:
                 return ""
             raise UnsupportedOperationError(
-                f"it is not at the address of this source, but at {self.main[0]}: {_WAY_OUT}"
+                f"it is not at the address of this source, but at {self.main[0]}: {_SOLUTION}"
             )
         normalized = [self._normalize(server) for server in own if self._is_main or "://" in server]
         if self._base in normalized or (self._is_main and self._main.intersection(normalized)):
@@ -53,7 +53,7 @@ class ServerMatcher:
         for each in normalized:
             if self._base and each.startswith(f"{self._base}/"):
                 return each.removeprefix(self._base)
-        raise UnsupportedOperationError(f"it has a server of its own, {own[0]}: {_WAY_OUT}")
+        raise UnsupportedOperationError(f"it has a server of its own, {own[0]}: {_SOLUTION}")
 
     def _normalize(self, server: str) -> str:
         """Normalize the server for comparison: absolute if possible, without a trailing slash."""
@@ -62,8 +62,8 @@ class ServerMatcher:
             parts = urlsplit(address)
         except ValueError:
             return server
-        netloc = parts.netloc.lower().removesuffix(_USUAL_PORTS.get(parts.scheme, " "))
+        netloc = parts.netloc.lower().removesuffix(_DEFAULT_PORTS.get(parts.scheme, " "))
         return f"{parts.scheme}://{netloc}{parts.path.rstrip('/')}" if netloc else address.rstrip("/")
 
 
-_WAY_OUT = "connect a second source for that address"
+_SOLUTION = "connect a second source for that address"

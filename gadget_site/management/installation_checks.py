@@ -1,4 +1,4 @@
-"""What `manage.py doctor` looks at: each examination says what is well, or what is wrong and how to mend it."""
+"""The checks of `manage.py doctor`: each finding says what is well, or what is wrong and how to fix it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from agents.platform.redis_client import connect_redis
 from agents.providers.base import ProviderError
 from agents.runs.engine.context import check_provider
 from gadget_site.management.findings import Finding
-from gadget_site.management.host_examinations import (
-    examine_demo_accounts,
-    examine_folder,
-    examine_identity,
-    examine_secret_key,
-    examine_writing,
+from gadget_site.management.host_checks import (
+    check_demo_accounts,
+    check_folder,
+    check_identity,
+    check_secret_key,
+    check_writing,
 )
 from tools.connections.changes import list_active_sources
 
@@ -36,59 +36,59 @@ WITH_EVERYTHING = "start everything with `make run`, or this part alone: "
 ALONE = "start it with your process manager: "
 
 
-def examine() -> Iterator[Finding]:
-    """All findings, in the order in which mending makes sense; what cannot be reached is not asked twice."""
-    yield from examine_settings()
-    yield from examine_folder()
+def check_installation() -> Iterator[Finding]:
+    """Yield all findings, in the order in which to fix them; an unreachable service is asked only once."""
+    yield from check_settings()
+    yield from check_folder()
     presence = load_presence()
-    database = list(examine_database(presence))
+    database = list(check_database(presence))
     yield from database
-    redis_finding = examine_redis()
+    redis_finding = check_redis()
     yield redis_finding
     if redis_finding.is_well:
-        yield examine_part(WORKER, presence, "celery --app gadget_site.celery worker --pool threads")
-        yield from examine_lost_workers(presence)
-        yield examine_part(SWEEPER, presence, "python manage.py sweep")
+        yield check_part(WORKER, presence, "celery --app gadget_site.celery worker --pool threads")
+        yield from check_lost_workers(presence)
+        yield check_part(SWEEPER, presence, "python manage.py sweep")
     if all(finding.is_well for finding in database):
-        yield from examine_writing()
-        yield from examine_demo_accounts()
-        yield from examine_identity()
+        yield from check_writing()
+        yield from check_demo_accounts()
+        yield from check_identity()
         if redis_finding.is_well:
-            yield from examine_secret_key()
-        yield from examine_encryption()
-        yield examine_audit()
-        yield from examine_providers()
-    sources = list(examine_tools())
+            yield from check_secret_key()
+        yield from check_encryption()
+        yield check_audit()
+        yield from check_providers()
+    sources = list(check_tools())
     yield from sources
     if sources[0].is_well:
-        yield from examine_plugins()
+        yield from check_plugins()
         if all(finding.is_well for finding in database):
-            yield from examine_connections()
+            yield from check_connections()
 
 
-def examine_settings() -> Iterator[Finding]:
-    """The settings were checked when they were read; here is what may surprise later."""
+def check_settings() -> Iterator[Finding]:
+    """Report settings that may surprise later; they were validated when they were read."""
     if settings.DEBUG:
-        yield Finding("settings", "read and sound; DEBUG is on, which is for one person on one machine")
+        yield Finding("settings", "valid; DEBUG is on, which suits one person on one machine")
     else:
-        yield Finding("settings", "read and sound; DEBUG is off")
+        yield Finding("settings", "valid; DEBUG is off")
     for service, variables in settings.GADGET_CONFIG.unset.items():
-        lacking = f"the credentials {service} of gadget.yaml are left out: {', '.join(variables)} is not set"
-        yield Finding("settings", lacking, "set it, or take these credentials out of the file")
+        lacking = f"the credentials of {service} in gadget.yaml are not used: {', '.join(variables)} is not set"
+        yield Finding("settings", lacking, "set it, or remove these credentials from the file")
 
 
-def examine_database(presence: Presence) -> Iterator[Finding]:
-    """Reachable, migrated, and durable: a committed intent survives a power cut."""
+def check_database(presence: Presence) -> Iterator[Finding]:
+    """Check that the database is reachable, migrated and durable: a committed intent survives a power cut."""
     try:
         plan = MigrationExecutor(connection).migration_plan(MigrationExecutor(connection).loader.graph.leaf_nodes())
         yield Finding("database", f"{connection.vendor} answers")
         if plan:
             yield Finding("database", f"{len(plan)} migrations are not applied", "python manage.py migrate")
         yield _durability()
-        yield from examine_capacity(presence)
+        yield from check_capacity(presence)
     except DatabaseError as error:
-        mend = "see that the server runs and that DATABASE_URL names it, its user, password and database"
-        yield Finding("database", f"cannot be reached: {str(error).strip()}", mend)
+        fix = "check that the server runs, and the address, user, password and database in DATABASE_URL"
+        yield Finding("database", f"cannot be reached: {str(error).strip()}", fix)
 
 
 def _durability() -> Finding:
@@ -113,8 +113,8 @@ def _value(statement: str) -> object:
     return row[0] if row else None
 
 
-def examine_redis() -> Finding:
-    """Reachable, and not throwing messages away."""
+def check_redis() -> Finding:
+    """Check that Redis is reachable and drops no messages."""
     where = "the embedded server" if settings.REDIS_IS_EMBEDDED else "the server of REDIS_URL"
     try:
         with connect_redis() as client:
@@ -122,21 +122,21 @@ def examine_redis() -> Finding:
     except redis.ResponseError:
         return Finding("redis", f"{where} answers (it hides its configuration)")
     except redis.RedisError as error:
-        mend = "make run starts it" if settings.REDIS_IS_EMBEDDED else "see that it runs and that REDIS_URL is right"
-        return Finding("redis", f"{where} cannot be reached: {error}", mend)
+        fix = "`make run` starts it" if settings.REDIS_IS_EMBEDDED else "check that it runs and that REDIS_URL is right"
+        return Finding("redis", f"{where} cannot be reached: {error}", fix)
     if policy != "noeviction":
-        return Finding("redis", f"{where} throws keys away when full ({policy})", "set maxmemory-policy noeviction")
+        return Finding("redis", f"{where} drops keys when full ({policy})", "set maxmemory-policy noeviction")
     return Finding("redis", f"{where} answers")
 
 
-def examine_part(part: str, presence: Presence, command: str) -> Finding:
-    """Whether any worker or sweeper is alive."""
+def check_part(part: str, presence: Presence, command: str) -> Finding:
+    """Check that a worker, or a sweeper, is alive."""
     if names := presence.names.get(part):
         return Finding(part, f"{len(names)} alive: {', '.join(names)}")
     return Finding(part, f"no {part} is alive", (WITH_EVERYTHING if settings.REDIS_IS_EMBEDDED else ALONE) + command)
 
 
-def examine_lost_workers(presence: Presence) -> Iterator[Finding]:
+def check_lost_workers(presence: Presence) -> Iterator[Finding]:
     """Name workers that vanished in the last minutes without shutting down in order."""
     alive, seen = presence.workers_alive or 0, presence.workers_seen or 0
     if 0 < alive < seen:
@@ -144,7 +144,7 @@ def examine_lost_workers(presence: Presence) -> Iterator[Finding]:
         yield Finding(WORKER, text, "read their last log lines and restart them")
 
 
-def examine_capacity(presence: Presence) -> Iterator[Finding]:
+def check_capacity(presence: Presence) -> Iterator[Finding]:
     """Check that PostgreSQL allows all connections that the processes together may open."""
     if connection.vendor != "postgresql":
         return
@@ -164,21 +164,21 @@ def _count_processes(presence: Presence) -> int:
     return 1 + max(workers, settings.GADGET_WORKERS) + max(sweepers, 1)
 
 
-def examine_encryption() -> Iterator[Finding]:
-    """Credentials and providers' keys can be read, and none is under an old key any more."""
+def check_encryption() -> Iterator[Finding]:
+    """Check that all credentials and provider keys can be decrypted, with the first key."""
     found = survey_keys()
     if found.unreadable:
-        text = f"none of the keys can read {_some(found.unreadable)}"
-        mend = "add the key that made them to GADGET_ENCRYPTION_KEYS, or set them again at /admin/"
-        yield Finding("encryption", text, mend)
+        text = f"no key can decrypt {_some(found.unreadable)}"
+        fix = "add the missing key to GADGET_ENCRYPTION_KEYS, or enter the values again at /admin/"
+        yield Finding("encryption", text, fix)
     if found.outdated:
-        text = f"under an older key than the first: {_some(found.outdated)}"
+        text = f"encrypted with an older key: {_some(found.outdated)}"
         yield Finding("encryption", text, "python manage.py rotate_keys")
     if not found.unreadable and not found.outdated:
         yield Finding("encryption", "everything is under the first of GADGET_ENCRYPTION_KEYS")
 
 
-def examine_audit() -> Finding:
+def check_audit() -> Finding:
     """Check that every key that signed the audit is here; `verify_audit` checks the signatures themselves."""
     key_ids = AuditEntry.objects.order_by().values_list("key_id", flat=True).distinct()
     if missing := sorted(key_id for key_id in key_ids if not signatures.is_known(key_id)):
@@ -192,38 +192,38 @@ def _some(places: tuple[EncryptedValue, ...]) -> str:
     return named if len(places) <= MOST_NAMED else f"{named} and {len(places) - MOST_NAMED} more"
 
 
-def examine_providers() -> Iterator[Finding]:
-    """Every active provider is reached with its own settings; keys are never shown."""
+def check_providers() -> Iterator[Finding]:
+    """Check that every active provider answers; keys are never shown."""
     rows = list(ModelProvider.objects.filter(is_active=True).select_related("organization"))
     if not rows:
-        yield Finding("provider", "there is none yet", "make one at /admin/, or run `python manage.py demo`")
+        yield Finding("provider", "there is none yet", "add one at /admin/, or run `python manage.py demo`")
     for row in rows:
-        yield _examine_provider(row)
+        yield _check_one_provider(row)
 
 
-def _examine_provider(row: ModelProvider) -> Finding:
+def _check_one_provider(row: ModelProvider) -> Finding:
     name = f"{row.organization.slug}/{row.name}"
     try:
         check_provider(row, PROVIDER_PATIENCE_S)
     except ProviderError as error:
-        return Finding("provider", f"{name}: {error}", "see its address, key and model at /admin/")
+        return Finding("provider", f"{name}: {error}", "check its address, key and model at /admin/")
     return Finding("provider", f"{name} answers")
 
 
-def examine_tools() -> Iterator[Finding]:
-    """Every source of tools loads, and each of their tools starts."""
+def check_tools() -> Iterator[Finding]:
+    """Check that every source of tools loads, and that each tool starts."""
     try:
         toolbox = get_installed_toolbox()
     except (ImportError, ValueError, RuntimeError) as error:
-        yield Finding("tools", f"the tools cannot be loaded: {error}", "see the named tool or plugin")
+        yield Finding("tools", f"the tools cannot be loaded: {error}", "check the named tool or plugin")
         return
     yield Finding("tools", f"{len(toolbox.tools())} tools are loaded")
     for tool, problem in toolbox.not_started.items():
-        yield Finding("tools", f"{tool} is switched off, because it did not start: {problem}", "the log says more")
+        yield Finding("tools", f"{tool} is off, because it did not start: {problem}", "the log says more")
 
 
-def examine_plugins() -> Iterator[Finding]:
-    """Every plugin that `gadget.yaml` names works; one that does not is left out."""
+def check_plugins() -> Iterator[Finding]:
+    """Check every plugin that `gadget.yaml` names."""
     working, broken = get_installed_plugins()
     for source in working:
         number = len(source.tools())
@@ -232,15 +232,15 @@ def examine_plugins() -> Iterator[Finding]:
         yield Finding(
             "plugins",
             f"{each.name} is left out: {each.problem}",
-            "mend it, or take it out of tools.plugins in gadget.yaml",
+            "fix it, or remove it from tools.plugins in gadget.yaml",
         )
 
 
-def examine_connections() -> Iterator[Finding]:
-    """Every active source that an organization has connected answers."""
+def check_connections() -> Iterator[Finding]:
+    """Check that every active source of an organization answers."""
     for source in list_active_sources():
         name, asked = f"{source.organization.slug}/{source.name}", check_source(source)
         if asked.problem:
-            yield Finding("connections", f"{name}: {asked.problem}", "see its settings at /admin/connections/source/")
+            yield Finding("connections", f"{name}: {asked.problem}", "check its settings at /admin/connections/source/")
         else:
             yield Finding("connections", f"{name} answers: {asked.summary}")

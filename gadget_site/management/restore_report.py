@@ -1,10 +1,10 @@
-"""The lines with which `restore` and `after_restore` end."""
+"""The last lines that `restore` and `after_restore` print."""
 
 from collections.abc import Iterator, Mapping
 
 
-def settled_lines(counts: Mapping[str, int]) -> Iterator[str]:
-    """Yield the figures, and what a person has to do next."""
+def describe_restore(counts: Mapping[str, int]) -> Iterator[str]:
+    """Yield the counts, and the next steps for a person."""
     for name, count in counts.items():
         yield f"{name.replace('_', ' ')}: {count}"
     yield "All sessions, API tokens and open links have ended. Log in again and create new tokens."

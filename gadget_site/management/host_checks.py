@@ -13,7 +13,7 @@ from django.conf import settings
 
 from agents.platform.identity import FIX_SECRET_KEY, OTHER_SECRET_KEY, find_differences, has_other_secret_key
 from agents.platform.writability import check_writability
-from gadget_site.demo.accounts import MEND, describe, find_open_accounts
+from gadget_site.demo.accounts import FIX, describe, find_open_accounts
 from gadget_site.management.findings import Finding
 from tools.files.modes import find_open_paths, stored_paths
 
@@ -21,7 +21,7 @@ MOST_NAMED = 3
 LITTLE_ROOM = 200_000_000
 
 
-def examine_folder() -> Iterator[Finding]:
+def check_folder() -> Iterator[Finding]:
     """Check that the data folder can be written and that nobody else can open what it holds."""
     folder = settings.GADGET_DATA_DIR
     if not os.access(folder, os.W_OK):
@@ -34,11 +34,11 @@ def examine_folder() -> Iterator[Finding]:
     more = f" and {len(exposed) - MOST_NAMED} more" if len(exposed) > MOST_NAMED else ""
     found = set(exposed)
     tops = [path for path in exposed if found.isdisjoint(path.parents)]
-    mend = f"chmod -R go-rwx {' '.join(shlex.quote(str(path)) for path in tops[:MOST_NAMED])}"
-    yield Finding("folder", f"other users of this machine can open {named}{more}", mend)
+    fix = f"chmod -R go-rwx {' '.join(shlex.quote(str(path)) for path in tops[:MOST_NAMED])}"
+    yield Finding("folder", f"other users of this machine can open {named}{more}", fix)
 
 
-def examine_writing() -> Iterator[Finding]:
+def check_writing() -> Iterator[Finding]:
     """Check that the database and the files folder accept writes, and that there is room for more."""
     found = check_writability()
     if found.database:
@@ -55,17 +55,17 @@ def examine_writing() -> Iterator[Finding]:
         yield Finding("folder", text, "free up space before nothing can be saved")
 
 
-def examine_demo_accounts() -> Iterator[Finding]:
+def check_demo_accounts() -> Iterator[Finding]:
     """Check that nobody can log in with the demo's password, once DEBUG is off."""
     if settings.DEBUG:
         return
     if names := find_open_accounts():
-        yield Finding("accounts", describe(names), MEND)
+        yield Finding("accounts", describe(names), FIX)
     else:
         yield Finding("accounts", "no account has the demo's password")
 
 
-def examine_identity() -> Iterator[Finding]:
+def check_identity() -> Iterator[Finding]:
     """Check that the files folder and the keys are the same as those of the other parts."""
     differences = list(find_differences())
     for difference in differences:
@@ -74,7 +74,7 @@ def examine_identity() -> Iterator[Finding]:
         yield Finding("identity", "the files folder and the keys belong to this database")
 
 
-def examine_secret_key() -> Iterator[Finding]:
+def check_secret_key() -> Iterator[Finding]:
     """Check that SECRET_KEY is the one of the part that started last."""
     if has_other_secret_key():
         yield Finding("identity", OTHER_SECRET_KEY, FIX_SECRET_KEY)

@@ -1,0 +1,133 @@
+// Decisions through the REST API. Without this script, the cards are plain forms.
+import { announce } from "../page/announce.js";
+import { localTime } from "../page/times.js";
+import { fetchCard, offerNewCard, refreshCard, refreshIfChanged } from "./cards.js";
+import { lock, showNote, unlock } from "./lock.js";
+import { isInert } from "./moves.js";
+
+const csrfToken = () => document.querySelector('meta[name="csrf-token"]').content;
+const asSentence = (text) => (text.endsWith(".") ? text : `${text}.`);
+
+// The same action on the same card keeps its id, so that sending it again is no second decision.
+function decisionId(card, action) {
+  card.dataset[`${action}Id`] ??= crypto.randomUUID?.() ?? "";
+  return card.dataset[`${action}Id`];
+}
+
+function buildBody(form, card, submitter) {
+  const field = (name) => form.elements.namedItem(name)?.value ?? "";
+  const decision = { digest: card.dataset.digest, decision_id: decisionId(card, form.dataset.action) };
+  switch (form.dataset.action) {
+    case "approve":
+      return { ...decision, grace_s: Number(form.dataset.grace), confirm: field("confirm") };
+    case "deny":
+      return { ...decision, reason: [field("preset"), field("reason")].filter(Boolean).join(". ") };
+    case "undo":
+      return {};
+    case "answer":
+      return { text: submitter?.name === "choice" ? submitter.value : field("text").trim(), decision_id: decision.decision_id };
+    default:
+      return { outcome: submitter?.value ?? "", reason: field("reason") };
+  }
+}
+
+async function post(address, body) {
+  return fetch(address, {
+    method: "POST",
+    credentials: "same-origin",
+    headers: { "Content-Type": "application/json", "X-CSRFToken": csrfToken() },
+    body: JSON.stringify(body),
+  });
+}
+
+function describeProblem(problem) {
+  const when = problem.decided_at ? `, ${localTime(problem.decided_at)}` : "";
+  return `Couldn’t do that: ${asSentence(problem.detail + when)}`;
+}
+
+async function decide(form, card, submitter) {
+  const body = buildBody(form, card, submitter);
+  card.setAttribute("aria-busy", "true");
+  lock(card);
+  let response;
+  try {
+    response = await post(form.dataset.api, body);
+  } catch {
+    reopen(card, "Gadget could not be reached.");
+    return;
+  }
+  try {
+    await showOutcome(response, form, card);
+  } catch {
+    showNote(card, `${response.ok ? "Done" : "Couldn’t do that"}. Reload the page to see the card as it is now.`);
+    card.removeAttribute("aria-busy");
+  }
+}
+
+async function showOutcome(response, form, card) {
+  if (response.ok) {
+    document.querySelectorAll(".notice[role]").forEach((notice) => notice.remove());
+    await refreshCard(card, form.dataset.action === "undo");
+    return;
+  }
+  const problem = await response.json().catch(() => ({ detail: `The server answered ${response.status}` }));
+  if (response.status === 412 || problem.approval_status === "superseded") {
+    offerNewCard(card);
+  } else if (response.status === 409 || response.status === 410) {
+    showNote(card, describeProblem(problem));
+    await refreshCard(card, false);
+    announce(describeProblem(problem));
+  } else if (response.status >= 500) {
+    reopen(card, asSentence(problem.detail));
+  } else {
+    unlock(card);
+    showNote(card, describeProblem(problem));
+  }
+}
+
+// A decision without an answer may have arrived all the same, and its event may have come while the card was locked.
+function reopen(card, why) {
+  unlock(card);
+  showNote(card, `${why} Your decision may have arrived. If the card does not show it soon, press again.`);
+  checkArrival(card).catch((error) => console.warn("The card could not be refreshed:", error.message));
+}
+
+async function checkArrival(card) {
+  if ("open" in card.dataset) {
+    await refreshIfChanged(card, "This card has changed since it was shown. ");
+    return;
+  }
+  const newest = await fetchCard(card, true);
+  if (newest && "open" in newest.dataset) {
+    await refreshCard(card, true);
+  }
+}
+
+function addToken(form) {
+  if (!form.elements.namedItem("csrfmiddlewaretoken")) {
+    form.append(Object.assign(document.createElement("input"), { type: "hidden", name: "csrfmiddlewaretoken", value: csrfToken() }));
+  }
+}
+
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  const card = form.closest("[data-card]");
+  if (!card || !form.dataset.action) {
+    return;
+  }
+  if (isInert(card)) {
+    event.preventDefault();
+    showNote(card, "The list just moved. Check the card and press again.");
+    return;
+  }
+  if (card.hasAttribute("data-locked")) {
+    event.preventDefault();
+    return;
+  }
+  if (form.dataset.action === "edit") {
+    addToken(form);
+    return;
+  }
+  event.preventDefault();
+  decide(form, card, event.submitter);
+});

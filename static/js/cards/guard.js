@@ -1,0 +1,37 @@
+// The guard of Approve. The button is off while the edit form holds values that the card does not show. On a destructive
+// card it is also off until the whole list and every shortened value have been unfolded, and the confirmation is typed.
+const isDestructive = (card) => card.classList.contains("level-destructive");
+const normalizeSpaces = (text) => text.trim().split(/\s+/).join(" ");
+
+function findFolded(card) {
+  return [...card.querySelectorAll(".clamp, .rest")].filter((part) => part.closest(".sentence, .facts, .effect, .changed"));
+}
+
+export function updateApprove(card) {
+  const unread = isDestructive(card) ? findFolded(card).filter((part) => !("read" in part.dataset)) : [];
+  const confirm = card.querySelector("[data-confirm]");
+  const isConfirmed = !confirm || normalizeSpaces(confirm.value) === normalizeSpaces(confirm.dataset.confirm);
+  const isEdited = "edited" in card.dataset;
+  card.querySelector(".approve-button").disabled = unread.length > 0 || !isConfirmed || isEdited;
+  card.querySelector("[data-unread]").hidden = !unread.length;
+  const what = card.querySelector("[data-unread-what]");
+  what.textContent = describeUnread(unread, what.dataset.list);
+  card.querySelector("[data-unsent]").hidden = !isEdited;
+}
+
+function describeUnread(unread, list) {
+  const has = (selector) => unread.some((part) => part.matches(selector));
+  return [has(".rest") && list, has(".clamp") && "the shortened values"].filter(Boolean).join(" and ");
+}
+
+export function guardApprove(card) {
+  for (const part of findFolded(card)) {
+    part.addEventListener("toggle", () => {
+      part.dataset.read = "";
+      updateApprove(card);
+    });
+  }
+  card.querySelector("[data-confirm]")?.addEventListener("input", () => updateApprove(card));
+  card.querySelector("[data-open-all]")?.addEventListener("click", () => findFolded(card).forEach((part) => (part.open = true)));
+  updateApprove(card);
+}

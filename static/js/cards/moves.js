@@ -1,0 +1,22 @@
+// A card that has just appeared or moved takes no click for 0.4 s: the click was meant for what was there before.
+const INERT_MS = 400;
+const places = new WeakMap();
+const movedAt = new WeakMap();
+
+const topOf = (element) => Math.round(element.getBoundingClientRect().top + scrollY);
+
+export function noteMoves() {
+  for (const card of document.querySelectorAll("[data-card]")) {
+    const top = topOf(card);
+    if (places.get(card) !== top) {
+      places.set(card, top);
+      movedAt.set(card, performance.now());
+    }
+  }
+}
+
+export function isInert(card) {
+  return performance.now() - (movedAt.get(card) ?? performance.now()) < INERT_MS;
+}
+
+new ResizeObserver(noteMoves).observe(document.body);
