@@ -13,4 +13,4 @@ urlpatterns = [
     path("", include("agents.urls")),
 ]
 
-handler500 = "agents.web.views.unavailable.failed"
+handler500 = "agents.web.views.unavailable.handle_error"

@@ -63,7 +63,7 @@ MOST_CHARACTERS_OF_A_TEMPLATE_LINE = 120
 MANY_ARGUMENTS = {  # besides what overrides a library's method
     "tools/contract/errors.py ToolError.__init__": "one for each line of the error's text",
     "tools/network/http_client.py request": "what every HTTP client takes, named at each call",
-    "tools/network/http_client.py GuardedClient.request": "what every HTTP client takes, and whether it may be repeated",
+    "tools/network/http_client.py GuardedClient.request": "an HTTP client's arguments, and whether it may be repeated",
     "tools/toolbox/permissions.py judge_call": "the last one only quotes the name of a tool that does not exist",
 }
 

@@ -247,9 +247,8 @@ def _calls(made: HostileWorld, run: Run, text: str, number: int) -> list[tuple[E
         return row
 
     error = {"code": text[:40], "message": text}
-    failure = success(
-        {text: [{text: text}], "text": text}, success=False, summary=text, error=error, markdown=f"# {text}"
-    )
+    wrong = {"success": False, "summary": text, "error": error, "markdown": f"# {text}"}
+    failure = success({text: [{text: text}], "text": text}, **wrong)
     call(EventType.TOOL_START)
     call(EventType.TOOL_PROGRESS, text=text, fraction=0.5)
     call(EventType.TOOL_RESULT, result=success([{text: text}, {text: [text]}], summary=text))
@@ -260,8 +259,8 @@ def _calls(made: HostileWorld, run: Run, text: str, number: int) -> list[tuple[E
     call(EventType.TOOL_SKIPPED)
     call(EventType.CALL_RESOLVED, outcome="succeeded", by=at_user(made, number).username, reason=text)
     call(EventType.CALL_RESOLVED, outcome="late_report", by="gadget", reason=text)
-    late = call(EventType.LATE_EFFECT, "write", "failed", summary=text, reason=text, done_again_by=[])
-    _late_effect(made, late, text, number)
+    late = {"summary": text, "reason": text, "done_again_by": []}
+    _late_effect(made, call(EventType.LATE_EFFECT, "write", "failed", **late), text, number)
     for decided in (False, True):
         card = _card(made, call(EventType.APPROVAL_DECIDED, "write", status="denied", decided_by=text), text, number)
         if decided:

@@ -87,7 +87,7 @@ def test_what_moves_is_kept_fresh_and_what_has_the_focus_is_left_alone(office: O
     expect(visitor.page.locator("#waiting")).to_contain_text("Update record Acme Corp")
     expect(visitor.page.locator("#at-work")).to_contain_text("Set the score")
     expect(visitor.page.locator("#guide [aria-current=step] h3")).to_have_text("Decide a card")
-    expect(visitor.page.locator("[data-announcer]")).to_contain_text("waits for a decision")
+    expect(visitor.page.locator("[data-announcer]")).to_contain_text("approval needed")
     expect(visitor.page.locator("textarea[name=task]")).to_be_focused()
     expect(visitor.page.locator("textarea[name=task]")).to_have_value("Half a thou")
 

@@ -76,7 +76,7 @@ class Visitor:
 
     def deny(self, card: Locator, reason: str) -> None:
         card.get_by_text("Deny…").click()
-        card.get_by_label("Details (sent to Dana)").fill(reason)
+        card.get_by_label(re.compile("Details")).fill(reason)
         self.stand_still(card)
         card.get_by_role("button", name="Deny", exact=True).click()
 

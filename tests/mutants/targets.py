@@ -257,8 +257,9 @@ EQUIVALENT: dict[str, str] = {
     " -> Message.objects.filter(run_id__in=runs)": (
         "The first message is the task, by whoever started the run, and that person is named before."
     ),
-    "agents/admin/audit_subjects.py describe_last_editor: AuditEntry.objects.filter(organization_id=get_organization_id(row),"
-    " subject=format_subject(row)) -> AuditEntry.objects.filter(subject=format_subject(row))": (
+    "agents/admin/audit_subjects.py describe_last_editor: AuditEntry.objects.filter("
+    "organization_id=get_organization_id(row), subject=format_subject(row)) -> "
+    "AuditEntry.objects.filter(subject=format_subject(row))": (
         "A subject names a row by its id, so no other organization has entries about it."
     ),
     "agents/worker/sweeper.py _read_promptly: _refuse_if_late(began) -> pass": (

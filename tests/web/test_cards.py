@@ -13,7 +13,7 @@ from agents.approvals import decisions
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee
 from agents.runs.models import CallStatus, EventType, Pass, Run, ToolCall
-from tests.web.test_runs import add_events
+from tests.web.run_events import add_events
 from tests.world import DELETE, World, change, make_world, nobody, success
 from tools.records.models import Record
 

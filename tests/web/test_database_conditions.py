@@ -7,7 +7,7 @@ from django.db import DatabaseError, connection
 from django.test import RequestFactory
 
 from agents.approvals.models import Approval, ApprovalStatus
-from agents.web.views.unavailable import failed
+from agents.web.views.unavailable import handle_error
 from tests.workshop.conditions import be_read_only, impatience, locked_database, read_only_connections
 from tests.world import World, make_world, post, problem
 
@@ -58,9 +58,9 @@ def test_what_is_raised_outside_of_views_is_told_by_the_same_page() -> None:
     try:
         be_read_only()
     except DatabaseError:
-        assert failed(request).status_code == 503
+        assert handle_error(request).status_code == 503
     connection.close()
     try:
         raise ValueError("no condition")
     except ValueError:
-        assert failed(request).status_code == 500
+        assert handle_error(request).status_code == 500

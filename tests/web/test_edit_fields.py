@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agents.web.cards.edit_form import build_fields, find_blamed_key, simplify_complaint
-from agents.web.cards.fields import Field, Typed
+from agents.web.cards.fields import Field, TypedValues
 from agents.web.cards.typed import UnreadableField, read_typed
 
 SCHEMA: dict[str, Any] = {
@@ -216,7 +216,7 @@ def test_complaints_are_told_in_plain_words(complaint: str, words: str) -> None:
 
 
 def test_what_was_typed_stays_with_its_problem() -> None:
-    typed = Typed({"changes.score": "many"}, {"changes.score": "That is no number."})
+    typed = TypedValues({"changes.score": "many"}, {"changes.score": "That is no number."})
     (changes,) = (field for field in build_fields(SCHEMA, PARAMS, typed) if field.name == "changes")
     (score,) = (field for field in changes.used if field.name == "score")
     assert (score.value, score.problem) == ("many", "That is no number.")

@@ -94,7 +94,7 @@ def test_a_feed_serves_all_sockets_of_a_run_and_stops_with_the_last_one(world: W
     run, client = world.run(), world.client("viewer")
 
     def running() -> list[feeds.Feed]:
-        return [feed for (_, group), feed in feeds._feeds.items() if group == notify.run_group(run.pk)]
+        return [feed for (_, group), feed in feeds._feeds.items() if group == notify.get_run_group(run.pk)]
 
     async def come_and_go() -> None:
         path = f"/ws/runs/{run.pk}/?after=0"

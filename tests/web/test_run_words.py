@@ -25,7 +25,7 @@ from agents.runs.models import CallStatus, Event, EventType, Run, RunStatus
 from agents.web.panel.lines import render_lines
 from agents.web.panel.slots import fold_events
 from tests.web.asking import handed_over, question
-from tests.web.test_runs import add_events, text_of
+from tests.web.run_events import add_events, text_of
 from tests.workshop import beside
 from tests.world import World, make_world
 

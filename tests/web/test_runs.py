@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.template.loader import get_template
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from agents.runs.models import CallStatus, Event, EventType, Pass, Run, RunStatus, ToolCall
+from agents.runs.models import CallStatus, EventType, Pass, Run, RunStatus, ToolCall
 from agents.runs.models.event import brief_result
 from agents.web.jinja_environment import JINJA
 from agents.web.panel.json_html import find_table, render_tree
 from agents.web.panel.lines import render_lines
 from agents.web.panel.slots import fold_events
 from agents.web.panel.time_strip import build_time_strip
+from tests.web.run_events import add_events, ended, ended_run, ended_with, started, text_of
 from tests.world import World, make_world, success
 from tools.records.models import Draft
 
@@ -29,50 +29,6 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def world() -> World:
     return make_world()
-
-
-def text_of(client: Client, path: str) -> str:
-    answer = client.get(path)
-    assert answer.status_code == 200, answer.content
-    return answer.content.decode()
-
-
-ALWAYS_THERE: dict[EventType, dict[str, Any]] = {
-    EventType.RUN_TITLED: {"input_tokens": 0, "output_tokens": 0, "cost": None},
-    EventType.RUN_RESUMED: {"by": "gadget"},
-    EventType.LATE_EFFECT: {"done_again_by": []},
-    EventType.RUN_FINISHED: {
-        "pass_number": 1,
-        "input_tokens": 0,
-        "output_tokens": 0,
-        "usage_estimated": False,
-        "cost": None,
-        "currency": "",
-    },
-}
-"""Fields of the payloads that most tests do not care about."""
-
-
-def add_events(run: Run, *events: tuple[EventType, dict[str, Any]]) -> list[Event]:
-    first = run.next_event_seq
-    rows = [
-        Event(run=run, seq=first + place, type=type_, payload=ALWAYS_THERE.get(type_, {}) | payload)
-        for place, (type_, payload) in enumerate(events)
-    ]
-    Event.objects.bulk_create(rows)
-    run.next_event_seq = first + len(rows)
-    run.save()
-    return list(run.events.order_by("seq"))
-
-
-def started(call: Any) -> tuple[EventType, dict[str, Any]]:
-    payload = {"call_id": str(call.pk), "tool": call.tool, "display_name": "Search", "level": "read", "params": {}}
-    return EventType.TOOL_START, {**payload, "summary": "Searching…", "pass_number": 1}
-
-
-def ended(call: Any, **result: Any) -> tuple[EventType, dict[str, Any]]:
-    whole = success(None, summary="Found 47 records", **result)
-    return EventType.TOOL_RESULT, {"call_id": str(call.pk), "tool": call.tool, "result": whole, "duration_ms": 12}
 
 
 @pytest.mark.parametrize("type_", EventType.values)
@@ -195,10 +151,6 @@ def test_an_earlier_answer_keeps_its_place_and_its_figures_when_the_run_goes_on(
     assert "Resumed. Earlier result:" in text_of(world.client("viewer"), f"/runs/{run.pk}/").split('id="panel"')[0]
 
 
-def ended_run(answer: str) -> dict[str, Any]:
-    return {"status": "succeeded", "exit_reason": "final_answer", "answer": answer, "output_tokens": 5}
-
-
 def test_a_pass_tells_what_it_has_cost_and_its_first_line_brings_the_figures_to_an_open_page(world: World) -> None:
     run = world.run()
     Pass.objects.create(
@@ -291,11 +243,6 @@ def test_a_drafted_text_too_long_for_its_event_is_read_from_the_call(world: Worl
     (line,) = render_lines(run.pk, add_events(run, (EventType.TOOL_RESULT, cut)))
     assert "<h3>Preview</h3>" in line.html
     assert line.html.count("word") == 2000
-
-
-def ended_with(call: Any, data: Any) -> tuple[EventType, dict[str, Any]]:
-    result = success(data, summary="Drafted")
-    return EventType.TOOL_RESULT, {"call_id": str(call.pk), "tool": call.tool, "result": result, "duration_ms": 1}
 
 
 def test_a_call_has_a_page_with_its_whole_result(world: World) -> None:

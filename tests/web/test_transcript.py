@@ -15,7 +15,7 @@ from agents.employees.models import ModelProvider
 from agents.runs.models import EventType, Pass, Run, RunStatus
 from agents.web.panel.lines import render_lines
 from agents.web.panel.transcript import fence, quote
-from tests.web.test_runs import add_events, ended, started
+from tests.web.run_events import add_events, ended, started
 from tests.world import World, make_world, streamed, success
 
 pytestmark = pytest.mark.django_db(transaction=True)

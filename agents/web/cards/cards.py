@@ -21,8 +21,8 @@ from agents.web.cards.call_reports import CallReport, describe_call
 from agents.web.cards.differences import Change, find_differences
 from agents.web.cards.edit_form import build_fields
 from agents.web.cards.effects import Effect
-from agents.web.cards.fields import Field, Typed
-from agents.web.cards.questions import Question, read_question
+from agents.web.cards.fields import Field, TypedValues
+from agents.web.cards.questions import AskedQuestion, read_question
 from agents.web.cards.similar_names import SimilarName, find_similar_names
 from agents.web.panel.child_runs import describe_delegations
 from agents.web.text.safe_text import own_words
@@ -84,7 +84,7 @@ class Card:
     previous: Approval | None = None
     successor: Approval | None = None
     all_targets: bool = False
-    typed: Typed = field(default_factory=Typed)
+    typed: TypedValues = field(default_factory=TypedValues)
     reported: str = ""
     said: str = ""
     asked_by: str = ""
@@ -108,7 +108,7 @@ class Card:
         return self.is_unknown and self.call.late_effect is not None
 
     @cached_property
-    def question(self) -> Question | None:
+    def question(self) -> AskedQuestion | None:
         """The question that a person is asked; None for every other card."""
         return read_question(self.approval)
 

@@ -66,9 +66,9 @@ def _of_effect(old: Approval, new: Approval) -> Iterator[Change]:
     gone = [target["label"] for key, target in before.items() if key not in after]
     added = [target["label"] for key, target in after.items() if key not in before]
     if gone:
-        yield Change("no longer affected", _named(gone), None)
+        yield Change("no longer affected", _join_labels(gone), None)
     if added:
-        yield Change("newly affected", None, _named(added))
+        yield Change("newly affected", None, _join_labels(added))
     for key, target in after.items():
         earlier = before.get(key)
         if earlier is not None and earlier != target:
@@ -110,7 +110,7 @@ def _is_simple(value: Any) -> bool:
     return value is None or isinstance(value, (str, int, float, bool))
 
 
-def _named(labels: list[str]) -> str:
+def _join_labels(labels: list[str]) -> str:
     more = len(labels) - MOST_LABELS
     return ", ".join(labels[:MOST_LABELS]) + (f" and {more} more" if more > 0 else "")
 

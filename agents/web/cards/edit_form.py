@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agents.web.cards.fields import Field, Typed
+from agents.web.cards.fields import Field, TypedValues
 from agents.web.cards.typed import fits_pairs, format_value
 
 LONG_TEXT = 80
@@ -34,12 +34,12 @@ class _Slot:
     present: Any
 
 
-def build_fields(schema: Mapping[str, Any], params: Mapping[str, Any], typed: Typed | None = None) -> list[Field]:
+def build_fields(schema: Mapping[str, Any], params: Mapping[str, Any], typed: TypedValues | None = None) -> list[Field]:
     """Build the form for these params; typed values take precedence over current ones."""
-    return _fields(_Slot((), schema, required=True, present=params), schema.get("$defs", {}), typed or Typed())
+    return _fields(_Slot((), schema, required=True, present=params), schema.get("$defs", {}), typed or TypedValues())
 
 
-def list_changed_texts(fields: Iterable[Field], typed: Typed) -> list[tuple[str, str]]:
+def list_changed_texts(fields: Iterable[Field], typed: TypedValues) -> list[tuple[str, str]]:
     """Return the inputs that were changed, by name, with the typed text."""
     found: list[tuple[str, str]] = []
     for one in fields:
@@ -70,12 +70,12 @@ def simplify_complaint(complaint: str, *, is_named: bool = False) -> str:
     return f"{found['name']}: {said}" if is_named else said
 
 
-def _fields(slot: _Slot, definitions: Mapping[str, Any], typed: Typed) -> list[Field]:
+def _fields(slot: _Slot, definitions: Mapping[str, Any], typed: TypedValues) -> list[Field]:
     required = slot.schema.get("required", [])
     present = slot.present if isinstance(slot.present, Mapping) else {}
     return [
         _field(
-            _Slot((*slot.path, name), _resolved(part, definitions), name in required, present.get(name)),
+            _Slot((*slot.path, name), _resolve(part, definitions), name in required, present.get(name)),
             definitions,
             typed,
         )
@@ -83,7 +83,7 @@ def _fields(slot: _Slot, definitions: Mapping[str, Any], typed: Typed) -> list[F
     ]
 
 
-def _field(slot: _Slot, definitions: Mapping[str, Any], typed: Typed) -> Field:
+def _field(slot: _Slot, definitions: Mapping[str, Any], typed: TypedValues) -> Field:
     core, nullable = _without_null(slot.schema)
     kind = _kind(core, slot)
     key = ".".join(slot.path)
@@ -144,21 +144,21 @@ def _choices(schema: Mapping[str, Any], kind: str) -> tuple[str, ...]:
     return tuple(str(choice) for choice in schema.get("enum", ()) if choice is not None) if kind == "choice" else ()
 
 
-def _resolved(part: Any, definitions: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:
+def _resolve(part: Any, definitions: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:
     """Return the schema with the references resolved at its top, where the kind of input is decided."""
     if not isinstance(part, dict) or depth > 8:
         return {}
     if "$ref" in part:
         name = str(part["$ref"]).rpartition("/")[2]
         rest = {key: value for key, value in part.items() if key != "$ref"}
-        return {**_resolved(definitions.get(name), definitions, depth + 1), **rest}
+        return {**_resolve(definitions.get(name), definitions, depth + 1), **rest}
     found = dict(part)
     for key in ("anyOf", "oneOf"):
         if key in found:
-            found[key] = [_resolved(option, definitions, depth + 1) for option in found[key]]
+            found[key] = [_resolve(option, definitions, depth + 1) for option in found[key]]
     for key in ("items", "additionalProperties"):
         if isinstance(found.get(key), dict):
-            found[key] = _resolved(found[key], definitions, depth + 1)
+            found[key] = _resolve(found[key], definitions, depth + 1)
     return found
 
 

@@ -71,7 +71,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Typed:
+class TypedValues:
     """The values that a person typed and what is wrong with them, by the keys of the fields."""
 
     values: Mapping[str, str] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from agents.approvals.questions import MOST_ANSWER
 
 
 @dataclass(frozen=True)
-class Question:
+class AskedQuestion:
     """A question as the employee asked it, not verified. An answer has at most `most` characters."""
 
     text: str
@@ -18,10 +18,10 @@ class Question:
     most: int = MOST_ANSWER
 
 
-def read_question(approval: Approval) -> Question | None:
+def read_question(approval: Approval) -> AskedQuestion | None:
     """Read the card's question; None for a card of another kind."""
     if approval.kind != ApprovalKind.QUESTION:
         return None
     kept = approval.preview if isinstance(approval.preview, dict) else {}
     choices = [str(choice) for choice in kept.get("choices", ())]
-    return Question(str(kept.get("question", "")), choices, approval.status == ApprovalStatus.PENDING)
+    return AskedQuestion(str(kept.get("question", "")), choices, approval.status == ApprovalStatus.PENDING)

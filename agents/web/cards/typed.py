@@ -91,13 +91,13 @@ def _would_be_misread(text: str) -> bool:
     if not text or text != text.strip() or len(text.splitlines()) > 1:
         return True
     try:
-        _parsed(text)
+        _parse(text)
     except ValueError:
         return False
     return True
 
 
-def _parsed(text: str) -> Any:
+def _parse(text: str) -> Any:
     """Parse JSON; raise ValueError if it is none."""
     try:
         return json.loads(text, parse_constant=_no_constant)
@@ -133,7 +133,7 @@ def _read_pairs(one: Field, text: str) -> dict[str, Any]:
 def _read_loosely(text: str) -> Any:
     """Read JSON, else the text itself."""
     try:
-        return _parsed(text)
+        return _parse(text)
     except ValueError:
         return text
 
@@ -163,7 +163,7 @@ def _read_flag(key: str, text: str) -> bool:
 
 def _read_json(key: str, text: str) -> Any:
     try:
-        return _parsed(text)
+        return _parse(text)
     except ValueError as error:
         raise UnreadableField(key, f"This is not JSON: {error}.") from error
 

@@ -136,16 +136,16 @@ def _build_context(event: Event, facts: LineFacts) -> dict[str, Any]:
         number = payload["pass_number"]
         return {"figures": facts.figures.get(number, ""), "strip": facts.strips.get(number)}
     if event.type == EventType.RUN_FINISHED:
-        is_plain = payload["exit_reason"] == ExitReason.FINAL_ANSWER and not is_unplayed(event)
+        is_plain = payload["exit_reason"] == ExitReason.FINAL_ANSWER and not is_unknown_task(event)
         return {
             "is_on_top": event.seq == facts.context.end_on_top,
-            "is_unplayed": is_unplayed(event),
+            "is_unknown_task": is_unknown_task(event),
             "run": None if is_plain else facts.run,
         }
     return {}
 
 
-def is_unplayed(end: Event) -> bool:
+def is_unknown_task(end: Event) -> bool:
     """Check if a scripted employee ended because none of its scripts fits the task."""
     return str(end.payload.get("answer", "")).startswith(UNKNOWN_TASK)
 

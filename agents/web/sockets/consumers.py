@@ -43,9 +43,13 @@ class FeedConsumer(AsyncJsonWebsocketConsumer, ABC):  # type: ignore[misc]  # Ch
     _delivery: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        """Serve the socket; a browser that leaves while it is refused is no error."""
-        with suppress(Disconnected):
-            await super().__call__(scope, receive, send)
+        """Serve the socket, and end its delivery with it; a browser that leaves while it is refused is no error."""
+        try:
+            with suppress(Disconnected):
+                await super().__call__(scope, receive, send)
+        finally:
+            if self._delivery is not None:
+                self._delivery.cancel()
 
     async def connect(self) -> None:
         """Accept first, because a browser learns a close code only from a socket that was open."""

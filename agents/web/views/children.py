@@ -12,7 +12,7 @@ from agents.web.views.pages import member_view, render_page
 
 
 @member_view("GET")
-def nested(request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
+def child_run(request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
     """Show the run as it is now, without the page around it."""
     run = Run.objects.filter(organization_id=member.organization_id, pk=run_id).first()
     child = load_child_run(run) if run is not None else None

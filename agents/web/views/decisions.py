@@ -14,7 +14,7 @@ from agents.approvals.closed_cards import refuse_closed
 from agents.platform.refusals import Conflict, Expired, Forbidden, Invalid, StaleDigest
 from agents.web.cards.cards import Card
 from agents.web.cards.edit_form import build_fields, find_blamed_key, list_changed_texts, simplify_complaint
-from agents.web.cards.fields import PREFIX, Field, Typed
+from agents.web.cards.fields import PREFIX, Field, TypedValues
 from agents.web.cards.typed import UnreadableField, read_typed
 from agents.web.views.approvals import build_card_context, find_card
 from agents.web.views.pages import member_view, redirect_to_card, render_page
@@ -69,9 +69,11 @@ def edit(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
         params = read_typed(fields, typed)
         fresh = decisions.edit(member, approval_id, decisions.Decision(digest=_read_text(request, "digest")), params)
     except (UnreadableField, Invalid) as problem:
-        return _render_invalid_edit(request, member, replace(card, typed=Typed(typed, _find_problems(fields, problem))))
+        return _render_invalid_edit(
+            request, member, replace(card, typed=TypedValues(typed, _find_problems(fields, problem)))
+        )
     except (Conflict, Expired, StaleDigest) as refusal:
-        return _render_refused_decision(request, member, replace(card, typed=Typed(typed)), refusal)
+        return _render_refused_decision(request, member, replace(card, typed=TypedValues(typed)), refusal)
     messages.info(request, "This is the changed card. Nothing is approved yet.")
     return redirect_to_card(request, fresh.pk, reverse("approval", args=(fresh.pk,)))
 

@@ -20,7 +20,7 @@ from agents.runs.models import Event, EventType, Origin, Run, RunStatus
 from agents.web.lists.run_pages import MOST_LOOKED_THROUGH, Wanted, page_of_runs
 from agents.web.panel.json_html import render_data
 from agents.web.panel.line_facts import RUN_RELATIONS, PageContext
-from agents.web.panel.lines import is_unplayed, render_lines
+from agents.web.panel.lines import is_unknown_task, render_lines
 from agents.web.panel.run_state import build_state
 from agents.web.panel.slots import fold_events
 from agents.web.views.pages import member_view, render_page
@@ -84,7 +84,7 @@ def _build_context(request: HttpRequest, member: Membership, run_id: int, before
         "run": run,
         "lines": [line for line in lines if line.html],
         "end": end,
-        "is_unplayed": end is not None and is_unplayed(end),
+        "is_unknown_task": end is not None and is_unknown_task(end),
         "most_text": actions.MOST_TEXT,
         "parts": build_state(run).parts,
         "after": events[-1].seq if events else 0,

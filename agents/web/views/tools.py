@@ -19,7 +19,7 @@ from agents.platform.row_ids import parse_row_id
 from agents.runs import manual_calls
 from agents.runs.engine.context import load_organization_rules
 from agents.web.cards.edit_form import build_fields, find_blamed_key, simplify_complaint
-from agents.web.cards.fields import PREFIX, Field, Typed
+from agents.web.cards.fields import PREFIX, Field, TypedValues
 from agents.web.cards.schema_table import ParamRow, params_of
 from agents.web.cards.typed import UnreadableField, read_typed
 from agents.web.charts.charts import Chart, chart_of_calls
@@ -36,7 +36,7 @@ class Attempt:
 
     tool: str = ""
     employee: str = ""
-    typed: Typed = field(default_factory=Typed)
+    typed: TypedValues = field(default_factory=TypedValues)
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def try_tool(request: HttpRequest, member: Membership, name: str) -> HttpRespons
         params = read_typed(fields, typed)
         run = manual_calls.submit(member, manual_calls.ManualCall(_employee_id(employee), tool.name, params))
     except (UnreadableField, Invalid, Conflict) as problem:
-        attempt = Attempt(tool.name, employee, Typed(typed, _problems(fields, problem)))
+        attempt = Attempt(tool.name, employee, TypedValues(typed, _problems(fields, problem)))
         answer = _shown(request, member, attempt)
         answer.status_code = 422 if isinstance(problem, UnreadableField) else problem.status
         return answer
@@ -251,7 +251,7 @@ def _with_trial(view: ToolView, member: Membership, attempt: Attempt) -> ToolVie
     ):
         return view
     is_tried = attempt.tool == view.tool.name
-    typed = attempt.typed if is_tried else Typed()
+    typed = attempt.typed if is_tried else TypedValues()
     fields = build_fields(view.tool.schema, {}, typed)
     chosen = next((pk for pk, _ in employees if str(pk) == attempt.employee), None)
     form = TrialForm(fields, employees, chosen, typed.problems.get("", ""), is_tried)

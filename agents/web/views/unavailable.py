@@ -17,7 +17,7 @@ RETRY_AFTER_S = "5"
 
 
 class DatabaseConditionMiddleware:
-    """Turns an error that is the database's condition into a page that names it, with status 503."""
+    """Middleware that answers an outage of the database with a page that names it, with status 503."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response = get_response
@@ -28,17 +28,17 @@ class DatabaseConditionMiddleware:
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         """Answer an error that a view or its template raised."""
         condition = describe_outage(exception)
-        return _unavailable(request, condition, exception) if condition else None
+        return _render_unavailable(request, condition, exception) if condition else None
 
 
-def failed(request: HttpRequest) -> HttpResponseBase:
+def handle_error(request: HttpRequest) -> HttpResponseBase:
     """Answer an error that no middleware handled, such as one from the session."""
     error = sys.exc_info()[1]
     condition = describe_outage(error) if error is not None else ""
-    return _unavailable(request, condition, error) if condition else server_error(request)
+    return _render_unavailable(request, condition, error) if condition else server_error(request)
 
 
-def _unavailable(request: HttpRequest, condition: str, error: BaseException | None) -> HttpResponse:
+def _render_unavailable(request: HttpRequest, condition: str, error: BaseException | None) -> HttpResponse:
     log.error("page not available", path=request.path, condition=condition, error=str(error).strip())
     context = {"condition": condition, "is_form": request.method == "POST"}
     page = render(request, "parts/unavailable.html", context, status=503)
