@@ -1,4 +1,4 @@
-"""Runs the commands of Gadget: `gadget` where it is installed, `python manage.py` in a checkout."""
+"""Run Gadget's commands: `gadget` in an installed package, `python manage.py` in a checkout."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from gadget_site.version import VERSION
 
 
 def main() -> None:
-    """Run one command; a wrong setting ends it with one line instead of a traceback."""
+    """Run one command. A wrong setting prints one line instead of a traceback."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gadget_site.settings")
     if sys.argv[1:] in (["version"], ["--version"]):
         sys.stdout.write(f"Gadget {VERSION}\n")  # Django's own command would print Django's version
         return
     if hiding := find_hiding_package():
-        sys.exit(f"Gadget cannot start. {str(hiding)!r} would hide Gadget's own package. Use a folder without it.")
+        sys.exit(f"Gadget cannot start. {str(hiding)!r} would hide Gadget's own package. Start from another folder.")
     try:
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:

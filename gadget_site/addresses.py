@@ -1,4 +1,4 @@
-"""Parses the addresses of the database and of Redis strictly: unknown parts are refused, never ignored."""
+"""Parse database and Redis URLs strictly: unknown parts are errors, never ignored."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full"
 SSL_FILES = ("sslrootcert", "sslcert", "sslkey")
 SSL_OPTIONS = frozenset({"sslmode", *SSL_FILES})
 SYSTEM_CERTIFICATES = "system"
-"""As `sslrootcert`: the authorities that this machine trusts."""
+"""The value of `sslrootcert` for the certificate authorities that this machine trusts."""
 
 
 @dataclass(frozen=True)
 class DatabaseAddress:
-    """The database's address; for SQLite only `name`, the file's absolute path."""
+    """The database's address; SQLite uses only `name`, the file's absolute path."""
 
     engine: str
     name: str
@@ -65,14 +65,14 @@ def parse_redis_url(url: str) -> str:
         fault = f"{hide_password(url)!r} begins with none of redis://, rediss://, unix://"
         raise SettingError("REDIS_URL", fault, REDIS_EXAMPLE)
     if parts.scheme == "unix" and not parts.path.startswith("/"):
-        raise SettingError("REDIS_URL", f"{url!r} names no absolute path of a socket", "unix:///run/redis/redis.sock")
+        raise SettingError("REDIS_URL", f"{url!r} has no absolute socket path", "unix:///run/redis/redis.sock")
     if parts.scheme != "unix" and not (is_host(parts.hostname or "") and re.fullmatch(r"/?|/[0-9]+", parts.path)):
         raise SettingError("REDIS_URL", f"{hide_password(url)!r} is not redis://host:port/number", REDIS_EXAMPLE)
     return url
 
 
 def is_web_address(text: str) -> bool:
-    """Return True for `http://` and `https://` with a host, and a possible port if one is given."""
+    """Return True for an `http://` or `https://` URL with a valid host and, if given, a valid port."""
     try:
         parts = urlsplit(text)
         port = parts.port
@@ -104,7 +104,7 @@ def _split(name: str, url: str, example: str) -> SplitResult:
 def _sqlite(parts: SplitResult, url: str) -> DatabaseAddress:
     path = unquote(parts.path.removeprefix("/"))
     if parts.netloc or parts.query or not path or path == ":memory:":
-        fault = f"{url!r} names no file (all parts of Gadget share one, so it cannot live in memory)"
+        fault = f"{url!r} names no file (all processes share the database, so it cannot be in memory)"
         raise SettingError("DATABASE_URL", fault, SQLITE_EXAMPLE)
     file = Path(path).expanduser().absolute()
     if not file.parent.is_dir():
@@ -152,12 +152,12 @@ def _options(parts: SplitResult) -> dict[str, str]:
             fault = f"sslmode {value!r} is not one of {', '.join(SSL_MODES)}"
         elif name == "port" and not all(map(is_port, value.split(","))):
             fault = f"{value!r} is not a port from 1 to 65535"
-        elif name in SSL_FILES and not _is_there(name, value):
+        elif name in SSL_FILES and not _file_exists(name, value):
             fault = f"{name}: there is no file {value!r}"
         if fault:
             raise SettingError("DATABASE_URL", fault, DATABASE_EXAMPLE)
     return options
 
 
-def _is_there(option: str, value: str) -> bool:
+def _file_exists(option: str, value: str) -> bool:
     return (option == "sslrootcert" and value == SYSTEM_CERTIFICATES) or Path(value).is_file()

@@ -10,14 +10,14 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gadget_site.settings")
 pages = get_asgi_application()
 
 from agents.routing import websocket_urlpatterns  # noqa: E402  (models exist only once Django is set up)
-from gadget_site.edge.answers import BoundedAnswers  # noqa: E402
+from gadget_site.edge.bounded_responses import BoundedResponses  # noqa: E402
 from gadget_site.edge.proxies import TrustedProxies  # noqa: E402
 from gadget_site.origins import KnownOrigins  # noqa: E402
 
 application = TrustedProxies(
     ProtocolTypeRouter(
         {
-            "http": BoundedAnswers(pages),
+            "http": BoundedResponses(pages),
             "websocket": KnownOrigins(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
         }
     )

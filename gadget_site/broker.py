@@ -20,9 +20,9 @@ log = structlog.get_logger(__name__)
 
 
 class SturdyChannel(Channel):
-    """A channel that no foreign element or key can stop.
+    """A channel that survives elements and keys that are not ours.
 
-    It keeps no copy of a message until it is acknowledged: sweepers and workers find the run of a lost hint.
+    It keeps no copies of unacknowledged messages: sweepers and workers find the runs of lost hints.
     """
 
     ack_emulation = False
@@ -31,7 +31,7 @@ class SturdyChannel(Channel):
         try:
             return super()._brpop_read(**options)
         except (ValueError, TypeError, ArithmeticError, RecursionError) as error:
-            log.warning("dropped an element of the queue that is not a message", error=str(error))
+            log.warning("dropped a queue element that is not a message", error=str(error))
             return True
 
     def basic_consume(self, queue: str, no_ack: bool, callback: Callable[[Any], None], **options: Any) -> Any:
@@ -41,30 +41,30 @@ class SturdyChannel(Channel):
                 callback(message)
                 is_taken = True
             if not is_taken and not message.acknowledged:
-                message.reject()  # or it would occupy the place of other messages forever
+                message.reject()  # unacknowledged, it would block other messages forever
 
         return super().basic_consume(queue, no_ack, take, **options)
 
     def queue_declare(self, queue: str = "", *args: Any, **options: Any) -> Any:
-        """Delete foreign keys first: every connection begins here, and a key of a wrong type would end it."""
-        self._drop_foreign_keys({self._q_for_pri(queue, priority): "list" for priority in self.priority_steps})
+        """Delete keys of a wrong type first: every connection begins here, and such a key would end it."""
+        self._delete_wrong_keys({self._q_for_pri(queue, priority): "list" for priority in self.priority_steps})
         return super().queue_declare(queue, *args, **options)
 
     def _queue_bind(self, exchange: str, *args: Any) -> None:
-        self._drop_foreign_keys({self.keyprefix_queue % (exchange,): "set"})
+        self._delete_wrong_keys({self.keyprefix_queue % (exchange,): "set"})
         super()._queue_bind(exchange, *args)
 
-    def _drop_foreign_keys(self, kinds: dict[str, str]) -> None:
+    def _delete_wrong_keys(self, kinds: dict[str, str]) -> None:
         with self.conn_or_acquire() as client:
             for key, kind in kinds.items():
                 found = client.type(key).decode()
                 if found not in (kind, "none"):
-                    log.warning("deleted a key of the queue that is not ours", key=key, type=found)
+                    log.warning("deleted a queue key that is not ours", key=key, type=found)
                     client.delete(key)
 
 
 class SturdyTransport(Transport):
-    """A transport that accepts any element."""
+    """A transport that survives any element."""
 
     Channel = SturdyChannel
 
@@ -74,7 +74,7 @@ class SturdyTransport(Transport):
 
 
 class PatientConnection(Connection):
-    """A connection that retries a lost Redis at least every two seconds, for as long as it takes."""
+    """A connection that keeps reconnecting to Redis, at least every two seconds."""
 
     def get_transport_cls(self) -> type[Transport]:
         return SturdyTransport

@@ -14,7 +14,7 @@ ADMIN_DIRECTIVES = {
 
 
 class ContentPolicyMiddleware(CSPMiddleware):
-    """Sends the policy of settings.py, with ADMIN_DIRECTIVES added under ADMIN_PREFIX."""
+    """Middleware that sends the policy of settings.py, with ADMIN_DIRECTIVES added under ADMIN_PREFIX."""
 
     def get_policy_parts(
         self, request: HttpRequest, response: HttpResponseBase, report_only: bool = False

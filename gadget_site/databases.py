@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from gadget_site.addresses import DatabaseAddress
-from gadget_site.answering import STATEMENT_S, AnsweringConnection
+from gadget_site.answer_timeout import STATEMENT_TIMEOUT_S, TimeoutConnection
 
 SQLITE_START = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA busy_timeout=20000;"
 SQLITE_PATIENCE_S = 20
 POOL_PATIENCE_S = 10
 RECONNECT_S = 5
-"""With a longer limit, pauses between attempts would grow and miss the database's return."""
+"""Kept short: pauses between attempts grow, and longer ones would miss the database's return."""
 CONNECT_S = 5
 SILENT_LINK_S = 10
 KEEPALIVES = {
@@ -25,13 +25,13 @@ KEEPALIVES = {
 them for Unix sockets and on systems without them."""
 POSTGRESQL_START = {
     "synchronous_commit": "on",
-    "statement_timeout": f"{STATEMENT_S}s",
+    "statement_timeout": f"{STATEMENT_TIMEOUT_S}s",
     "lock_timeout": "2s",
     "idle_in_transaction_session_timeout": "15s",
 }
 
 
-def database_settings(address: DatabaseAddress, pool_size: int) -> dict[str, Any]:
+def build_database_settings(address: DatabaseAddress, pool_size: int) -> dict[str, Any]:
     """Return the entry of DATABASES for this address; `pool_size` limits the PostgreSQL connections of one process."""
     if address.is_sqlite:
         return {
@@ -59,14 +59,14 @@ def database_settings(address: DatabaseAddress, pool_size: int) -> dict[str, Any
                 "timeout": POOL_PATIENCE_S,
                 "reconnect_timeout": RECONNECT_S,
                 "max_idle": 60,
-                "connection_class": AnsweringConnection,
+                "connection_class": TimeoutConnection,
             },
             "options": " ".join(f"-c {name}={value}" for name, value in POSTGRESQL_START.items()),
             "application_name": "gadget",
             "connect_timeout": CONNECT_S,
             **KEEPALIVES,
             "server_side_binding": True,
-            "prepare_threshold": 3,  # planning a pass' statements anew takes as long as running them
+            "prepare_threshold": 3,  # planning a pass's statements takes as long as running them
             **dict(address.ssl),
         },
     }

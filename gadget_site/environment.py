@@ -1,4 +1,4 @@
-"""Reads every setting of the installation from the environment and checks it, so that a wrong one stops the start."""
+"""Read and check every setting of the installation. A wrong one prevents the start."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def read_settings(environ: Mapping[str, str], base_dir: Path) -> SiteSettings:
     """Return the settings of the installation in `base_dir`.
 
     Raises:
-        SettingError: names all that are wrong; first only those that decide how the others are read.
+        SettingError: lists all wrong settings. Those that affect how others are read are checked first.
     """
     variables, faults = Variables(environ), Faults()
     read = faults.read
@@ -147,7 +147,7 @@ def read_settings(environ: Mapping[str, str], base_dir: Path) -> SiteSettings:
 
 
 def _data_dir(variables: Variables, base_dir: Path) -> Path:
-    """The folder, created if its parent exists; refuses a misspelled path or an unmounted disk."""
+    """Return the data folder, created if its parent exists: a missing parent means a typo or an unmounted disk."""
     given = variables.text("GADGET_DATA_DIR", "var")
     folder = (base_dir / Path(given).expanduser()).resolve()
     try:
@@ -161,7 +161,7 @@ def _data_dir(variables: Variables, base_dir: Path) -> Path:
 
 
 def _config_file(variables: Variables, base_dir: Path) -> tuple[str, str]:
-    """Return name and text of `gadget.yaml`, or of the file in GADGET_CONFIG; no text without either."""
+    """Return name and text of the file in GADGET_CONFIG or of `gadget.yaml`; without either, the text is empty."""
     given = variables.text("GADGET_CONFIG")
     path = base_dir / (Path(given).expanduser() if given else Path("gadget.yaml"))
     if not given and not path.exists():
@@ -202,7 +202,7 @@ def _secret_key(variables: Variables, debug: bool, data_dir: Path) -> str:
 
 
 def _keys(variables: Variables, name: str, debug: bool, load: Callable[[], str]) -> tuple[str, ...]:
-    """Return the keys of this setting; while DEBUG is on and there are none, the one under the data folder."""
+    """Return this setting's keys. Without any, use the key in the data folder while DEBUG is on."""
     keys = variables.words(name)
     fault = describe_key_fault(keys)
     if fault:
@@ -217,7 +217,7 @@ def _keys(variables: Variables, name: str, debug: bool, load: Callable[[], str])
 def _audit_keys(variables: Variables, debug: bool, data_dir: Path) -> tuple[str, ...]:
     keys = _keys(variables, "GADGET_AUDIT_KEYS", debug, partial(_load_key, load_audit_key, data_dir))
     if not set(keys).isdisjoint(variables.words("GADGET_ENCRYPTION_KEYS")):
-        fault = "holds a key of GADGET_ENCRYPTION_KEYS; the audit needs keys of its own"
+        fault = "contains a key of GADGET_ENCRYPTION_KEYS; the audit needs its own keys"
         raise SettingError("GADGET_AUDIT_KEYS", fault, KEY_EXAMPLE)
     return keys
 
@@ -239,7 +239,7 @@ def _database(variables: Variables, data_dir: Path) -> DatabaseAddress:
 
 
 def _redis_url(variables: Variables) -> str:
-    """Return the address, checked; empty without one."""
+    """Return the checked address; empty if none is set."""
     value = variables.text("REDIS_URL")
     return parse_redis_url(value) if value else ""
 
@@ -310,6 +310,6 @@ def _timing_scale(variables: Variables) -> float:
 def _metrics_token(variables: Variables) -> str:
     value = variables.text("GADGET_METRICS_TOKEN")
     if value and (len(value) < SMALLEST_TOKEN or not re.fullmatch(r"[!-~]+", value)):
-        fault = f"is not {SMALLEST_TOKEN} or more letters, digits and signs without a blank"
+        fault = f"must have at least {SMALLEST_TOKEN} letters, digits or symbols, without spaces"
         raise SettingError("GADGET_METRICS_TOKEN", fault, SECRET_EXAMPLE)
     return value

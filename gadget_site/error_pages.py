@@ -1,4 +1,4 @@
-"""The error pages of DEBUG: the error and its place without any values, since some are secrets."""
+"""The error pages of DEBUG: the error and its location without any values, since some are secrets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gadget_site.logs import HIDDEN
 
 
 class _WithoutValues(SafeExceptionReporterFilter):
-    """Leaves out the request's data, the variables' values and the settings."""
+    """A filter that leaves out the request's data, the variables' values and the settings."""
 
     def get_post_parameters(self, request: HttpRequest | None) -> dict[str, Any]:
         """Return the field names, if the request's data could be parsed."""
@@ -37,5 +37,5 @@ class ReporterWithoutValues(ExceptionReporter):
 
     def get_traceback_data(self) -> dict[str, Any]:
         data: dict[str, Any] = super().get_traceback_data()
-        told = ("exception_value", "exception_notes", "unicode_hint")
-        return data | {name: KNOWN_SECRETS.redact(data[name], HIDDEN) for name in told if name in data}
+        texts = ("exception_value", "exception_notes", "unicode_hint")
+        return data | {name: KNOWN_SECRETS.redact(data[name], HIDDEN) for name in texts if name in data}

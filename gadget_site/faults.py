@@ -1,4 +1,4 @@
-"""Errors of wrong settings, and a collection that reports all of them at once."""
+"""Errors for wrong settings, and a collector that reports all of them at once."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Faults:
         self._errors: list[SettingError] = []
 
     def read(self, reader: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return the reader's value. After a wrong setting it is None and must not be used: call `raise_all` first."""
+        """Return the reader's value, or None after a wrong setting: call `raise_all` before using any value."""
         try:
             return reader(*args, **kwargs)
         except SettingError as error:
@@ -51,7 +51,7 @@ class Faults:
             return cast("T", None)
 
     def raise_all(self) -> None:
-        """Raise the collected errors, if any, each sentence once."""
+        """Raise the collected errors, if any, without duplicates."""
         errors = list({str(error): error for error in self._errors}.values())
         if len(errors) > 1:
             raise SettingErrors(errors)

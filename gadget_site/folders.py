@@ -6,7 +6,7 @@ from pathlib import Path
 
 PACKAGE_DIR = Path(__file__).resolve().parent
 PACKED_ASSETS = PACKAGE_DIR / "assets"
-"""Templates and static files, where `make wheel` puts them; a checkout has them at its top."""
+"""The folder where `make wheel` puts templates and static files; a checkout has them at its top level."""
 IS_INSTALLED = PACKED_ASSETS.is_dir()
 ASSETS_DIR = PACKED_ASSETS if IS_INSTALLED else PACKAGE_DIR.parent
 BASE_DIR = Path.cwd() if IS_INSTALLED else PACKAGE_DIR.parent
@@ -15,6 +15,6 @@ PACKAGES = ("agents", "gadget_site", "tools")
 
 
 def find_hiding_package() -> Path | None:
-    """Return a package in the current folder that Python would import in place of one of ours; None without any."""
+    """Return a package in the current folder that Python would import instead of one of ours, or None."""
     found = (BASE_DIR / name for name in PACKAGES if IS_INSTALLED and (BASE_DIR / name / "__init__.py").exists())
     return next((path for path in found if path.parent != PACKAGE_DIR.parent), None)

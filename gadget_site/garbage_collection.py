@@ -1,21 +1,21 @@
-"""Garbage collection of long-lived processes: loaded modules are never scanned."""
+"""Garbage collection in long-lived processes: loaded modules are never scanned."""
 
 import gc
 
 from django.apps import apps
 
 NEW_OBJECTS = 20_000
-"""New objects between two collections. A request or a pass creates some thousands, nearly all freed without one."""
+"""New objects between two collections. A request or a pass creates thousands; reference counts free nearly all."""
 
 
 def pause_garbage_collection() -> None:
-    """Stop collecting until the apps are ready (agents/apps.py): loaded objects stay; scanning them takes 150 ms."""
+    """Pause until the apps are ready (agents/apps.py): loaded objects stay alive, and scanning them takes 150 ms."""
     if not apps.ready:
         gc.disable()
 
 
 def freeze_loaded_objects() -> None:
-    """Exclude all present objects from later collections: they stay, and scanning them takes 50 ms."""
+    """Exclude all current objects from later collections: they stay alive, and scanning them takes 50 ms."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(NEW_OBJECTS, *gc.get_threshold()[1:])

@@ -1,4 +1,4 @@
-"""Creates the installation's keys once, in the data folder, readable by their owner only."""
+"""The installation's keys: created once in the data folder, and readable only by their owner."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def describe_key_fault(keys: tuple[str, ...]) -> str:
     return ""
 
 
-def _load_or_create(path: Path, make: Callable[[], str]) -> str:
+def _load_or_create(path: Path, create: Callable[[], str]) -> str:
     if not path.exists():
-        _write_once(path, make())
+        _write_once(path, create())
     return path.read_text(encoding="ascii").strip()
 
 
 def _write_once(path: Path, text: str) -> None:
-    """Write the file unless it exists: of several processes that start, one wins, because a hard link appears whole."""
+    """Write the file unless it exists. A hard link is atomic, so one of several starting processes wins."""
     descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
         with os.fdopen(descriptor, "w", encoding="ascii") as file:

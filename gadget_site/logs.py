@@ -1,4 +1,4 @@
-"""Logging settings: one line per fact, as text or JSON, with every known secret removed."""
+"""Logging settings: one line per event, as text or JSON, with every known secret removed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECRET_SHAPES = (
 
 class Redaction:
     """Removes secrets from a finished line: the installation's own, those that this process has read for
-    organizations, and texts that look like one.
+    organizations, and text that looks like a secret.
     """
 
     def __init__(self, secrets: list[str]) -> None:
@@ -37,8 +37,8 @@ class Redaction:
         return line
 
 
-def logging_settings(site: SiteSettings) -> dict[str, Any]:
-    """Return Django's LOGGING, and set structlog up to write through it."""
+def build_logging_settings(site: SiteSettings) -> dict[str, Any]:
+    """Return Django's LOGGING, and configure structlog to write through it."""
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_logger_name,
@@ -78,7 +78,7 @@ def logging_settings(site: SiteSettings) -> dict[str, Any]:
 
 
 def _naming(orchestrator_id: str) -> list[Any]:
-    """Add the installation's name to each line, if `gadget.yaml` sets one: several may log to one place."""
+    """Add the installation's name to each line, if `gadget.yaml` sets one: several may share a log."""
     if orchestrator_id == DEFAULT_NAME:
         return []
     return [lambda _logger, _method, event: {**event, "orchestrator": orchestrator_id}]
@@ -116,6 +116,6 @@ def _quiet_loggers(level: str) -> dict[str, Any]:
         "mcp",
     )
     quiet = {name: {"level": "WARNING"} for name in chatty} if level != "DEBUG" else {}
-    # Without Redis it logs a traceback every second; the feeds log that once.
+    # Without Redis, it logs a traceback every second; our feeds log the outage once.
     quiet["channels_redis.pubsub"] = {"level": "CRITICAL"}
     return {**quiet, "django": {"handlers": [], "level": "INFO", "propagate": True}}

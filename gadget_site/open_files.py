@@ -1,10 +1,10 @@
-"""Raises the number of files and connections that one process may hold open."""
+"""Raise the number of files and connections that one process may hold open."""
 
 import resource
 from contextlib import suppress
 
 WANTED = 8_192
-"""Enough for 2,048 runs that wait: each holds a connection to its model and, with SQLite, two files."""
+"""Enough for 2,048 runs in progress: each holds a connection to its model and, with SQLite, two files."""
 
 
 def allow_open_files() -> None:

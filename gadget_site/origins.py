@@ -1,4 +1,4 @@
-"""Restricts WebSockets to pages of this host and of ALLOWED_ORIGINS."""
+"""Restrict WebSockets to pages of this host and of ALLOWED_ORIGINS."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
 class KnownOrigins:
-    """Accepts a socket whose Origin has the request's own scheme, host and port, or is listed.
+    """Middleware that accepts a socket if its Origin matches the request's scheme, host and port, or is listed.
 
-    Browsers always send an Origin, so a cookie without one is refused. Programs with a token have no page: they pass
-    without an Origin, and the consumer checks the token.
+    Browsers always send an Origin, so a cookie without one is refused. Programs with a token may omit it: the consumer
+    checks the token.
     """
 
     def __init__(self, application: Any) -> None:

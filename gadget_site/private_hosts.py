@@ -1,4 +1,4 @@
-"""Reads ALLOWED_PRIVATE_HOSTS: the servers with private addresses that tools and model providers may reach."""
+"""Parse ALLOWED_PRIVATE_HOSTS: the servers with private addresses that tools and model providers may reach."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ EXAMPLE = "ollama.internal:11434,10.0.0.5,192.168.1.0/24"
 LOOPBACK = PrivateHosts((PrivateHost(network=ip_network("127.0.0.0/8")), PrivateHost(network=ip_network("::1/128"))))
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
-_ENTRY = re.compile(r"(?P<place>\[[0-9A-Fa-f:./]+\]|[^\[\]:]+)(:(?P<port>\d{1,5}))?")
+_ENTRY = re.compile(r"(?P<host>\[[0-9A-Fa-f:./]+\]|[^\[\]:]+)(:(?P<port>\d{1,5}))?")
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 
 
 def read_private_hosts(words: Iterable[str]) -> PrivateHosts:
-    """Read names, addresses and networks, each with a port or without.
+    """Parse names, addresses and networks, each with an optional port.
 
     Raises:
-        SettingError: one of them is none of these.
+        SettingError: a word is none of these.
     """
-    return PrivateHosts(tuple(_entry(word) for word in words))
+    return PrivateHosts(tuple(_parse_entry(word) for word in words))
 
 
 def list_named_hosts(addresses: Iterable[str]) -> list[PrivateHost]:
@@ -34,29 +34,29 @@ def list_named_hosts(addresses: Iterable[str]) -> list[PrivateHost]:
     found = []
     for address in filter(None, addresses):
         parts = urlsplit(address)
-        with suppress(ValueError):  # not a port: nothing is opened
+        with suppress(ValueError):  # an invalid port opens nothing
             port = parts.port or DEFAULT_PORTS[parts.scheme]
-            found.append(_read_place((parts.hostname or "").rstrip("."), port))
+            found.append(_parse_host((parts.hostname or "").rstrip("."), port))
     return found
 
 
-def _entry(word: str) -> PrivateHost:
+def _parse_entry(word: str) -> PrivateHost:
     is_bare_ipv6 = word.count(":") > 1 and "[" not in word
     found = _ENTRY.fullmatch(f"[{word}]" if is_bare_ipv6 else word)
     port = int(found["port"]) if found and found["port"] else None
     if found is None or (port is not None and not 1 <= port <= 65_535):
         raise _fault(word)
-    place = found["place"].strip("[]").lower().rstrip(".")
+    host = found["host"].strip("[]").lower().rstrip(".")
     try:
-        return PrivateHost(network=ip_network(place), port=port)
+        return PrivateHost(network=ip_network(host), port=port)
     except ValueError:
-        labels = place.split(".")
+        labels = host.split(".")
         if not all(map(_LABEL.fullmatch, labels)) or labels[-1].isdigit():
             raise _fault(word) from None
-    return PrivateHost(name=place, port=port)
+    return PrivateHost(name=host, port=port)
 
 
-def _read_place(host: str, port: int) -> PrivateHost:
+def _parse_host(host: str, port: int) -> PrivateHost:
     try:
         return PrivateHost(network=ip_network(ip_address(host)), port=port)
     except ValueError:
@@ -65,5 +65,5 @@ def _read_place(host: str, port: int) -> PrivateHost:
 
 def _fault(word: str) -> SettingError:
     return SettingError(
-        SETTING, f"{word!r} is not a host name, an address or a network, with or without a port", EXAMPLE
+        SETTING, f"{word!r} is not a host name, address or network, with or without a port", EXAMPLE
     )

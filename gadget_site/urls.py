@@ -1,4 +1,4 @@
-"""All addresses of the installation: pages, REST, admin, metrics."""
+"""All URLs of the installation: pages, REST, admin, metrics."""
 
 from django.contrib import admin
 from django.urls import include, path

@@ -1,4 +1,4 @@
-"""Reads the environment by name and kind, and refuses hidden characters and misspelled names."""
+"""Read environment variables by name and type; hidden characters and misspelled names are errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SERVICE_LINK = re.compile(
     r"GADGET_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_\w+)?)=.*"
     r"|GADGET_(\w+_)?PORT=(tcp|udp|sctp)://.*"
 )
-"""NAME=value as Kubernetes gives it to every container beside a service that is named `gadget`."""
+"""`NAME=value` as Kubernetes sets it in every container next to a service named `gadget`."""
 OWN_NAMES = {
     "GADGET_AUDIT_KEYS": "new-key,old-key",
     "GADGET_CONFIG": "gadget.yaml",
@@ -36,7 +36,7 @@ DISTINCTIVE_NAMES = (
     *("ALLOWED_HOSTS", "ALLOWED_ORIGINS", "ALLOWED_PRIVATE_HOSTS", "DATABASE_POOL", "TRUSTED_PROXIES"),
     "WORKER_THREADS",
 )
-"""Settings without our prefix whose near misses mean nothing else. Names near the others are in wide use."""
+"""Settings without our prefix whose misspellings mean nothing else. Names close to our others are in wide use."""
 HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode's categories of invisible characters: control, format, surrogates, line separators."""
 _ENDING = re.compile(r"(IES|Y|ES|S)(?=_|$)")
@@ -44,14 +44,14 @@ _LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
 
 
 class Variables:
-    """The environment, read by name and kind; an empty value counts as none."""
+    """The environment, read by name and type; an empty value counts as unset."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
 
     def text(self, name: str, default: str = "") -> str:
         if name.startswith(PREFIX) and name not in OWN_NAMES:
-            raise LookupError(f"{name} is missing in OWN_NAMES")
+            raise LookupError(f"{name} is missing from OWN_NAMES")
         value = self._environ.get(name, "")
         if hidden := next((char for char in value if unicodedata.category(char) in HIDDEN), ""):
             raise SettingError(name, f"its value contains {_describe(hidden)}", "one line of visible characters")
@@ -84,10 +84,10 @@ class Variables:
 
 
 def refuse_unknown_name(name: str, environ: Mapping[str, str], used_by_tools: frozenset[str]) -> None:
-    """Raise SettingError for an unknown name with our prefix, and for one that nearly names a distinctive setting.
+    """Raise SettingError for an unknown name with our prefix, and for a misspelled distinctive setting.
 
     Args:
-        used_by_tools: the variables that `gadget.yaml` takes its values from.
+        used_by_tools: the variables that `gadget.yaml` refers to.
     """
     if name in used_by_tools:
         return
@@ -103,7 +103,7 @@ def refuse_unknown_name(name: str, environ: Mapping[str, str], used_by_tools: fr
 
 
 def is_host(text: str) -> bool:
-    """Return True for an IPv4 or IPv6 address or a possible host name: its last label is not a number."""
+    """Return True for an IP address or a valid host name, whose last label is not a number."""
     try:
         ip_address(text)
     except ValueError:
@@ -130,7 +130,7 @@ def _is_one_letter_away(one: str, other: str) -> bool:
 
 
 def _count_shared(one: str, other: str) -> int:
-    """Count the letters with which both begin."""
+    """Count the leading letters that both share."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 

@@ -1,4 +1,4 @@
-"""Serves pages, REST and WebSockets: Daphne with our limits. `python -m gadget_site.web`."""
+"""Serve pages, REST and WebSockets with Daphne and our limits: `python -m gadget_site.web`."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from gadget_site.edge.connections import BoundedFactory
 from gadget_site.garbage_collection import freeze_loaded_objects
 from gadget_site.open_files import allow_open_files
 
-# gadget_site.asgi has set Django up, so what needs models can be imported from here on.
+# gadget_site.asgi has set Django up, so modules that need models can be imported from here on.
 # isort: split
 from agents.platform.identity import confirm_at_start
 from gadget_site.demo.accounts import OpenDemoAccountsError, check_before_listening
 
 log = structlog.get_logger(__name__)
 
-HTTP_TIMEOUT_S = 900  # a long export to a slow reader takes its time, and would be cut off
+HTTP_TIMEOUT_S = 900  # a shorter timeout would cut off a long export to a slow reader
 CLOSE_TIMEOUT_S = 5
 PING_INTERVAL_S = 20
 PING_TIMEOUT_S = 30
@@ -36,7 +36,7 @@ LARGEST_MESSAGE = 64 * 1024
 
 
 def serve() -> None:
-    """Listens on HOST and PORT until SIGTERM or SIGINT; every page is loaded before the first request comes."""
+    """Listen on HOST and PORT until SIGTERM or SIGINT. Every page is loaded before the first request."""
     confirm_at_start()
     _refuse_demo_accounts()
     allow_open_files()
@@ -54,14 +54,14 @@ def serve() -> None:
         websocket_max_message_size=LARGEST_MESSAGE,
         websocket_max_frame_size=LARGEST_MESSAGE,
         server_name="",
-        ready_callable=_say_ready,
+        ready_callable=_log_ready,
     )
     server.run()
     if not server.listening_addresses:
         sys.exit(f"Cannot listen on {settings.GADGET_HOST}:{settings.GADGET_PORT}; the lines above say why.")
 
 
-def _say_ready() -> None:
+def _log_ready() -> None:
     log.info("web ready", address=f"http://{settings.GADGET_HOST}:{settings.GADGET_PORT}/")
 
 

@@ -21,7 +21,7 @@ from urllib.parse import quote
 from django.conf import settings
 from django.db import connection
 
-from gadget_site.management.parts import Part, build_sweeper_part, build_web_part, build_worker_part
+from gadget_site.management.processes import ProcessSpec, build_sweeper_process, build_web_process, build_worker_process
 from gadget_site.management.supervisor import TETHER
 from tests import services
 from tests.nursery import Nursling, nursery
@@ -33,7 +33,7 @@ STOP_PATIENCE_S = 5.0
 class RealProcess:
     """One part of the system as a process, with every line that it wrote."""
 
-    def __init__(self, part: Part, environment: dict[str, str], *, is_prepared: bool = False) -> None:
+    def __init__(self, part: ProcessSpec, environment: dict[str, str], *, is_prepared: bool = False) -> None:
         self.name = part.name
         self.lines: list[str] = []
         self._changed = threading.Condition()
@@ -168,18 +168,18 @@ class Installation:
 
     def start_all(self, workers: int = 1) -> None:
         """Web, workers and sweeper, all at once; returns when every one is ready."""
-        parts = [build_web_part(), build_sweeper_part(), *(build_worker_part(number + 1) for number in range(workers))]
+        parts = [build_web_process(), build_sweeper_process(), *(build_worker_process(number + 1) for number in range(workers))]
         for process in [self.spawn(part) for part in parts]:
             process.await_line(" ready")
 
     def start_web(self) -> RealProcess:
-        return self._start(build_web_part())
+        return self._start(build_web_process())
 
     def start_worker(self, number: int = 1) -> RealProcess:
-        return self._start(build_worker_part(number))
+        return self._start(build_worker_process(number))
 
     def start_sweeper(self) -> RealProcess:
-        return self._start(build_sweeper_part())
+        return self._start(build_sweeper_process())
 
     def process(self, name: str) -> RealProcess:
         """The newest process of this name: web, sweeper, worker1, worker2…"""
@@ -197,7 +197,7 @@ class Installation:
         yield
         self.redis = services.start_redis(self._folder)
 
-    def spawn(self, part: Part) -> RealProcess:
+    def spawn(self, part: ProcessSpec) -> RealProcess:
         """Starts the part without waiting for its ready line."""
         process = RealProcess(part, {**self.environment, **part.environment}, is_prepared=self.is_prepared)
         self.processes.append(process)
@@ -213,13 +213,13 @@ class Installation:
         self.redis.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _start(self, part: Part) -> RealProcess:
+    def _start(self, part: ProcessSpec) -> RealProcess:
         process = self.spawn(part)
         process.await_line(" ready")
         return process
 
 
-def _start(part: Part, environment: dict[str, str]) -> subprocess.Popen[str]:
+def _start(part: ProcessSpec, environment: dict[str, str]) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, TETHER, str(os.getpid()), *part.command],
         cwd=settings.BASE_DIR,

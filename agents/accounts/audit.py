@@ -39,10 +39,10 @@ def append(organization_id: int, entries: Sequence[NewEntry]) -> None:
     """Append entries in order.
 
     Raises:
-        RuntimeError: outside a transaction, because the chain could differ from the facts.
+        RuntimeError: outside a transaction, where the chain could differ from the facts.
     """
     if not connection.in_atomic_block:
-        raise RuntimeError("audit entries are written in the transaction of their fact")
+        raise RuntimeError("audit entries must be written in the transaction of the change that they record")
     heads = AuditHead.objects.select_for_update()
     head = heads.filter(organization_id=organization_id).annotate(now=Now()).first()
     if head is None:
@@ -152,7 +152,7 @@ def verify(organization_id: int) -> list[str]:
 
 
 def log_heads() -> None:
-    """Log the head of every chain: the log is outside the database, which somebody may change."""
+    """Log the head of every chain: the log survives outside the database, where somebody may remove entries."""
     heads = AuditHead.objects.exclude(seq=0).order_by("organization_id")
     for slug, seq, hash_ in heads.values_list("organization__slug", "seq", "hash"):
         logger.info("audit head %s:%s:%s", slug, seq, hash_)

@@ -48,7 +48,7 @@ class Offer:
     """The terms of a new invitation.
 
     Attributes:
-        note: whom it is for, in the admin's words.
+        note: who it is for, in the admin's words.
         days: the time for which the link works.
     """
 
@@ -132,7 +132,7 @@ def accept(hash_: str, user: User) -> Membership:
 
     Raises:
         NotFound
-        Conflict: the account is a member already; the link still works.
+        Conflict: the account is already a member; the link still works.
     """
     with transaction.atomic():
         return _add_member(_lock_invitation(hash_), user, account="existing")

@@ -20,7 +20,7 @@ from agents.accounts.membership import hash_secret
 from agents.accounts.models import ApiToken, Membership, Organization, PasswordReset, Role
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 
-RESET_LASTS = timedelta(days=1)
+RESET_LIFETIME = timedelta(days=1)
 LINK_EXPIRED = "This link no longer works. Ask for a new one."
 
 
@@ -50,14 +50,14 @@ def add_member(by: Superuser, user: User, role: str) -> Membership:
     Raises:
         Forbidden
         Invalid: there is no such role.
-        Conflict: the account is a member already.
+        Conflict: the account is already a member.
     """
     with acting_as_admin(by):
         check_role(role)
         if user._state.adding:
             user.save()
         elif Membership.objects.filter(organization_id=by.organization_id, user=user).exists():
-            raise Conflict(f"{user.get_username()} is a member already.")
+            raise Conflict(f"{user.get_username()} is already a member.")
         created = Membership.objects.create(organization_id=by.organization_id, user=user, role=role)
         update_admin_access(user)
         _record(by, "membership_added", created, role=role)
@@ -128,7 +128,7 @@ def remove_member(by: Administrator, membership_id: int) -> Membership:
 
 
 def update_admin_access(user: User) -> None:
-    """Let a user log in to the admin if they administer an organization or are a superuser; else do not."""
+    """Allow a user to log in to the admin only if they are a superuser or administer an organization."""
     is_admin = user.is_superuser or user.memberships.filter(role=Role.ADMIN).exists()
     User.objects.filter(pk=user.pk).exclude(is_staff=is_admin).update(is_staff=is_admin)
 
@@ -136,7 +136,7 @@ def update_admin_access(user: User) -> None:
 def may_reset_password(member: Membership, found: Membership) -> bool:
     """Return True if the member may reset the password of another one.
 
-    A password opens everything that the account may do, in other organizations too.
+    A password opens the whole account, in other organizations too.
 
     Args:
         found: a row of `list_members`.
@@ -147,7 +147,7 @@ def may_reset_password(member: Membership, found: Membership) -> bool:
 
 
 def create_password_reset(member: Membership, membership_id: int) -> tuple[PasswordReset, str]:
-    """Create a link with which a member chooses a new password; return it with its secret, which is not stored.
+    """Create a link for choosing a member's new password; return it with its secret, which is not stored.
 
     Earlier links for the same member stop working.
 
@@ -163,7 +163,7 @@ def create_password_reset(member: Membership, membership_id: int) -> tuple[Passw
         )
         secret = token_urlsafe(32)
         created = PasswordReset.objects.create(
-            membership=found, hash=hash_secret(secret), made_by=member.user, expires_at=timezone.now() + RESET_LASTS
+            membership=found, hash=hash_secret(secret), made_by=member.user, expires_at=timezone.now() + RESET_LIFETIME
         )
         _record(member, "password_link_made", found, expires_at=created.expires_at.isoformat(timespec="seconds"))
     return created, secret
@@ -189,7 +189,7 @@ def find_open_reset(hash_: str) -> PasswordReset:
 def use_password_reset(hash_: str, password: str) -> User:
     """Set the password and use up the link.
 
-    That ends all sessions of the account, and revokes its API tokens in the organization of the link.
+    This ends all sessions of the account, and revokes its API tokens in the organization of the link.
 
     Raises:
         NotFound
@@ -244,7 +244,7 @@ def check_password(password: str, user: User) -> None:
 
 
 def is_made_by_admin(organization: str) -> Exists:
-    """Return a condition on links: the creator still administers the organization at this path of the row."""
+    """Return a filter for links whose creator still administers the organization at this path of the row."""
     return Exists(
         Membership.objects.filter(
             organization=OuterRef(organization), user=OuterRef("made_by"), role=Role.ADMIN, user__is_active=True
@@ -254,12 +254,12 @@ def is_made_by_admin(organization: str) -> Exists:
 
 @contextmanager
 def acting_as_admin(by: Administrator) -> Iterator[datetime]:
-    """Run the block as an admin's act: alone in the organization, and with the role as it is then.
+    """Run the block as an admin's action, with the organization locked and the admin's current role checked.
 
-    Yields the time. An `audit.append` must come last in the block.
+    Yield the current time. An `audit.append` must come last in the block.
 
     Raises:
-        Forbidden: this person is not an admin, or no longer.
+        Forbidden: this person is not, or no longer, an admin.
     """
     with transaction.atomic():
         Organization.objects.select_for_update(no_key=True).get(pk=by.organization_id)

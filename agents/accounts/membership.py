@@ -1,4 +1,4 @@
-"""Finds the membership behind a browser's session or an API token."""
+"""Find the membership behind a browser session or an API token."""
 
 import hashlib
 import secrets
@@ -34,7 +34,7 @@ def list_memberships(user: AbstractBaseUser | AnonymousUser) -> QuerySet[Members
 def load_session_member(user: AbstractBaseUser | AnonymousUser, session: Session) -> Membership | None:
     """Return the user's membership in the session's active organization, else the first; None without any.
 
-    It is read each time, so that a revoked role or a deactivated user counts at once.
+    It is read from the database each time, so that a new role or a deactivated user takes effect at once.
     """
     mine = list(list_memberships(user))
     active = session.get(ACTIVE_ORGANIZATION)

@@ -1,4 +1,4 @@
-"""The REST API under /api/: short operations that fetch, call an action, and answer."""
+"""The REST API under /api/: short operations that load rows, call an action, and respond."""
 
 from typing import Any, NoReturn
 
@@ -18,7 +18,7 @@ fallback = Router(auth=None)
 
 
 class GadgetAPI(DescribedAPI):
-    """The API with all routes, which answer errors as problems."""
+    """The API with all routes, which report errors as problems."""
 
     @property
     def urls(self) -> tuple[list[URLPattern | URLResolver], str, str]:

@@ -54,7 +54,7 @@ def list_approvals(request: HttpRequest, filters: Query[ApprovalFilter]) -> Appr
 
 @router.post("/decide", response=DecisionResults, summary="Decide in bulk", openapi_extra=document_problems(403))
 def decide_many(request: HttpRequest, payload: BulkDecisions) -> DecisionResults:
-    """Approve or deny several cards; returns one result for each, in order.
+    """Approve or deny several cards; return one result for each, in order.
 
     Destructive calls cannot be approved here: approve each with its own confirmation.
     """

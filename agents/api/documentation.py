@@ -45,7 +45,7 @@ STATUS_DESCRIPTIONS = {
 
 
 class DocumentationPage(Swagger):
-    """The page of the REST API in Gadget's own look."""
+    """The documentation page of the REST API, in Gadget's own look."""
 
     template = "api/documentation.html"
 
@@ -53,7 +53,7 @@ class DocumentationPage(Swagger):
 # Turns off links inside buttons, and colors without a dark mode; static/css/api.css and static/js/api.js add the rest.
 DOCS_PAGE = DocumentationPage(settings={"deepLinking": False, "syntaxHighlight": False, "defaultModelsExpandDepth": 0})
 
-# Ids in paths have no invented example, which would lead nowhere; static/js/api.js adds one that the user has.
+# Ids in paths have no invented example, which would lead nowhere; static/js/api.js adds one of the user's own.
 ID_DESCRIPTIONS = {
     "employee_id": "The `id` of an employee: `GET /api/employees` lists them.",
     "run_id": "The `id` of a run: `GET /api/runs` lists them, and `POST /api/runs` starts one.",
@@ -65,7 +65,7 @@ PROBLEM_CONTENT = {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Probl
 
 
 def document_problems(*statuses: int) -> dict[str, Any]:
-    """Describe, for `openapi_extra`, the problems that an operation answers beyond the shared ones."""
+    """Return an `openapi_extra` with the problems that an operation returns beyond the shared ones."""
     return {
         "responses": {
             status: {"description": STATUS_DESCRIPTIONS[status], "content": PROBLEM_CONTENT} for status in statuses
@@ -84,7 +84,7 @@ class DescribedAPI(NinjaAPI):
     def get_openapi_schema(
         self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
     ) -> OpenAPISchema:
-        """Return the OpenAPI document, with the problems that each operation answers."""
+        """Return the OpenAPI document, with the problems that each operation returns."""
         document = super().get_openapi_schema(path_prefix=path_prefix, path_params=path_params)
         document["components"]["schemas"]["Problem"] = Problem.model_json_schema(
             ref_template="#/components/schemas/{model}"
@@ -104,7 +104,7 @@ class DescribedAPI(NinjaAPI):
 
 
 def _add_example_ids(properties: dict[str, Any]) -> None:
-    """Add an example to each id in an answer, for which the page would otherwise show "string"."""
+    """Add an example to each id in a response, for which the page would otherwise show "string"."""
     for name, field in properties.items():
         types = {kind.get("type") for kind in field.get("anyOf", [field])}
         if (name == "id" or name.endswith("_id")) and types <= {"string", "null"} and "default" not in field:

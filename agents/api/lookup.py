@@ -11,14 +11,14 @@ from agents.platform.row_ids import parse_row_id
 Row = TypeVar("Row", bound=Model)
 
 
-def _id_in_address(value: Any) -> int:
+def _parse_path_id(value: Any) -> int:
     try:
         return parse_row_id(value)
     except ValueError as error:
         raise NotFound(f"{error}, so there is nothing here.") from error
 
 
-PathId = Annotated[int, BeforeValidator(_id_in_address), WithJsonSchema({"type": "string"})]
+PathId = Annotated[int, BeforeValidator(_parse_path_id), WithJsonSchema({"type": "string"})]
 """An id in a path; an invalid or too large one answers 404."""
 
 

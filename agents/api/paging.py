@@ -49,7 +49,7 @@ def decode_key(cursor: str) -> str:
     try:
         return base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
     except (binascii.Error, ValueError) as error:
-        raise Invalid("cursor", f"{cursor[:40]!r} is not a cursor. Send the `next_cursor` of an answer.") from error
+        raise Invalid("cursor", f"{cursor[:40]!r} is not a cursor. Send the `next_cursor` of a response.") from error
 
 
 def decode_id(cursor: str) -> int:
@@ -61,7 +61,7 @@ def decode_id(cursor: str) -> int:
     try:
         return parse_row_id(decode_key(cursor))
     except ValueError as error:
-        raise Invalid("cursor", f"{cursor[:40]!r} is not a cursor. Send the `next_cursor` of an answer.") from error
+        raise Invalid("cursor", f"{cursor[:40]!r} is not a cursor. Send the `next_cursor` of a response.") from error
 
 
 def take_page(rows: QuerySet[Row], paging: PageQuery) -> tuple[list[Row], str | None]:

@@ -10,7 +10,7 @@ from ninja.parser import Parser
 
 
 class StrictParser(Parser):
-    """A parser as strict as the one for the model's arguments, so that no part of a body is dropped silently."""
+    """A parser as strict as the one for the model's arguments: no part of a body is silently dropped."""
 
     def parse_body(self, request: HttpRequest) -> dict[str, Any]:
         """Return the value of the body.

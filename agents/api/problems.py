@@ -1,4 +1,4 @@
-"""Errors of the API, all answered as application/problem+json."""
+"""Errors of the API, all sent as application/problem+json."""
 
 import functools
 from collections.abc import Callable
@@ -53,7 +53,7 @@ def build_problem(status: int, detail: str, code: str = "", **extra: Any) -> Htt
 
 
 def register_problem_answers(api: NinjaAPI) -> None:
-    """Register an answer for everything that an operation may raise."""
+    """Register a response for every exception that an operation may raise."""
     answers: dict[type[Exception], Callable[[HttpRequest, Any], HttpResponse]] = {
         Refusal: _answer_refusal,
         ValidationError: _answer_invalid,
@@ -74,21 +74,21 @@ def register_problem_answers(api: NinjaAPI) -> None:
 
 
 def wrap_with_problems(view: View) -> View:
-    """Wrap the view: ninja's own errors become problems, HEAD works like GET, and no answer is cached."""
+    """Wrap a view: ninja's own errors become problems, HEAD works like GET, and no response is cached."""
 
     @functools.wraps(view)
     def call_view(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        asked = request.method
-        if asked == "HEAD":
+        method = request.method
+        if method == "HEAD":
             request.method = "GET"
         try:
             response = view(request, *args, **kwargs)
         except Http404 as error:
             response = _answer_not_found(request, error)
         finally:
-            request.method = asked
+            request.method = method
         if response.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-            response = _answer_not_allowed(asked or "", response["Allow"])
+            response = _answer_not_allowed(method or "", response["Allow"])
         response.headers.setdefault("Cache-Control", "no-store")
         return response
 

@@ -129,7 +129,7 @@ def _filter_runs(member: Membership, filters: RunFilter) -> QuerySet[Run]:
 
 
 def _load_detail(member: Membership, run_id: int) -> RunDetail:
-    """Load the run with its calls; takes three queries, however many calls it has."""
+    """Load the run with its calls, in three queries however many calls it has."""
     run = get_row(_select_runs(member), run_id, "run")
     calls = list(run.tool_calls.order_by("pass_number", "index"))
     cards = dict(Approval.objects.filter(run=run).order_by("sequence").values_list("tool_call_id", "pk"))

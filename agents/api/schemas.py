@@ -77,16 +77,16 @@ class NewMessage(RequestBody):
 
 
 class ContinueRequest(RequestBody):
-    """The passes that a resumed run may use."""
+    """The number of passes that a resumed run may use."""
 
-    max_passes: int | None = Field(None, ge=1, le=MOST_PASSES, description="Null: as many as the employee's limit.")
+    max_passes: int | None = Field(None, ge=1, le=MOST_PASSES, description="Null uses the employee's limit.")
 
 
 class DenyRequest(RequestBody):
     """A denial of one card."""
 
     digest: Digest
-    decision_id: Name = Field("", description="Your own id for this decision. Sent again, it gets the same answer.")
+    decision_id: Name = Field("", description="Your own id for this decision. Sent again, it gets the same response.")
     reason: Text = Field("", max_length=LONGEST_REASON, description="Sent to the model.")
 
 
@@ -96,7 +96,7 @@ class ApproveRequest(RequestBody):
     model_config = ConfigDict(json_schema_extra={"examples": [{"digest": "the card's digest", "grace_s": 0}]})
 
     digest: Digest
-    decision_id: Name = Field("", description="Your own id for this decision. Sent again, it gets the same answer.")
+    decision_id: Name = Field("", description="Your own id for this decision. Sent again, it gets the same response.")
     params: Annotated[dict[str, Any], AfterValidator(check_storable)] | None = Field(
         None, description="Approves nothing: creates a new card with these params, see `next_approval_id`."
     )
@@ -109,14 +109,14 @@ class ApproveRequest(RequestBody):
 class UndoRequest(RequestBody):
     """A request to undo an approval that has not started."""
 
-    decision_id: Name = Field("", description="The decision to undo; empty: your decision, whatever its id.")
+    decision_id: Name = Field("", description="The decision to undo. Empty undoes yours, whatever its id.")
 
 
 class AnswerRequest(RequestBody):
     """A person's answer to an employee's question."""
 
     text: Text = Field(min_length=1, max_length=LONGEST_TEXT, examples=["The one in South Street."])
-    decision_id: Name = Field("", description="Your own id for this decision. Sent again, it gets the same answer.")
+    decision_id: Name = Field("", description="Your own id for this decision. Sent again, it gets the same response.")
 
 
 class BulkDecision(DenyRequest):
@@ -216,17 +216,17 @@ class Problem(BaseModel):
 
 
 class HealthStatus(BaseModel):
-    """The answer of a running process."""
+    """The response of a running process."""
 
     status: Literal["ok"] = "ok"
 
 
 class Readiness(BaseModel):
-    """The state of the installation. Parts in `degraded` are unavailable; work waits for them and is not lost."""
+    """The state of the installation. Whatever `degraded` lists is unavailable; work waits for it and is not lost."""
 
     status: Literal["ready"] = "ready"
     degraded: list[str] = Field(
-        examples=[["worker"]], description="Unavailable parts: redis, worker, sweeper or files."
+        examples=[["worker"]], description="Unavailable: redis, worker, sweeper or files."
     )
     workers_alive: int | None = Field(examples=[1], description="Running workers; null while Redis is unavailable.")
     workers_seen: int | None = Field(

@@ -33,7 +33,7 @@ _DAMAGE = (tarfile.TarError, EOFError, zlib.error, OSError)
 
 
 class BackupError(Exception):
-    """A backup cannot be taken or restored; the text is a sentence for the person at the command line."""
+    """A backup cannot be taken or restored; the text is for the person at the command line."""
 
 
 class Member(BaseModel):
@@ -50,13 +50,13 @@ class Manifest(BaseModel):
 
     Attributes:
         database: the vendor, `sqlite` or `postgresql`.
-        migrations: (app, name) of each that was applied.
-        columns: of each table, in the order of its values; empty for SQLite.
-        sequences: the last number that each gave; empty for SQLite.
-        members: by name, what must be put back. An earlier copy of a file and a deleted one may be in the archive too.
-        folders: of the files, as paths below the files folder.
-        canaries: a known text, encrypted with each key that something in the database is encrypted with.
-        heads: of the audit, to be compared later.
+        migrations: (app, name) of each applied migration.
+        columns: the columns of each table, in the order of the dump; empty for SQLite.
+        sequences: the last value of each sequence; empty for SQLite.
+        members: the members to restore, by name. The archive may also hold earlier copies and deleted files.
+        folders: all folders below the files folder, as relative paths.
+        canaries: a known text, encrypted with each key that is in use in the database.
+        heads: the heads of all audit chains, to compare later.
     """
 
     format: int = FORMAT
@@ -110,18 +110,18 @@ class Writer:
         """Add a member with the next `size` bytes; a later one of the same name replaces it.
 
         Raises:
-            OSError: there are fewer.
+            OSError: `source` is shorter.
         """
         member = tarfile.TarInfo(name)
         member.size, member.mode = size, 0o600
         member.mtime = (time.time_ns() if changed_ns is None else changed_ns) / 1e9
-        reader = _Hashing(source)
+        reader = _HashingReader(source)
         self._tar.addfile(member, reader)
         self.members[name] = Member(size=size, sha256=reader.digest())
 
 
-class _Hashing(io.RawIOBase):
-    """Reads from a file and hashes what it reads."""
+class _HashingReader(io.RawIOBase):
+    """A reader that hashes everything it reads."""
 
     def __init__(self, source: BinaryIO) -> None:
         super().__init__()
@@ -140,7 +140,7 @@ def read_manifest(path: Path) -> Manifest:
     """Read the whole archive and compare every member with the manifest.
 
     Raises:
-        BackupError: it is damaged, of another version, or was not signed with one of the audit keys.
+        BackupError: it is damaged, of another version, or not signed with one of the audit keys.
     """
     found: dict[str, Member] = {}
     text = b""
@@ -153,7 +153,7 @@ def read_manifest(path: Path) -> Manifest:
     try:
         manifest = Manifest.model_validate_json(text)
     except ValidationError as error:
-        fault = f"{path} is no backup of Gadget, or one of a newer version: its manifest cannot be read."
+        fault = f"{path} is not a Gadget backup, or it is from a newer version: its manifest cannot be read."
         raise BackupError(fault) from error
     _check(path, manifest, found)
     return manifest
@@ -163,10 +163,10 @@ def extract(path: Path, manifest: Manifest, top: str, into: Path) -> None:
     """Write the members below `top` that the manifest names, without `top`, into an empty folder."""
     with _read_members(path) as members:
         for member, source in members:
-            way = PurePosixPath(member.name)
-            if member.name not in manifest.members or way.parts[0] != top:
+            inner = PurePosixPath(member.name)
+            if member.name not in manifest.members or inner.parts[0] != top:
                 continue
-            target = into.joinpath(*way.parts[1:])
+            target = into.joinpath(*inner.parts[1:])
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with open(target, "wb", opener=_open_private) as file:
                 shutil.copyfileobj(source, file, _PART)
@@ -175,7 +175,7 @@ def extract(path: Path, manifest: Manifest, top: str, into: Path) -> None:
 
 def _check(path: Path, manifest: Manifest, found: dict[str, Member]) -> None:
     if manifest.format != FORMAT:
-        raise BackupError(f"{path} has the format {manifest.format}, and this version reads {FORMAT}.")
+        raise BackupError(f"{path} has the format {manifest.format}, but this version reads {FORMAT}.")
     expected = manifest.expected_signature()
     if expected is None:
         raise BackupError(
@@ -188,7 +188,7 @@ def _check(path: Path, manifest: Manifest, found: dict[str, Member]) -> None:
         if found.get(name) != member:
             raise BackupError(f"{path} is damaged: {name!r} {'was changed' if name in found else 'is missing'}.")
         if not _stays_inside(name):
-            raise BackupError(f"{path} holds {name!r}, which leads outside.")
+            raise BackupError(f"{path} contains {name!r}, a path outside the backup.")
 
 
 def _stays_inside(name: str) -> bool:
@@ -207,12 +207,12 @@ def _measure(source: BinaryIO) -> Member:
 def _read_members(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, BinaryIO]]]:
     """Yield the regular members in order; any fault of the archive becomes a BackupError.
 
-    The block ends with a check of the whole archive, which also finds damage in members that no manifest names.
+    The block ends with reading the rest of the archive, which finds damage in members that no manifest names.
     """
     try:
         with gzip.open(path) as unpacked:
             with tarfile.open(fileobj=unpacked, mode="r|") as tar:
-                yield ((member, _content(tar, member)) for member in tar if member.isreg())
+                yield ((member, _open_member(tar, member)) for member in tar if member.isreg())
             while unpacked.read(_PART):
                 pass
     except FileNotFoundError as error:
@@ -221,9 +221,9 @@ def _read_members(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, Binary
         raise BackupError(f"{path} cannot be read or unpacked: {error}.") from error
 
 
-def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> BinaryIO:
+def _open_member(tar: tarfile.TarFile, member: tarfile.TarInfo) -> BinaryIO:
     content = tar.extractfile(member)
-    assert content is not None, "a regular member has a content"
+    assert content is not None, "a regular member has content"
     return content  # type: ignore[return-value]
 
 

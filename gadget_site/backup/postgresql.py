@@ -1,4 +1,4 @@
-"""PostgreSQL: every table by COPY within one transaction, so no program besides Gadget is needed."""
+"""Backups of PostgreSQL: COPY of every table in one transaction, so no other program is needed."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ _OTHERS = """
 
 
 class PostgresqlSnapshot:
-    """The database as it was when the snapshot was opened, whatever is written since."""
+    """The database as it was when the snapshot was opened."""
 
     def __init__(self) -> None:
-        self.migrations = list(_rows(facts.MIGRATIONS))
-        self.heads = [f"{slug}:{seq}:{hash_}" for slug, seq, hash_ in _rows(facts.HEADS)]
-        tables = set(_tables())
+        self.migrations = list(_query_rows(facts.MIGRATIONS))
+        self.heads = [f"{slug}:{seq}:{hash_}" for slug, seq, hash_ in _query_rows(facts.HEADS)]
+        tables = set(_list_tables())
         self.columns: dict[str, list[str]] = {}
-        for table, column in _rows(_COLUMNS):
+        for table, column in _query_rows(_COLUMNS):
             if table in tables:
                 self.columns.setdefault(table, []).append(column)
-        self.sequences = {name: last for name, last in _rows(_SEQUENCES) if last is not None}
+        self.sequences = {name: last for name, last in _query_rows(_SEQUENCES) if last is not None}
 
     def dump(self, folder: Path) -> None:
         """Write one file for each table, in the server's own text form, which is exact for every type."""
@@ -70,31 +70,31 @@ def refuse_while_used() -> None:
     """Raise BackupError if another process of Gadget is connected to the database."""
     _connect_under_another_name()
     deadline = time.monotonic() + _DISCONNECT_S
-    while (others := _rows(_OTHERS)[0][0]) and time.monotonic() < deadline:
+    while (others := _query_rows(_OTHERS)[0][0]) and time.monotonic() < deadline:
         time.sleep(0.05)
     if others:
-        raise BackupError(f"Gadget still runs: it has {others} connections to the database. Stop it everywhere first.")
+        raise BackupError(f"Gadget is still running: it has {others} connections to the database. Stop it everywhere first.")
 
 
 def load(folder: Path, manifest: Manifest) -> None:
     """Replace the contents of the database in one transaction that also stops everything."""
     with transaction.atomic(), connection.cursor() as cursor:
         _lift_time_limits(cursor)
-        _empty(cursor, manifest)
+        _create_empty_tables(cursor, manifest)
         for table, columns in manifest.columns.items():
             with (folder / table).open("rb") as file, _copy("COPY {} ({}) FROM STDIN", table, columns) as copy:
                 while part := file.read(_PART):
                     copy.write(part)
         for name, last in manifest.sequences.items():
             cursor.execute("SELECT setval(quote_ident(%s)::regclass, %s)", [name, last])
-        restored.hold()
+        restored.stop_everything()
 
 
 def _lift_time_limits(cursor: Any) -> None:
     """Lift this transaction's limits: the server's own, and our limit on waiting for its answers."""
     for setting in _NO_LIMITS:
         cursor.execute(setting)
-    connection.connection.answer_s = None  # gadget_site/answering.py
+    connection.connection.answer_timeout_s = None  # gadget_site/answer_timeout.py
 
 
 def _connect_under_another_name() -> None:
@@ -106,9 +106,9 @@ def _connect_under_another_name() -> None:
         wrapper.close_pool()
 
 
-def _empty(cursor: Any, manifest: Manifest) -> None:
+def _create_empty_tables(cursor: Any, manifest: Manifest) -> None:
     """Create the tables of the manifest's version, all empty."""
-    tables = _tables()
+    tables = _list_tables()
     names = sql.SQL(", ").join(map(sql.Identifier, tables))
     if set(MigrationRecorder(connection).applied_migrations()) == set(manifest.migrations):
         cursor.execute(sql.SQL("TRUNCATE {}").format(names))
@@ -119,11 +119,11 @@ def _empty(cursor: Any, manifest: Manifest) -> None:
     MigrationExecutor(connection).migrate(manifest.migrations)
 
 
-def _tables() -> list[str]:
+def _list_tables() -> list[str]:
     return sorted(connection.introspection.django_table_names(only_existing=True, include_views=False))
 
 
-def _rows(statement: str) -> list[Any]:
+def _query_rows(statement: str) -> list[Any]:
     with connection.cursor() as cursor:
         cursor.execute(statement)
         return list(cursor.fetchall())

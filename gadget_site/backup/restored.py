@@ -1,7 +1,7 @@
-"""Makes a restored backup safe to start: nobody can know what happened since it was made.
+"""Make a restored backup safe to start: nobody can know what happened since it was taken.
 
-Everything stops until an admin lifts it, what was approved is asked again, ways in from before are closed, and open
-cards carry a warning.
+Everything stays stopped until an admin lifts the stop. Approved calls that had not started are asked again, sessions
+and tokens end, and open cards carry a warning.
 """
 
 from django.contrib.sessions.models import Session
@@ -22,10 +22,10 @@ from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
 STOPPED_BY = "Restoring a backup"
 
 
-def hold() -> None:
+def stop_everything() -> None:
     """Stop everything in one transaction of plain statements, so that a restore can commit it with the data.
 
-    Ends sessions, API tokens and open links: the ones that were revoked since the backup would work again.
+    Sessions, API tokens and open links end too: those revoked since the backup would work again.
     """
     with transaction.atomic():
         Installation.objects.update(folder_mark=identity.UNFINISHED_RESTORE)
@@ -41,13 +41,13 @@ def hold() -> None:
 def settle(made_at: str = "") -> dict[str, int]:
     """Stop everything, and settle runs, calls, cards and schedules so that people can continue.
 
-    May be repeated. Returns how many of each were changed.
+    May be repeated. Return the number of each that changed.
 
     Args:
-        made_at: when the backup was made, if that is known.
+        made_at: the time of the backup, if known.
     """
     mark = Installation.objects.values_list("folder_mark", flat=True).first()
-    hold()
+    stop_everything()
     counts = recover_runs()
     counts["schedules_moved_on"] = schedules.skip_after_restore()
     for organization in Organization.objects.order_by("pk"):
@@ -66,8 +66,8 @@ def settle(made_at: str = "") -> dict[str, int]:
 def recover_runs() -> dict[str, int]:
     """Settle runs that were in progress at the time of the backup: nobody can know what happened since.
 
-    Open approvals lapse and are asked again, executing calls are settled as after a lost worker, leases are dropped.
-    Returns how many of each: {"runs", "asked_again", "unsettled"}.
+    Approvals whose call has not started are asked again, executing calls are settled as after a lost worker, and
+    leases are dropped. Return the number of each: {"runs", "asked_again", "unsettled"}.
     """
     counts = {"runs": 0, "asked_again": 0, "unsettled": 0}
     for pk in Run.objects.filter(status=RunStatus.RUNNING).values_list("pk", flat=True):

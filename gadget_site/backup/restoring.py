@@ -1,4 +1,4 @@
-"""Restores a backup: checks everything before it touches anything, and lets nothing start until people allow it."""
+"""Restore a backup: check everything before changing anything, and start nothing until people allow it."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from tools.files.folder import RESERVED
 
 
 @dataclass(frozen=True)
-class Restored:
-    """A restored backup, and the numbers of what was settled afterwards."""
+class RestoredBackup:
+    """A restored backup, and the counts of everything that was settled afterwards."""
 
     manifest: Manifest
     counts: Mapping[str, int]
 
 
-def restore(path: Path, *, force: bool = False) -> Restored:
+def restore(path: Path, *, force: bool = False) -> RestoredBackup:
     """Replace the database and the files with those of the backup, and stop everything.
 
     An interrupted restore can be repeated with `force`. Once the database is in place, everything is stopped.
@@ -42,7 +42,7 @@ def restore(path: Path, *, force: bool = False) -> Restored:
     """
     manifest = read_manifest(path)
     backend = sqlite if connection.vendor == "sqlite" else postgresql
-    _refuse_unfit(path, manifest)
+    _refuse_incompatible(path, manifest)
     if not force:
         _refuse_to_overwrite()
     _refuse_while_alive()
@@ -61,21 +61,21 @@ def restore(path: Path, *, force: bool = False) -> Restored:
         backend.load(Path(work), manifest)
         _replace_files(files, Path(staged))
     call_command("migrate", verbosity=0)
-    return Restored(manifest, restored.settle(manifest.made_at))
+    return RestoredBackup(manifest, restored.settle(manifest.made_at))
 
 
 def _refuse_while_alive() -> None:
-    """Raise BackupError while a part shows signs of life, even without a database connection."""
+    """Raise BackupError while a worker or sweeper shows signs of life, even without a database connection."""
     try:
         alive = [*list_alive(WORKER), *list_alive(SWEEPER)]
     except redis.RedisError:
         return
     if alive:
         names = ", ".join(alive)
-        raise BackupError(f"Gadget still runs: {names}. Stop it everywhere; a sign of life fades in {SIGN_TTL_S} s.")
+        raise BackupError(f"Gadget is still running: {names}. Stop it everywhere, and wait {SIGN_TTL_S} s.")
 
 
-def _refuse_unfit(path: Path, manifest: Manifest) -> None:
+def _refuse_incompatible(path: Path, manifest: Manifest) -> None:
     if manifest.database != connection.vendor:
         raise BackupError(
             f"{path} is a backup of {manifest.database}, and DATABASE_URL names {connection.vendor}. "
@@ -83,7 +83,7 @@ def _refuse_unfit(path: Path, manifest: Manifest) -> None:
         )
     known = MigrationLoader(None).disk_migrations
     if newer := [f"{app}.{name}" for app, name in manifest.migrations if (app, name) not in known]:
-        raise BackupError(f"{path} is of a newer version of Gadget: {newer[0]} is unknown here. Install that version.")
+        raise BackupError(f"{path} is from a newer version of Gadget: {newer[0]} is unknown here. Install that version.")
     cipher = MultiFernet([Fernet(key) for key in settings.GADGET_ENCRYPTION_KEYS])
     for canary in manifest.canaries:
         try:
@@ -99,7 +99,7 @@ def _refuse_to_overwrite() -> None:
     tables = set(connection.introspection.table_names())
     is_filled = any(model._meta.db_table in tables and model.objects.exists() for model in (Organization, User))
     if is_filled or next(list_all_entries(), None) is not None:
-        raise BackupError("This installation holds data already. --force replaces all of it, database and files.")
+        raise BackupError("This installation already holds data. --force replaces all of it, database and files.")
 
 
 def _replace_files(files: Path, staged: Path) -> None:

@@ -1,4 +1,4 @@
-"""SQLite: copies the file as of one moment, and restores it into the file that Gadget uses."""
+"""Backups of SQLite: copy the database as of one moment, and restore it into the file that Gadget uses."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from gadget_site.backup.archive import BackupError, Manifest
 
 COPY = "gadget.sqlite3"
 _PATIENCE_S = 20
-_LAST_ONE_CLOSES_WITHIN_S = 3.0
+_CLOSING_S = 3.0
 """A process that has just been stopped may still be closing the database."""
 _LOOK_EVERY_S = 0.1
 
 
 class SqliteSnapshot:
-    """The database at the moment when the snapshot was opened, whoever writes meanwhile."""
+    """The database as it was when the snapshot was opened."""
 
     def __init__(self, source: sqlite3.Connection) -> None:
         self._source = source
@@ -40,7 +40,7 @@ class SqliteSnapshot:
 
 @contextmanager
 def snapshot() -> Iterator[SqliteSnapshot]:
-    """Open a separate read transaction: SQLite's log keeps what it sees, and writers continue."""
+    """Open a separate read transaction: SQLite's log preserves its view, and writers continue."""
     with closing(sqlite3.connect(_file(), timeout=_PATIENCE_S, isolation_level=None)) as source:
         source.execute("BEGIN")
         yield SqliteSnapshot(source)
@@ -50,7 +50,7 @@ def snapshot() -> Iterator[SqliteSnapshot]:
 def refuse_while_used() -> None:
     """Raise BackupError if another process keeps the database open: leaving WAL mode needs sole access."""
     connections.close_all()
-    deadline = time.monotonic() + _LAST_ONE_CLOSES_WITHIN_S
+    deadline = time.monotonic() + _CLOSING_S
     with closing(sqlite3.connect(_file(), timeout=0)) as alone:
         while True:
             try:
@@ -58,7 +58,7 @@ def refuse_while_used() -> None:
                 return
             except sqlite3.OperationalError as error:
                 if time.monotonic() > deadline:
-                    fault = f"Gadget still runs, or something else uses {_file()}. Stop it first."
+                    fault = f"Gadget is still running, or something else uses {_file()}. Stop it first."
                     raise BackupError(fault) from error
             time.sleep(_LOOK_EVERY_S)
 
@@ -75,7 +75,7 @@ def load(folder: Path, _: Manifest) -> None:
             cursor.execute("PRAGMA quick_check")
             if (answer := cursor.fetchone()[0]) != "ok":
                 raise BackupError(f"The database in the backup is damaged: {answer}.")
-        restored.hold()
+        restored.stop_everything()
         call_command("migrate", verbosity=0)
     refuse_while_used()
     with closing(sqlite3.connect(staged)) as source, closing(sqlite3.connect(_file(), timeout=_PATIENCE_S)) as target:

@@ -1,7 +1,7 @@
-"""Takes a backup while everything runs: the files and the database as of the same moment.
+"""Take a backup while everything runs: the files and the database as of the same moment.
 
-Most files are copied first. Then all writers of files wait while the database's snapshot is opened and the files that
-changed meanwhile are copied. So every file that the database names is in the archive, and writers wait only briefly.
+Most files are copied first. Then all writers of files wait while the database's snapshot is opened and files that have
+changed since are copied. So every file that the database names is in the archive, and writers wait only briefly.
 """
 
 from __future__ import annotations
@@ -27,43 +27,43 @@ from tools.files.folder import FolderEntry, open_file
 
 CANARY = b"gadget"
 README_TEXT = """\
-A backup of Gadget, made {made_at}.
+A backup of Gadget, taken at {made_at}.
 
 THIS ARCHIVE HOLDS NO KEYS. Keep SECRET_KEY, GADGET_ENCRYPTION_KEYS and GADGET_AUDIT_KEYS elsewhere:
 without the last two it cannot be restored. It does hold everything else, passwords as hashes and your
 customers' data as it is: keep it safe.
 
-To put it back, with Gadget stopped on every machine:  python manage.py restore FILE
+To restore it, with Gadget stopped on every machine:  python manage.py restore FILE
 """
 _RECENT_NS = 2_000_000_000
 """A file changed this shortly before its copy may have changed again with the same time."""
 
 
 def back_up(path: Path, *, force: bool = False) -> Manifest:
-    """Write the archive as a whole or not at all, and read it again.
+    """Write the whole archive or none of it, and read it back to verify it.
 
     Raises:
         BackupError: `path` exists and `force` is not given, or it cannot be written.
     """
-    _refuse(path, force)
+    _check_target(path, force)
     try:
         with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as work:
             draft = Path(work) / "draft"
             _write(draft, Path(work))
             manifest = read_manifest(draft)
-            _put(draft, path, force)
+            _move_into_place(draft, path, force)
     except (OSError, ToolError) as error:
-        raise BackupError(f"No backup was made: {error}") from error
+        raise BackupError(f"No backup was taken: {error}") from error
     return manifest
 
 
-def _refuse(path: Path, force: bool) -> None:
+def _check_target(path: Path, force: bool) -> None:
     if path.exists() and not force:
-        raise BackupError(f"{path} exists already. Choose another name, or replace it with --force.")
+        raise BackupError(f"{path} already exists. Choose another name, or replace it with --force.")
     if not path.parent.is_dir():
         raise BackupError(f"There is no folder {path.parent}.")
     if path.resolve().is_relative_to(Path(settings.GADGET_FILES_DIR).resolve()):
-        raise BackupError(f"{path} would be among the files that employees read. Choose a place outside.")
+        raise BackupError(f"{path} would be among the files that employees read. Choose another folder.")
 
 
 def _write(draft: Path, work: Path) -> None:
@@ -71,7 +71,7 @@ def _write(draft: Path, work: Path) -> None:
         writer = stack.enter_context(Writer(draft))
         made_at = datetime.now(UTC).isoformat(timespec="seconds")
         writer.add_text(README, README_TEXT.format(made_at=made_at))
-        files = _Files(writer)
+        files = _FileCopier(writer)
         files.copy()
         with blocking_changes():
             snapshot = stack.enter_context((sqlite if connection.vendor == "sqlite" else postgresql).snapshot())
@@ -82,22 +82,22 @@ def _write(draft: Path, work: Path) -> None:
         for one in sorted(dumped.iterdir()):
             with one.open("rb") as source:
                 writer.add(f"{DATABASE}/{one.name}", source, one.stat().st_size)
-        kept = {name: member for name, member in writer.members.items() if not name.startswith(f"{FILES}/")}
+        others = {name: member for name, member in writer.members.items() if not name.startswith(f"{FILES}/")}
         manifest = Manifest(
             made_at=made_at,
             database=connection.vendor,
             migrations=snapshot.migrations,
             columns=snapshot.columns,
             sequences=snapshot.sequences,
-            members=kept | {name: writer.members[name] for name in files.names},
+            members=others | {name: writer.members[name] for name in files.names},
             folders=files.folders,
-            canaries=_canaries(),
+            canaries=_encrypt_canaries(),
             heads=snapshot.heads,
         )
         writer.add_text(MANIFEST, json.dumps(manifest.sign().model_dump(mode="json"), indent=1))
 
 
-class _Files:
+class _FileCopier:
     """Copies files; the second time only new and changed ones.
 
     Attributes:
@@ -138,13 +138,13 @@ class _Files:
         return True
 
 
-def _canaries() -> list[str]:
+def _encrypt_canaries() -> list[str]:
     keys = settings.GADGET_ENCRYPTION_KEYS
     used = keys if key_rotation.survey_keys().outdated else keys[:1]
     return [Fernet(key).encrypt(CANARY).decode() for key in used]
 
 
-def _put(draft: Path, path: Path, force: bool) -> None:
+def _move_into_place(draft: Path, path: Path, force: bool) -> None:
     """Give the whole archive its name; without `force`, only if nothing has it yet."""
     if force:
         draft.replace(path)
@@ -152,7 +152,7 @@ def _put(draft: Path, path: Path, force: bool) -> None:
         try:
             os.link(draft, path)
         except FileExistsError as error:
-            raise BackupError(f"{path} exists already.") from error
+            raise BackupError(f"{path} already exists.") from error
     _sync_folder(path.parent)
 
 

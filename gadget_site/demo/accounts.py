@@ -1,4 +1,4 @@
-"""The demo's accounts: finds those that still have its well-known password, and limits who can reach Gadget then."""
+"""The demo's accounts. While one still has the well-known password, only this machine may reach Gadget."""
 
 from ipaddress import ip_address
 
@@ -21,7 +21,7 @@ class OpenDemoAccountsError(Exception):
 
 
 class NotTheDemoPassword:
-    """Refuses the demo's password for every new password."""
+    """A validator that refuses the demo's password."""
 
     def validate(self, password: str, user: object = None) -> None:  # noqa: ARG002  (Django's own signature)
         """Raise ValidationError for the demo's password."""
@@ -47,10 +47,10 @@ def find_open_accounts() -> list[str]:
 
 
 def check_before_listening() -> str:
-    """Return a warning about open accounts, empty without any or while DEBUG is on.
+    """Return a warning about open accounts; empty if there are none, or while DEBUG is on.
 
     Raises:
-        OpenDemoAccountsError: there are some, and HOST lets in more than this machine.
+        OpenDemoAccountsError: there are some, and other machines could connect to HOST.
     """
     names = [] if settings.DEBUG else find_open_accounts()
     if not names:
@@ -67,8 +67,8 @@ FIX = "Change it with `manage.py changepassword NAME`, or remove the demo with `
 
 
 def describe(names: list[str]) -> str:
-    """Return `The demo's password, which everybody knows, still opens: viewer, admin.`"""
-    return f"The demo's password, which everybody knows, still opens: {', '.join(names)}."
+    """Return `The demo's password, which everybody knows, still works for: viewer, admin.`"""
+    return f"The demo's password, which everybody knows, still works for: {', '.join(names)}."
 
 
 def is_loopback(host: str) -> bool:

@@ -1,4 +1,4 @@
-"""Builds the demo or updates an existing one; nothing is ever duplicated."""
+"""Build the demo or update an existing one, without duplicates."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,7 +26,7 @@ REAL_MODEL_PROVIDER = "Real model"
 
 @dataclass(frozen=True)
 class RealModel:
-    """The model of one more employee: kind, address, key and name; `usual` is the name if none is given."""
+    """The real model of one more employee; `usual` is its name if `model` is empty."""
 
     kind: ProviderKind
     base_url: str
@@ -44,7 +44,7 @@ class DemoChanges:
     """The changes that building the demo made, one sentence each.
 
     Attributes:
-        resets: existing rows get the demo's values again, and deleted ones come back.
+        resets: restore the demo's values in existing rows, and create deleted rows again.
     """
 
     resets: bool
@@ -59,50 +59,50 @@ def build(real_model: RealModel | None = None, *, resets: bool = True) -> DemoCh
 
     Existing accounts keep their password, and existing records stay unchanged. With `resets`, employees and their
     scripts get the demo's values again, and missing records are added. Without it, as at every start, only missing rows
-    other than records are added, and the real model is reached as the environment says.
+    other than records are added, and the real model's provider follows the environment.
     """
     built = DemoChanges(resets)
     with transaction.atomic():
-        _acme(built, real_model)
-        _other(built)
+        _build_acme(built, real_model)
+        _build_other(built)
     return built
 
 
-def _acme(built: DemoChanges, real_model: RealModel | None) -> None:
+def _build_acme(built: DemoChanges, real_model: RealModel | None) -> None:
     started = len(built.changes)
     needs_records = built.resets or not Organization.objects.filter(slug=ORGANIZATION).exists()
     organization = _organization(ORGANIZATION, "Acme (demo)", built)
     for username, role in staff.PEOPLE.items():
         _member(organization, username, role, built)
     for worker in staff.SCRIPTED_WORKERS:
-        _employee(organization, worker, _script_provider(organization, worker, built), built)
+        _employee(organization, worker, _add_script_provider(organization, worker, built), built)
     if real_model is not None:
-        provider, has_moved = _model_provider(organization, real_model, built)
+        provider, has_new_kind = _add_model_provider(organization, real_model, built)
         worker = replace(staff.ON_A_REAL_MODEL, model=real_model.name)
         employee = _employee(organization, worker, provider, built)
-        if real_model.model or has_moved:
+        if real_model.model or has_new_kind:
             _update_row(employee, {"model": real_model.name}, built)
-    _paused_schedule(organization, built)
+    _add_paused_schedule(organization, built)
     if needs_records and (added := add_demo_companies(organization.pk)):
         built.note(f"{added} records in {organization.slug}")
-    _record(organization, built.changes[started:])
+    _record_changes(organization, built.changes[started:])
 
 
-def _other(built: DemoChanges) -> None:
+def _build_other(built: DemoChanges) -> None:
     started = len(built.changes)
     organization = _organization(OTHER_ORGANIZATION, "Other (demo)", built)
     _member(organization, staff.OUTSIDER, Role.ADMIN, built)
     worker = staff.OUTSIDERS_WORKER
-    _employee(organization, worker, _script_provider(organization, worker, built), built)
+    _employee(organization, worker, _add_script_provider(organization, worker, built), built)
     there = set(Record.objects.filter(organization=organization).values_list("name", flat=True))
     for fields in staff.OUTSIDERS_RECORDS:
         if fields["name"] not in there:
             create_record(organization.pk, fields, ChangeAuthor(ACTOR))
             built.note(f"the record {fields['name']} in {organization.slug}")
-    _record(organization, built.changes[started:])
+    _record_changes(organization, built.changes[started:])
 
 
-def _record(organization: Organization, changes: list[str]) -> None:
+def _record_changes(organization: Organization, changes: list[str]) -> None:
     if changes:
         entry = audit.NewEntry(ACTOR, "demo_built", f"organization:{organization.pk}", {"changes": changes})
         audit.append(organization.pk, [entry])
@@ -126,7 +126,7 @@ def _member(organization: Organization, username: str, role: Role, built: DemoCh
         update_admin_access(user)
 
 
-def _script_provider(organization: Organization, worker: staff.Worker, built: DemoChanges) -> ModelProvider:
+def _add_script_provider(organization: Organization, worker: staff.Worker, built: DemoChanges) -> ModelProvider:
     script = (staff.SCRIPTS / worker.script).read_text(encoding="utf-8")
     provider, is_new = ModelProvider.objects.get_or_create(
         organization=organization, name=f"Script of {worker.name}", defaults={"kind": ProviderKind.SCRIPTED}
@@ -136,13 +136,13 @@ def _script_provider(organization: Organization, worker: staff.Worker, built: De
     return provider
 
 
-def _model_provider(organization: Organization, real: RealModel, built: DemoChanges) -> tuple[ModelProvider, bool]:
+def _add_model_provider(organization: Organization, real: RealModel, built: DemoChanges) -> tuple[ModelProvider, bool]:
     """Return the provider, and whether its kind changed, since other kinds have other model names."""
     provider, _ = ModelProvider.objects.get_or_create(organization=organization, name=REAL_MODEL_PROVIDER)
     wanted = {"kind": real.kind, "base_url": real.base_url, "api_key": real.api_key}
-    has_moved = provider.kind != real.kind
+    has_new_kind = provider.kind != real.kind
     _update_row(provider, wanted, built)
-    return provider, has_moved
+    return provider, has_new_kind
 
 
 def _employee(
@@ -171,7 +171,7 @@ def _employee(
     return employee
 
 
-def _paused_schedule(organization: Organization, built: DemoChanges) -> None:
+def _add_paused_schedule(organization: Organization, built: DemoChanges) -> None:
     """Add an example that starts nothing until somebody resumes it; it is created only once."""
     if not Schedule.objects.filter(organization=organization).exists():
         name, task, cron, time_zone = staff.SCHEDULED

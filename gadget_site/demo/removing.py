@@ -1,4 +1,4 @@
-"""Removes the demo: its organizations with everything in them, and accounts that nothing else needs."""
+"""Remove the demo: its organizations with everything in them, and accounts that nothing else needs."""
 
 import shutil
 from dataclasses import dataclass, field
@@ -19,12 +19,12 @@ from tools.schedules.models import Schedule
 
 
 class DemoAtWorkError(Exception):
-    """A worker drives a run of the demo."""
+    """A worker is driving a run of the demo."""
 
 
 @dataclass
 class Removal:
-    """The removed things, and the kept accounts with the reasons, one sentence each."""
+    """Everything that was removed, and the accounts that were kept, each with its reason."""
 
     removed: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
@@ -39,7 +39,7 @@ def remove() -> Removal:
     removal = Removal()
     with transaction.atomic():
         organizations = list(Organization.objects.select_for_update().filter(slug__in=ORGANIZATIONS))
-        _refuse_work(organizations)
+        _refuse_active_runs(organizations)
         folders = [Path(settings.GADGET_FILES_DIR, str(organization.pk)) for organization in organizations]
         for organization in organizations:
             _remove_organization(organization)
@@ -51,16 +51,16 @@ def remove() -> Removal:
     return removal
 
 
-def _refuse_work(organizations: list[Organization]) -> None:
+def _refuse_active_runs(organizations: list[Organization]) -> None:
     driven = Run.objects.filter(
         organization__in=organizations, status=RunStatus.RUNNING, lease_expires_at__gte=Now()
     ).count()
     if driven:
-        raise DemoAtWorkError(f"{driven} runs of the demo are at work. Cancel them or stop Gadget, and try again.")
+        raise DemoAtWorkError(f"{driven} demo runs are in progress. Cancel them or stop Gadget, and try again.")
 
 
 def _remove_organization(organization: Organization) -> None:
-    """Delegated runs go before the run that waits for them: the database protects everything that another row needs."""
+    """Delete an organization. Delegated runs go first: the database protects rows that others refer to."""
     runs = Run.objects.filter(organization=organization)
     while runs.filter(children__isnull=True).delete()[0]:
         continue

@@ -41,7 +41,7 @@ WRITE = (
     "schedule.cancel",
     "schedule.create",
 )
-TOGETHER = ("employee.askHuman", "employee.delegate")
+COLLABORATION = ("employee.askHuman", "employee.delegate")
 DESTRUCTIVE = ("data.archiveAll", "data.bulkDelete", "files.delete")
 
 
@@ -51,7 +51,7 @@ class Worker:
 
     Attributes:
         script: name of a file in `scripts/`; empty for an employee on a real model, which `model` names.
-        delegates: names of the employees to whom it may hand tasks.
+        delegates: names of the employees it may delegate to.
     """
 
     name: str
@@ -79,7 +79,7 @@ DATA_STEWARD = Worker(
     name="Dana",
     job_title="Data steward",
     instructions="You keep the records in order. Look before you change anything, and say what was really changed.",
-    allowed_tools=(*READ, *DRAFT, *TOGETHER, *WRITE),
+    allowed_tools=(*READ, *DRAFT, *COLLABORATION, *WRITE),
     example_tasks=(
         "Find EU companies that look inactive and set the two weakest to inactive",
         "Qualify Ember & Oak Hospitality",
@@ -91,7 +91,7 @@ DATA_STEWARD = Worker(
 OFFICE_MANAGER = Worker(
     name="Morgan",
     job_title="Office manager",
-    instructions="You tidy up. Before you delete or archive, show what it is about.",
+    instructions="You tidy up. Before you delete or archive anything, show what it affects.",
     allowed_tools=(*READ, *DRAFT, *WRITE, *DESTRUCTIVE),
     example_tasks=(
         "Delete the leads of the 2019 spring fair",
@@ -114,7 +114,7 @@ ON_A_REAL_MODEL = Worker(
     ),
 )
 SCHEDULED = (RESEARCHER.name, RESEARCHER.example_tasks[0], "0 9 * * MON-FRI", "Europe/London")
-"""Who does what, when: the example of a schedule, which is made paused."""
+"""Employee, task, times and time zone of the example schedule, which is created paused."""
 SCRIPTED_WORKERS = (RESEARCHER, DATA_STEWARD, OFFICE_MANAGER)
 OUTSIDERS_WORKER = Worker(
     name="Kim",

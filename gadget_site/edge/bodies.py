@@ -1,4 +1,4 @@
-"""Limits request bodies: little from strangers, and as much as a page accepts from its users."""
+"""Limits on request bodies: small for strangers, and as large as a page needs for logged-in people."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WITH_LOGIN = 3_000_000
 """A little more than DATA_UPLOAD_MAX_MEMORY_SIZE, so that Django itself explains slightly larger requests."""
 
 FORM_FIELDS = 1_000_000
-"""Room for a form's other fields beside its files."""
+"""Room for a form's other fields next to its files."""
 
 UPLOADS = {
     "files-upload": MOST_AT_ONCE + FORM_FIELDS,
@@ -29,14 +29,14 @@ UPLOADS = {
     "admin:connections_source_add": LARGEST_DOCUMENT + FORM_FIELDS,
     "admin:connections_source_change": LARGEST_DOCUMENT + FORM_FIELDS,
 }
-"""The limit of each page, by its name, for logged-in people."""
+"""The limits of pages for logged-in people, by URL name."""
 
 LARGEST = max(UPLOADS.values())
 
 
 @dataclass(frozen=True)
-class Asker:
-    """A request's proof of a login; empty texts if there is none."""
+class RequestSender:
+    """The credentials that a request's sender presents; empty if there are none."""
 
     cookies: str = ""
     authorization: str = ""
@@ -61,9 +61,9 @@ class Asker:
         return get_user(request).is_authenticated
 
 
-def limit_for(asker: Asker, path: str) -> int:
-    """Return the largest body that this asker may send to this path."""
-    return _limit_with_login(path) if asker.is_logged_in() else WITHOUT_LOGIN
+def get_body_limit(sender: RequestSender, path: str) -> int:
+    """Return the largest body that this sender may send to this path."""
+    return _limit_with_login(path) if sender.is_logged_in() else WITHOUT_LOGIN
 
 
 def _limit_with_login(path: str) -> int:

@@ -14,20 +14,20 @@ from channels.db import database_sync_to_async
 from daphne.http_protocol import HTTPFactory, WebRequest
 from django.db import Error as DatabaseError
 
-from gadget_site.edge.answers import WITHOUT_BODY
-from gadget_site.edge.bodies import LARGEST, WITHOUT_LOGIN, Asker, limit_for
+from gadget_site.edge.bounded_responses import WITHOUT_BODY
+from gadget_site.edge.bodies import LARGEST, WITHOUT_LOGIN, RequestSender, get_body_limit
 
 log = structlog.get_logger(__name__)
 
 LINGER_S = 5
-"""The time for which a refused client may keep sending; if closed at once, it might never see the answer."""
+"""The time for which a refused client may keep sending: closed at once, it might never see the response."""
 
 TOO_LARGE = (413, "Content Too Large", "too_large", "The request is too large.")
 DATABASE_AWAY = (503, "Service Unavailable", "database_away", "The database does not answer. Try again.")
 
 
 class BoundedFactory(HTTPFactory):  # type: ignore[misc]
-    """Makes connections whose requests are bounded."""
+    """A factory of connections with bounded requests."""
 
     def buildProtocol(self, addr: Any) -> Any:  # noqa: N802  (Twisted's name)
         protocol = super().buildProtocol(addr)
@@ -36,7 +36,7 @@ class BoundedFactory(HTTPFactory):  # type: ignore[misc]
 
 
 class BoundedRequest(WebRequest):  # type: ignore[misc]
-    """One request, from its head to the end of its answer."""
+    """One request, from its head to the end of its response."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         # Twisted would parse forms in the event loop, and nobody would read them.
@@ -51,19 +51,19 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
     def gotLength(self, length: int | None) -> None:  # noqa: N802
         """Judge the request by its head; `length` is None if the body comes in chunks."""
         self.requestHeaders.removeHeader(b"daphne-root-path")
-        asker = Asker(self._header(b"cookie", "; "), self._header(b"authorization", ","))
+        sender = RequestSender(self._header(b"cookie", "; "), self._header(b"authorization", ","))
         is_small = length is not None and length <= WITHOUT_LOGIN
-        if length is not None and (length > LARGEST or not (is_small or asker.has_credentials)):
+        if length is not None and (length > LARGEST or not (is_small or sender.has_credentials)):
             self._refuse(TOO_LARGE)
             return
         super().gotLength(length)
-        if not is_small and asker.has_credentials:
+        if not is_small and sender.has_credentials:
             self.transport.pauseProducing()
             path = self.channel._path.partition(b"?")[0].decode("ascii", "replace")
-            self._admission = asyncio.ensure_future(self._admit(asker, path, length))
+            self._admission = asyncio.ensure_future(self._admit(sender, path, length))
 
     def handleContentChunk(self, data: bytes) -> None:  # noqa: N802
-        """Keep a part of the body, unless it exceeds the limit."""
+        """Store a chunk of the body, unless it exceeds the limit."""
         self._received += len(data)
         if self._received > self._limit:
             self._refuse(TOO_LARGE)
@@ -76,25 +76,25 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
             super().requestReceived(command, path, version)
 
     def finish(self) -> None:
-        """End the answer; a shorter one than announced ends the connection, or the next answer would complete it."""
+        """End the response. After a truncated one, close the connection, or the next response would complete it."""
         announced = self.responseHeaders.getRawHeaders(b"content-length", [b""])[0]
-        is_whole = self.method == b"HEAD" or self.code in WITHOUT_BODY or announced in (b"", b"%d" % self.sentLength)
-        if not is_whole and self.channel is not None:
+        is_complete = self.method == b"HEAD" or self.code in WITHOUT_BODY or announced in (b"", b"%d" % self.sentLength)
+        if not is_complete and self.channel is not None:
             self.channel.persistent = False
         super().finish()
 
     # Ours
 
-    async def _admit(self, asker: Asker, path: str, length: int | None) -> None:
+    async def _admit(self, sender: RequestSender, path: str, length: int | None) -> None:
         """Accept more from logged-in people; nothing is read from the connection until that is known."""
         transport = self.transport
         try:
-            limit = await database_sync_to_async(limit_for, thread_sensitive=False)(asker, path)
+            limit = await database_sync_to_async(get_body_limit, thread_sensitive=False)(sender, path)
         except DatabaseError:
             log.warning("the database could not identify the sender of a large request", path=path)
             limit = 0
         self._limit = max(limit, WITHOUT_LOGIN)
-        if length is not None and length > limit:  # one in chunks may be small, and answered by now
+        if length is not None and length > limit:  # a chunked one may be small, and answered by now
             self._refuse(TOO_LARGE if limit else DATABASE_AWAY)
         transport.resumeProducing()
 
@@ -103,25 +103,25 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
         return separator.join(value.decode("latin-1") for value in values)
 
     def _refuse(self, reason: tuple[int, str, str, str]) -> None:
-        """Answer at once, forget whatever still comes, and close."""
+        """Respond at once, discard the rest of the request, and close."""
         if self._is_refused or self.channel is None:
             return
         self._is_refused = True
         self.requestHeaders.removeHeader(b"expect")  # or Twisted would still ask for the body
         channel = self.channel
         log.info("request refused", status=reason[0], path=channel._path[:200].decode("ascii", "replace"))
-        channel.dataReceived = channel.lineReceived = channel.rawDataReceived = _forget
-        channel.transport.write(_answer(reason, is_api=channel._path.startswith(b"/api/")))
+        channel.dataReceived = channel.lineReceived = channel.rawDataReceived = _discard
+        channel.transport.write(_build_response(reason, is_api=channel._path.startswith(b"/api/")))
         channel.setTimeout(LINGER_S)
         channel.transport.loseWriteConnection()
         channel.transport.resumeProducing()
 
 
-def _forget(_data: bytes) -> None:
-    """Receive without keeping."""
+def _discard(_data: bytes) -> None:
+    """Ignore data of a refused request."""
 
 
-def _answer(reason: tuple[int, str, str, str], is_api: bool) -> bytes:
+def _build_response(reason: tuple[int, str, str, str], is_api: bool) -> bytes:
     status, title, code, detail = reason
     problem = {"type": "about:blank", "title": title, "status": status, "detail": detail, "code": code}
     kind = "application/problem+json" if is_api else "text/plain; charset=utf-8"

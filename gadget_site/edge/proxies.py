@@ -14,7 +14,7 @@ Headers = list[tuple[bytes, bytes]]
 
 FOR, PROTO = b"x-forwarded-for", b"x-forwarded-proto"
 FORWARDED_MARK = b"x-gadget-forwarded"
-"""A mark on requests that came with a proxy's headers, which are dropped; no client can send it."""
+"""Marks requests that came with proxy headers, which are dropped; no client can send this mark."""
 
 PREFIXES = (b"x-forwarded", b"x-original-", b"x-gadget-", b"x-accel-", b"x-ssl-", b"x-client-cert")
 NAMES = frozenset(
@@ -25,7 +25,7 @@ NAMES = frozenset(
 
 
 class TrustedProxies:
-    """Passes a request on with the client's own address and scheme, and without the headers of proxies."""
+    """Middleware that passes requests on with the client's own address and scheme, without proxy headers."""
 
     def __init__(self, application: Any) -> None:
         self._application = application
@@ -37,34 +37,34 @@ class TrustedProxies:
 
 def clean(scope: dict[str, Any]) -> dict[str, Any]:
     """Return the request as the client sent it, with the origin that trusted proxies report."""
-    kept: Headers = [header for header in scope["headers"] if not _is_of_a_proxy(header[0])]
-    told: Headers = [header for header in scope["headers"] if _is_of_a_proxy(header[0])]
-    mark = [(FORWARDED_MARK, b"1")] if told else []
-    cleaned = {**scope, "headers": kept + mark, "root_path": ""}
+    own: Headers = [header for header in scope["headers"] if not _is_proxy_header(header[0])]
+    forwarded: Headers = [header for header in scope["headers"] if _is_proxy_header(header[0])]
+    mark = [(FORWARDED_MARK, b"1")] if forwarded else []
+    cleaned = {**scope, "headers": own + mark, "root_path": ""}
     scheme = "https" if settings.GADGET_ORIGIN else scope.get("scheme", "http")
     peer = _parse(scope["client"][0]) if scope.get("client") else None
     if peer is not None and _is_trusted(peer):
-        cleaned["client"] = _client(scope["client"], peer, _words(told, FOR))
-        scheme = _scheme(_words(told, PROTO), otherwise=scheme)
+        cleaned["client"] = _find_client(scope["client"], peer, _list_words(forwarded, FOR))
+        scheme = _choose_scheme(_list_words(forwarded, PROTO), otherwise=scheme)
     secure = {"http": "https", "websocket": "wss"}[scope["type"]]
     plain = {"http": "http", "websocket": "ws"}[scope["type"]]
     cleaned["scheme"] = secure if scheme in ("https", "wss") else plain
     return cleaned
 
 
-def _is_of_a_proxy(name: bytes) -> bool:
+def _is_proxy_header(name: bytes) -> bool:
     name = name.lower().replace(b"_", b"-")
     return name in NAMES or name.startswith(PREFIXES)
 
 
-def _words(headers: Headers, name: bytes) -> list[str]:
+def _list_words(headers: Headers, name: bytes) -> list[str]:
     """List the comma-separated words of all headers with this name, in order."""
     values = [value.decode("latin-1") for found, value in headers if found.lower() == name]
     return [word.strip() for value in values for word in value.split(",")]
 
 
-def _client(client: list[Any], peer: Address, forwarded: list[str]) -> list[Any]:
-    """Walk from the peer toward the client, as far as trusted proxies vouch for the way."""
+def _find_client(client: list[Any], peer: Address, forwarded: list[str]) -> list[Any]:
+    """Walk from the peer toward the client, as far as the proxies are trusted."""
     found = peer
     for word in reversed(forwarded):
         before = _parse(word)
@@ -76,9 +76,9 @@ def _client(client: list[Any], peer: Address, forwarded: list[str]) -> list[Any]
     return client if found == peer else [str(found), 0]
 
 
-def _scheme(told: Iterable[str], otherwise: str) -> str:
-    """Return the scheme that the nearest proxy added last."""
-    last = ([otherwise, *told])[-1].lower()
+def _choose_scheme(forwarded: Iterable[str], otherwise: str) -> str:
+    """Return the last scheme: the nearest proxy added it."""
+    last = ([otherwise, *forwarded])[-1].lower()
     return last if last in ("http", "https") else otherwise
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Finding:
-    """A subject and the finding about it; `fix` is empty if all is well."""
+    """The result of one check of one subject; `fix` is empty if all is well."""
 
     subject: str
     text: str

@@ -22,10 +22,10 @@ LITTLE_ROOM = 200_000_000
 
 
 def check_folder() -> Iterator[Finding]:
-    """Check that the data folder can be written and that nobody else can open what it holds."""
+    """Check that the data folder is writable and that nobody else can open its contents."""
     folder = settings.GADGET_DATA_DIR
     if not os.access(folder, os.W_OK):
-        yield Finding("folder", f"the data folder {str(folder)!r} cannot be written", "GADGET_DATA_DIR, or chown")
+        yield Finding("folder", f"the data folder {str(folder)!r} is not writable", "set GADGET_DATA_DIR, or chown")
     exposed = list(find_open_paths(_all_paths()))
     if not exposed:
         yield Finding("folder", f"only its owner can open {str(folder)!r} and the database")
@@ -52,7 +52,7 @@ def check_writing() -> Iterator[Finding]:
     free = shutil.disk_usage(settings.GADGET_DATA_DIR).free
     if free < LITTLE_ROOM:
         text = f"only {free // 1_000_000} MB are free for {str(settings.GADGET_DATA_DIR)!r}"
-        yield Finding("folder", text, "free up space before nothing can be saved")
+        yield Finding("folder", text, "free up space before writes fail")
 
 
 def check_demo_accounts() -> Iterator[Finding]:
@@ -66,7 +66,7 @@ def check_demo_accounts() -> Iterator[Finding]:
 
 
 def check_identity() -> Iterator[Finding]:
-    """Check that the files folder and the keys are the same as those of the other parts."""
+    """Check that this process has the same files folder and keys as the others."""
     differences = list(find_differences())
     for difference in differences:
         yield Finding("identity", difference.text, difference.fix)
@@ -75,7 +75,7 @@ def check_identity() -> Iterator[Finding]:
 
 
 def check_secret_key() -> Iterator[Finding]:
-    """Check that SECRET_KEY is the one of the part that started last."""
+    """Check that SECRET_KEY matches the process that started last."""
     if has_other_secret_key():
         yield Finding("identity", OTHER_SECRET_KEY, FIX_SECRET_KEY)
 

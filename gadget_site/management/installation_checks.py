@@ -1,4 +1,4 @@
-"""The checks of `manage.py doctor`: each finding says what is well, or what is wrong and how to fix it."""
+"""The checks of `manage.py doctor`: each finding says that all is well, or what is wrong and how to fix it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tools.connections.changes import list_active_sources
 SQLITE_FULL = 2
 PROVIDER_PATIENCE_S = 10.0
 MOST_NAMED = 5
-WITH_EVERYTHING = "start everything with `make run`, or this part alone: "
+WITH_EVERYTHING = "start everything with `make run`, or only this process: "
 ALONE = "start it with your process manager: "
 
 
@@ -46,9 +46,9 @@ def check_installation() -> Iterator[Finding]:
     redis_finding = check_redis()
     yield redis_finding
     if redis_finding.is_well:
-        yield check_part(WORKER, presence, "celery --app gadget_site.celery worker --pool threads")
+        yield check_process(WORKER, presence, "celery --app gadget_site.celery worker --pool threads")
         yield from check_lost_workers(presence)
-        yield check_part(SWEEPER, presence, "python manage.py sweep")
+        yield check_process(SWEEPER, presence, "python manage.py sweep")
     if all(finding.is_well for finding in database):
         yield from check_writing()
         yield from check_demo_accounts()
@@ -84,21 +84,21 @@ def check_database(presence: Presence) -> Iterator[Finding]:
         yield Finding("database", f"{connection.vendor} answers")
         if plan:
             yield Finding("database", f"{len(plan)} migrations are not applied", "python manage.py migrate")
-        yield _durability()
+        yield _check_durability()
         yield from check_capacity(presence)
     except DatabaseError as error:
         fix = "check that the server runs, and the address, user, password and database in DATABASE_URL"
         yield Finding("database", f"cannot be reached: {str(error).strip()}", fix)
 
 
-def _durability() -> Finding:
+def _check_durability() -> Finding:
     if connection.vendor == "sqlite":
-        journal, synchronous = _value("PRAGMA journal_mode"), _value("PRAGMA synchronous")
+        journal, synchronous = _query_value("PRAGMA journal_mode"), _query_value("PRAGMA synchronous")
         if journal == "wal" and synchronous == SQLITE_FULL:
             return Finding("database", "journal_mode is WAL, synchronous is FULL")
         text = f"journal_mode is {journal}, synchronous is {synchronous}: writes may block or be lost"
         return Finding("database", text, "keep the file on a local disk: WAL does not work on a network share")
-    commit = _value("SHOW synchronous_commit")
+    commit = _query_value("SHOW synchronous_commit")
     if commit == "off":
         return Finding(
             "database", "synchronous_commit is off: a crash may lose a decision", "set synchronous_commit = on"
@@ -106,7 +106,7 @@ def _durability() -> Finding:
     return Finding("database", f"synchronous_commit is {commit}")
 
 
-def _value(statement: str) -> object:
+def _query_value(statement: str) -> object:
     with connection.cursor() as cursor:
         cursor.execute(statement)
         row = cursor.fetchone()
@@ -129,15 +129,15 @@ def check_redis() -> Finding:
     return Finding("redis", f"{where} answers")
 
 
-def check_part(part: str, presence: Presence, command: str) -> Finding:
-    """Check that a worker, or a sweeper, is alive."""
-    if names := presence.names.get(part):
-        return Finding(part, f"{len(names)} alive: {', '.join(names)}")
-    return Finding(part, f"no {part} is alive", (WITH_EVERYTHING if settings.REDIS_IS_EMBEDDED else ALONE) + command)
+def check_process(kind: str, presence: Presence, command: str) -> Finding:
+    """Check that at least one process of this kind is running."""
+    if names := presence.names.get(kind):
+        return Finding(kind, f"{len(names)} running: {', '.join(names)}")
+    return Finding(kind, f"no {kind} is running", (WITH_EVERYTHING if settings.REDIS_IS_EMBEDDED else ALONE) + command)
 
 
 def check_lost_workers(presence: Presence) -> Iterator[Finding]:
-    """Name workers that vanished in the last minutes without shutting down in order."""
+    """Report workers that vanished in the last minutes without a clean shutdown."""
     alive, seen = presence.workers_alive or 0, presence.workers_seen or 0
     if 0 < alive < seen:
         text = f"{seen - alive} of {seen} workers vanished in the last ten minutes"
@@ -150,7 +150,7 @@ def check_capacity(presence: Presence) -> Iterator[Finding]:
         return
     pool = int(connection.settings_dict["OPTIONS"]["pool"]["max_size"])
     processes = _count_processes(presence)
-    most = int(str(_value("SHOW max_connections"))) - int(str(_value("SHOW superuser_reserved_connections")))
+    most = int(str(_query_value("SHOW max_connections"))) - int(str(_query_value("SHOW superuser_reserved_connections")))
     text = f"{processes} processes * {pool} connections (DATABASE_POOL) = {processes * pool}, the server allows {most}"
     if processes * pool <= most:
         yield Finding("database", text)
@@ -159,8 +159,8 @@ def check_capacity(presence: Presence) -> Iterator[Finding]:
 
 
 def _count_processes(presence: Presence) -> int:
-    """Count web, workers and sweepers: the ones seen, or as many as `up` would start."""
-    workers, sweepers = (len(presence.names.get(part, ())) for part in (WORKER, SWEEPER))
+    """Count web, workers and sweepers: those that run, or as many as `up` would start."""
+    workers, sweepers = (len(presence.names.get(kind, ())) for kind in (WORKER, SWEEPER))
     return 1 + max(workers, settings.GADGET_WORKERS) + max(sweepers, 1)
 
 
@@ -168,14 +168,14 @@ def check_encryption() -> Iterator[Finding]:
     """Check that all credentials and provider keys can be decrypted, with the first key."""
     found = survey_keys()
     if found.unreadable:
-        text = f"no key can decrypt {_some(found.unreadable)}"
+        text = f"no key can decrypt {_name_some(found.unreadable)}"
         fix = "add the missing key to GADGET_ENCRYPTION_KEYS, or enter the values again at /admin/"
         yield Finding("encryption", text, fix)
     if found.outdated:
-        text = f"encrypted with an older key: {_some(found.outdated)}"
+        text = f"encrypted with an older key: {_name_some(found.outdated)}"
         yield Finding("encryption", text, "python manage.py rotate_keys")
     if not found.unreadable and not found.outdated:
-        yield Finding("encryption", "everything is under the first of GADGET_ENCRYPTION_KEYS")
+        yield Finding("encryption", "everything is encrypted with the first of GADGET_ENCRYPTION_KEYS")
 
 
 def check_audit() -> Finding:
@@ -187,7 +187,7 @@ def check_audit() -> Finding:
     return Finding("audit", "GADGET_AUDIT_KEYS holds every key that signed an entry")
 
 
-def _some(places: tuple[EncryptedValue, ...]) -> str:
+def _name_some(places: tuple[EncryptedValue, ...]) -> str:
     named = ", ".join(map(str, places[:MOST_NAMED]))
     return named if len(places) <= MOST_NAMED else f"{named} and {len(places) - MOST_NAMED} more"
 
@@ -196,7 +196,7 @@ def check_providers() -> Iterator[Finding]:
     """Check that every active provider answers; keys are never shown."""
     rows = list(ModelProvider.objects.filter(is_active=True).select_related("organization"))
     if not rows:
-        yield Finding("provider", "there is none yet", "add one at /admin/, or run `python manage.py demo`")
+        yield Finding("provider", "there is no provider yet", "add one at /admin/, or run `python manage.py demo`")
     for row in rows:
         yield _check_one_provider(row)
 
@@ -231,7 +231,7 @@ def check_plugins() -> Iterator[Finding]:
     for each in broken:
         yield Finding(
             "plugins",
-            f"{each.name} is left out: {each.problem}",
+            f"{each.name} is not loaded: {each.problem}",
             "fix it, or remove it from tools.plugins in gadget.yaml",
         )
 
@@ -239,8 +239,9 @@ def check_plugins() -> Iterator[Finding]:
 def check_connections() -> Iterator[Finding]:
     """Check that every active source of an organization answers."""
     for source in list_active_sources():
-        name, asked = f"{source.organization.slug}/{source.name}", check_source(source)
-        if asked.problem:
-            yield Finding("connections", f"{name}: {asked.problem}", "check its settings at /admin/connections/source/")
+        name, result = f"{source.organization.slug}/{source.name}", check_source(source)
+        if result.problem:
+            fix = "check its settings at /admin/connections/source/"
+            yield Finding("connections", f"{name}: {result.problem}", fix)
         else:
-            yield Finding("connections", f"{name} answers: {asked.summary}")
+            yield Finding("connections", f"{name} answers: {result.summary}")

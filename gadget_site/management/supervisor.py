@@ -1,4 +1,4 @@
-"""Runs parts as child processes: shows their output, restarts those that die or freeze, and leaves none behind."""
+"""Supervise child processes: show their output, restart those that die or freeze, and leave none behind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from queue import Empty, SimpleQueue
 from typing import TextIO
 
 from agents.platform.liveness import HEARTBEAT_FILE
-from gadget_site.management.parts import Part
+from gadget_site.management.processes import ProcessSpec
 
 TETHER = str(Path(__file__).with_name("tether.py"))
 DEATHS_ALLOWED = 5
@@ -25,24 +25,24 @@ LINES_KEPT = 20
 STOP_PATIENCE_S = 8.0
 NAME_WIDTH = 8
 FROZEN_AFTER_S = 20.0
-"""A part without a heartbeat for this long is replaced, before the leases of its runs end at 30 s."""
-LONGEST_LOOK_S = 1.0
+"""A process without a heartbeat for this long is replaced, before the leases of its runs expire at 30 s."""
+CHECK_EVERY_S = 1.0
 
 
-class RestlessError(Exception):
-    """Parts died too often; the text names the last one and has its last lines."""
+class TooManyDeathsError(Exception):
+    """Processes died too often; the text names the last one and quotes its last lines."""
 
 
 @dataclass
 class Child:
-    """One running part.
+    """One running process.
 
     Attributes:
-        heartbeat: the file it touches while its threads run; a part that has created none is not watched.
+        heartbeat: the file it touches while its threads run; a process without one is not watched.
         silent_s: the time since the supervisor last saw it change.
     """
 
-    part: Part
+    spec: ProcessSpec
     process: subprocess.Popen[str]
     heartbeat: Path
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=LINES_KEPT))
@@ -50,8 +50,8 @@ class Child:
     silent_s: float = 0.0
     is_frozen: bool = False
 
-    def listen(self, seconds: float) -> None:
-        """Look at the heartbeat; `seconds` have passed since the last look."""
+    def check_heartbeat(self, seconds: float) -> None:
+        """Check the heartbeat, `seconds` after the last check."""
         try:
             beat_ns = self.heartbeat.stat().st_mtime_ns
         except FileNotFoundError:
@@ -61,7 +61,7 @@ class Child:
 
 
 class Supervisor:
-    """Starts parts and keeps them alive until `stop()`; every method is called from one thread."""
+    """Starts processes and keeps them alive until `stop()`; all methods are called from one thread."""
 
     def __init__(self, folder: Path, output: TextIO) -> None:
         self._folder = folder
@@ -70,16 +70,16 @@ class Supervisor:
         self._ended: SimpleQueue[Child] = SimpleQueue()
         self._deaths: deque[float] = deque(maxlen=DEATHS_ALLOWED)
         self._heartbeats = tempfile.TemporaryDirectory(prefix="gadget-heartbeats-")
-        self._listened = time.monotonic()
+        self._checked_at = time.monotonic()
 
-    def start(self, part: Part) -> None:
-        """Start the part in a process group of its own, so that the terminal's Ctrl-C reaches only the supervisor."""
-        heartbeat = Path(self._heartbeats.name) / part.name
+    def start(self, spec: ProcessSpec) -> None:
+        """Start a process in its own process group, so that the terminal's Ctrl-C reaches only the supervisor."""
+        heartbeat = Path(self._heartbeats.name) / spec.name
         heartbeat.unlink(missing_ok=True)
         process = subprocess.Popen(
-            [sys.executable, TETHER, str(os.getpid()), *part.command],
+            [sys.executable, TETHER, str(os.getpid()), *spec.command],
             cwd=self._folder,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", HEARTBEAT_FILE: str(heartbeat), **part.environment},
+            env={**os.environ, "PYTHONUNBUFFERED": "1", HEARTBEAT_FILE: str(heartbeat), **spec.environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -87,45 +87,45 @@ class Supervisor:
             errors="replace",
             start_new_session=True,
         )
-        child = Child(part, process, heartbeat)
-        self._children[part.name] = child
-        threading.Thread(target=self._read, args=(child,), name=f"lines-{part.name}", daemon=True).start()
+        child = Child(spec, process, heartbeat)
+        self._children[spec.name] = child
+        threading.Thread(target=self._read, args=(child,), name=f"lines-{spec.name}", daemon=True).start()
 
     def watch(self, seconds: float) -> None:
-        """Restart parts that die or freeze during this time.
+        """Restart processes that die or freeze during this time.
 
         Raises:
-            RestlessError: parts died too often."""
+            TooManyDeathsError: processes died too often."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             self._kill_frozen()
             try:
-                child = self._ended.get(timeout=min(left, LONGEST_LOOK_S))
+                child = self._ended.get(timeout=min(left, CHECK_EVERY_S))
             except Empty:
                 continue
-            if not child.is_frozen:  # nobody must be able to stop everything by freezing five workers
+            if not child.is_frozen:  # five frozen workers must not stop everything
                 self._count_death(child)
-            for line in child.lines if child.part.is_quiet else ():
-                self._say(child.part.name, line)
-            self._say(child.part.name, f"{_ending(child)}; restarting it")
-            self.start(child.part)
+            for line in child.lines if child.spec.is_quiet else ():
+                self._print(child.spec.name, line)
+            self._print(child.spec.name, f"{_describe_end(child)}; restarting it")
+            self.start(child.spec)
 
     def stop(self) -> None:
-        """Stop all parts: first by a signal, Redis last because the others use it, then by force."""
-        self._end([child for child in self._children.values() if child.part.name != "redis"])
+        """Stop all processes: first by a signal, then by force. Redis is last, because the others use it."""
+        self._end([child for child in self._children.values() if child.spec.name != "redis"])
         self._end(list(self._children.values()))
         self._children.clear()
         self._heartbeats.cleanup()
 
     def _kill_frozen(self) -> None:
-        """Kill parts that live without a heartbeat; time in which this process itself was frozen does not count."""
+        """Kill processes without a heartbeat. Time in which the supervisor itself was frozen does not count."""
         now = time.monotonic()
-        seconds, self._listened = min(now - self._listened, LONGEST_LOOK_S), now
+        seconds, self._checked_at = min(now - self._checked_at, CHECK_EVERY_S), now
         for child in self._children.values():
-            child.listen(seconds)
+            child.check_heartbeat(seconds)
             if child.silent_s >= FROZEN_AFTER_S and not child.is_frozen:
                 child.is_frozen = True
-                self._say(child.part.name, f"has had no heartbeat for {FROZEN_AFTER_S:.0f} s and is killed")
+                self._print(child.spec.name, f"no heartbeat for {FROZEN_AFTER_S:.0f} s; killing it")
                 _signal_group(child, signal.SIGKILL)
 
     def _end(self, children: list[Child]) -> None:
@@ -136,7 +136,7 @@ class Supervisor:
             try:
                 child.process.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
-                self._say(child.part.name, "did not stop in time and is killed")
+                self._print(child.spec.name, "did not stop in time; killing it")
             _signal_group(child, signal.SIGKILL)
             child.process.wait()
 
@@ -145,26 +145,26 @@ class Supervisor:
         self._deaths.append(now)
         if len(self._deaths) == DEATHS_ALLOWED and now - self._deaths[0] <= DEATHS_WITHIN_S:
             last_lines = "\n".join(f"    {line}" for line in child.lines)
-            raise RestlessError(
-                f"{DEATHS_ALLOWED} deaths within a minute, the last one of {child.part.name} ({_ending(child)}). "
-                f"Its last lines:\n{last_lines}"
+            raise TooManyDeathsError(
+                f"{DEATHS_ALLOWED} processes died within a minute. The last one was {child.spec.name} "
+                f"({_describe_end(child)}). Its last lines:\n{last_lines}"
             )
 
     def _read(self, child: Child) -> None:
         for line in filter(str.strip, child.process.stdout or ()):
             child.lines.append(line.rstrip())
-            if not child.part.is_quiet:
-                self._say(child.part.name, line.rstrip())
+            if not child.spec.is_quiet:
+                self._print(child.spec.name, line.rstrip())
         child.process.wait()
-        if self._children.get(child.part.name) is child:
+        if self._children.get(child.spec.name) is child:
             self._ended.put(child)
 
-    def _say(self, name: str, line: str) -> None:
+    def _print(self, name: str, line: str) -> None:
         self._output.write(f"{name:<{NAME_WIDTH}} | {line}\n")
         self._output.flush()
 
 
-def _ending(child: Child) -> str:
+def _describe_end(child: Child) -> str:
     code = child.process.returncode
     return f"ended by {signal.Signals(-code).name}" if code and code < 0 else f"ended with code {code}"
 

@@ -1,6 +1,6 @@
-"""Runs one command that ends with the process that started it: `python tether.py STARTER_PID COMMAND…`.
+"""Run one command that ends when its starter ends: `python tether.py STARTER_PID COMMAND…`.
 
-Loads nothing else of Gadget.
+It imports nothing else of Gadget.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ LOOK_EVERY_S = 0.5
 
 
 def main(starter: int, command: list[str]) -> None:
-    """Become the command on Linux, whose kernel holds the tether; elsewhere stay beside it and watch the starter."""
+    """On Linux, replace this process with the command: the kernel ends it with its starter. Elsewhere, watch both."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != starter:  # it ended before the kernel knew; in a container, process 1 may be the starter
+        if os.getppid() != starter:  # it ended before prctl; in a container, process 1 may be the starter
             sys.exit("The process that started this one is gone.")
         os.execvp(command[0], command)  # noqa: S606
     sys.exit(_watch(starter, command))

@@ -13,7 +13,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from gadget_site.management.parts import Part
+from gadget_site.management.processes import ProcessSpec
 from tests.deployment import dockerfile
 from tests.deployment.package import ROOT, install
 from tests.processes import RealProcess
@@ -80,7 +80,7 @@ class Image:
 
     def start(self, *words: str) -> RealProcess:
         """Start a container with this command."""
-        return RealProcess(Part(words[0], self._command(*words)), self.environment)
+        return RealProcess(ProcessSpec(words[0], self._command(*words)), self.environment)
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a container with this command to its end."""

@@ -9,7 +9,7 @@ import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
-from gadget_site.management.parts import Part
+from gadget_site.management.processes import ProcessSpec
 from tests.processes import RealProcess
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,7 +44,7 @@ class Installed:
     def start(self, here: Path, *words: str, **variables: str) -> RealProcess:
         """Start `gadget WORDS…` in the folder `here`."""
         command = ("sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", str(here), str(self.command), *words)
-        return RealProcess(Part("gadget", command), plain_environment(**variables))
+        return RealProcess(ProcessSpec("gadget", command), plain_environment(**variables))
 
 
 def build_wheel(folder: Path, source: Path = ROOT) -> Path:

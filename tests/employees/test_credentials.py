@@ -25,7 +25,7 @@ from agents.platform.known_secrets import KNOWN_SECRETS
 from agents.runs.engine.context import load_context
 from agents.runs.models import Event, Message, Pass, Run, RunStatus, ToolCall
 from agents.web.panel.transcript import JsonTranscript, MarkdownTranscript, read_entries
-from gadget_site.logs import HIDDEN, logging_settings
+from gadget_site.logs import HIDDEN, build_logging_settings
 from tests.model_server import Answer, Call, ModelServer
 from tests.workshop import Workshop, again, asking, call, error_code, last_call
 from tools.contract import ErrorCode, Level, Preview, Target, Tool, ToolContext, ToolError, ToolResult
@@ -174,7 +174,7 @@ class TestTheyAreNowhere:
         """What the log of this installation would say at DEBUG."""
         written: list[str] = []
         handler = logging.Handler(logging.DEBUG)
-        formatter = logging_settings(site.SITE)["formatters"]["line"]
+        formatter = build_logging_settings(site.SITE)["formatters"]["line"]
         handler.setFormatter(formatter.pop("()")(**formatter))
         handler.emit = lambda record: written.append(handler.format(record))  # type: ignore[method-assign]
         root = logging.getLogger()

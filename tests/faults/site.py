@@ -22,7 +22,7 @@ from agents.employees.models import Employee, Grant, ModelProvider, ProviderKind
 from agents.runs import actions
 from agents.runs.models import ENDED, PARKED, Event, Run, RunStatus, ToolCall
 from gadget_site.addresses import build_broker_url
-from gadget_site.management.parts import Part, build_sweeper_part, build_worker_part
+from gadget_site.management.processes import ProcessSpec, build_sweeper_process, build_worker_process
 from tests.faults.awaiting import await_that
 from tests.model_server import ModelServer
 from tests.processes import Installation, RealProcess
@@ -46,19 +46,19 @@ class Site:
     model: ModelServer
     _scripts: list[dict[str, Any]] = field(default_factory=list)
 
-    def start(self, *parts: Part) -> None:
+    def start(self, *parts: ProcessSpec) -> None:
         """Start these parts at once and wait until each is ready."""
         for process in [self.installation.spawn(part) for part in parts]:
             process.await_line(" ready")
 
-    def have_workers(self, count: int, *others: Part) -> None:
+    def have_workers(self, count: int, *others: ProcessSpec) -> None:
         """See to it that a sweeper and exactly so many workers live; `others` are started along with them."""
         living = self.workers()
         for surplus in living[count:]:
             surplus.kill()
         missing = [self._next_worker(place) for place in range(count - len(living))]
         has_sweeper = any(process.is_alive for process in self.installation.processes if process.name == "sweeper")
-        self.start(*missing, *others, *([] if has_sweeper else [build_sweeper_part()]))
+        self.start(*missing, *others, *([] if has_sweeper else [build_sweeper_process()]))
 
     def workers(self) -> list[RealProcess]:
         """Those that live."""
@@ -67,9 +67,9 @@ class Site:
     def start_another_worker(self) -> None:
         self.start(self._next_worker())
 
-    def _next_worker(self, place: int = 0) -> Part:
+    def _next_worker(self, place: int = 0) -> ProcessSpec:
         earlier = sum(process.name.startswith("worker") for process in self.installation.processes)
-        return build_worker_part(earlier + place + 1)
+        return build_worker_process(earlier + place + 1)
 
     def submit(self, task: str, *passes: Pass) -> Run:
         """A run of the employee whose script plays these passes for exactly this task."""

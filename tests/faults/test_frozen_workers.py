@@ -13,7 +13,7 @@ import pytest
 from django.conf import settings
 
 from agents.runs.models import Event, EventType, RunStatus
-from gadget_site.management.parts import build_sweeper_part, build_worker_part
+from gadget_site.management.processes import build_sweeper_process, build_worker_process
 from gadget_site.management.supervisor import Supervisor
 from tests.faults.awaiting import await_that
 from tests.faults.site import Site, fresh
@@ -22,7 +22,7 @@ from tests.faults.site import Site, fresh
 @contextmanager
 def supervised(site: Site, output: io.StringIO) -> Iterator[None]:
     """A worker under a supervisor."""
-    worker = build_worker_part(1)
+    worker = build_worker_process(1)
     environment = {**site.installation.environment, **worker.environment}
     supervisor, over = Supervisor(Path(settings.BASE_DIR), output), threading.Event()
     supervisor.start(replace(worker, environment=environment))
@@ -44,7 +44,7 @@ def supervised(site: Site, output: io.StringIO) -> Iterator[None]:
 def test_a_frozen_worker_is_replaced_and_its_run_goes_on(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gadget_site.management.supervisor.FROZEN_AFTER_S", 4.0)
     output = io.StringIO()
-    site.start(build_sweeper_part())
+    site.start(build_sweeper_process())
     with supervised(site, output):
         await_that(lambda: "worker ready" in output.getvalue(), output.getvalue, 30)
         run = site.submit("Freeze", {"calls": [{"tool": "probe.freeze", "params": {"name": "once"}}]})

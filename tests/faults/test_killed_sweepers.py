@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 
 from agents.runs import schedules
 from agents.runs.models import Origin, Run
-from gadget_site.management.parts import build_sweeper_part
+from gadget_site.management.processes import build_sweeper_process
 from tests.faults.awaiting import await_that
 from tests.faults.site import Site
 from tools.schedules.models import Schedule
@@ -20,7 +20,7 @@ SCHEDULES = 10
 
 def test_each_time_fires_once_whoever_dies_in_between(site: Site) -> None:
     site.workshop.play()
-    site.have_workers(1, build_sweeper_part())
+    site.have_workers(1, build_sweeper_process())
     operator, employee = site.workshop.operator, site.workshop.employee
     for number in range(SCHEDULES):
         schedules.create(operator, employee.pk, f"Task {number}", ("0 9 * * *", "Europe/Berlin"))
@@ -29,7 +29,7 @@ def test_each_time_fires_once_whoever_dies_in_between(site: Site) -> None:
         await_that(lambda: fired() > (round_ - 1) * SCHEDULES, "the first one has fired")  # noqa: B023
         victim = next(one for one in site.installation.processes if one.name == "sweeper" and one.is_alive)
         victim.kill()
-        site.start(build_sweeper_part())
+        site.start(build_sweeper_process())
         await_that(lambda: fired() == round_ * SCHEDULES, "all have fired")  # noqa: B023
     counted = Counter(Run.objects.filter(origin=Origin.SCHEDULE).values_list("task", flat=True))
     assert counted == {f"Task {number}": ROUNDS for number in range(SCHEDULES)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from agents.runs.models import RunStatus
-from gadget_site.management.parts import build_sweeper_part, build_worker_part
+from gadget_site.management.processes import build_sweeper_process, build_worker_process
 from tests.faults.awaiting import await_that
 from tests.faults.site import Site, effect, fresh
 
@@ -22,11 +22,11 @@ def test_a_run_is_submitted_decided_and_ended(site: Site) -> None:
 def test_no_hint_counts_as_sent_and_a_worker_that_starts_meanwhile_works(site: Site) -> None:
     site.have_workers(0)
     with site.installation.without_redis():
-        site.start(build_sweeper_part())
+        site.start(build_sweeper_process())
         run = site.submit("Pay", effect("pay"))
         swept_until = time.monotonic() + 0.5
         await_that(lambda: time.monotonic() > swept_until, "the sweeper has looked a few times")
         assert fresh(run).hinted_at is None
-        site.installation.spawn(build_worker_part(9))
+        site.installation.spawn(build_worker_process(9))
         site.approve_next(run)
         site.await_status(run, RunStatus.SUCCEEDED)

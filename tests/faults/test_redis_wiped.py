@@ -11,7 +11,7 @@ import pytest
 from agents.accounts.membership import issue_token
 from agents.approvals.models import Approval
 from agents.runs.models import Event, RunStatus
-from gadget_site.management.parts import build_web_part
+from gadget_site.management.processes import build_web_process
 from tests.faults.awaiting import await_that
 from tests.faults.follower import Follower, Looker
 from tests.faults.site import Site, effect
@@ -33,7 +33,7 @@ def _approve_over_rest(site: Site, card: Approval) -> None:
 
 @pytest.mark.alone
 def test_a_decision_resumes_the_run_and_the_socket_tells_it(site: Site) -> None:
-    site.have_workers(1, build_web_part())
+    site.have_workers(1, build_web_process())
     over_rest, without_a_hint = site.submit("Pay", effect("pay")), site.submit("Pay again", effect("again"))
     cards = [site.await_card(over_rest), site.await_card(without_a_hint)]
     with Follower(Looker(site.installation, site.workshop.operator), over_rest) as follower:

@@ -20,7 +20,7 @@ from django.db import OperationalError, connection
 from agents.platform.writability import MAX_AGE_S
 from gadget_site.addresses import DatabaseAddress
 from gadget_site.backup import postgresql
-from gadget_site.databases import database_settings
+from gadget_site.databases import build_database_settings
 from tests.http import get
 from tests.processes import Installation
 from tests.silent_proxy import SilentProxy
@@ -87,7 +87,7 @@ def test_a_connection_without_an_answer_is_given_up() -> None:
         return
     connection.ensure_connection()
     raw = cast("Any", connection.connection)
-    raw.answer_s = 0.2
+    raw.answer_timeout_s = 0.2
     with pytest.raises(OperationalError), connection.cursor() as cursor:
         cursor.execute("SELECT pg_sleep(5)")
     assert raw.closed
@@ -101,17 +101,17 @@ def test_a_backup_and_a_migration_may_take_as_long_as_they_need() -> None:
     connection.ensure_connection()
     raw = cast("Any", connection.connection)
     with postgresql.snapshot():
-        assert raw.answer_s is None
+        assert raw.answer_timeout_s is None
     connection.close()
     call_command("migrate", verbosity=0)
-    assert cast("Any", connection.connection).answer_s is None
+    assert cast("Any", connection.connection).answer_timeout_s is None
     connection.close()
     cast("Any", connection).close_pool()
 
 
 @pytest.mark.once
 def test_a_link_that_is_cut_without_a_word_is_noticed(tmp_path: Path) -> None:
-    options = database_settings(DatabaseAddress("postgresql", "gadget", host="db"), 24)["OPTIONS"]
+    options = build_database_settings(DatabaseAddress("postgresql", "gadget", host="db"), 24)["OPTIONS"]
     assert options["connect_timeout"] <= 5
     assert options["tcp_user_timeout"] <= 10_000
     assert options["keepalives"] == 1

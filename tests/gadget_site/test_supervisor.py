@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from gadget_site.management.parts import Part
-from gadget_site.management.supervisor import DEATHS_ALLOWED, RestlessError, Supervisor
+from gadget_site.management.processes import ProcessSpec
+from gadget_site.management.supervisor import DEATHS_ALLOWED, TooManyDeathsError, Supervisor
 
 ROOT = Path(__file__).resolve().parents[2]
 SLEEPER = "import os, time; print('pid', os.getpid(), flush=True); time.sleep(60)"
@@ -29,10 +29,10 @@ FROZEN = (
 KEEPER = f"""
 import sys, time
 from pathlib import Path
-from gadget_site.management.parts import Part
+from gadget_site.management.processes import ProcessSpec
 from gadget_site.management.supervisor import Supervisor
 supervisor = Supervisor(Path({str(ROOT)!r}), sys.stdout)
-supervisor.start(Part("sleeper", (sys.executable, "-c", {SLEEPER!r})))
+supervisor.start(ProcessSpec("sleeper", (sys.executable, "-c", {SLEEPER!r})))
 time.sleep(60)
 """
 
@@ -61,7 +61,7 @@ def test_five_deaths_in_a_minute_are_too_many_and_the_last_lines_say_why() -> No
     output = io.StringIO()
     supervisor = Supervisor(ROOT, output)
     supervisor.start(python("sweeper", "print('no database'); raise SystemExit(3)"))
-    with pytest.raises(RestlessError, match=r"5 deaths .* of sweeper \(ended with code 3\)[\s\S]*no database"):
+    with pytest.raises(TooManyDeathsError, match=r"5 deaths .* of sweeper \(ended with code 3\)[\s\S]*no database"):
         supervisor.watch(30)
     supervisor.stop()
 
@@ -106,7 +106,7 @@ def test_time_in_which_the_supervisor_itself_stood_still_counts_for_nobody(monke
 def test_quiet_parts_speak_only_when_they_die() -> None:
     output = io.StringIO()
     supervisor = Supervisor(ROOT, output)
-    supervisor.start(Part("redis", (sys.executable, "-c", "print('secret of a good night')"), is_quiet=True))
+    supervisor.start(ProcessSpec("redis", (sys.executable, "-c", "print('secret of a good night')"), is_quiet=True))
     until(lambda: "restarting it" in output.getvalue(), supervisor)
     assert output.getvalue().startswith("redis    | secret of a good night\nredis    | ended with code 0")
     supervisor.stop()
@@ -141,8 +141,8 @@ def test_parts_end_when_their_supervisor_is_killed() -> None:
     until(lambda: not is_alive(pid))
 
 
-def python(name: str, code: str) -> Part:
-    return Part(name, (sys.executable, "-c", code))
+def python(name: str, code: str) -> ProcessSpec:
+    return ProcessSpec(name, (sys.executable, "-c", code))
 
 
 def pids(output: io.StringIO) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from django.urls import reverse
 from playwright.sync_api import expect
 
 from agents.accounts.members import update_admin_access
@@ -27,12 +28,12 @@ def test_no_form_is_wider_than_the_screen(office: Office, visit: Callable[..., V
     visitor = visit("admin")
     visitor.page.set_viewport_size({"width": 360, "height": 740})
     for path in (
-        f"employee/{employee.pk}/change/",
-        "employee/add/",
-        f"modelprovider/{provider.pk}/change/",
-        f"membership/{office.member('viewer').pk}/change/",
+        reverse("admin:employees_employee_change", args=[employee.pk]),
+        reverse("admin:employees_employee_add"),
+        reverse("admin:employees_modelprovider_change", args=[provider.pk]),
+        reverse("admin:accounts_membership_change", args=[office.member("viewer").pk]),
     ):
-        visitor.page.goto(f"/admin/agents/{path}")
+        visitor.page.goto(path)
         expect(visitor.page.get_by_role("button", name="Save", exact=True)).to_be_visible()
         assert visitor.page.evaluate(TOO_WIDE) == [], path
         assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 360, path

@@ -53,7 +53,8 @@ def test_a_newcomer_approves_one_change_and_denies_another(office: Office, visit
 
     expect(visitor.answer).to_be_visible()
     expect(visitor.answer).to_contain_text(REASON)
-    expect(visitor.answer).to_contain_text(f"{record_of(approved).name} (record {record_of(approved).pk}): changed")
+    changed = record_of(approved)
+    expect(visitor.answer).to_contain_text(f"{changed.name} (record {changed.pk}): the status is now inactive")
     expect(visitor.page.locator("[data-badge]")).to_have_text("Succeeded")
     visitor.assert_panel_is_whole(run_id)
 

@@ -18,7 +18,7 @@ from agents.accounts import audit
 from agents.accounts.models import AuditEntry, Organization
 from agents.platform import identity
 from agents.platform.models import Installation as InstallationRow
-from gadget_site.management.parts import build_sweeper_part, build_web_part, build_worker_part
+from gadget_site.management.processes import build_sweeper_process, build_web_process, build_worker_process
 from tests.gadget_site.test_doctor import examined
 from tests.processes import Installation
 
@@ -198,7 +198,7 @@ def test_a_redis_that_is_away_holds_no_start_up(files: Path, settings: Settings)
 
 
 @pytest.mark.parametrize(
-    "part", [build_web_part(), build_worker_part(1), build_sweeper_part()], ids=lambda part: part.name
+    "part", [build_web_process(), build_worker_process(1), build_sweeper_process()], ids=lambda part: part.name
 )
 def test_no_part_starts_with_another_folder_and_other_keys(
     installation: Installation, files: Path, part: object

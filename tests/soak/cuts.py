@@ -19,7 +19,7 @@ django.setup()
 from django.db import connection  # noqa: E402
 from django.test.utils import setup_databases  # noqa: E402
 
-from gadget_site.management.parts import Part  # noqa: E402
+from gadget_site.management.processes import ProcessSpec  # noqa: E402
 from tests.faults.site import Site  # noqa: E402
 from tests.model_server import ModelServer  # noqa: E402
 from tests.probes import RECORDER_VARIABLE  # noqa: E402
@@ -46,7 +46,7 @@ class Hosts(Installation):
 
     network: Network | None = None
 
-    def spawn(self, part: Part) -> RealProcess:
+    def spawn(self, part: ProcessSpec) -> RealProcess:
         """Start the part on its host."""
         assert self.network is not None
         with self.network.inside(_HOST_OF[part.name]):

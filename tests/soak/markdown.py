@@ -1,4 +1,4 @@
-"""Part of `make soak`: 1,000 hostile Markdown texts of 20 KB, each rendered within 100 ms and 200 KB."""
+"""ProcessSpec of `make soak`: 1,000 hostile Markdown texts of 20 KB, each rendered within 100 ms and 200 KB."""
 
 from __future__ import annotations
 

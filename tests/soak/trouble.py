@@ -10,7 +10,7 @@ from itertools import takewhile
 from typing import Protocol
 
 from agents.runs.models import Run, RunStatus
-from gadget_site.management.parts import build_sweeper_part, build_worker_part
+from gadget_site.management.processes import build_sweeper_process, build_worker_process
 from tests.faults.site import Site
 from tests.processes import RealProcess
 
@@ -76,10 +76,10 @@ class Kills:
             self._alarms += alarms_of(dead)
             self._paused.pop(dead, None)
         if not any(process.name == "sweeper" for process in processes):
-            self._site.installation.spawn(build_sweeper_part())
+            self._site.installation.spawn(build_sweeper_process())
         for _ in range(WORKERS - len(self._site.workers())):
             self._number += 1
-            self._site.installation.spawn(build_worker_part(self._number))
+            self._site.installation.spawn(build_worker_process(self._number))
 
     @property
     def alarms(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Limits how many passwords are hashed at a time: each keeps a processor core busy that pages need too."""
+"""A limit on passwords hashed at the same time: each keeps a processor core busy that pages need too."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ThreadLimit:
 
 LIMIT = ThreadLimit(MOST_AT_ONCE, MOST_WAITING, MAX_WAIT_S)
 LIMIT_FOR_KNOWN_BROWSERS = ThreadLimit(1, MOST_WAITING, MAX_WAIT_S)
-"""A separate limit, so that a flood of strangers keeps nobody out who uses a known browser."""
+"""A separate limit, so that a flood of strangers cannot lock out people with a known browser."""
 
 is_for_known_browser: ContextVar[bool] = ContextVar("is_for_known_browser", default=False)
 """True while the password of a login from a known browser is checked."""

@@ -1,4 +1,4 @@
-"""Remembers the browsers in which an account has logged in, by a signed cookie for each account."""
+"""Remember the browsers in which an account has logged in, with a signed cookie for each account."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits wrong passwords: per account and address, per address, and per known browser.
+"""Limits on wrong passwords: per account and address, per address, and per known browser.
 
 Each try is counted before the password is checked, and uncounted if it was right, so that simultaneous tries cannot
 pass a limit together. The counters are in the table of django-axes, where a superuser may delete them.
@@ -84,7 +84,7 @@ class LoginTries:
 
     @classmethod
     def for_request(cls, request: HttpRequest, username: str) -> LoginTries:
-        """Choose the counters; a known browser has its own, so that strangers lock nobody out of it."""
+        """Choose the counters; a known browser has its own, so that strangers cannot lock it out."""
         if mark := read_mark(request, username):
             return cls((TryCounter(username, ANY_ADDRESS, mark, MOST_FROM_KNOWN_BROWSER),))
         address = find_client_network(request)
@@ -114,7 +114,7 @@ class LoginTries:
             counter.uncount()
 
     def accept(self) -> None:
-        """Reset the account's counter after a right password; only uncount the address's try: it may guess others."""
+        """Reset the account's counter after a right password, but not the address's: it may be guessing others."""
         for counter in self.counters:
             counter.uncount() if counter.username == ANY_ACCOUNT else counter.reset()
 
@@ -142,7 +142,7 @@ class LoginLimits(AxesDatabaseHandler):  # type: ignore[misc]
         log.warning("login failed", address=address, is_locked=is_locked)
 
     def user_logged_in(self, sender: object, request: HttpRequest, user: User, **more: Any) -> None:
-        """Uncount the try and let the browser be remembered."""
+        """Uncount the try, and mark the browser to be remembered."""
         super().user_logged_in(sender, request, user, **more)
         if tries := getattr(request, "login_tries", None):
             tries.accept()
@@ -150,9 +150,9 @@ class LoginLimits(AxesDatabaseHandler):  # type: ignore[misc]
 
 
 def find_client_network(request: HttpRequest) -> str:
-    """Return the client's address; for IPv6 that of its network, because a client has the whole network.
+    """Return the client's IPv4 address or IPv6 network: a client can use every address of its IPv6 network.
 
-    A server on `::` sees IPv4 clients as `::ffff:192.0.2.1`, and these are not in one network.
+    A server on `::` sees IPv4 clients as `::ffff:192.0.2.1`; they do not share a network.
     """
     try:
         address = ip_address(request.META.get("REMOTE_ADDR", ""))

@@ -1,4 +1,4 @@
-"""Adds the known browser's cookie after a login, and answers logins that are refused or cannot be checked now."""
+"""Middleware for logins: remember the browser afterwards, and answer logins that are refused or have to wait."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agents.accounts.logins.limits import LoginTries
 
 
 class LoginMiddleware:
-    """Remembers the browser of a login, and answers 429 while too many passwords are hashed."""
+    """Middleware that remembers the browser of a login, and answers 429 while too many passwords are hashed."""
 
     sync_capable = async_capable = True
 

@@ -1,4 +1,4 @@
-"""Links that work once: an invitation to an organization, and a new password for a member."""
+"""Links that work once: for invitations to an organization, and for new passwords."""
 
 from django.conf import settings
 from django.db import models
@@ -11,7 +11,7 @@ class Invitation(models.Model):
     """An invitation whose link makes one person a member; only the link's SHA-256 is stored.
 
     Attributes:
-        note: whom it is for, in the admin's words; it names no account.
+        note: who it is for, in the admin's words; it names no account.
         tries: the number of usernames that were entered and are taken.
     """
 
@@ -47,7 +47,7 @@ class Invitation(models.Model):
 
 
 class PasswordReset(models.Model):
-    """A link with which a member chooses a new password, once; only the link's SHA-256 is stored."""
+    """A one-time link for choosing a member's new password; only the link's SHA-256 is stored."""
 
     membership = models.ForeignKey(Membership, on_delete=models.CASCADE, related_name="password_resets")
     hash = models.CharField(max_length=64, unique=True, editable=False)

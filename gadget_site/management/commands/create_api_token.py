@@ -34,7 +34,7 @@ class Command(BaseCommand):
             subject = f"api token {token.pk}"
             payload = {"name": name, "user": member.user.get_username(), "role": member.role}
             audit.append(member.organization_id, [audit.NewEntry("command line", "token_created", subject, payload)])
-        self.stderr.write(f"The token of {member}. It is not shown again:")
+        self.stderr.write(f"The token for {member}. It will not be shown again:")
         return secret
 
 
@@ -50,8 +50,8 @@ def _membership(username: str, slug: str) -> Membership:
     chosen = [member for member in mine if slug in ("", member.organization.slug)]
     slugs = ", ".join(member.organization.slug for member in mine)
     if not chosen:
-        where = f"no member of {slug!r}" if slug else "no member of any organization"
-        raise CommandError(f"{username!r} is {where}. Member of: {slugs or 'none'}.")
+        where = f"{slug!r}" if slug else "any organization"
+        raise CommandError(f"{username!r} is not a member of {where}. Member of: {slugs or 'none'}.")
     if len(chosen) > 1:
         raise CommandError(f"{username!r} is a member of {slugs}: choose with --organization SLUG.")
     return chosen[0]

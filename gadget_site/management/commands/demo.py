@@ -23,7 +23,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "--force", action="store_true", help="also while DEBUG is off, although everybody knows the demo's password"
+            "--force", action="store_true", help="work even while DEBUG is off, although everybody knows the demo's password"
         )
         parser.add_argument(
             "--keep",

@@ -1,4 +1,4 @@
-"""`manage.py doctor`: checks the installation, and says how to fix what is wrong."""
+"""`manage.py doctor`: checks the installation, and says how to fix each problem."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gadget_site.management.installation_checks import check_installation
 class Command(BaseCommand):
     """Checks settings, database, Redis, workers, sweeper, providers and sources."""
 
-    help = "Checks settings, database, Redis, worker, sweeper, providers and sources; exit 1 if anything is wrong."
+    help = "Check settings, database, Redis, workers, sweeper, providers and sources; exit 1 if anything is wrong."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -23,7 +23,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="one JSON list of {subject, text, fix, is_well}")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Print one line per finding at once; exit with code 1 if any needs fixing."""
+        """Print each finding as soon as it is there; exit with code 1 if any needs fixing."""
         findings = []
         for finding in check_installation():
             findings.append(finding)

@@ -14,7 +14,7 @@ APP_BEFORE_THE_FIRST_RELEASE = "agents"
 
 
 class Command(migrate.Command):
-    """Runs migrations without a time limit: an index of a large table takes long to build."""
+    """Runs migrations without a time limit: building an index of a large table takes long."""
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -22,7 +22,7 @@ class Command(migrate.Command):
             if connection.vendor == "postgresql":
                 with connection.cursor() as cursor:
                     cursor.execute("SET statement_timeout = 0")
-                connection.connection.answer_s = None  # gadget_site/answering.py
+                connection.connection.answer_timeout_s = None  # gadget_site/answer_timeout.py
             super().handle(*args, **options)
         except DatabaseError as error:
             if condition := describe_outage(error) or describe_outage(error.__context__ or error):
@@ -34,6 +34,6 @@ def _refuse_unreleased_database() -> None:
     """Raise CommandError for a database from before the first release, and leave it unchanged."""
     if any(app == APP_BEFORE_THE_FIRST_RELEASE for app, _ in MigrationRecorder(connection).applied_migrations()):
         raise CommandError(
-            "This data is from a Gadget before its first release and cannot be upgraded: "
-            "choose another GADGET_DATA_DIR or DATABASE_URL (nothing was changed)."
+            "This data is from before Gadget's first release and cannot be upgraded. Nothing was changed. "
+            "Choose another GADGET_DATA_DIR or DATABASE_URL."
         )

@@ -10,7 +10,7 @@ MOST_NAMED = 20
 
 
 class Command(BaseCommand):
-    """May run while Gadget does, and be repeated; exits with 1 if a value cannot be decrypted."""
+    """Works while Gadget runs, and may be repeated; exits with 1 if a value cannot be decrypted."""
 
     help = "Encrypt all stored values with the first of GADGET_ENCRYPTION_KEYS."
 

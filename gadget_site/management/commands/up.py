@@ -27,14 +27,14 @@ from agents.platform.liveness import SWEEPER, WORKER, list_alive
 from agents.platform.redis_client import connect_redis
 from gadget_site.demo import names
 from gadget_site.demo.accounts import OpenDemoAccountsError, check_before_listening
-from gadget_site.management.parts import (
-    build_redis_part,
-    build_sweeper_part,
-    build_web_part,
+from gadget_site.management.processes import (
+    build_redis_process,
+    build_sweeper_process,
+    build_web_process,
     build_worker_name,
-    build_worker_part,
+    build_worker_process,
 )
-from gadget_site.management.supervisor import RestlessError, Supervisor
+from gadget_site.management.supervisor import TooManyDeathsError, Supervisor
 
 READY_PATIENCE_S = 60.0
 LOOK_EVERY_S = 0.1
@@ -42,7 +42,7 @@ LOOPBACK_OF = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
 
 
 class Command(BaseCommand):
-    """Starts Redis (if none is given), web, workers and sweeper, and keeps them alive until Ctrl-C."""
+    """Starts web, workers, sweeper and, unless REDIS_URL is set, Redis; keeps them alive until Ctrl-C."""
 
     help = "Start web, workers and sweeper, and Redis unless REDIS_URL is set. Ctrl-C stops everything."
     requires_system_checks: list[str] = []
@@ -57,32 +57,32 @@ class Command(BaseCommand):
 
         Raises:
             CommandError: something prevents the start."""
-        with _claim(Path(settings.GADGET_DATA_DIR) / "up.lock"):
+        with _lock_folder(Path(settings.GADGET_DATA_DIR) / "up.lock"):
             _refuse_port_in_use(settings.GADGET_HOST, settings.GADGET_PORT)
             supervisor = Supervisor(Path(settings.BASE_DIR), sys.stdout)
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, self._stop)
             try:
                 self._run(supervisor, options["demo"])
-            except RestlessError as error:
-                raise CommandError(f"Everything is stopped: {error}") from error
+            except TooManyDeathsError as error:
+                raise CommandError(f"Gadget has stopped. {error}") from error
             finally:
                 supervisor.stop()
-            self.stdout.write("Gadget is stopped.")
+            self.stdout.write("Gadget has stopped.")
 
     def _run(self, supervisor: Supervisor, with_demo: bool) -> None:
         if settings.REDIS_IS_EMBEDDED:
-            supervisor.start(build_redis_part())
+            supervisor.start(build_redis_process())
         call_command("migrate", verbosity=0)
         confirm_at_start()
         self._warn_of_demo_accounts()
         if with_demo:
             call_command("demo", keep=True, stdout=io.StringIO())
-        self._await(supervisor, _redis_answers)
-        workers = [build_worker_part(number + 1) for number in range(settings.GADGET_WORKERS)]
-        for part in (build_web_part(), build_sweeper_part(), *workers):
+        self._await(supervisor, _is_redis_ready)
+        workers = [build_worker_process(number + 1) for number in range(settings.GADGET_WORKERS)]
+        for part in (build_web_process(), build_sweeper_process(), *workers):
             supervisor.start(part)
-        self._await(supervisor, _everything_is_ready)
+        self._await(supervisor, _is_everything_ready)
         if not self._stopping:
             self._welcome()
         while not self._stopping:
@@ -103,11 +103,11 @@ class Command(BaseCommand):
             supervisor.watch(LOOK_EVERY_S)
 
     def _welcome(self) -> None:
-        lines = [f"Gadget is ready: {_address()}/"]
+        lines = [f"Gadget is ready: {_build_address()}/"]
         if settings.DEBUG and Organization.objects.filter(slug=names.ORGANIZATION).exists():
             lines.append(f"Log in as operator or approver (also viewer, admin) with the password {names.PASSWORD}")
         if settings.DEBUG:
-            lines.append("DEBUG is on: use it on this machine only. Set ALLOWED_HOSTS before others connect.")
+            lines.append("DEBUG is on: use Gadget on this machine only. Set ALLOWED_HOSTS before others connect.")
         lines.append("Ctrl-C stops everything.")
         connections.close_all()
         width = max(map(len, lines))
@@ -115,17 +115,17 @@ class Command(BaseCommand):
         self.stdout.flush()
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
-        """Stop in order at the first signal; at the second, end at once and leave the parts to their tethers."""
+        """Shut down cleanly at the first signal; at the second, exit at once: the tethers end the other processes."""
         if self._stopping:
             os._exit(1)
         self._stopping = True
 
 
-def _claim(path: Path) -> IO[str]:
+def _lock_folder(path: Path) -> IO[str]:
     """Lock the data folder for this process.
 
     Raises:
-        CommandError: another process runs in it."""
+        CommandError: Gadget is already running in it."""
     file = path.open("a+", encoding="utf-8")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -137,8 +137,8 @@ def _claim(path: Path) -> IO[str]:
             f"Gadget is already running in {str(path.parent)!r}: {holder or 'it is starting'}."
         ) from error
     file.truncate(0)
-    with suppress(OSError):  # a full disk is reported by the migrations
-        os.write(file.fileno(), f"{_address()}/ (process {os.getpid()})".encode())
+    with suppress(OSError):  # the migrations report a full disk
+        os.write(file.fileno(), f"{_build_address()}/ (process {os.getpid()})".encode())
     return file
 
 
@@ -154,12 +154,12 @@ def _refuse_port_in_use(host: str, port: int) -> None:
             ) from error
 
 
-def _address() -> str:
+def _build_address() -> str:
     host = LOOPBACK_OF.get(settings.GADGET_HOST, settings.GADGET_HOST)
     return f"http://[{host}]:{settings.GADGET_PORT}" if ":" in host else f"http://{host}:{settings.GADGET_PORT}"
 
 
-def _redis_answers() -> bool:
+def _is_redis_ready() -> bool:
     try:
         with connect_redis() as client:
             return bool(client.ping())
@@ -167,15 +167,15 @@ def _redis_answers() -> bool:
         return False
 
 
-def _everything_is_ready() -> bool:
+def _is_everything_ready() -> bool:
     wanted = {build_worker_name(number + 1) for number in range(settings.GADGET_WORKERS)}
     try:
-        return wanted <= set(list_alive(WORKER)) and bool(list_alive(SWEEPER)) and _web_answers()
+        return wanted <= set(list_alive(WORKER)) and bool(list_alive(SWEEPER)) and _is_web_ready()
     except redis.RedisError:
         return False
 
 
-def _web_answers() -> bool:
+def _is_web_ready() -> bool:
     host = LOOPBACK_OF.get(settings.GADGET_HOST, settings.GADGET_HOST)
     connection = http.client.HTTPConnection(host, settings.GADGET_PORT, timeout=5)
     try:

@@ -37,13 +37,13 @@ class Command(BaseCommand):
         for fault in missing:
             self.stdout.write(f"head: {fault}")
         if broken:
-            raise CommandError(f"The audit does not hold in {broken} of {len(organizations)} organizations.")
+            raise CommandError(f"The audit chain is broken in {broken} of {len(organizations)} organizations.")
         if missing:
             raise CommandError(f"{len(missing)} of {len(printed)} printed heads are not in the audit.")
 
     def _report(self, chain: audit.AuditChain) -> bool:
         """Print the findings; return True if the chain is broken."""
-        self.stdout.write(f"{chain.slug}: {'the chain does not hold' if chain.faults else 'the chain holds'}")
+        self.stdout.write(f"{chain.slug}: {'the chain is broken' if chain.faults else 'the chain is intact'}")
         for fault in chain.faults[:MOST_FAULTS]:
             self.stdout.write(f"  {fault}")
         if len(chain.faults) > MOST_FAULTS:

@@ -9,7 +9,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from pytest_django import Settings
 
 from gadget_site.backup.archive import Manifest
-from gadget_site.backup.restoring import Restored, restore
+from gadget_site.backup.restoring import RestoredBackup, restore
 from gadget_site.backup.taking import back_up
 from tests.probes import RECORDER_VARIABLE
 from tests.recorder import Recorder
@@ -56,6 +56,6 @@ def take(tmp_path: Path) -> Callable[[], Manifest]:
 
 
 @pytest.fixture
-def put_back(tmp_path: Path) -> Callable[[], Restored]:
+def put_back(tmp_path: Path) -> Callable[[], RestoredBackup]:
     """Restore the backup `backup.tar.gz` over what is there."""
     return lambda: restore(tmp_path / "backup.tar.gz", force=True)

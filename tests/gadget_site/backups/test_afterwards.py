@@ -24,13 +24,13 @@ from agents.runs.models import RunStatus
 from agents.worker.sweeper import sweep_once
 from gadget_site.backup import restored
 from gadget_site.backup.archive import Manifest
-from gadget_site.backup.restoring import Restored
+from gadget_site.backup.restoring import RestoredBackup
 from tests.recorder import Recorder
 from tests.workshop import Workshop, again, asking, call, make_due, write_in_flight
 from tools.contract import canonical_json
 
 Take = Callable[[], Manifest]
-PutBack = Callable[[], Restored]
+PutBack = Callable[[], RestoredBackup]
 
 
 def waiting(workshop: Workshop, *names: str) -> list[Approval]:
@@ -81,7 +81,7 @@ class TestEverythingIsStopped:
     ) -> None:
         (card,) = waiting(workshop, "a")
         workshop.approve(card)
-        restored.hold()
+        restored.stop_everything()
         lift(workshop)
         make_due(card.run)
         sweep_once()
@@ -95,7 +95,7 @@ class TestEverythingIsStopped:
 class TestARestoreThatWasCutOff:
     def test_lets_no_part_start_until_it_is_settled(self, workshop: Workshop) -> None:
         identity.confirm()
-        restored.hold()
+        restored.stop_everything()
         with pytest.raises(identity.WrongInstallationError, match="A restore was not finished"):
             identity.confirm()
         with pytest.raises(CommandError, match="A restore was not finished"):

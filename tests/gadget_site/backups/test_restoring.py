@@ -32,7 +32,7 @@ from agents.platform.liveness import WORKER, SignOfLife
 from agents.runs.models import RunStatus
 from gadget_site.backup import archive
 from gadget_site.backup.archive import BackupError, Manifest, read_manifest
-from gadget_site.backup.restoring import Restored
+from gadget_site.backup.restoring import RestoredBackup
 from gadget_site.backup.taking import back_up
 from tests.processes import current_database_url
 from tests.recorder import Recorder
@@ -41,7 +41,7 @@ from tools.files.changes import write_file
 from tools.records.models import Record
 
 Take = Callable[[], Manifest]
-PutBack = Callable[[], Restored]
+PutBack = Callable[[], RestoredBackup]
 ODD = "ümlaut \\ \t \n \\N 'quoted' \u2028 😀 {\"a\": 1.50}"
 
 

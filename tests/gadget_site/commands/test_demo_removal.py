@@ -20,7 +20,7 @@ from agents.runs.engine.timing import timing
 from agents.runs.models import Run, RunStatus
 from gadget_site.demo.accounts import MOST_CHECKED, OpenDemoAccountsError, check_before_listening, find_open_accounts
 from gadget_site.demo.names import PASSWORD
-from gadget_site.management.parts import build_web_part
+from gadget_site.management.processes import build_web_process
 from tests.gadget_site.commands.demo_world import build_demo
 from tests.gadget_site.test_doctor import examined
 from tests.processes import Installation
@@ -86,7 +86,7 @@ def test_on_this_machine_alone_it_is_a_warning(demo: None, settings: Settings, h
 
 def test_the_web_part_alone_refuses_too(demo: None, installation: Installation) -> None:
     installation.variables = {"HOST": "0.0.0.0"}
-    web = installation.spawn(build_web_part())
+    web = installation.spawn(build_web_process())
     web.await_line("Gadget cannot start. The demo's password, which everybody knows, still opens: viewer")
     assert web.wait_for_end() == 1
     assert "Traceback" not in web.output

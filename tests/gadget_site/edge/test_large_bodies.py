@@ -10,7 +10,7 @@ from django.contrib.sessions.models import Session
 from django.db.models.functions import Now
 
 from agents.accounts.models import ApiToken
-from gadget_site.edge.bodies import LARGEST, WITH_LOGIN, WITHOUT_LOGIN, Asker, limit_for
+from gadget_site.edge.bodies import LARGEST, WITH_LOGIN, WITHOUT_LOGIN, RequestSender, get_body_limit
 from tests.gadget_site.edge.site import Site, multipart
 from tests.gadget_site.edge.wire import Wire, request
 
@@ -127,6 +127,6 @@ def test_with_a_login_more_than_that_is_refused(site: Site, path: str, length: i
     ],
 )
 def test_each_page_has_its_own_limit(site: Site, path: str, most: int) -> None:
-    asker = Asker(cookies=site.cookies("viewer")["Cookie"])
-    assert limit_for(asker, path) == most
-    assert limit_for(Asker(), path) == WITHOUT_LOGIN
+    sender = RequestSender(cookies=site.cookies("viewer")["Cookie"])
+    assert get_body_limit(sender, path) == most
+    assert get_body_limit(RequestSender(), path) == WITHOUT_LOGIN

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from gadget_site.edge.answers import BoundedAnswers
+from gadget_site.edge.bounded_responses import BoundedResponses
 from tests.gadget_site.edge.site import Site
 from tests.gadget_site.edge.wire import request
 from tools.records.models import Record
@@ -100,7 +100,7 @@ def answered(method: str, status: int, parts: list[bytes], length: bytes = b"") 
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)
 
-    asyncio.run(BoundedAnswers(application)({"type": "http", "method": method}, None, send))
+    asyncio.run(BoundedResponses(application)({"type": "http", "method": method}, None, send))
     return sent
 
 

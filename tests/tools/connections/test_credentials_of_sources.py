@@ -18,7 +18,7 @@ from agents.employees.sources import check_source, refresh_source
 from agents.employees.toolboxes import bump_credentials_version, get_installed_toolbox, load_credentials
 from agents.runs.models import Event, Message, Pass, Run, RunStatus, ToolCall
 from agents.web.panel.transcript import JsonTranscript, MarkdownTranscript, read_entries
-from gadget_site.logs import logging_settings
+from gadget_site.logs import build_logging_settings
 from tests.model_server import Answer, Call, ModelServer
 from tests.tools.connections.api import Api
 from tests.tools.connections.connecting import connect_api, offer, read, set_credentials
@@ -47,7 +47,7 @@ def lines() -> Iterator[list[str]]:
     """What the log of this installation would say at DEBUG."""
     written: list[str] = []
     handler = logging.Handler(logging.DEBUG)
-    formatter = logging_settings(site.SITE)["formatters"]["line"]
+    formatter = build_logging_settings(site.SITE)["formatters"]["line"]
     handler.setFormatter(formatter.pop("()")(**formatter))
     handler.emit = lambda record: written.append(handler.format(record))  # type: ignore[method-assign]
     root = logging.getLogger()

@@ -15,7 +15,7 @@ from django.conf import settings
 from agents.accounts.membership import issue_token
 from agents.employees.models import Grant
 from agents.runs.models import ENDED, Run
-from gadget_site.management.parts import build_sweeper_part, build_web_part, build_worker_part
+from gadget_site.management.processes import build_sweeper_process, build_web_process, build_worker_process
 from tests.faults.awaiting import await_that
 from tests.journeys.outside import Outside
 from tests.processes import Installation
@@ -50,7 +50,7 @@ def test_they_are_in_the_catalog_and_runs_call_them_whatever_the_broken_ones_do(
     for name in ("iban.check", "iban.findCountry", "versions.hello"):
         Grant.objects.create(employee=workshop.employee, tool=name)
     for process in [
-        installation.spawn(part) for part in (build_web_part(), build_worker_part(1), build_sweeper_part())
+        installation.spawn(part) for part in (build_web_process(), build_worker_process(1), build_sweeper_process())
     ]:
         process.await_line(" ready")
     outside = Outside(installation.url, issue_token(workshop.operator, "plugins")[1])

@@ -1,7 +1,7 @@
-"""Keep answers within their bounds: later bytes on the connection belong to the next answer.
+"""Keep responses within their bounds: later bytes on the connection belong to the next response.
 
-Daphne drops only the first part of a body that must not be sent. Every later part would reach a client, or a proxy that
-shares connections between people, as the beginning of the next answer.
+Daphne drops only the first chunk of a body that must not be sent. Every later chunk would reach a client, or a proxy
+that shares connections between people, as the beginning of the next response.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ Send = Callable[[Message], Awaitable[None]]
 WITHOUT_BODY = frozenset({204, 304})
 
 
-class BoundedAnswers:
-    """Sends no body after HEAD, 204 and 304, and never more than the announced length."""
+class BoundedResponses:
+    """Middleware that sends no body after HEAD, 204 and 304, and never more than the announced length."""
 
     def __init__(self, application: Any) -> None:
         self._application = application
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Send) -> Any:
-        return await self._application(scope, receive, _Answer(scope["method"], send))
+        return await self._application(scope, receive, _Response(scope["method"], send))
 
 
-class _Answer:
-    """One answer on its way to the client."""
+class _Response:
+    """One response on its way to the client."""
 
     def __init__(self, method: str, send: Send) -> None:
         self._method = method
@@ -48,7 +48,7 @@ class _Answer:
             self._is_complete = True
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
         else:
-            self._left = _announced_length(message.get("headers", ()))
+            self._left = _get_announced_length(message.get("headers", ()))
 
     async def _continue(self, message: Message) -> None:
         if self._is_complete:
@@ -61,7 +61,7 @@ class _Answer:
         await self._send({**message, "body": body})
 
 
-def _announced_length(headers: Any) -> int | None:
+def _get_announced_length(headers: Any) -> int | None:
     """Return the Content-Length among these headers."""
     values = [value for name, value in headers if name.lower() == b"content-length"]
     return int(values[0]) if values and values[0].isdigit() else None
