@@ -49,18 +49,18 @@ def hide_password(url: str) -> str:
 
 def parse_database_url(url: str) -> DatabaseAddress:
     """Parse `sqlite:///relative`, `sqlite:////absolute` or `postgresql://user:password@host:port/name?host=/socket/folder`."""
-    parts = _split("DATABASE_URL", url, DATABASE_EXAMPLE)
+    parts = _split_url("DATABASE_URL", url, DATABASE_EXAMPLE)
     if parts.scheme == "sqlite":
-        return _sqlite(parts, url)
+        return _parse_sqlite(parts, url)
     if parts.scheme in POSTGRESQL_SCHEMES:
-        return _postgresql(parts, url)
+        return _parse_postgresql(parts, url)
     fault = f"{hide_password(url)!r} begins with neither postgresql:// nor sqlite:///"
     raise SettingError("DATABASE_URL", fault, DATABASE_EXAMPLE)
 
 
 def parse_redis_url(url: str) -> str:
     """Return the address if it is a valid `redis://`, `rediss://` or `unix://`."""
-    parts = _split("REDIS_URL", url, REDIS_EXAMPLE)
+    parts = _split_url("REDIS_URL", url, REDIS_EXAMPLE)
     if parts.scheme not in {"redis", "rediss", "unix"}:
         fault = f"{hide_password(url)!r} begins with none of redis://, rediss://, unix://"
         raise SettingError("REDIS_URL", fault, REDIS_EXAMPLE)
@@ -90,7 +90,7 @@ def build_broker_url(redis_url: str) -> str:
     return f"redis+socket://{parts.path}?virtual_host={database}"
 
 
-def _split(name: str, url: str, example: str) -> SplitResult:
+def _split_url(name: str, url: str, example: str) -> SplitResult:
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -101,7 +101,7 @@ def _split(name: str, url: str, example: str) -> SplitResult:
     return parts
 
 
-def _sqlite(parts: SplitResult, url: str) -> DatabaseAddress:
+def _parse_sqlite(parts: SplitResult, url: str) -> DatabaseAddress:
     path = unquote(parts.path.removeprefix("/"))
     if parts.netloc or parts.query or not path or path == ":memory:":
         fault = f"{url!r} names no file (all processes share the database, so it cannot be in memory)"
@@ -114,8 +114,8 @@ def _sqlite(parts: SplitResult, url: str) -> DatabaseAddress:
     return DatabaseAddress.sqlite(file)
 
 
-def _postgresql(parts: SplitResult, url: str) -> DatabaseAddress:
-    options = _options(parts)
+def _parse_postgresql(parts: SplitResult, url: str) -> DatabaseAddress:
+    options = _parse_options(parts)
     host = options.pop("host", "") or parts.hostname or ""
     port = options.pop("port", "") or str(parts.port or "")
     name = unquote(parts.path.removeprefix("/"))
@@ -135,7 +135,7 @@ def _postgresql(parts: SplitResult, url: str) -> DatabaseAddress:
     )
 
 
-def _options(parts: SplitResult) -> dict[str, str]:
+def _parse_options(parts: SplitResult) -> dict[str, str]:
     """Read the options after the `?`: each must be known, given once, and have a valid value."""
     given = parse_qsl(parts.query, keep_blank_values=True)
     options = dict(given)

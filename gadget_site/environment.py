@@ -19,7 +19,7 @@ from gadget_site.addresses import (
 from gadget_site.faults import Faults, SettingError
 from gadget_site.keys import describe_key_fault, load_audit_key, load_encryption_key, load_secret_key
 from gadget_site.private_hosts import LOOPBACK, list_named_hosts, read_private_hosts
-from gadget_site.redis_server import socket_path
+from gadget_site.redis_server import get_socket_path
 from gadget_site.variables import Variables, is_host, refuse_unknown_name
 from tools.config import Config, ConfigError, read_config
 from tools.contract import PrivateHosts
@@ -99,54 +99,54 @@ def read_settings(environ: Mapping[str, str], base_dir: Path) -> SiteSettings:
     """
     variables, faults = Variables(environ), Faults()
     read = faults.read
-    config_file = _config_file(variables, base_dir)
+    config_file = _read_config_file(variables, base_dir)
     used_by_tools = frozenset(VARIABLE_OF_CONFIG.findall(config_file[1]))
     for name in sorted(environ):
         read(refuse_unknown_name, name, environ, used_by_tools)
-    data_dir = read(_data_dir, variables, base_dir)
-    allowed_hosts = read(_allowed_hosts, variables)
-    host = read(_host, variables)
+    data_dir = read(_read_data_dir, variables, base_dir)
+    allowed_hosts = read(_read_allowed_hosts, variables)
+    host = read(_read_host, variables)
     debug = read(variables.flag, "DEBUG", default=not allowed_hosts and host in LOOPBACK_ADDRESSES)
     faults.raise_all()
-    database = read(_database, variables, data_dir)
-    redis_url = read(_redis_url, variables)
+    database = read(_read_database, variables, data_dir)
+    redis_url = read(_read_redis_url, variables)
     usual_workers = 1 if database is None or database.is_sqlite else 2
     load_key = partial(_load_key, load_encryption_key, data_dir)
     site = SiteSettings(
         data_dir=data_dir,
-        config=read(_config, config_file, environ),
+        config=read(_read_config, config_file, environ),
         debug=debug,
-        secret_key=read(_secret_key, variables, debug, data_dir),
-        encryption_keys=read(_keys, variables, "GADGET_ENCRYPTION_KEYS", debug, load_key),
-        audit_keys=read(_audit_keys, variables, debug, data_dir),
+        secret_key=read(_read_secret_key, variables, debug, data_dir),
+        encryption_keys=read(_read_keys, variables, "GADGET_ENCRYPTION_KEYS", debug, load_key),
+        audit_keys=read(_read_audit_keys, variables, debug, data_dir),
         database=database,
-        redis_url=redis_url or f"unix://{socket_path(data_dir)}",
+        redis_url=redis_url or f"unix://{get_socket_path(data_dir)}",
         redis_is_embedded=not redis_url,
         allowed_hosts=allowed_hosts or LOCAL_NAMES,
-        allowed_origins=read(_allowed_origins, variables),
-        allowed_private_hosts=read(_allowed_private_hosts, variables, debug),
-        trusted_proxies=read(_trusted_proxies, variables),
+        allowed_origins=read(_read_allowed_origins, variables),
+        allowed_private_hosts=read(_read_allowed_private_hosts, variables, debug),
+        trusted_proxies=read(_read_trusted_proxies, variables),
         host=host,
         port=read(variables.number, "PORT", 8000, (1, 65535)),
         openai_api_key=read(variables.text, "OPENAI_API_KEY"),
-        openai_base_url=read(_web_address, variables, "OPENAI_BASE_URL", "https://api.openai.com/v1"),
+        openai_base_url=read(_read_web_address, variables, "OPENAI_BASE_URL", "https://api.openai.com/v1"),
         openai_model=read(variables.text, "OPENAI_MODEL"),
-        ollama_host=read(_web_address, variables, "OLLAMA_HOST", "http://localhost:11434"),
+        ollama_host=read(_read_web_address, variables, "OLLAMA_HOST", "http://localhost:11434"),
         ollama_model=read(variables.text, "OLLAMA_MODEL"),
         log_level=read(variables.choice, "LOG_LEVEL", LOG_LEVELS, "INFO"),
         log_format=read(variables.choice, "LOG_FORMAT", LOG_FORMATS, "text"),
-        queue=read(_queue, variables),
+        queue=read(_read_queue, variables),
         workers=read(variables.number, "WORKERS", usual_workers, (1, 64)),
         worker_threads=read(variables.number, "WORKER_THREADS", 512, (1, 2048)),
         database_pool=read(variables.number, "DATABASE_POOL", 24, (2, 256)),
-        timing_scale=read(_timing_scale, variables),
-        metrics_token=read(_metrics_token, variables),
+        timing_scale=read(_read_timing_scale, variables),
+        metrics_token=read(_read_metrics_token, variables),
     )
     faults.raise_all()
     return site
 
 
-def _data_dir(variables: Variables, base_dir: Path) -> Path:
+def _read_data_dir(variables: Variables, base_dir: Path) -> Path:
     """Return the data folder, created if its parent exists: a missing parent means a typo or an unmounted disk."""
     given = variables.text("GADGET_DATA_DIR", "var")
     folder = (base_dir / Path(given).expanduser()).resolve()
@@ -160,7 +160,7 @@ def _data_dir(variables: Variables, base_dir: Path) -> Path:
     return folder
 
 
-def _config_file(variables: Variables, base_dir: Path) -> tuple[str, str]:
+def _read_config_file(variables: Variables, base_dir: Path) -> tuple[str, str]:
     """Return name and text of the file in GADGET_CONFIG or of `gadget.yaml`; without either, the text is empty."""
     given = variables.text("GADGET_CONFIG")
     path = base_dir / (Path(given).expanduser() if given else Path("gadget.yaml"))
@@ -174,7 +174,7 @@ def _config_file(variables: Variables, base_dir: Path) -> tuple[str, str]:
         raise SettingError("GADGET_CONFIG", f"{path.name} cannot be read: {error}", "gadget.yaml") from error
 
 
-def _config(file: tuple[str, str], environ: Mapping[str, str]) -> Config:
+def _read_config(file: tuple[str, str], environ: Mapping[str, str]) -> Config:
     name, text = file
     try:
         return read_config(text, environ)
@@ -182,14 +182,14 @@ def _config(file: tuple[str, str], environ: Mapping[str, str]) -> Config:
         raise SettingError("GADGET_CONFIG", f"{name}, {error}", "gadget.yaml") from error
 
 
-def _host(variables: Variables) -> str:
+def _read_host(variables: Variables) -> str:
     host = variables.text("HOST", "127.0.0.1")
     if not is_host(host):
         raise SettingError("HOST", f"{host!r} is neither an IP address nor a host name", "127.0.0.1")
     return host
 
 
-def _secret_key(variables: Variables, debug: bool, data_dir: Path) -> str:
+def _read_secret_key(variables: Variables, debug: bool, data_dir: Path) -> str:
     value = variables.text("SECRET_KEY")
     if value and len(value) < SMALLEST_SECRET:
         fault = f"is {len(value)} characters long; at least {SMALLEST_SECRET} are needed"
@@ -201,7 +201,7 @@ def _secret_key(variables: Variables, debug: bool, data_dir: Path) -> str:
     return _load_key(load_secret_key, data_dir)
 
 
-def _keys(variables: Variables, name: str, debug: bool, load: Callable[[], str]) -> tuple[str, ...]:
+def _read_keys(variables: Variables, name: str, debug: bool, load: Callable[[], str]) -> tuple[str, ...]:
     """Return this setting's keys. Without any, use the key in the data folder while DEBUG is on."""
     keys = variables.words(name)
     fault = describe_key_fault(keys)
@@ -214,8 +214,8 @@ def _keys(variables: Variables, name: str, debug: bool, load: Callable[[], str])
     return (load(),)
 
 
-def _audit_keys(variables: Variables, debug: bool, data_dir: Path) -> tuple[str, ...]:
-    keys = _keys(variables, "GADGET_AUDIT_KEYS", debug, partial(_load_key, load_audit_key, data_dir))
+def _read_audit_keys(variables: Variables, debug: bool, data_dir: Path) -> tuple[str, ...]:
+    keys = _read_keys(variables, "GADGET_AUDIT_KEYS", debug, partial(_load_key, load_audit_key, data_dir))
     if not set(keys).isdisjoint(variables.words("GADGET_ENCRYPTION_KEYS")):
         fault = "contains a key of GADGET_ENCRYPTION_KEYS; the audit needs its own keys"
         raise SettingError("GADGET_AUDIT_KEYS", fault, KEY_EXAMPLE)
@@ -231,20 +231,20 @@ def _load_key(key: Callable[[Path], str], data_dir: Path) -> str:
         raise SettingError("GADGET_DATA_DIR", fault, "var") from error
 
 
-def _database(variables: Variables, data_dir: Path) -> DatabaseAddress:
+def _read_database(variables: Variables, data_dir: Path) -> DatabaseAddress:
     value = variables.text("DATABASE_URL")
     if not value:
         return DatabaseAddress.sqlite(data_dir / "gadget.sqlite3")
     return parse_database_url(value)
 
 
-def _redis_url(variables: Variables) -> str:
+def _read_redis_url(variables: Variables) -> str:
     """Return the checked address; empty if none is set."""
     value = variables.text("REDIS_URL")
     return parse_redis_url(value) if value else ""
 
 
-def _allowed_hosts(variables: Variables) -> tuple[str, ...]:
+def _read_allowed_hosts(variables: Variables) -> tuple[str, ...]:
     hosts = variables.words("ALLOWED_HOSTS")
     for host in hosts:
         is_ipv6 = host.startswith("[") and host.endswith("]") and ":" in host and is_host(host[1:-1])
@@ -254,7 +254,7 @@ def _allowed_hosts(variables: Variables) -> tuple[str, ...]:
     return hosts
 
 
-def _allowed_origins(variables: Variables) -> tuple[str, ...]:
+def _read_allowed_origins(variables: Variables) -> tuple[str, ...]:
     origins = variables.words("ALLOWED_ORIGINS")
     for origin in origins:
         if not (re.fullmatch(r"https?://[A-Za-z0-9_.\-\[\]:]+", origin) and is_web_address(origin)):
@@ -263,13 +263,13 @@ def _allowed_origins(variables: Variables) -> tuple[str, ...]:
     return origins
 
 
-def _allowed_private_hosts(variables: Variables, debug: bool) -> PrivateHosts:
+def _read_allowed_private_hosts(variables: Variables, debug: bool) -> PrivateHosts:
     """Return the setting, or this machine itself while DEBUG is on."""
     words = variables.words("ALLOWED_PRIVATE_HOSTS")
     return read_private_hosts(words) if words or not debug else LOOPBACK
 
 
-def _trusted_proxies(variables: Variables) -> tuple[IPv4Network | IPv6Network, ...]:
+def _read_trusted_proxies(variables: Variables) -> tuple[IPv4Network | IPv6Network, ...]:
     example = "127.0.0.1,10.0.0.0/24"
     networks = []
     for word in variables.words("TRUSTED_PROXIES"):
@@ -284,7 +284,7 @@ def _trusted_proxies(variables: Variables) -> tuple[IPv4Network | IPv6Network, .
     return tuple(networks)
 
 
-def _web_address(variables: Variables, name: str, example: str) -> str:
+def _read_web_address(variables: Variables, name: str, example: str) -> str:
     value = variables.text(name)
     if not value:
         return ""
@@ -293,21 +293,21 @@ def _web_address(variables: Variables, name: str, example: str) -> str:
     return value
 
 
-def _queue(variables: Variables) -> str:
+def _read_queue(variables: Variables) -> str:
     value = variables.text("GADGET_QUEUE", "gadget")
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", value):
         raise SettingError("GADGET_QUEUE", f"{value!r} is not 1 to 64 letters, digits, - or _", "gadget")
     return value
 
 
-def _timing_scale(variables: Variables) -> float:
+def _read_timing_scale(variables: Variables) -> float:
     value = variables.text("GADGET_TIMING_SCALE", "1.0")
     if not re.fullmatch(r"\d{1,3}(\.\d{1,6})?", value) or not 0.01 <= float(value) <= 100:
         raise SettingError("GADGET_TIMING_SCALE", f"{value!r} is not a number from 0.01 to 100", "1.0")
     return float(value)
 
 
-def _metrics_token(variables: Variables) -> str:
+def _read_metrics_token(variables: Variables) -> str:
     value = variables.text("GADGET_METRICS_TOKEN")
     if value and (len(value) < SMALLEST_TOKEN or not re.fullmatch(r"[!-~]+", value)):
         fault = f"must have at least {SMALLEST_TOKEN} letters, digits or symbols, without spaces"

@@ -45,7 +45,7 @@ def build_logging_settings(site: SiteSettings) -> dict[str, Any]:
         structlog.stdlib.add_log_level,
         structlog.stdlib.ExtraAdder(),
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        *_naming(site.config.tools.orchestrator_id),
+        *_build_name_processors(site.config.tools.orchestrator_id),
     ]
     structlog.configure(
         processors=[
@@ -66,25 +66,25 @@ def build_logging_settings(site: SiteSettings) -> dict[str, Any]:
                 "foreign_pre_chain": shared,
                 "processors": [
                     structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                    *_renderers(site.log_format),
-                    Redaction(_secrets(site)),
+                    *_build_renderers(site.log_format),
+                    Redaction(_list_secrets(site)),
                 ],
             },
         },
         "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
         "root": {"handlers": ["console"], "level": site.log_level},
-        "loggers": _quiet_loggers(site.log_level),
+        "loggers": _build_logger_settings(site.log_level),
     }
 
 
-def _naming(orchestrator_id: str) -> list[Any]:
+def _build_name_processors(orchestrator_id: str) -> list[Any]:
     """Add the installation's name to each line, if `gadget.yaml` sets one: several may share a log."""
     if orchestrator_id == DEFAULT_NAME:
         return []
     return [lambda _logger, _method, event: {**event, "orchestrator": orchestrator_id}]
 
 
-def _renderers(log_format: str) -> list[Any]:
+def _build_renderers(log_format: str) -> list[Any]:
     if log_format == "json":
         return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     return [
@@ -94,13 +94,13 @@ def _renderers(log_format: str) -> list[Any]:
     ]
 
 
-def _secrets(site: SiteSettings) -> list[str]:
+def _list_secrets(site: SiteSettings) -> list[str]:
     keys = [site.secret_key, *site.encryption_keys, *site.audit_keys]
     own = [*keys, site.openai_api_key, site.database.password, site.metrics_token]
     return [*own, *site.config.environment.secrets]
 
 
-def _quiet_loggers(level: str) -> dict[str, Any]:
+def _build_logger_settings(level: str) -> dict[str, Any]:
     """Limit verbose libraries to WARNING, unless the level is DEBUG."""
     chatty = (
         "daphne",

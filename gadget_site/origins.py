@@ -34,11 +34,11 @@ def is_known_origin(scope: dict[str, Any]) -> bool:
     if origin is None:
         return headers.get(b"authorization", "").lower().startswith("bearer ")
     known = {_normalize(allowed) for allowed in settings.ALLOWED_ORIGINS}
-    known |= _own_origins(scope, headers.get(b"host", ""))
+    known |= _list_own_origins(scope, headers.get(b"host", ""))
     return _normalize(origin) in known
 
 
-def _own_origins(scope: dict[str, Any], host: str) -> set[str]:
+def _list_own_origins(scope: dict[str, Any], host: str) -> set[str]:
     scheme = "https" if scope.get("scheme") in {"wss", "https"} else "http"
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
     if not validate_host(name.lower(), settings.ALLOWED_HOSTS):

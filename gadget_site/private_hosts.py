@@ -45,14 +45,14 @@ def _parse_entry(word: str) -> PrivateHost:
     found = _ENTRY.fullmatch(f"[{word}]" if is_bare_ipv6 else word)
     port = int(found["port"]) if found and found["port"] else None
     if found is None or (port is not None and not 1 <= port <= 65_535):
-        raise _fault(word)
+        raise _build_error(word)
     host = found["host"].strip("[]").lower().rstrip(".")
     try:
         return PrivateHost(network=ip_network(host), port=port)
     except ValueError:
         labels = host.split(".")
         if not all(map(_LABEL.fullmatch, labels)) or labels[-1].isdigit():
-            raise _fault(word) from None
+            raise _build_error(word) from None
     return PrivateHost(name=host, port=port)
 
 
@@ -63,7 +63,5 @@ def _parse_host(host: str, port: int) -> PrivateHost:
         return PrivateHost(name=host.lower(), port=port)
 
 
-def _fault(word: str) -> SettingError:
-    return SettingError(
-        SETTING, f"{word!r} is not a host name, address or network, with or without a port", EXAMPLE
-    )
+def _build_error(word: str) -> SettingError:
+    return SettingError(SETTING, f"{word!r} is not a host name, address or network, with or without a port", EXAMPLE)

@@ -37,7 +37,7 @@ def find_program() -> str:
     return _find_program_in_wheel()
 
 
-def socket_path(data_dir: Path) -> Path:
+def get_socket_path(data_dir: Path) -> Path:
     """Return the socket of this folder's server: inside it or, if that path is too long, in a temporary folder."""
     usual = data_dir / "redis.sock"
     if len(os.fsencode(usual)) <= LONGEST_SOCKET_PATH:
@@ -46,7 +46,7 @@ def socket_path(data_dir: Path) -> Path:
     return Path(tempfile.gettempdir()) / f"gadget-{os.getuid()}-{digest}" / "redis.sock"
 
 
-def command(program: str, socket: Path, folder: Path) -> list[str]:
+def build_command(program: str, socket: Path, folder: Path) -> list[str]:
     """Return the command line of a server that listens on `socket` alone and keeps its append-only file in `folder`."""
     return [
         program,
@@ -63,7 +63,7 @@ def command(program: str, socket: Path, folder: Path) -> list[str]:
     ]
 
 
-def prepare(socket: Path, folder: Path) -> None:
+def create_folders(socket: Path, folder: Path) -> None:
     """Create both folders for their owner only; refuse a socket folder that belongs to another user."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     socket.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -74,9 +74,9 @@ def prepare(socket: Path, folder: Path) -> None:
 def main(data_dir: Path) -> None:
     """Replace this process with the Redis server of this data folder."""
     os.umask(0o077)
-    socket, folder = socket_path(data_dir), data_dir / "redis"
-    prepare(socket, folder)
-    arguments = command(find_program(), socket, folder)
+    socket, folder = get_socket_path(data_dir), data_dir / "redis"
+    create_folders(socket, folder)
+    arguments = build_command(find_program(), socket, folder)
     os.execv(arguments[0], arguments)  # noqa: S606
 
 

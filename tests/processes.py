@@ -168,7 +168,8 @@ class Installation:
 
     def start_all(self, workers: int = 1) -> None:
         """Web, workers and sweeper, all at once; returns when every one is ready."""
-        parts = [build_web_process(), build_sweeper_process(), *(build_worker_process(number + 1) for number in range(workers))]
+        workers_started = [build_worker_process(number + 1) for number in range(workers)]
+        parts = [build_web_process(), build_sweeper_process(), *workers_started]
         for process in [self.spawn(part) for part in parts]:
             process.await_line(" ready")
 

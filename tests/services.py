@@ -149,11 +149,11 @@ def start_postgresql(settings: dict[str, str] | None = None, trusted_network: st
 
 def start_redis(data_dir: Path) -> Server:
     """The embedded Redis of this data folder, by the product's own code, on the address that its settings expect."""
-    socket, folder = redis_server.socket_path(data_dir), data_dir / "redis"
-    redis_server.prepare(socket, folder)
+    socket, folder = redis_server.get_socket_path(data_dir), data_dir / "redis"
+    redis_server.create_folders(socket, folder)
     log = data_dir / f"redis-{secrets.token_hex(4)}.log"
     with log.open("wb") as output:
-        command = redis_server.command(redis_server.find_program(), socket, folder)
+        command = redis_server.build_command(redis_server.find_program(), socket, folder)
         process = _start_as(None, command, output.fileno())
     server = Server(f"unix://{socket}", process, folder)
     atexit.register(server.stop)

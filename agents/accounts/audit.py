@@ -208,7 +208,7 @@ def _find_faults(organization_id: int, first: int, end: _ChainEnd, chain: AuditC
 
 
 def _load_hash_before(entries: QuerySet[AuditEntry], first: int) -> str | None:
-    """Return the hash that entry `first` must name; None if the entry before it is missing, a fault of its own part."""
+    """Return the hash that entry `first` must name; None if the entry before it is missing, which its part reports."""
     return "" if first == 1 else entries.filter(seq=first - 1).values_list("hash", flat=True).first()
 
 

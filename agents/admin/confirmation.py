@@ -11,7 +11,7 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 from tools.contract import fingerprint
 
 CONFIRM_FIRST = "Tick each consequence, then save again."
-ENTER_AGAIN = "This value was not kept. Enter it again."
+ENTER_AGAIN = "This value was not saved. Enter it again."
 
 
 class ConsequencesField(forms.MultipleChoiceField):

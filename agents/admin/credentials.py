@@ -40,7 +40,7 @@ LONGEST_VALUE = 8_000
 SERVICE_NAME = RegexValidator(
     r"\A[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*\Z", "Enter the name that tools use, e.g. github or google.cse."
 )
-EMPTIED = "No value would be left. Delete these credentials instead."
+NOTHING_LEFT = "No value would be left. Delete these credentials instead."
 NAME_HELP = "The field name that the tool reads, in lowercase letters, digits and _, e.g. token."
 
 
@@ -49,7 +49,7 @@ class CredentialForm(forms.ModelForm):  # type: ignore[type-arg]
 
     Attributes:
         preset_service: the service, if it was chosen before the form was shown.
-        names: the fields that have an input of their own.
+        names: the fields that have their own input.
         stored: the names that have a stored value.
         new_values, removed: after cleaning, the new values by field, and the fields to remove.
     """
@@ -72,7 +72,7 @@ class CredentialForm(forms.ModelForm):  # type: ignore[type-arg]
             self.fields["service"].validators.append(SERVICE_NAME)
 
     def full_clean(self) -> None:
-        """Ask for each secret again if the form has an error: browsers do not get typed secrets back."""
+        """Ask for each secret again if the form has an error: the page never sends typed secrets back."""
         super().full_clean()
         if self.is_bound and self.errors:
             for name in list(self.fields):
@@ -95,7 +95,7 @@ class CredentialForm(forms.ModelForm):  # type: ignore[type-arg]
         if not name and not value:
             return
         if not FIELD_NAME.fullmatch(name):
-            self.add_error(f"name_{row}", NAME_HELP if name else "Enter the field that this value is for.")
+            self.add_error(f"name_{row}", NAME_HELP if name else "Enter the name of the field for this value.")
         elif not value and f"value_{row}" not in self.errors:
             self.add_error(f"value_{row}", "Enter a value, or clear the name.")
         elif name in self.names or name in self.new_values:
@@ -106,9 +106,9 @@ class CredentialForm(forms.ModelForm):  # type: ignore[type-arg]
     def _check_total(self, cleaned: dict[str, Any]) -> None:
         left = (self.stored - self.removed) | self.new_values.keys()
         if not left and not self.errors:
-            self.add_error(None, EMPTIED if self.stored else "Enter a value.")
+            self.add_error(None, NOTHING_LEFT if self.stored else "Enter a value.")
         if len(left) > MOST_FIELDS:
-            self.add_error(None, f"A service can have {MOST_FIELDS} fields, and these are {len(left)}. Remove some.")
+            self.add_error(None, f"A service can have {MOST_FIELDS} fields, but these are {len(left)}. Remove some.")
         service, owner = self.preset_service or cleaned.get("service"), cleaned.get("organization")
         if not self.instance.pk and owner is not None and _has_credentials(owner.pk, service):
             self.add_error(None, f"{owner} already has credentials for {service}. Change those.")
@@ -210,13 +210,13 @@ class CredentialAdmin(ConfigurationAdmin):
     def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
         own = self._build_own_form(request, obj)
         head = ("organization",) if _get_preset_service(request, obj) and obj is None else ("organization", "service")
-        told = ("field_names", "changed_by", "changed_at") if obj is not None else ()
+        status = ("field_names", "changed_by", "changed_at") if obj is not None else ()
         values = f"Values for {own.preset_service}" if own.preset_service else "Values"
-        return [(None, {"fields": (*head, *told)}), (values, {"fields": tuple(own.declared_fields)})]
+        return [(None, {"fields": (*head, *status)}), (values, {"fields": tuple(own.declared_fields)})]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
-        told = ("field_names", "changed_by", "changed_at") if obj is not None else ()
-        return (*super().get_readonly_fields(request, obj), *told)
+        status = ("field_names", "changed_by", "changed_at") if obj is not None else ()
+        return (*super().get_readonly_fields(request, obj), *status)
 
     def _build_own_form(self, request: HttpRequest, obj: Model | None) -> Any:
         row, preset_service = obj if isinstance(obj, Credential) else None, _get_preset_service(request, obj)
@@ -252,8 +252,8 @@ class CredentialAdmin(ConfigurationAdmin):
     def describe_change(self, form: forms.ModelForm[Any], *, change: bool) -> dict[str, Any]:
         """Return the service and the names of the changed fields, but never a value."""
         assert isinstance(form, CredentialForm)
-        acts = dict.fromkeys(sorted(form.removed), "removed") | dict.fromkeys(sorted(form.new_values), "set")
-        return acts if change else {"service": form.instance.service, **acts}
+        actions = dict.fromkeys(sorted(form.removed), "removed") | dict.fromkeys(sorted(form.new_values), "set")
+        return actions if change else {"service": form.instance.service, **actions}
 
     @admin.display(description="Fields")
     def field_names(self, row: Credential) -> str:
@@ -262,11 +262,11 @@ class CredentialAdmin(ConfigurationAdmin):
 
 
 def _get_preset_service(request: HttpRequest, obj: Model | None) -> str:
-    """Return the service that the row or the address names; empty if the form asks for it."""
+    """Return the service of the row or in the URL; empty if the form asks for it."""
     if isinstance(obj, Credential):
         return obj.service
-    asked = request.GET.get("for", "")
-    return asked if asked in _list_services(request, None) else ""
+    requested = request.GET.get("for", "")
+    return requested if requested in _list_services(request, None) else ""
 
 
 def _list_services(request: HttpRequest, row: Credential | None) -> dict[str, tuple[str, tuple[str, ...]]]:

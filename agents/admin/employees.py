@@ -40,7 +40,7 @@ class EmployeeForm(ConfirmationForm):
     mode = forms.ChoiceField(
         choices=MODE_CHOICES,
         initial="general",
-        help_text="The employee gets those of the tools ticked below that belong to this mode. "
+        help_text="The employee gets only the ticked tools that belong to this mode. "
         "Most tools belong to every mode: choose General unless a tool's description names another.",
         widget=UnfoldAdminSelectWidget,
     )

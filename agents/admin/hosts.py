@@ -46,7 +46,7 @@ def refuse_unreachable(host: str) -> None:
 
 
 class PrivateNetworkForm(ConfirmationForm):
-    """A form with the tick `may_be_private`: superusers may always set it, admins as ALLOWED_PRIVATE_HOSTS permits.
+    """A form with `may_be_private`: superusers may always tick it, admins only as ALLOWED_PRIVATE_HOSTS permits.
 
     Attributes:
         by_superuser: True if a superuser edits the form; set by the page.
@@ -55,7 +55,7 @@ class PrivateNetworkForm(ConfirmationForm):
     by_superuser = False
 
     def refuse_private(self, hosts: Iterable[str], opened: Iterable[str]) -> None:
-        """Refuse the tick for hosts that this person may not open, except hosts that a superuser has `opened`."""
+        """Refuse private access to hosts that this person may not open, except those a superuser has `opened`."""
         for host in [] if self.by_superuser else sorted(set(hosts) - set(opened)):
             if not settings.ALLOWED_PRIVATE_HOSTS.may_cover(host, parse_ip(host)):
                 self.add_error(
@@ -70,7 +70,7 @@ class HostForm(PrivateNetworkForm):
     host = forms.CharField(
         max_length=LONGEST_ADDRESS,
         widget=UnfoldAdminTextInputWidget,
-        help_text="A name or an IP address, e.g. api.example.com. Only the host of a URL is kept. "
+        help_text="A name or an IP address, e.g. api.example.com. Only the host of a URL is stored. "
         "Covers all ports of the host, but not its subdomains.",
     )
 
@@ -100,7 +100,7 @@ class HostForm(PrivateNetworkForm):
 
     @property
     def is_opened(self) -> bool:
-        """Return True if a superuser has ticked it before."""
+        """True if a superuser has already allowed it."""
         return self._was_ticked and self.instance.opened_by_superuser
 
     @property
@@ -127,7 +127,7 @@ class AllowedHostAdmin(ConfigurationAdmin):
 
     @admin.display(description="Private network")
     def private_access(self, host: AllowedHost) -> str:
-        """Mark the ticks by admins that hold only as far as the installation allows."""
+        """Describe the private access: an admin's tick counts only as far as the installation allows."""
         if not host.may_be_private:
             return "no"
         return "yes" if host.opened_by_superuser else "if ALLOWED_PRIVATE_HOSTS covers it"

@@ -38,16 +38,16 @@ class OrganizationForm(ConfirmationForm):
         fields = ("name", "slug", "four_eyes", "card_days", "plan_features", "currency", "month_tokens", "month_cost")
 
     def clean_currency(self) -> str:
-        """Return the code in capitals; it has three letters."""
+        """Return the currency code in capitals, three letters long."""
         code = str(self.cleaned_data["currency"]).strip().upper()
         if not (len(code) == 3 and code.isascii() and code.isalpha()):
             raise ValidationError(f"{code!r} is not a currency. Enter a code of three letters, such as USD or EUR.")
         return code
 
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """List a loosened two-person rule, a new currency, and employees that a new cost limit does not cover."""
+        """List a lifted two-person rule, a new currency, and employees that a new cost limit does not cover."""
         if self.instance.pk and "four_eyes" in self.changed_data and not cleaned["four_eyes"]:
-            yield "From now on, people can approve calls that they asked for themselves."
+            yield "From now on, people can decide the cards of runs that they started themselves."
         if self.instance.pk and "currency" in self.changed_data:
             yield f"From now on, all prices and budgets are in {cleaned['currency']}. No amount is converted."
         if self.instance.pk and "month_cost" in self.changed_data and cleaned["month_cost"] is not None:
@@ -198,7 +198,7 @@ class MembershipAdmin(ConfigurationAdmin):
         return super().has_delete_permission(request, obj) and not self._is_own(request, obj)
 
     def save_model(self, request: HttpRequest, obj: Membership, form: forms.ModelForm[Any], change: bool) -> None:
-        """Use the actions of the users page, which keep the last admin and write the audit."""
+        """Use the actions of the users page, which protect the last admin and write the audit."""
         administrator = _get_administrator(request, obj.organization_id)
         if administrator is None:
             raise PermissionDenied
@@ -219,7 +219,7 @@ class MembershipAdmin(ConfigurationAdmin):
         members.remove_member(administrator, obj.pk)
 
     def add_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Redirect admins to the invitations, so that no answer reveals who has an account."""
+        """Redirect admins to the invitations, so that no response reveals who has an account."""
         if may_configure(request) and not get_user(request).is_superuser:
             messages.info(request, "Invite people with a link. They can join with a new or an existing account.")
             return redirect("users")

@@ -62,26 +62,26 @@ class ProviderForm(ConfirmationForm):
     def clean(self) -> dict[str, Any]:
         """Check the script, and ask for the key again if the address changes, so that no other server receives it."""
         cleaned = super().clean() or {}
-        moved = "base_url" in self.changed_data or "kind" in self.changed_data
-        if self.address_fault and (moved or cleaned.get("is_active")):
+        has_moved = "base_url" in self.changed_data or "kind" in self.changed_data
+        if self.address_fault and (has_moved or cleaned.get("is_active")):
             self.add_error("base_url", self.address_fault)
         if cleaned.get("kind") == ProviderKind.SCRIPTED:
             self._check_script(cleaned.get("script", ""))
         new_key, removed = cleaned.get("new_key"), cleaned.get("forget_key")
-        if moved and self.instance.api_key and not (new_key or removed):
+        if has_moved and self.instance.api_key and not (new_key or removed):
             self.add_error("new_key", "The address has changed. Enter the key for it, or tick “Remove stored key”.")
         if new_key and removed:
             self.add_error("forget_key", "Enter a new key or remove the stored one, not both.")
         return cleaned
 
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """List the employees whose data goes to another server, whose runs end, and whose budgets break."""
+        """List the employees whose data goes to another server, whose runs end, or whose cost limit breaks."""
         employees = self._list_employees()
         names = ", ".join(employee.name for employee in employees)
         if not names:
             return
-        moved = "base_url" in self.changed_data or "kind" in self.changed_data
-        if moved and cleaned["kind"] != ProviderKind.SCRIPTED:
+        has_moved = "base_url" in self.changed_data or "kind" in self.changed_data
+        if has_moved and cleaned["kind"] != ProviderKind.SCRIPTED:
             address = cleaned["base_url"] or "the provider's default address"
             key = "with the new key" if cleaned["new_key"] else "without a key"
             yield f"From now on, the instructions of {names} and everything they read go to {address}, {key}."
@@ -91,8 +91,8 @@ class ProviderForm(ConfirmationForm):
 
     def _list_broken_budgets(self, employees: list[Employee], changed: ModelProvider) -> Iterator[str]:
         """List the employees whose cost budget this change breaks."""
-        kept = ModelProvider(kind=self.initial["kind"], prices=self.initial["prices"])
-        before = {employee.pk for employee in list_unpriced(kept, employees)}
+        stored = ModelProvider(kind=self.initial["kind"], prices=self.initial["prices"])
+        before = {employee.pk for employee in list_unpriced(stored, employees)}
         for employee in list_unpriced(changed, employees):
             if employee.pk not in before and _has_cost_limit(employee):
                 yield f"The cost of {employee.name} is no longer counted, so its cost limit no longer ends runs."

@@ -49,14 +49,14 @@ class RecordForm(forms.ModelForm):  # type: ignore[type-arg]
         return cleaned
 
     def _check_version(self, seen: int | None) -> None:
-        held = Record.objects.select_for_update(no_key=True).filter(pk=self.instance.pk)
-        if seen != held.values_list("version", flat=True).first():
+        locked = Record.objects.select_for_update(no_key=True).filter(pk=self.instance.pk)
+        if seen != locked.values_list("version", flat=True).first():
             raise ValidationError("The record has changed since you opened it. Open it again and repeat your change.")
 
 
 @admin.register(Record)
 class RecordAdmin(ConfigurationAdmin):
-    """Records; a change here raises the version and is part of the history, as everywhere."""
+    """Records; a change here raises the version and enters the history, as any other change does."""
 
     form = RecordForm
     list_display = ("name", "region", "category", "status", "score", "organization", "updated_at")

@@ -69,7 +69,7 @@ class RuleForm(ConfirmationForm):
 
 @admin.register(ToolRule)
 class ToolRuleAdmin(ConfigurationAdmin):
-    """Levels raised for all employees; shows stopped tools, which are stopped and resumed on the page of stops."""
+    """Levels raised for all employees. It shows stopped tools; people stop and resume them on the stops page."""
 
     form = RuleForm
     immutable_fields = ("organization", "tool")

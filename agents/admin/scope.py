@@ -104,7 +104,7 @@ def _preselect_only_choice(field: forms.ModelChoiceField[Any]) -> None:
 class ScopedAdmin(ModelAdmin):  # type: ignore[misc]
     """Base of all admin pages: limits rows and choices by organization, and rights by role.
 
-    Lists do not count their rows, and there are no bulk actions: each change is recorded by itself.
+    Lists do not count their rows, and there are no bulk actions: each change is recorded separately.
 
     Attributes:
         may_add, may_change, may_delete: the actions of this page, for anybody who has access.

@@ -46,7 +46,7 @@ class SubmittedChoices:
         return wanted != self.get_shown_state(row) or f"accept-{row.pk}" in self._data
 
     def has_conflict(self, row: SourceTool) -> bool:
-        """Return True if somebody else has meanwhile set the tool to another state than this person wants."""
+        """Return True if somebody else has set the tool to another state since, and not the one this person wants."""
         wanted = _encode(is_chosen=self.is_ticked(row), level=self.get_level(row))
         return self.is_touched(row) and encode_state(row) not in (self.get_shown_state(row), wanted)
 
@@ -63,7 +63,7 @@ class SubmittedChoices:
 
     @cached_property
     def choices(self) -> dict[int, ToolChoice]:
-        """The choices to save, by id; untouched tools keep what somebody else may have saved."""
+        """The choices to save, by id; untouched tools are left out, because somebody else may have changed them."""
         return {
             pk: ToolChoice(self.is_ticked(row), self.get_level(row), self._data.get(f"seen-{pk}", ""))
             for pk, row in self.rows.items()
@@ -140,9 +140,9 @@ def build_choice_rows(
     source: Source, shown: Iterable[SourceTool], sent: SubmittedChoices | None
 ) -> list[ToolChoiceRow]:
     """Build the rows of one page, with the definitions of its tools."""
-    whole = SourceTool.objects.in_bulk([row.pk for row in shown])
-    definitions = {pk: summarize_definition(row, MOST_CHARACTERS // len(whole)) for pk, row in whole.items()}
-    return [_build_row(source, whole[row.pk], definitions[row.pk], sent) for row in shown if row.pk in whole]
+    complete = SourceTool.objects.in_bulk([row.pk for row in shown])
+    definitions = {pk: summarize_definition(row, MOST_CHARACTERS // len(complete)) for pk, row in complete.items()}
+    return [_build_row(source, complete[row.pk], definitions[row.pk], sent) for row in shown if row.pk in complete]
 
 
 def _build_row(

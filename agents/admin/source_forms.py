@@ -30,7 +30,7 @@ AUTHENTICATION = ("authentication", "key_place", "key_name", "token_url", "scope
 REFRESH_FIELDS = frozenset(
     {*ADDRESSES, *AUTHENTICATION, "file", "may_be_private", "command_line", "variables", "is_active"}
 )
-"""Fields that decide which server is asked and as whom; after a change its description is read again."""
+"""Fields that decide which server is contacted with which credentials; a change reads the description again."""
 VISIBILITY_CONDITIONS = {
     name: f"typeof authentication === 'undefined' || {condition}"
     for name, condition in {
@@ -54,7 +54,7 @@ SERVICE_HELP = (
 
 
 class SourceForm(PrivateNetworkForm):
-    """Fields of all kinds. The page sets `kind`; `summary` describes the kind on the page that offers it."""
+    """The fields of every kind. The page sets `kind`; `summary` describes the kind where people choose one."""
 
     kind = SourceKind.OPENAPI
     summary = ""
@@ -124,7 +124,7 @@ class SourceForm(PrivateNetworkForm):
                 yield f"The credentials of {service} will be sent to {where} once they are entered."
 
     def _find_private_hosts(self, cleaned: dict[str, Any], **more: bool) -> set[str]:
-        """Return the hosts of the form that may be private already."""
+        """Return the form's hosts that may already be private."""
         owner = cleaned.get("organization") or self.instance.organization
         opened = owner.allowed_hosts.filter(host__in=_list_hosts(cleaned), may_be_private=True, **more)
         return set(opened.values_list("host", flat=True))
@@ -140,7 +140,7 @@ def _list_hosts(cleaned: dict[str, Any]) -> list[str]:
 
 
 class OpenAPIForm(SourceForm):
-    """An HTTP API: its description, where its operations go, and how requests are credentials."""
+    """An HTTP API: its description, the address of its operations, and the authentication of requests."""
 
     write_only_fields = ("file",)
     kind = SourceKind.OPENAPI

@@ -25,7 +25,7 @@ TOOLS_PER_PAGE = 50
 STATES = ("offered", "quarantined", "not chosen", "gone")
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 READING, TESTING = "reading", "testing"
-"""Query parameters of a page that waits for a worker; the value is the stamp of the check before it."""
+"""Query parameters of a page that waits for a worker; the value is the stamp of the previous check."""
 RELOAD_AFTER_S = 2
 
 
@@ -105,7 +105,7 @@ def _render_page(
 
 
 def _get_pending_job(request: HttpRequest, source: Source) -> str:
-    """Return READING or TESTING while a worker has this to do; empty for a source that is off."""
+    """Return READING or TESTING while a worker has yet to do it; empty for a source that is off."""
     waiting = [name for name in (READING, TESTING) if request.GET.get(name) == format_check_stamp(source)]
     return waiting[0] if waiting and source.is_active else ""
 

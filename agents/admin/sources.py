@@ -28,7 +28,7 @@ from tools.connections.changes import allow_private, bump_tools_version, forbid_
 from tools.connections.descriptions import FetchLimits
 from tools.connections.models import Source, SourceKind
 
-TEST_PATIENCE = FetchLimits(seconds=10.0)
+TEST_LIMITS = FetchLimits(seconds=10.0)
 STATE = '<span class="source-state" data-state="{}"><strong><span aria-hidden="true">{}</span> {}</strong> {}</span>'
 SUPERUSERS_ONLY = "Only a superuser of this installation can connect programs"
 
@@ -156,16 +156,16 @@ class SourceAdmin(ConfigurationAdmin):
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """List the deleted grants as well."""
         deleted, *rest = super().get_deleted_objects(objs, request)
-        lost = [f"Grant of {_describe_grant(grant)}" for source in objs for grant in _find_grants(source)]
-        return [*deleted, *lost], *rest
+        grants = [f"Grant of {_describe_grant(grant)}" for source in objs for grant in _find_grants(source)]
+        return [*deleted, *grants], *rest
 
     def response_add(self, request: HttpRequest, obj: Any, post_url_continue: str | None = None) -> HttpResponse:
-        """Start reading the description, and go to the page of its tools."""
+        """Start reading the description, and redirect to the page of its tools."""
         transaction.on_commit(lambda: self._refresh(request, obj))
         return redirect(_build_tools_url(obj, READING))
 
     def response_change(self, request: HttpRequest, obj: Any) -> HttpResponse:
-        """Read the description again if the change may lead to another one, or if none was ever read."""
+        """Read the description again if the change may affect it, or if it was never read."""
         answer: HttpResponse = super().response_change(request, obj)
         if not (obj.is_active and request.needs_refresh):  # type: ignore[attr-defined]
             return answer
@@ -173,11 +173,11 @@ class SourceAdmin(ConfigurationAdmin):
         return answer if "_continue" in request.POST else redirect(_build_tools_url(obj, READING))
 
     def test_connection(self, request: HttpRequest, source_id: int) -> HttpResponse:
-        """Test the saved source, and change only its state; programs are tested by a worker."""
+        """Test the saved source, and change only its state; a worker tests programs."""
         source = self._get_source_or_404(request, source_id)
         if source.kind == SourceKind.MCP_STDIO:
             return self._refresh_and_wait(request, source, TESTING)
-        self._show_report(request, source, check_source(source, TEST_PATIENCE))
+        self._show_report(request, source, check_source(source, TEST_LIMITS))
         return redirect("admin:connections_source_change", source.pk)
 
     def refresh(self, request: HttpRequest, source_id: int) -> HttpResponse:
@@ -185,7 +185,7 @@ class SourceAdmin(ConfigurationAdmin):
         return self._refresh_and_wait(request, self._get_source_or_404(request, source_id), READING)
 
     def choose_tools(self, request: HttpRequest, source_id: int) -> HttpResponse:
-        """Show the page on which a source's tools are enabled and get their levels."""
+        """Show the page where an admin enables a source's tools and sets their levels."""
         return show_tools_page(self, request, self._get_source_or_404(request, source_id))
 
     def _get_source_or_404(self, request: HttpRequest, source_id: int) -> Source:
@@ -239,7 +239,7 @@ class SourceAdmin(ConfigurationAdmin):
 
 
 def _build_tools_url(source: Source, why: str) -> str:
-    """Return the address of the tools page, which waits for the check that has just started."""
+    """Return the URL of the tools page, which waits for the check that has just started."""
     where = reverse("admin:source-tools", args=(source.pk,))
     return f"{where}?{urlencode({why: format_check_stamp(source)})}"
 
@@ -261,7 +261,7 @@ def _find_rules(source: Source) -> QuerySet[ToolRule]:
 
 
 def _get_kind(request: HttpRequest, obj: Model | None) -> SourceKind | None:
-    """Return the kind of the row, or for a new one the kind that the address names."""
+    """Return the kind of the row; for a new one, the kind in the URL."""
     name = obj.kind if isinstance(obj, Source) else request.GET.get("kind", "")
     return SourceKind(name) if name in SourceKind.values else None
 

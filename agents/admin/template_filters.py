@@ -1,4 +1,4 @@
-"""Template filters of the admin. One reveals hidden characters in the finished page, whose templates are Django's."""
+"""Template filters of the admin. One reveals hidden characters in finished pages, since the templates are Django's."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ READ = re.compile(r"""(\s(?:title|alt|aria-label|placeholder)=)("[^"]*+"|'[^']*+
 @register.filter
 def reveal_hidden(html: str) -> SafeString:
     """Show hidden characters as tokens everywhere in the HTML except in the values of its forms."""
-    parts, place = [], 0
+    parts, position = [], 0
     for found in MARKUP.finditer(html):
-        parts.append(visible_text(html[place : found.start()]))
+        parts.append(visible_text(html[position : found.start()]))
         parts.append(found.group() if found["whole"] else READ.sub(_reveal_in_value, found.group()))
-        place = found.end()
-    return SafeString("".join((*parts, visible_text(html[place:]))))
+        position = found.end()
+    return SafeString("".join((*parts, visible_text(html[position:]))))
 
 
 def _reveal_in_value(found: re.Match[str]) -> str:

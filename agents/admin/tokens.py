@@ -26,7 +26,7 @@ class NewTokenForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class RevokeTokenForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A token that exists, which can only be revoked."""
+    """An existing token, which can only be revoked."""
 
     revoke = forms.BooleanField(required=False, help_text="The token stops working immediately. This cannot be undone.")
 

@@ -23,7 +23,7 @@ def show_health(request: HttpRequest) -> HealthStatus:
 def show_readiness(request: HttpRequest) -> Readiness:
     """Answer 200 while the database accepts writes, else 503; `degraded` lists everything else that is unavailable.
 
-    The checks run in parallel in the background, so the answer comes within two seconds even if one hangs.
+    The checks run in parallel in the background, so the response takes at most two seconds even if one hangs.
     """
     PRESENCE.start()
     FILES.start()

@@ -225,9 +225,7 @@ class Readiness(BaseModel):
     """The state of the installation. Whatever `degraded` lists is unavailable; work waits for it and is not lost."""
 
     status: Literal["ready"] = "ready"
-    degraded: list[str] = Field(
-        examples=[["worker"]], description="Unavailable: redis, worker, sweeper or files."
-    )
+    degraded: list[str] = Field(examples=[["worker"]], description="Unavailable: redis, worker, sweeper or files.")
     workers_alive: int | None = Field(examples=[1], description="Running workers; null while Redis is unavailable.")
     workers_seen: int | None = Field(
         examples=[2],

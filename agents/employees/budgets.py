@@ -54,7 +54,7 @@ def compute_cost(provider: ModelProvider, model: str, usage: Usage) -> int:
 def compute_run_cost(run: Run) -> int | None:
     """Return the cost of the run in micros; None if the model has no price, or had none when it was used.
 
-    Reads the run's employee and provider if no cost was counted.
+    This reads the run's employee and provider if no cost was counted.
     """
     if run.cost_micros:
         return run.cost_micros
@@ -76,7 +76,7 @@ def to_micros(amount: Decimal) -> int:
 
 
 def format_money(micros: int, currency: str) -> str:
-    """Return an amount with its currency, the smaller the more exact: `12.40 USD`, `0.0312 USD`, `0.000250 USD`."""
+    """Return an amount with its currency, with more decimals if it is small: `12.40 USD`, `0.000250 USD`."""
     amount = Decimal(micros) / MICROS
     places = 2 if not micros or amount >= 1 else 4 if amount >= Decimal("0.01") else 6
     return f"{amount:,.{places}f} {currency}".rstrip()
@@ -87,14 +87,14 @@ MS_PER_MINUTE = 60_000
 
 
 class BudgetExhausted(Conflict):
-    """A budget is used up, so the model may not be asked; `detail` names the budget in a sentence."""
+    """A budget is used up, so the model may not be called; `detail` names the budget in a sentence."""
 
     code = "budget_exhausted"
 
 
 @dataclass(frozen=True)
 class Month:
-    """A month in UTC, from its first moment until before the next month's."""
+    """A month in UTC, from its first moment to the first of the next month."""
 
     start: datetime
     end: datetime
@@ -162,9 +162,9 @@ class Budget:
 
 
 def check_budgets(run: Run) -> None:
-    """Check before a model call that no budget of the run is used up; `run` comes with its employee and organization.
+    """Check before a model call that the run has budget left; `run` has its employee and organization loaded.
 
-    Takes no query if no month has a budget, else one, and one more if minutes are limited.
+    Without a monthly budget, this runs no query; with one, one query, and one more if minutes are limited.
 
     Raises:
         BudgetExhausted
@@ -174,7 +174,7 @@ def check_budgets(run: Run) -> None:
 
 
 def check_new_run(employee: Employee) -> None:
-    """Check that no budget prevents a new run of the employee, which comes with its organization.
+    """Check that no budget prevents a new run of the employee, which has its organization loaded.
 
     Raises:
         BudgetExhausted
@@ -183,12 +183,12 @@ def check_new_run(employee: Employee) -> None:
 
 
 def get_current_month() -> Month:
-    """Return the present month."""
+    """Return the current month."""
     return Month.containing(timezone.now())
 
 
 def list_run_budgets(run: Run) -> list[Budget]:
-    """Return the budgets that the employee sets for each run; `run` comes with its employee and organization."""
+    """Return the budgets that the employee has for each run; `run` has its employee and organization loaded."""
     employee, found = run.employee, []
     if employee.run_tokens is not None:
         found.append(Budget("This run", run.input_tokens + run.output_tokens, employee.run_tokens, "tokens"))
@@ -209,7 +209,7 @@ def list_employee_budgets(employee: Employee, organization: Organization, month:
 
 
 def list_organization_budgets(organization: Organization, month: Month) -> list[Budget]:
-    """Return the month's budgets of all employees together."""
+    """Return the organization's budgets of the month, which all employees share."""
     if not _MonthUsage.is_limited_for(organization):
         return []
     sums = _select_runs(organization, month).aggregate(**_build_sums("all"))
@@ -240,7 +240,7 @@ class _MonthUsage:
 
 
 def _sum_usage(employee: Employee, organization: Organization, month: Month) -> dict[str, Any]:
-    """Sum the usage that the budgets of both need, in one query; in none if they have no budget."""
+    """Sum the usage for the budgets of both in one query; without budgets, run none."""
     own, all_employees = _MonthUsage.is_limited_for(employee), _MonthUsage.is_limited_for(organization)
     runs = _select_runs(organization, month)
     if not all_employees:
@@ -258,11 +258,11 @@ def _select_runs(organization: Organization, month: Month) -> QuerySet[Run]:
     return runs.order_by()
 
 
-def _build_sums(name: str, whose: Q | None = None) -> dict[str, Sum]:
+def _build_sums(name: str, condition: Q | None = None) -> dict[str, Sum]:
     return {
-        f"{name}_input": Sum("input_tokens", filter=whose),
-        f"{name}_output": Sum("output_tokens", filter=whose),
-        f"{name}_micros": Sum("cost_micros", filter=whose),
+        f"{name}_input": Sum("input_tokens", filter=condition),
+        f"{name}_output": Sum("output_tokens", filter=condition),
+        f"{name}_micros": Sum("cost_micros", filter=condition),
     }
 
 
@@ -276,7 +276,7 @@ def _list_month_budgets(
 
 
 def _sum_answer_ms(employee: Employee, organization: Organization, month: Month) -> int:
-    """Return how long the employee's model took to answer in the month's runs, in ms."""
+    """Return the answering time of the employee's model in the month's runs, in ms."""
     runs = _select_runs(organization, month).filter(employee=employee)
     spent_ms = Pass.objects.filter(run__in=runs).order_by().aggregate(spent_ms=Sum("duration_ms"))["spent_ms"]
     return int(spent_ms or 0)

@@ -6,7 +6,7 @@ from agents.employees.models import Employee, ModelProvider, ProviderKind
 
 USUAL_CONTEXT = 128_000
 OLLAMA_CONTEXT = 16_384
-"""The default request to Ollama: its own default is too small for tools, and it truncates without notice."""
+"""Requested from Ollama by default: Ollama's own default is too small for tools, and it truncates silently."""
 
 _KNOWN = {
     "gpt-5": 272_000,
@@ -37,7 +37,7 @@ def find_context_tokens(employee: Employee, provider: ModelProvider) -> int:
 
 
 def choose_num_ctx(employee: Employee) -> int:
-    """Return the context window to ask Ollama for; its own choice would drop the oldest part without notice."""
+    """Return the context window to request from Ollama, which would otherwise silently drop the oldest part."""
     return employee.num_ctx or _find_in_options(employee.extra_body) or employee.context_tokens or OLLAMA_CONTEXT
 
 

@@ -19,7 +19,7 @@ from tools.toolbox import MAX_CACHED_CHARACTERS, Guards
 
 SOCKET_TIMEOUT_S = 2.0
 
-# Each call within the window is a member of a sorted set; its score is the time in ms by Redis' clock.
+# Each call within the window is a member of a sorted set; its score is the time in ms by Redis's clock.
 _TAKE_SCRIPT = """
 local now = redis.call('TIME')
 now = now[1] * 1000 + math.floor(now[2] / 1000)
@@ -37,7 +37,7 @@ return math.max(1, oldest[2] + window - now)
 
 @lru_cache(maxsize=1)
 def get_shared_guards() -> Guards:
-    """Return the guards of this process; there is one instance."""
+    """Return the guards of this process, always the same instance."""
     client = redis.Redis.from_url(
         settings.REDIS_URL, socket_timeout=SOCKET_TIMEOUT_S, socket_connect_timeout=SOCKET_TIMEOUT_S
     )
@@ -50,10 +50,10 @@ class _RedisCache:
 
     def get(self, key: str) -> dict[str, Any] | None:
         try:
-            kept = self._client.get(_build_redis_key("result", key))
+            stored = self._client.get(_build_redis_key("result", key))
         except redis.RedisError:
             return None
-        found: dict[str, Any] | None = json.loads(kept) if kept else None
+        found: dict[str, Any] | None = json.loads(stored) if stored else None
         return found
 
     def put(self, key: str, result: dict[str, Any], seconds: float) -> None:

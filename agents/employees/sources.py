@@ -1,4 +1,4 @@
-"""Reads an organization's sources of tools: whether they answer, and the tools that they describe."""
+"""Check an organization's tool sources, and read the tools that they describe."""
 
 import logging
 from dataclasses import dataclass
@@ -27,13 +27,13 @@ logger = logging.getLogger(__name__)
 MOST_NAMED = 5
 WORKER_LIMITS = FetchLimits()
 REQUEST_LIMITS = FetchLimits(seconds=3.0, document_bytes=1_000_000)
-"""The limits while somebody waits for a page; a source that needs more is read by a worker."""
+"""The limits while somebody waits for a page; a worker reads sources that need more."""
 OVER_LIMIT_CODES = frozenset({ErrorCode.TIMEOUT, ErrorCode.LIMIT_EXCEEDED})
 PRIVATE_HINT = (
     " If this is your server, ask a superuser to tick “Allow private networks”, or add it to ALLOWED_PRIVATE_HOSTS."
 )
 REFRESH_AFTER = timedelta(hours=1)
-"""The longest time until a changed server is noticed."""
+"""The longest time until a server's changes are noticed."""
 ASK_AGAIN_AFTER = timedelta(minutes=2)
 """The time after which a worker that has not read a source is considered lost."""
 
@@ -47,7 +47,7 @@ class SourceReport:
 
 
 def check_source(source: Source, limits: FetchLimits = WORKER_LIMITS) -> SourceReport:
-    """Check that a source answers, and record only its state."""
+    """Check that a source answers, and record only whether it does."""
     found = _read_or_record_failure(source, limits)
     if isinstance(found, str):
         return SourceReport(found)

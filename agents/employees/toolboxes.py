@@ -1,4 +1,4 @@
-"""Loads the toolbox of an organization's employees, and the credentials that its tools log in with."""
+"""Load the toolbox of an organization's employees, and the credentials that its tools log in with."""
 
 import json
 import logging
@@ -28,13 +28,13 @@ logger = logging.getLogger(__name__)
 
 @lru_cache(maxsize=1)
 def get_installed_toolbox() -> Toolbox:
-    """Return the toolbox that every organization has; there is one per process.
+    """Return the installation's toolbox, which every organization has; there is one per process.
 
     `settings.GADGET_TOOLS` has the dotted names of lists of tools; `gadget.yaml` names plugins and limits all tools.
     """
     config: Config = settings.GADGET_CONFIG
     for service, variables in config.unset.items():
-        logger.warning("the credentials %s are left out: %s is not set", service, ", ".join(variables))
+        logger.warning("the credentials of %s are not used: %s is not set", service, ", ".join(variables))
     toolbox = Toolbox(
         Policy(
             disabled=config.tools.disabled,
@@ -86,7 +86,7 @@ _lock = threading.Lock()
 def load_toolbox(organization_id: int) -> Toolbox:
     """Return the organization's toolbox, in the newest version that this process has seen in its row.
 
-    Takes at most three queries if that version is new to the process, and none if the organization has no own tools.
+    Runs up to three queries if the version is new to this process, and none if the organization has no own tools.
     """
     return _load_tools(organization_id).toolbox
 
@@ -97,7 +97,7 @@ def load_network_access(organization_id: int) -> NetworkAccess:
 
 
 def clear_toolbox_cache() -> None:
-    """Forget all cached toolboxes; for tests, whose organizations share their ids."""
+    """Forget all cached toolboxes; for tests, which reuse organization ids."""
     with _lock:
         _cache.clear()
 
@@ -152,7 +152,7 @@ def _read_tools(organization_id: int) -> _OrganizationTools:
 
 
 def _add_to_cache(organization_id: int, loaded: _OrganizationTools) -> None:
-    """Cache the tools; the caller makes sure that they were committed, because a transaction may be rolled back."""
+    """Cache the tools. They must be committed, because a transaction may still be rolled back."""
     with _lock:
         _cache.pop(organization_id, None)
         while len(_cache) >= MOST_TOOLBOXES:
@@ -167,7 +167,7 @@ MOST_ORGANIZATIONS = 500
 
 
 class OrganizationCredentials(Mapping[str, Fields]):
-    """Credentials by service. Those that no key can decrypt are listed too, and fail when they are used.
+    """Credentials by service. Those that no key can decrypt are included, and raise an error when they are used.
 
     Raises:
         ToolError: UNAUTHORIZED, naming the service.
@@ -206,8 +206,8 @@ class _OwnCredentials:
 def load_credentials(organization: Organization) -> Mapping[str, Fields]:
     """Return the credentials of the organization's tools, by service.
 
-    The organization's own replace all that `gadget.yaml` has for the same service. Takes a query if this version is new
-    to the process.
+    The organization's own credentials replace those of `gadget.yaml` for the same service. Runs a query if this version
+    is new to the process.
     """
     shared = get_installed_toolbox().environment.credentials
     if not organization.credentials_version:
@@ -219,9 +219,9 @@ def load_credentials(organization: Organization) -> Mapping[str, Fields]:
 
 
 def load_own_credentials(organization_id: int, version: int) -> Mapping[str, Fields]:
-    """Return the credentials that the organization itself has set, by service, without those of `gadget.yaml`.
+    """Return the organization's own credentials by service, without those of `gadget.yaml`.
 
-    Sources that the organization has connected get only these.
+    The organization's own sources get only these.
 
     Args:
         version: the version of its credentials.
@@ -238,7 +238,7 @@ def bump_credentials_version(organization_id: int) -> None:
 
 
 def clear_credentials_cache() -> None:
-    """Forget all cached credentials; for tests, whose organizations share their ids."""
+    """Forget all cached credentials; for tests, which reuse organization ids."""
     _read_own_credentials.cache_clear()
 
 

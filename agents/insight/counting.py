@@ -1,8 +1,8 @@
-"""Adds ended calls, decisions and usage to the figures of their day: each exactly once, outside the hot path.
+"""Count ended calls, decisions and usage into the figures of their day: each exactly once, outside the hot path.
 
-Events and passes have ascending ids, and a head remembers the last ones that were counted. Ids are assigned before the
+Events and passes have ascending ids, and a head stores the last ones that were counted. Ids are assigned before the
 commit, so the newest id is only a bound: counting up to it waits until no transaction can still add an earlier one. On
-PostgreSQL such a transaction has a lower number than one that begins after the bound was read, because every writer of
+PostgreSQL, such a transaction has a lower number than one that begins after the bound was read, because every writer of
 an event or a pass locks its run first. SQLite has one writer at a time.
 """
 
@@ -43,7 +43,7 @@ from agents.runs.engine.timing import timing
 from agents.runs.models import CallStatus, Event, EventType, Pass, RunStatus, ToolCall
 
 AT_ONCE = 2_000
-"""Events, and passes, in one transaction: the sweeper does nothing else during that time."""
+"""The most events, and the most passes, in one transaction: it keeps the sweeper from all other work."""
 MICROS = 1_000_000
 MOST_COST = 1_000_000
 """The highest cost that a result can report."""
@@ -85,7 +85,7 @@ class _CountedEvent(NamedTuple):
 
 
 class _CountedCall(NamedTuple):
-    """The call of an event, in its present state."""
+    """The call of an event, in its current state."""
 
     finished_seq: int | None
     status: str
@@ -104,12 +104,12 @@ class _Sums:
 
     def add_call(self, event: _CountedEvent, tool: str, **columns: int) -> None:
         """Add to the days and to the total of a tool."""
-        of_tool, of_employee = (event.organization_id, event.day, tool), (event.employee_id, event.day, tool)
-        self._add(ToolFigures, of_tool, columns)
-        self._add(EmployeeFigures, of_employee, columns)
+        tool_key, employee_key = (event.organization_id, event.day, tool), (event.employee_id, event.day, tool)
+        self._add(ToolFigures, tool_key, columns)
+        self._add(EmployeeFigures, employee_key, columns)
         self._add(TotalFigures, (tool, event.currency), columns)
         if columns.get("failed"):
-            self.errors[ToolFigures][of_tool] = self.errors[EmployeeFigures][of_employee] = event
+            self.errors[ToolFigures][tool_key] = self.errors[EmployeeFigures][employee_key] = event
 
     def add_use(self, employee_id: int, day: date, currency: str, **columns: int) -> None:
         """Add to the day of an employee and to the total."""
@@ -123,7 +123,7 @@ class _Sums:
 
 
 def count_if_due() -> None:
-    """Count a batch if the last one is some seconds ago or left a rest; for sweepers."""
+    """Count a batch if the last one was some seconds ago or left rows uncounted; for sweepers."""
     if connection.in_atomic_block:
         return  # the bounds must be read before the transaction gets its number
     head = FIGURES_DUE.fetch_one()
@@ -207,7 +207,7 @@ def _count_events(head: FiguresHead, most: int, sums: _Sums) -> int:
 
 
 def _parse_call_id(value: object) -> int | None:
-    """Return the call id of an event; None for any other value, so that no event stops the counting."""
+    """Return the call id of an event; None for any other value, so that a bad event does not stop the counting."""
     text = str(value)
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
 
@@ -220,7 +220,7 @@ def _load_calls(events: Iterable[_CountedEvent]) -> dict[int | None, _CountedCal
 
 
 def _load_title_usage(events: Iterable[_CountedEvent]) -> dict[int, dict[str, int]]:
-    """Return by event the usage of asking for a run's title: a model request, but not a pass."""
+    """Return the usage of title requests by event: they call the model, but are not passes."""
     wanted = [event.pk for event in events if event.type == EventType.RUN_TITLED]
     if not wanted:
         return {}

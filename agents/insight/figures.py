@@ -100,7 +100,7 @@ class Figures:
 
 
 def estimate_percentile(histogram: Sequence[int], share: float, slowest_ms: int) -> int | None:
-    """Estimate the time in ms that this share of calls stayed within, exact to its bucket; None without calls."""
+    """Estimate a percentile of the durations in ms, with the precision of its bucket; None without calls."""
     total = sum(histogram)
     if not total:
         return None
@@ -120,7 +120,7 @@ def get_first_day() -> date:
 
 
 def get_today() -> date:
-    """Return the present day in UTC."""
+    """Return the current day in UTC."""
     return timezone.now().astimezone(UTC).date()
 
 

@@ -1,7 +1,7 @@
-"""Metrics of the whole installation for Prometheus, from the database, so that every process gives the same numbers.
+"""Prometheus metrics of the whole installation, from the database, so that every process reports the same numbers.
 
-Counters in a process would restart with it and differ between processes. No metric names an organization, a person, an
-employee or a task.
+Counters in memory would restart with their process, and differ between processes. No metric names an organization, a
+person, an employee or a task.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from agents.platform.liveness import SWEEPER, WORKER, list_alive
 from agents.runs.models import PARKED, Event, Run, RunStatus
 
 CACHED_S = 2.0
-"""The time for which an answer is reused, so that many requests do not load the database."""
+"""The time for which a response is reused, so that many requests do not load the database."""
 _OPEN = (RunStatus.QUEUED, RunStatus.RUNNING, *PARKED)
 _FINISHED = {"succeeded": "runs_succeeded", "failed": "runs_failed", "cancelled": "runs_cancelled"}
 
 
 class _MetricsCache:
-    """Caches the newest answer of this process; requests during its computation wait for it."""
+    """Caches this process's newest response; requests wait while it is computed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -60,7 +60,7 @@ metrics_cache = _MetricsCache()
 
 
 def render_metrics() -> bytes:
-    """Return all metrics in Prometheus' text format; while the database is down, only those that need none."""
+    """Return all metrics in the Prometheus text format; while the database is down, only those that work without it."""
     registry = CollectorRegistry()
     registry.register(_InstallationCollector())
     return generate_latest(registry)
@@ -70,7 +70,7 @@ class _InstallationCollector(Collector):
     """Collects all metrics for a registry."""
 
     def describe(self) -> list[Metric]:
-        return []  # so that registering needs no database
+        return []  # so that registering does not need the database
 
     def collect(self) -> Iterator[Metric]:
         yield _build_version()
@@ -104,8 +104,8 @@ def _build_version() -> Metric:
 def _count_processes() -> Iterator[Metric]:
     alive = GaugeMetricFamily("gadget_processes", "Workers and sweepers that are alive.", labels=["part"])
     try:
-        for part in (WORKER, SWEEPER):
-            alive.add_metric([part], len(list_alive(part)))
+        for kind in (WORKER, SWEEPER):
+            alive.add_metric([kind], len(list_alive(kind)))
     except redis.RedisError:
         yield _build_gauge("gadget_redis_up", "1 if Redis answers.", 0)
         return
@@ -114,7 +114,7 @@ def _count_processes() -> Iterator[Metric]:
 
 
 def _build_state() -> Iterator[Metric]:
-    """Build the metrics of the present state."""
+    """Build the metrics of the current state."""
     organizations: list[tuple[int, datetime]] = list(Organization.objects.order_by().values_list("pk", Now()))
     ids, now = [pk for pk, _ in organizations], max((at for _, at in organizations), default=None)
     counted = Run.objects.filter(organization_id__in=ids, status__in=_OPEN).order_by().values_list("status")

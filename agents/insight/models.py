@@ -1,4 +1,4 @@
-"""Rows of figures: counts of calls, cards, passes and runs, so that pages and monitoring never count rows."""
+"""Rows of figures: counts of calls, cards, passes and runs, so that pages and monitoring never have to count rows."""
 
 from django.db import models
 
@@ -105,7 +105,7 @@ class DayFigures(CallFigures):
 
 
 class ToolFigures(DayFigures):
-    """A tool's day for all employees of an organization: 20 tools in 30 days are 600 rows, however many calls."""
+    """A tool's figures for a day and an organization: 20 tools in 30 days are 600 rows, however many calls."""
 
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+", db_index=False)
 
@@ -115,7 +115,7 @@ class ToolFigures(DayFigures):
 
 
 class EmployeeFigures(DayFigures):
-    """A tool's day for one employee."""
+    """A tool's figures for a day and an employee."""
 
     employee = models.ForeignKey(Employee, on_delete=models.CASCADE, related_name="+", db_index=False)
 
@@ -139,7 +139,7 @@ class EmployeeUse(UseFigures):
 
 
 class TotalFigures(CallFigures):
-    """All calls of a tool that this installation ever counted, for monitoring; the numbers never decrease."""
+    """All calls of a tool that this installation has ever counted, for monitoring; the numbers never decrease."""
 
     tool = models.CharField(max_length=120)
     currency = models.CharField(max_length=3)
@@ -153,7 +153,7 @@ class TotalFigures(CallFigures):
 
 
 class TotalUse(UseFigures):
-    """All passes and runs that this installation ever counted."""
+    """All passes and runs that this installation has ever counted."""
 
     currency = models.CharField(max_length=3)
 
@@ -166,14 +166,14 @@ class TotalUse(UseFigures):
 
 
 class FiguresHead(models.Model):
-    """The position up to which was counted, in one row that is locked during counting.
+    """The position of the counting: a single row, locked while a process counts.
 
     Attributes:
-        event_id, pass_id: the last ones that were counted.
-        event_bound, pass_bound: the ones to count up to next, once no transaction can still add an earlier one.
+        event_id, pass_id: the last event and pass that were counted.
+        event_bound, pass_bound: the next ones to count up to, once no transaction can still add an earlier one.
         asked_in: the number of the transaction after the bounds were read; such transactions have lower numbers.
         looked_at: the time when a sweeper last looked.
-        due_at: the time when the next sweeper counts.
+        due_at: the time of the next count.
     """
 
     ONLY = 1

@@ -1,4 +1,4 @@
-"""Gives database connections back, so that threads that wait hold none."""
+"""Release database connections, so that waiting threads hold none."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,9 +7,9 @@ from django.db import connection
 
 
 def release_connection() -> None:
-    """Give this thread's connection back before it waits for a model, a tool or another thread.
+    """Release this thread's connection before it waits for a model, a tool or another thread.
 
-    A SQLite file stays open, because nobody waits for it.
+    A SQLite file stays open: it is not a scarce resource.
     """
     if connection.vendor != "sqlite" and not connection.in_atomic_block:
         connection.close()

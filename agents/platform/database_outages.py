@@ -1,4 +1,4 @@
-"""Recognizes database outages, which pass, among the errors that a fault of ours may raise too."""
+"""Tell database outages, which pass, from our own faults, which may raise the same errors."""
 
 import sqlite3
 
@@ -27,7 +27,7 @@ _STATES = {
     "57P": _RESTARTING,
     "58030": _DISK,
 }
-"""Outages by PostgreSQL's error state or its beginning; the longest match counts."""
+"""Outages by PostgreSQL's SQLSTATE or its beginning; the longest match counts."""
 
 _CODES = {
     sqlite3.SQLITE_BUSY: _BUSY,
@@ -45,7 +45,7 @@ _PRIMARY_CODE = 0xFF
 def describe_outage(error: BaseException) -> str:
     """Return a sentence about the database outage that this error reports; empty for any other error.
 
-    Callers wait and retry: nothing is at fault, and the next statement may work.
+    Callers wait and retry, because the next statement may work.
     """
     cause = error.__cause__
     if cause is None or not isinstance(error, (DatabaseError, InterfaceError)):

@@ -9,7 +9,7 @@ from django.db import models
 
 
 class UndecryptableText(str):
-    """Stands for a value that no key can decrypt: empty for its users, and saved again as the same ciphertext."""
+    """A value that no key can decrypt: it reads as an empty text, and is saved again as the same ciphertext."""
 
     ciphertext: str
 
@@ -29,7 +29,9 @@ def _read_keys() -> tuple[str, ...]:
 
 
 class EncryptedTextField(models.TextField):  # type: ignore[type-arg]
-    """Encrypts with the first of `GADGET_ENCRYPTION_KEYS` and decrypts with any of them; an empty text stays empty.
+    """A text field, encrypted with the first of `GADGET_ENCRYPTION_KEYS`; any of them can decrypt it.
+
+    An empty text stays empty.
 
     A value whose key is gone is read as `UndecryptableText`. The ciphertext is not bound to its row: whoever can write
     to the database could copy it into another row.

@@ -1,4 +1,4 @@
-"""Contains failures, so that a background thread or a sweep continues after one of its steps has failed."""
+"""Contain failures, so that a background thread or a sweep continues after a failed step."""
 
 import logging
 from collections.abc import Iterator
@@ -15,20 +15,20 @@ class BlockFailure:
     """The failure of a block, if there was one.
 
     Attributes:
-        outage: the database outage that made the block fail; else empty.
+        outage: the database outage that made the block fail; empty for any other error.
     """
 
     outage: str = ""
 
 
 @contextmanager
-def log_and_continue(act: str) -> Iterator[BlockFailure]:
+def log_and_continue(action: str) -> Iterator[BlockFailure]:
     """Log the block's failure and continue: a database outage in one line, any other error with its traceback."""
     failure = BlockFailure()
     try:
         yield failure
     except OUTAGE_ERRORS as error:
         failure.outage = describe_outage(error) or UNREACHABLE
-        logger.warning("%s: %s (%s)", act, failure.outage, error)
+        logger.warning("%s: %s (%s)", action, failure.outage, error)
     except Exception:
-        logger.exception("%s failed", act)
+        logger.exception("%s failed", action)

@@ -1,4 +1,4 @@
-"""Confirms, before a process starts, that it uses the installation's files folder and keys.
+"""Check, before a process starts, that it uses the installation's files folder and keys.
 
 The first process that ever starts leaves a mark in the folder, then writes the mark and an encrypted value to the
 database. The mark comes first, so a process that finds the row also finds the mark, unless it has another folder.
@@ -62,7 +62,7 @@ class WrongInstallationError(Exception):
 
 
 def confirm_at_start() -> None:
-    """Wait for a migrated database, confirm, and close stored files to other users of the machine.
+    """Wait for a migrated database, check the installation, and close stored files to other users of the machine.
 
     A difference ends the process with one sentence and exit code 1.
     """
@@ -86,7 +86,7 @@ def confirm_at_start() -> None:
 
 
 def confirm() -> None:
-    """Return if this process belongs to the installation; the very first process creates it.
+    """Check that this process belongs to the installation; the very first process creates it.
 
     Raises:
         WrongInstallationError
@@ -118,27 +118,27 @@ def find_differences() -> Iterator[Difference]:
 def record_secret_key() -> bool:
     """Write a digest of SECRET_KEY to Redis; return True if the process that started before wrote a different one.
 
-    A different one does not stop the start, because the key may be changed at any time. While Redis is unavailable,
-    nothing is noticed.
+    A different key does not prevent the start, because it may be changed at any time. While Redis is unavailable, a
+    difference goes unnoticed.
     """
-    place, digest = _digest_secret_key()
+    redis_key, digest = _digest_secret_key()
     with suppress(redis.RedisError), connect_redis() as client:
-        before = client.getset(place, digest)
+        before = client.getset(redis_key, digest)
         return before is not None and not constant_time_compare(before, digest)
     return False
 
 
 def has_other_secret_key() -> bool:
     """Return True if the process that started last has a different SECRET_KEY."""
-    place, digest = _digest_secret_key()
+    redis_key, digest = _digest_secret_key()
     with suppress(redis.RedisError), connect_redis() as client:
-        newest = client.get(place)
+        newest = client.get(redis_key)
         return newest is not None and not constant_time_compare(newest, digest)
     return False
 
 
 def adopt_folder() -> str:
-    """Make this files folder the installation's, whatever folder was before; return its mark."""
+    """Make this files folder the installation's in place of any earlier one; return its mark."""
     mark = read_mark() or _leave_mark()
     _write_row(mark)
     Installation.objects.update(folder_mark=mark)
@@ -153,7 +153,7 @@ def read_mark() -> str:
 
 
 def _create_installation() -> None:
-    """Leave the mark, then write the row. If several processes do so at once, all end with the same ones."""
+    """Leave the mark, then write the row. Several processes may do so at once: one wins."""
     mark = read_mark()
     if mark and _holds_files() and not _wait_for_row():
         raise WrongInstallationError(
@@ -179,7 +179,7 @@ def _holds_files() -> bool:
 def _leave_mark() -> str:
     """Write the mark and return it.
 
-    A hard link appears whole or not at all, so of several processes one wins and all read the same mark.
+    A hard link is atomic, so one of several processes wins, and all read the same mark.
     """
     folder = Path(settings.GADGET_FILES_DIR)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -202,10 +202,10 @@ def _write_row(mark: str) -> None:
 def _digest_secret_key() -> tuple[str, str]:
     """Return the Redis key for this installation, and the digest of SECRET_KEY.
 
-    Both are made from a value that only the encryption keys reveal. So the digest cannot be used to guess keys, and
-    another installation on the same Redis is not compared with this one.
+    Both are derived from a value that only the encryption keys reveal. So the digest cannot be used to guess keys, and
+    different installations on the same Redis are never compared.
     """
     canary = Installation.objects.values_list("canary", flat=True).first() or ""
-    place = hashlib.sha256(canary.encode()).hexdigest()[:16]
+    redis_key = hashlib.sha256(canary.encode()).hexdigest()[:16]
     digest = salted_hmac("agents.platform.identity", canary, algorithm="sha256").hexdigest()
-    return f"{settings.GADGET_QUEUE}:secret-key:{place}", digest
+    return f"{settings.GADGET_QUEUE}:secret-key:{redis_key}", digest

@@ -1,4 +1,4 @@
-"""Rotates encryption keys: finds every encrypted value of the database and encrypts it with the newest key."""
+"""Rotate encryption keys: find every encrypted value in the database, and encrypt it with the newest key."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.db.models.functions import Cast
 from agents.platform.encrypted_fields import EncryptedTextField, has_current_key, reencrypt
 
 BATCH = 100
-"""Rows in one transaction: few, so that nobody waits long for their locks."""
+"""Rows in one transaction: few, so that others do not wait long for their locks."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class RotationReport:
     """The result of a rotation.
 
     Attributes:
-        renewed: values that were encrypted with the first key now.
+        renewed: values that this rotation encrypted with the first key.
         current: values that already were.
         unreadable: values that no key can decrypt.
     """
@@ -68,9 +68,9 @@ def survey_keys() -> KeySurvey:
 
 
 def rotate_keys() -> RotationReport:
-    """Encrypt every value with the first key that another key still encrypts, in batches.
+    """Encrypt all values of older keys with the first key, in batches.
 
-    A value that somebody changes at the same time stays as they stored it, so repeat this until nothing is renewed.
+    A value that somebody changes at the same time is skipped, so repeat this until nothing is renewed.
     """
     renewed = current = 0
     unreadable: list[EncryptedValue] = []

@@ -1,6 +1,6 @@
-"""Remembers the credentials that this process has read, so that its log can redact them.
+"""Remember the credentials that this process has read, so that its log can redact them.
 
-Imports nothing from Django, because the log is set up first of all.
+This imports nothing from Django, because the log is set up first.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ MOST_OF_ONE = 1_000
 """Secrets of one owner; beyond that, the owner's oldest are forgotten, never another owner's."""
 MOST_OWNERS = 500
 SHORTEST_LINE = 16
-"""Each line of this length in a secret of several lines is a secret too."""
+"""In a secret of several lines, each line of at least this length is a secret too."""
 
 
 class KnownSecrets:
-    """Redacts secrets in texts. Safe to use from many threads."""
+    """The secrets to redact from text; safe to use from many threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -26,7 +26,7 @@ class KnownSecrets:
         self._longest_first: tuple[str, ...] = ()
 
     def learn(self, secrets: Iterable[str], owner: int = 0) -> None:
-        """Redact these secrets from now on too.
+        """Add secrets to redact from now on.
 
         Args:
             owner: the id of the organization that they belong to, or 0 for the installation's.

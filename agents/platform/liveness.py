@@ -1,4 +1,4 @@
-"""Shows which processes are alive: workers and sweepers leave expiring signs in Redis, all touch a heartbeat file."""
+"""Signs of life: workers and sweepers renew expiring signs in Redis, and every process touches a heartbeat file."""
 
 from __future__ import annotations
 
@@ -48,24 +48,24 @@ def _run(file: Path) -> None:
 class SignOfLife:
     """The expiring sign of one process in Redis: `start()` it once the process is ready, `stop()` removes it."""
 
-    part: str
+    kind: str
     name: str
     _stopped: threading.Event = field(default_factory=threading.Event)
 
     def start(self) -> None:
-        """Leave the first sign now, and renew it in a thread until `stop()`."""
+        """Write the first sign now, and renew it in a thread until `stop()`."""
         self._write_sign()
-        threading.Thread(target=self._run, name=f"pulse-{self.part}", daemon=True).start()
+        threading.Thread(target=self._run, name=f"pulse-{self.kind}", daemon=True).start()
 
     def stop(self) -> None:
         """End the thread and remove the sign, so that nobody counts on this process."""
         self._stopped.set()
         try:
             with connect_redis() as client:
-                client.delete(_build_key(self.part, self.name))
-                client.zrem(_build_key("seen", self.part), self.name)
+                client.delete(_build_key(self.kind, self.name))
+                client.zrem(_build_key("seen", self.kind), self.name)
         except redis.RedisError:
-            log.info("sign of life left to fade", part=self.part, name=self.name)
+            log.info("sign of life left to expire", kind=self.kind, name=self.name)
 
     def _run(self) -> None:
         while not self._stopped.wait(SIGN_INTERVAL_S):
@@ -74,20 +74,20 @@ class SignOfLife:
     def _write_sign(self) -> None:
         try:
             with connect_redis() as client:
-                client.set(_build_key(self.part, self.name), "alive", ex=SIGN_TTL_S)
-                client.zadd(_build_key("seen", self.part), {self.name: time.time()})
-                client.zremrangebyscore(_build_key("seen", self.part), 0, time.time() - MISSING_WINDOW_S)
+                client.set(_build_key(self.kind, self.name), "alive", ex=SIGN_TTL_S)
+                client.zadd(_build_key("seen", self.kind), {self.name: time.time()})
+                client.zremrangebyscore(_build_key("seen", self.kind), 0, time.time() - MISSING_WINDOW_S)
         except redis.RedisError:
-            log.debug("no sign of life: Redis is unavailable", part=self.part)
+            log.debug("no sign of life: Redis is unavailable", kind=self.kind)
 
 
-def list_alive(part: str) -> list[str]:
+def list_alive(kind: str) -> list[str]:
     """Return the names of the workers or sweepers that are alive.
 
     Raises:
         redis.RedisError: Redis is unavailable.
     """
-    prefix = _build_key(part, "")
+    prefix = _build_key(kind, "")
     with connect_redis() as client:
         return sorted(key.decode().removeprefix(prefix) for key in client.scan_iter(match=f"{prefix}*", count=1000))
 
@@ -99,8 +99,8 @@ class Presence:
     Attributes:
         workers_alive: workers that left a sign in the last seconds.
         workers_seen: the same, plus workers that vanished in the last ten minutes without a proper shutdown.
-        missing: each of redis, worker and sweeper that is not there.
-        names: the names of the processes that are alive, by part.
+        missing: each of redis, worker and sweeper that is unavailable.
+        names: the names of the processes that are alive, by kind.
     """
 
     workers_alive: int | None
@@ -110,17 +110,17 @@ class Presence:
 
 
 def load_presence() -> Presence:
-    """Read which processes are alive now."""
+    """Find the processes that are alive now."""
     try:
-        names = {part: list_alive(part) for part in (WORKER, SWEEPER)}
+        names = {kind: list_alive(kind) for kind in (WORKER, SWEEPER)}
         with connect_redis() as client:
             seen = {name.decode() for name in client.zrange(_build_key("seen", WORKER), 0, -1)}
     except redis.RedisError:
         return Presence(None, None, (REDIS,))
     alive = set(names[WORKER])
-    missing = tuple(part for part, found in names.items() if not found)
+    missing = tuple(kind for kind, found in names.items() if not found)
     return Presence(len(alive), len(alive | seen), missing, names)
 
 
-def _build_key(part: str, name: str) -> str:
-    return f"{settings.GADGET_QUEUE}:alive:{part}:{name}"
+def _build_key(kind: str, name: str) -> str:
+    return f"{settings.GADGET_QUEUE}:alive:{kind}:{name}"

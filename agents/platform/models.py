@@ -9,8 +9,8 @@ class Installation(models.Model):
     """The installation, in one row: each process compares itself with it at startup (agents/platform/identity.py).
 
     Attributes:
-        folder_mark: the mark that is also in the files folder, so that a different folder is noticed.
-        canary: a value of no other use, encrypted with GADGET_ENCRYPTION_KEYS, so that different keys are noticed.
+        folder_mark: the mark that is also in the files folder; it reveals a different folder.
+        canary: a value without other use, encrypted with GADGET_ENCRYPTION_KEYS; it reveals different keys.
     """
 
     folder_mark = models.CharField(max_length=64)

@@ -1,7 +1,7 @@
-"""Sends hints that something in the database is new: a job wakes a worker, a bell makes open pages read again.
+"""Send hints that something in the database is new: a job wakes a worker, a bell makes open pages refresh.
 
-A hint may be lost: the sweeper and the sockets' own polling recover from that. So nobody waits for Redis: one
-background thread per process sends all hints, and drops them while Redis is unavailable.
+A hint may be lost: the sweeper and the sockets' own polling make up for it. So nobody waits for Redis: one background
+thread per process sends all hints, and drops them while Redis is unavailable.
 """
 
 import asyncio

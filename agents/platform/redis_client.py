@@ -1,4 +1,4 @@
-"""Connects to Redis for short requests, such as signs of life."""
+"""Connections to Redis for short requests, such as signs of life."""
 
 import redis
 from django.conf import settings

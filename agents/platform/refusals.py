@@ -1,10 +1,10 @@
-"""Refusals: the exceptions that pages and REST answer with an HTTP status and a stable code."""
+"""Refusals: exceptions that pages and REST turn into an HTTP status and a stable code."""
 
 from typing import Any
 
 
 class Refusal(Exception):
-    """The base class; `extra` is added to the answer beside `code` and `detail`."""
+    """The base class; `extra` is added to the response next to `code` and `detail`."""
 
     status = 400
     code = "refused"
@@ -28,7 +28,7 @@ class Forbidden(Refusal):
 
 
 class Conflict(Refusal):
-    """The object's present state does not allow this action."""
+    """The object's current state does not allow this action."""
 
     status, code = 409, "conflict"
 

@@ -1,4 +1,4 @@
-"""Parses row ids from URLs and forms."""
+"""Parse row ids from URLs and forms."""
 
 import re
 from typing import Any

@@ -1,6 +1,6 @@
-"""Tests whether the database and the files folder accept writes: writes something, commits it and removes it.
+"""Test whether the database and the files folder accept writes: write something, commit it and remove it.
 
-Reads prove nothing: a full disk answers every query, and so does a transaction that is rolled back.
+Reads prove nothing: with a full disk, every query works, and so does a transaction that is rolled back.
 """
 
 import os
@@ -23,19 +23,19 @@ FILLER_BYTES = {"sqlite": 64 * 1024, "postgresql": 8 * 1024}
 """More than fits into the free space inside a nearly full database. PostgreSQL also logs them, so it gets fewer."""
 FILE_BYTES = 64 * 1024
 TIMEOUT_S = 1.5
-"""The longest wait for an answer: readiness must be known within two seconds."""
+"""The longest wait for a result: readiness must be known within two seconds."""
 MAX_AGE_S = 1.0
-ASK_AGAIN_S = 5.0
-"""The age at which an unanswered question is asked again: it may hang on a link that has recovered."""
+RESTART_AFTER_S = 5.0
+"""The age at which an unfinished check is started again: it may hang on a link that has recovered."""
 MOST_HANGING = 8
-"""Threads that may wait for one answer; a folder on a lost server may never answer."""
+"""The most threads that may hang in one check: a folder on a lost server may never answer."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Writability:
-    """The reason why each of them accepts no writes, a sentence; empty if it does."""
+    """The reasons why the database and the files folder accept no writes; empty for each that does."""
 
     database: str = ""
     files: str = ""
@@ -46,63 +46,63 @@ class BackgroundCheck(Generic[T]):
     """Runs a check in its own thread, one at a time, so that a hanging check blocks no caller.
 
     Attributes:
-        fallback: the answer until there is one.
-        max_age_s: the time for which an answer is reused.
-        timeout_s: the longest wait for an answer.
+        fallback: the result until a check has finished.
+        max_age_s: the time for which a result is reused.
+        timeout_s: the longest wait for a result.
     """
 
-    ask: Callable[[], T]
+    check: Callable[[], T]
     fallback: T
     max_age_s: float = MAX_AGE_S
     timeout_s: float = TIMEOUT_S
     _changed: threading.Condition = field(default_factory=threading.Condition)
-    _answer: tuple[float, T] | None = None
-    _asked_at: float | None = None
+    _result: tuple[float, T] | None = None
+    _started_at: float | None = None
     _threads: int = 0
 
     def start(self) -> None:
-        """Ask, unless there is a fresh answer or a check in progress."""
+        """Start a check, unless there is a fresh result or a check in progress."""
         with self._changed:
             now = time.monotonic()
-            is_fresh = self._answer is not None and now - self._answer[0] < self.max_age_s
-            is_open = self._asked_at is None or now - self._asked_at > ASK_AGAIN_S
+            is_fresh = self._result is not None and now - self._result[0] < self.max_age_s
+            is_open = self._started_at is None or now - self._started_at > RESTART_AFTER_S
             if not is_fresh and is_open and self._threads < MOST_HANGING:
-                self._asked_at = now
+                self._started_at = now
                 self._threads += 1
                 threading.Thread(target=self._run, args=(now,), name="background-check", daemon=True).start()
 
     def read(self) -> T:
-        """Return the newest answer; wait for it at most until `timeout_s` after the check began."""
+        """Return the newest result; wait for it at most until `timeout_s` after the check began."""
         self.start()
         with self._changed:
-            asked_at = self._asked_at
-            if asked_at is not None:
-                left = asked_at + self.timeout_s - time.monotonic()
-                self._changed.wait_for(lambda: self._asked_at != asked_at, max(0.0, left))
-            if self._answer is None or (asked_at is not None and self._asked_at == asked_at):
+            started_at = self._started_at
+            if started_at is not None:
+                left = started_at + self.timeout_s - time.monotonic()
+                self._changed.wait_for(lambda: self._started_at != started_at, max(0.0, left))
+            if self._result is None or (started_at is not None and self._started_at == started_at):
                 return self.fallback
-            return self._answer[1]
+            return self._result[1]
 
     def forget(self) -> None:
-        """Ask again next time, and ignore an answer that is still to come."""
+        """Start a new check next time, and ignore the result of one in progress."""
         with self._changed:
-            self._answer = self._asked_at = None
+            self._result = self._started_at = None
 
-    def _run(self, asked_at: float) -> None:
-        answer = self.fallback
+    def _run(self, started_at: float) -> None:
+        result = self.fallback
         try:
-            answer = self.ask()
+            result = self.check()
         finally:
             connection.close()
             with self._changed:
                 self._threads -= 1
-                if self._asked_at == asked_at:
-                    self._answer, self._asked_at = (time.monotonic(), answer), None
+                if self._started_at == started_at:
+                    self._result, self._started_at = (time.monotonic(), result), None
                     self._changed.notify_all()
 
 
 def check_writability() -> Writability:
-    """Write to both, and wait for as long as that takes."""
+    """Write to both, and wait as long as that takes."""
     return Writability(try_database(), try_files())
 
 
@@ -116,14 +116,14 @@ def try_files() -> str:
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        return f"The files folder cannot be written: {error.strerror or type(error).__name__}."
+        return f"The files folder is not writable: {error.strerror or type(error).__name__}."
     return ""
 
 
 def try_database() -> str:
     """Return why the database accepts no writes; empty if it does.
 
-    Writes in two transactions, because only a commit takes space; the second also removes rows left by a crash.
+    There are two transactions, because only a commit takes space; the second also removes rows left by a crash.
     """
     try:
         with transaction.atomic():

@@ -1,4 +1,4 @@
-"""The parts of reading an answer that all formats share: lines, JSON objects, streamed text, and errors."""
+"""The shared parts of reading an answer in any format: lines, JSON objects, streamed text, and errors."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from agents.providers.wire_json import read_json
 from tools.contract import make_storable
 
 MOST_TOKENS = 10_000_000
-"""Tokens of one answer; a higher count is wrong, and the sum of a run must fit into its column."""
+"""The most tokens of one answer: a higher count is wrong, and a run's sum must fit into its column."""
 _LONGEST_START = 5
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True)
 class ReceivedAnswer:
-    """An assistant's message as it came, with the usage if the server reported it.
+    """An assistant's message as received, with the usage if the server reported it.
 
     If the stream continues, `rest` reads and closes it.
     """
@@ -38,7 +38,7 @@ class AnswerReader:
     Attributes:
         is_offered: returns True for the complete wire name of an offered tool.
         secret: never appears in an error.
-        close: ends the connection; for the last reader.
+        close: ends the connection; whoever reads last calls it.
     """
 
     scope: CancelScope
@@ -80,7 +80,7 @@ class AnswerReader:
 
 
 class TextRelay:
-    """Passes text on as it comes, without reasoning, and storable: half a surrogate pair waits for the other half."""
+    """Passes streamed text on, without reasoning, and storable: half a surrogate pair waits for the other half."""
 
     def __init__(self, on_text: Callable[[str], None]) -> None:
         self._on_text = on_text

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from tools.contract import PrivateHosts
 
 CONTINUE_REQUEST = "Please continue."
-"""The message that a run gets when a person gives it more passes."""
+"""The message that a run gets when a person allows it more passes."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class CallOutcome:
 
 
 def no_outcomes() -> Sequence[CallOutcome]:
-    """Return nothing, for requests without earlier calls."""
+    """Return no outcomes, for requests without earlier calls."""
     return ()
 
 
@@ -56,7 +56,7 @@ class ModelRequest:
 
 @dataclass(frozen=True)
 class RequestedCall:
-    """A call that the model asks for, with the internal tool name (an unknown one as it came) and the raw JSON text."""
+    """A call that the model requests, with the internal tool name (an unknown name unchanged) and the raw JSON text."""
 
     provider_call_id: str
     tool: str
@@ -80,10 +80,10 @@ class LateUsage(Protocol):
     """The usage of a complete answer that its server may still report."""
 
     def then(self, take: Callable[[Usage], None]) -> None:
-        """Call `take` with the usage once it comes, in any thread; do not call it if none comes."""
+        """Call `take` with the usage when it arrives, in any thread; never call it if none arrives."""
 
     def wait(self) -> Usage | None:
-        """Wait for the usage and return it, or None once it can no longer come."""
+        """Wait for the usage and return it, or None if it can no longer arrive."""
 
 
 class CutOff(StrEnum):
@@ -140,11 +140,11 @@ class ProviderError(Exception):
 
 
 class ProviderStopped(Exception):
-    """`stopped` was set, so the answer was abandoned; nothing of it may be recorded."""
+    """`stopped` was set, so the answer was abandoned; no part of it may be recorded."""
 
 
 class Provider(Protocol):
-    """Asks a model for answers."""
+    """A source of a model's answers."""
 
     def ask(self, request: ModelRequest, on_text: Callable[[str], None], stopped: threading.Event) -> ModelResponse:
         """Answer one pass; pass streamed text to `on_text` piece by piece.
@@ -154,7 +154,7 @@ class Provider(Protocol):
         """
 
     def explain_refusal(self, seconds: float) -> str:
-        """Return the reason why connecting is not allowed; empty if it is, or if the host is not found in this time."""
+        """Return the reason why connecting is not allowed; empty if it is, or if finding the host takes too long."""
 
     def check(self) -> None:
         """Check without cost that the provider works with these settings.
@@ -184,7 +184,7 @@ class ProviderConfig:
     """The configuration of a provider.
 
     Attributes:
-        timeout_s: the longest time for one whole answer; the request's own deadline counts too.
+        timeout_s: the time limit for one complete answer; the request's own deadline applies too.
         models: names that `check` looks for if the server lists its models.
         private_hosts: servers at private addresses that are allowed.
         options: max_retries (quick retries while nothing was received, default 1); for kind "openai" also stream and

@@ -1,4 +1,4 @@
-"""Extracts the text of an assistant's content, which may be a string, a list of parts, or missing."""
+"""Extract the text of an assistant's content, which may be a string, a list of parts, or missing."""
 
 from typing import Any
 

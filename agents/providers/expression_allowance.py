@@ -1,4 +1,4 @@
-"""Limits the work and memory that the expressions of a scripted answer may use."""
+"""A limit on the work and memory that the expressions of a scripted answer may use."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ WORK = 10_000_000
 STEP = 20
 """Units for each step of an evaluation, and for each item of a list that it creates."""
 CHARACTER = 4
-"""Units for each character that it creates."""
+"""Units for each character that an evaluation creates."""
 MAX_DEPTH = 50
 MAX_BITS = 256
 _CHECK_EVERY = 50_000

@@ -1,4 +1,4 @@
-"""Evaluates parsed templates step by step: only nodes that are listed here, and only while the allowance lasts."""
+"""Evaluate parsed templates step by step: only nodes that are listed here, and only while the allowance lasts."""
 
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping

@@ -58,16 +58,16 @@ def _map(values: ValueOperations, value: Any, name: str = "", *args: Any, **opti
         path, default = options["attribute"], options.get("default")
         found = [values.attribute_path(each, path) for each in values.items(value)]
         return found if default is None else [_default(values, each, default) for each in found]
-    act = _find_operation(FILTERS, "filter", name)
+    operation = _find_operation(FILTERS, "filter", name)
     results = []
     for each in values.items(value):
         values.allowance.spend(2 * STEP)
-        results.append(act(values, each, *args, **options))
+        results.append(operation(values, each, *args, **options))
     return results
 
 
-def _make_chooser(wanted: bool, by_attribute: bool) -> Operation:
-    """Make the filters select, reject, selectattr and rejectattr."""
+def _build_chooser(wanted: bool, by_attribute: bool) -> Operation:
+    """Build one of the filters select, reject, selectattr and rejectattr."""
 
     def choose(values: ValueOperations, value: Any, *args: Any) -> list[Any]:
         path, (name, *rest) = (args[0], args[1:] or ("",)) if by_attribute else (None, args or ("",))
@@ -113,7 +113,7 @@ def _unique(values: ValueOperations, value: Any, case_sensitive: bool = False, a
     return list(found.values())
 
 
-def _make_extreme(choose: Callable[..., Any]) -> Operation:
+def _build_extreme(choose: Callable[..., Any]) -> Operation:
     def find(values: ValueOperations, value: Any, case_sensitive: bool = False, attribute: Any = None) -> Any:
         keyed = _pair_with_keys(values, value, attribute, case_sensitive)
         return choose(keyed, key=itemgetter(0))[1] if keyed else values.build_missing(choose.__name__)
@@ -153,7 +153,7 @@ def _round(values: ValueOperations, value: Any, precision: int = 0, method: str 
     return (math.ceil if method == "ceil" else math.floor)(values.calculate("*", value, scale)) / scale
 
 
-def _make_converter(kind: Callable[[Any], Any]) -> Operation:
+def _build_converter(kind: Callable[[Any], Any]) -> Operation:
     zero = kind(0)
 
     def convert(_: ValueOperations, value: Any, default: Any = zero) -> Any:
@@ -167,8 +167,8 @@ def _make_converter(kind: Callable[[Any], Any]) -> Operation:
     return convert
 
 
-def _make_text_filter(name: str) -> Operation:
-    """Make a filter of a str method, for any value that can be shown."""
+def _build_text_filter(name: str) -> Operation:
+    """Build a filter from a str method, for any value that has a text."""
     return lambda values, value, *args: TEXT_METHODS[name](values, values.text(value), *args)
 
 
@@ -180,39 +180,39 @@ def _find_operation(table: dict[str, Operation], kind: str, name: Any) -> Operat
 
 FILTERS: dict[str, Operation] = {
     "abs": lambda _, value: abs(value),
-    "capitalize": _make_text_filter("capitalize"),
+    "capitalize": _build_text_filter("capitalize"),
     "count": _length,
     "d": _default,
     "default": _default,
     "dictsort": _sort_dict,
     "first": _first,
-    "float": _make_converter(float),
+    "float": _build_converter(float),
     "groupby": _group,
-    "int": _make_converter(int),
+    "int": _build_converter(int),
     "items": DICT_METHODS["items"],
     "join": _join,
     "last": _last,
     "length": _length,
     "list": _list,
-    "lower": _make_text_filter("lower"),
+    "lower": _build_text_filter("lower"),
     "map": _map,
-    "max": _make_extreme(max),
-    "min": _make_extreme(min),
-    "reject": _make_chooser(wanted=False, by_attribute=False),
-    "rejectattr": _make_chooser(wanted=False, by_attribute=True),
+    "max": _build_extreme(max),
+    "min": _build_extreme(min),
+    "reject": _build_chooser(wanted=False, by_attribute=False),
+    "rejectattr": _build_chooser(wanted=False, by_attribute=True),
     "replace": lambda values, value, old, new: replace(values, values.text(value), old, new),
     "reverse": _reverse,
     "round": _round,
-    "select": _make_chooser(wanted=True, by_attribute=False),
-    "selectattr": _make_chooser(wanted=True, by_attribute=True),
+    "select": _build_chooser(wanted=True, by_attribute=False),
+    "selectattr": _build_chooser(wanted=True, by_attribute=True),
     "sort": _sort,
     "string": lambda values, value: values.text(value),
     "sum": _sum,
-    "title": _make_text_filter("title"),
-    "trim": _make_text_filter("strip"),
+    "title": _build_text_filter("title"),
+    "trim": _build_text_filter("strip"),
     "truncate": _truncate,
     "unique": _unique,
-    "upper": _make_text_filter("upper"),
+    "upper": _build_text_filter("upper"),
     "wordcount": lambda values, value: len(TEXT_METHODS["split"](values, values.text(value))),
 }
 
@@ -221,38 +221,38 @@ def _is_truthy(_: ValueOperations, value: Any) -> bool:
     return bool(value)
 
 
-def _make_comparison(sign: str) -> Operation:
+def _build_comparison(sign: str) -> Operation:
     return lambda values, value, other: values.compare(sign, value, other)
 
 
-def _make_type_test(*kinds: type) -> Operation:
+def _build_type_test(*kinds: type) -> Operation:
     return lambda _, value: isinstance(value, kinds)
 
 
 TESTS: dict[str, Operation] = {
-    "boolean": _make_type_test(bool),
+    "boolean": _build_type_test(bool),
     "defined": lambda _, value: not isinstance(value, Undefined),
     "divisibleby": lambda values, value, number: values.calculate("%", value, number) == 0,
     "even": lambda values, value: values.calculate("%", value, 2) == 0,
     "false": lambda _, value: value is False,
-    "float": _make_type_test(float),
+    "float": _build_type_test(float),
     "integer": lambda _, value: isinstance(value, int) and not isinstance(value, bool),
-    "iterable": _make_type_test(str, list, tuple, dict, range),
+    "iterable": _build_type_test(str, list, tuple, dict, range),
     "lower": lambda values, value: values.text(value).islower(),
-    "mapping": _make_type_test(dict),
+    "mapping": _build_type_test(dict),
     "none": lambda _, value: value is None,
-    "number": _make_type_test(int, float),
+    "number": _build_type_test(int, float),
     "odd": lambda values, value: values.calculate("%", value, 2) == 1,
-    "sequence": _make_type_test(str, list, tuple, dict, range),
-    "string": _make_type_test(str),
+    "sequence": _build_type_test(str, list, tuple, dict, range),
+    "string": _build_type_test(str),
     "true": lambda _, value: value is True,
-    "undefined": _make_type_test(Undefined),
+    "undefined": _build_type_test(Undefined),
     "upper": lambda values, value: values.text(value).isupper(),
-    **dict.fromkeys(("eq", "equalto", "=="), _make_comparison("eq")),
-    **dict.fromkeys(("ne", "!="), _make_comparison("ne")),
-    **dict.fromkeys(("gt", "greaterthan", ">"), _make_comparison("gt")),
-    **dict.fromkeys(("ge", ">="), _make_comparison("gteq")),
-    **dict.fromkeys(("lt", "lessthan", "<"), _make_comparison("lt")),
-    **dict.fromkeys(("le", "<="), _make_comparison("lteq")),
-    "in": _make_comparison("in"),
+    **dict.fromkeys(("eq", "equalto", "=="), _build_comparison("eq")),
+    **dict.fromkeys(("ne", "!="), _build_comparison("ne")),
+    **dict.fromkeys(("gt", "greaterthan", ">"), _build_comparison("gt")),
+    **dict.fromkeys(("ge", ">="), _build_comparison("gteq")),
+    **dict.fromkeys(("lt", "lessthan", "<"), _build_comparison("lt")),
+    **dict.fromkeys(("le", "<="), _build_comparison("lteq")),
+    "in": _build_comparison("in"),
 }

@@ -166,8 +166,8 @@ def check_needle(needle: str) -> str:
     return needle
 
 
-def _make_text_operation(method: Callable[..., Any]) -> Operation:
-    """Make an operation of a str method whose result is about as long as its text."""
+def _build_text_operation(method: Callable[..., Any]) -> Operation:
+    """Build an operation from a str method whose result is about as long as its text."""
 
     def call(values: ValueOperations, text: str, *needles: str) -> Any:
         values.allowance.spend(2 * CHARACTER * len(text))
@@ -180,7 +180,7 @@ def _get(_: ValueOperations, owner: dict[str, Any], key: str, default: Any = Non
     return owner.get(key, default)
 
 
-def _make_list_operation(method: Callable[[dict[str, Any]], Any]) -> Operation:
+def _build_list_operation(method: Callable[[dict[str, Any]], Any]) -> Operation:
     def call(values: ValueOperations, owner: dict[str, Any]) -> list[Any]:
         values.allowance.spend(2 * STEP * len(owner))
         return list(method(owner))
@@ -190,7 +190,7 @@ def _make_list_operation(method: Callable[[dict[str, Any]], Any]) -> Operation:
 
 TEXT_METHODS: dict[str, Operation] = {
     **{
-        name: _make_text_operation(getattr(str, name))
+        name: _build_text_operation(getattr(str, name))
         for name in (
             *("upper", "lower", "title", "capitalize", "strip", "lstrip", "rstrip", "removeprefix", "removesuffix"),
             *("startswith", "endswith", "find", "count", "isdigit", "isalpha", "isupper", "islower", "partition"),
@@ -200,7 +200,7 @@ TEXT_METHODS: dict[str, Operation] = {
 }
 DICT_METHODS: dict[str, Operation] = {
     "get": _get,
-    "items": _make_list_operation(dict.items),
-    "keys": _make_list_operation(dict.keys),
-    "values": _make_list_operation(dict.values),
+    "items": _build_list_operation(dict.items),
+    "keys": _build_list_operation(dict.keys),
+    "values": _build_list_operation(dict.values),
 }

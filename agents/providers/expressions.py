@@ -1,4 +1,4 @@
-"""Parses and renders the expressions of scripted employees, in Jinja's syntax."""
+"""Parse and render the expressions of scripted employees, in Jinja's syntax."""
 
 import functools
 from collections.abc import Mapping
@@ -37,9 +37,9 @@ class _ParsedText:
 
 
 def render(value: Any, scope: ExpressionScope) -> Any:
-    """Evaluate every expression in the value; a text that is a single expression gives its native value.
+    """Evaluate every expression in the value; a text that is a single expression becomes its native value.
 
-    Lists and dicts are traversed; keys stay.
+    Lists and dicts are traversed; keys are not evaluated.
 
     Raises:
         ExpressionError: something is wrong or missing, or the allowance is used up.

@@ -30,7 +30,7 @@ _WORTH_A_QUICK_RETRY = frozenset({"unreachable", "server_error"})
 class HttpProvider(ABC):
     """A provider over HTTP; subclasses send the request and read the answer.
 
-    It retries quickly, and only while nothing was received; longer patience is the caller's task.
+    It retries quickly, and only while nothing was received; longer waits are up to the caller.
     """
 
     def __init__(self, config: ProviderConfig, base_url: str) -> None:

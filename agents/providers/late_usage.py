@@ -1,4 +1,4 @@
-"""Reads the rest of a stream in the background, because some servers report the usage seconds after the answer."""
+"""Read the rest of a stream in the background, because some servers report the usage seconds after the answer."""
 
 import contextlib
 import threading
@@ -41,7 +41,7 @@ class StreamRest:
         self._ended = threading.Event()
 
     def start(self) -> bool:
-        """Start to read, wait a moment, and return True if the stream has ended by then."""
+        """Start reading, wait a moment, and return True if the stream has ended by then."""
         if not _slots.acquire(blocking=False):
             self._scope.shorten(GRACE_S)
             self._read_all()
@@ -57,7 +57,7 @@ class StreamRest:
         self._scope.shorten(DRAIN_S)
 
     def then(self, take: Callable[[Usage], None]) -> None:
-        """Call `take` with the usage once it comes, as `LateUsage.then` specifies."""
+        """Call `take` with the usage when it arrives, as `LateUsage.then` specifies."""
         with self._lock:
             if not self._ended.is_set():
                 self._callback = take
@@ -66,7 +66,7 @@ class StreamRest:
             take(self._usage)
 
     def wait(self) -> Usage | None:
-        """Wait for the end of the stream; return the usage, or None if it did not come."""
+        """Wait for the end of the stream; return the usage, or None if it did not arrive."""
         self._ended.wait()
         return self._usage
 

@@ -1,4 +1,4 @@
-"""The provider for Ollama, through its own `/api/chat`: its imitation of Chat Completions drops settings."""
+"""The provider for Ollama, through its own `/api/chat`: its version of Chat Completions ignores settings."""
 
 import functools
 import json
@@ -119,7 +119,7 @@ class OllamaProvider(HttpProvider):
 
 
 def _build_options(settings: ModelSettings) -> dict[str, Any]:
-    """Return the settings as Ollama's options, merged with those of the body; nothing if no setting is given."""
+    """Return the settings as Ollama's options, merged with those of the body; empty if no setting is given."""
     settings_by_name = {
         "temperature": settings.temperature,
         "num_predict": settings.max_tokens,
@@ -131,7 +131,7 @@ def _build_options(settings: ModelSettings) -> dict[str, Any]:
 
 
 def _find_pulled_models(tags: Any) -> list[str] | None:
-    """Return the names in an answer of `/api/tags`; None if it is something else."""
+    """Return the names in a response of `/api/tags`; None if it is something else."""
     models = tags.get("models") if isinstance(tags, dict) else None
     if not isinstance(models, list):
         return None

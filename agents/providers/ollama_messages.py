@@ -1,4 +1,4 @@
-"""Converts the history for Ollama: content is text, arguments are objects, and results name their tool."""
+"""Convert the history for Ollama: content is text, arguments are objects, and results name their tool."""
 
 import json
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ Message = dict[str, Any]
 
 
 def convert_messages(messages: list[Message]) -> list[Message]:
-    """Convert messages of Chat Completions to those of `/api/chat`; other fields stay."""
+    """Convert messages of Chat Completions to those of `/api/chat`; other fields stay unchanged."""
     return list(_convert(messages))
 
 

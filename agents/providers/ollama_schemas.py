@@ -1,4 +1,4 @@
-"""Simplifies schemas for Ollama, which drops references, bounds, patterns and defaults: the description names them."""
+"""Simplify schemas for Ollama, which drops references, bounds, patterns and defaults: descriptions name them."""
 
 import json
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ MOST_REFERENCES = 5
 """The depth of nested references; a deeper or recursive one becomes an object of any kind."""
 _KEPT = frozenset({"type", "description", "enum", "items", "properties", "required", "anyOf"})
 _SILENT = frozenset({"$defs", "definitions", "$schema", "$id", "$ref", "title", "const", "oneOf", "allOf"})
-"""Rules that are expressed otherwise, or that a model need not know."""
+"""Rules that are expressed in another way, or that a model does not need."""
 
 Schema = dict[str, Any]
 
@@ -47,7 +47,7 @@ class _Simplifier:
         return simple
 
     def _resolve(self, node: Schema, within: tuple[str, ...]) -> tuple[Schema, tuple[str, ...]]:
-        """Return the node with its references and the parts of `allOf` written into it."""
+        """Return the node with its references and the parts of `allOf` inlined."""
         while isinstance(reference := node.get("$ref"), str):
             others = {name: value for name, value in node.items() if name != "$ref"}
             if reference in within or len(within) == MOST_REFERENCES:
@@ -56,8 +56,8 @@ class _Simplifier:
             node = {**self._find_target(reference), **others}
         for part in node.get("allOf") or ():
             if isinstance(part, dict):
-                whole, within = self._resolve(part, within)
-                node = _merge(whole, node)
+                resolved, within = self._resolve(part, within)
+                node = _merge(resolved, node)
         return node, within
 
     def _find_target(self, reference: str) -> Schema:

@@ -1,4 +1,4 @@
-"""Reads an answer of Ollama, a JSON object on each line, into an assistant's message."""
+"""Read an answer of Ollama, one JSON object per line, into an assistant's message."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -49,7 +49,7 @@ def read_chat(reader: AnswerReader, chunks: Iterator[bytes]) -> ReceivedAnswer:
 
 
 class _ChatMessage:
-    """Collects the pieces of a message, in which each call comes whole, unlike in Chat Completions."""
+    """Collects the pieces of a message; each call arrives complete, unlike in Chat Completions."""
 
     def __init__(self, reader: AnswerReader) -> None:
         self._reader = reader

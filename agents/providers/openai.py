@@ -1,4 +1,4 @@
-"""The provider for OpenAI and every server with its Chat Completions, over the official SDK's request path."""
+"""The provider for OpenAI and every server that offers Chat Completions, through the official SDK."""
 
 import functools
 from collections.abc import Callable, Iterator
@@ -87,7 +87,7 @@ class OpenAIProvider(HttpProvider):
     """A provider over Chat Completions.
 
     A few servers refuse `stream_options`, which asks for the usage of a stream, and some models the older `max_tokens`.
-    Then the request is repeated in another form, and the endpoint remembers it.
+    Then the request is repeated in another form, and the endpoint remembers that.
     """
 
     def __init__(self, config: ProviderConfig) -> None:
@@ -112,7 +112,7 @@ class OpenAIProvider(HttpProvider):
 
     @override
     def _check(self) -> None:
-        """List the models; if the server has no such list, send a request that it refused_fields without cost."""
+        """List the models; if the server has no such list, send a request that it refuses without cost."""
         try:
             self._read_json(self._endpoint.get("/models"))
         except ProviderError as error:

@@ -1,4 +1,4 @@
-"""Reads an answer of Chat Completions, an event stream or one JSON object, into an assistant's message."""
+"""Read an answer of Chat Completions, an event stream or one JSON object, into an assistant's message."""
 
 import contextlib
 import threading
@@ -83,7 +83,7 @@ class _EventStream:
         self._is_returned = False
 
     def add_event(self, event: bytes) -> None:
-        """Add an event; once the answer was returned, only its usage."""
+        """Add an event; after the answer was returned, only its usage."""
         if self.is_done or event.startswith(b"[DONE]"):
             self.is_done = True
             return
@@ -97,7 +97,7 @@ class _EventStream:
             self.finish_reason = _read_finish_reason(choice) or self.finish_reason
 
     def finish(self, events: Iterator[bytes]) -> ReceivedAnswer:
-        """Return the answer; if the end of the stream does not come at once, read it in the background."""
+        """Return the answer; if the stream does not end at once, read the rest in the background."""
         scope = self._reader.scope
         rest = StreamRest(self._read_rest(events), scope.copy(), self._reader.close)
         has_ended = rest.start()
@@ -120,7 +120,7 @@ class _EventStream:
 
 
 def is_complete(message: dict[str, Any]) -> bool:
-    """Return True if a message without a finish reason is complete: whole calls, or text that is not reasoning."""
+    """Return True if a message without a finish reason is complete: full calls, or text that is not reasoning."""
     calls = message.get("tool_calls") or []
     if calls:
         functions = [call["function"] for call in calls]

@@ -1,7 +1,7 @@
-"""Separates a model's reasoning, `<think>…</think>`, from its answer, in a text that may come in pieces.
+"""Separate a model's reasoning, `<think>…</think>`, from its answer, in a text that may arrive in pieces.
 
 A tag does not count after a quote or backtick, nor inside a fenced code block, because an answer may mention such tags.
-An unclosed_block block is reasoning if its tag began a line; otherwise the tag was only mentioned.
+An unclosed block is reasoning if its tag began a line; otherwise the tag was only mentioned.
 """
 
 import re
@@ -17,7 +17,7 @@ _FENCE = "```"
 
 
 class ReasoningSplitter:
-    """Splits a text that comes in pieces; each character is read once."""
+    """Splits a text that arrives in pieces; each character is read once."""
 
     def __init__(self) -> None:
         self.blocks: list[str] = []
@@ -107,14 +107,14 @@ class ReasoningSplitter:
 
 @dataclass(frozen=True)
 class SplitReasoning:
-    """A whole text, split into answer and reasoning."""
+    """A complete text, split into answer and reasoning."""
 
     answer: str
     reasoning: str
 
 
 def split_reasoning(text: str) -> SplitReasoning:
-    """Separate the reasoning of a whole text from its answer."""
+    """Separate the reasoning of a complete text from its answer."""
     if "think>" not in text.lower():
         return SplitReasoning(text, "")
     splitter = ReasoningSplitter()
@@ -144,7 +144,7 @@ def extract_reasoning(message: dict[str, Any]) -> str:
 
 def _find_unfinished_tag(text: str, position: int) -> int:
     """Return the position of an unfinished tag at the end of the text, else the length of the text."""
-    place = text.rfind("<", max(position, len(text) - _LONGEST_TAG + 1))
-    if place >= 0 and any(tag.startswith(text[place:].lower()) for tag in ("<think>", "</think>")):
-        return place
+    start = text.rfind("<", max(position, len(text) - _LONGEST_TAG + 1))
+    if start >= 0 and any(tag.startswith(text[start:].lower()) for tag in ("<think>", "</think>")):
+        return start
     return len(text)

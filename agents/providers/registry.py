@@ -1,4 +1,4 @@
-"""Builds the provider that a configuration names."""
+"""Build the provider that a configuration names."""
 
 import importlib
 from collections.abc import Callable
@@ -29,7 +29,7 @@ def build_provider(config: ProviderConfig) -> Provider:
 
 
 def preload_providers() -> None:
-    """Load the SDK and the certificates now, so that the first run need not wait; web processes never need them."""
+    """Load the SDK and the certificates now, so that the first run does not wait; web processes never need them."""
     for kind in _HTTP_PROVIDERS:
         _load_class(kind)
     importlib.import_module("agents.providers.transport").get_ssl_context()

@@ -1,4 +1,4 @@
-"""Builds a model response from a received message: internal tool names, usable ids, arguments that can be sent back."""
+"""Build a model response from a received message: internal tool names, usable ids, arguments that can be sent back."""
 
 import json
 import uuid
@@ -15,8 +15,6 @@ from tools.contract import make_storable
 
 NAMELESS = "unnamed"
 LONGEST_ID = 200
-
-
 MOST_TRIES_IF_BROKEN = 3
 MOST_TRIES_IF_EMPTY = 2
 _CUT = frozenset({"length", "max_tokens", "model_length"})
@@ -27,9 +25,9 @@ _BROKEN = frozenset({"error", "malformed_function_call", "insufficient_system_re
 def build_response(received: ReceivedAnswer, names: WireNames, used_ids: Iterable[str]) -> ModelResponse:
     """Build the response; its message stays verbatim except for parts that no server would accept.
 
-    Malformed arguments become "{}" in the message, while the call keeps them raw. An id is replaced if it is missing,
-    too long, or used already in the message or the conversation (`used_ids`), and so is text that no database can
-    store. Reasoning is extracted.
+    Malformed arguments become "{}" in the message, while the call has them raw. An id is replaced if it is missing, too
+    long, or already used in the message or the conversation (`used_ids`), and so is text that no database can store.
+    Reasoning is extracted.
 
     Raises:
         ProviderError: nothing in the answer is usable.

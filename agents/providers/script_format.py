@@ -1,4 +1,4 @@
-"""The YAML format of scripts for scripted employees: parses, checks and caches them; errors name their place."""
+"""The YAML format of scripts for scripted employees. Scripts are parsed, checked and cached; errors name the place."""
 
 import functools
 from typing import Annotated, Any, TypeAlias
@@ -28,7 +28,7 @@ class _ScriptPart(BaseModel):
 
 
 class ScriptedFailure(_ScriptPart):
-    """A failure of the provider: `times` times in this process for this pass and task, or always if not given."""
+    """A simulated failure: `times` times in this process for this pass and task, or always if that is not given."""
 
     code: str = Field(min_length=1)
     message: str = "The script says so"

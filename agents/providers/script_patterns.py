@@ -1,4 +1,4 @@
-"""Searches tasks for the regular expressions of scripts with RE2, whose time is linear in the text."""
+"""Search tasks for the regular expressions of scripts with RE2, which takes time linear in the text."""
 
 import functools
 from typing import Any

@@ -18,10 +18,10 @@ scripts:
     answer: "Updated {{ results('data.updateRecord') | length }}, denied {{ denied() | length }}."
 ```
 
-Names in expressions, for the present task (since the message that started its script):
+Names in expressions, for the current task (since the message that started its script):
 `calls` the outcomes of all calls, in order (CallOutcome: tool, params, status, success, data, summary, reason) ·
 `results(tool)` the succeeded ones · `denied(tool)` those that a person denied · `last(tool)` the latest of any status,
-or nothing; without a tool each of these means every tool · `earlier` the outcomes before this task · `task` the
+or nothing; without a tool, these functions cover all tools · `earlier` the outcomes before this task · `task` the
 person's message · `match` the named groups of the regular expression · `offered(tool)` true if the employee may use it
 · in a call with `for_each`: `item` and `index`.
 
@@ -30,8 +30,8 @@ All expressions of one answer together may do about a second of work and create 
 expression_allowance.py).
 
 Nothing is remembered between requests: the messages alone determine what comes next (the ids of calls contain their
-pass), so a replay after a crash gives the same answer. The only exception is the count of `fail.times`, which is kept
-in this process: with several workers, or after a restart, a failure may happen more often.
+pass), so a replay after a crash gives the same answer. The only exception is the count of `fail.times`, which each
+process has for itself: with several workers, or after a restart, a failure may happen more often.
 """
 
 import json
@@ -63,8 +63,8 @@ from tools.contract import make_storable
 
 MAX_CALLS = 100
 MAX_PIECES = 200
-SEARCHED = 2000
-"""Characters at the beginning of a task that a script's regular expression is searched in."""
+SEARCHED_LENGTH = 2000
+"""The number of characters, from the beginning of a task, that a script's regular expression can match."""
 UNKNOWN_TASK = "**Nothing was done:** I follow a script, and it does not know this task."
 _CALL_ID = re.compile(r"call_\d+_(\d+)_\d+")
 _failed_times: Counter[tuple[str, str, int]] = Counter()
@@ -85,7 +85,7 @@ class _ScriptPosition:
 
 @dataclass(frozen=True)
 class _Playback:
-    """A request during its answer."""
+    """A request that is being answered."""
 
     request: ModelRequest
     on_text: Callable[[str], None]
@@ -113,7 +113,9 @@ class _Playback:
         if self.stopped.wait(max(0.0, min(seconds, left))):
             raise ProviderStopped
         if seconds >= left:
-            raise ProviderError("timeout", "The script's delay is longer than the time for an answer", transient=True)
+            raise ProviderError(
+                "timeout", "The script's delay is longer than the time limit for an answer", transient=True
+            )
 
 
 class ScriptedProvider:
@@ -153,7 +155,7 @@ class ScriptedProvider:
             raise _build_script_error(str(error)) from error
 
     def _play(self, position: _ScriptPosition, scope: ExpressionScope, playback: _Playback) -> list[dict[str, Any]]:
-        """Play passes until one makes calls; return the calls, or none once all passes are played."""
+        """Play passes until one requests calls; return the calls, or none once all passes are played."""
         for number in range(position.next_pass, len(position.script.passes)):
             place = f"{position.script.shown_title!r}, pass {number + 1}"
             part = position.script.passes[number]
@@ -173,9 +175,9 @@ class ScriptedProvider:
         if part.fail is not None:
             self._fail(part.fail, number, scope.names["task"])
         playback.say(str(render(part.text, scope)), part.delay_ms)
-        asked = [one for call in part.calls for one in _expand_call(call, scope)]
-        if len(asked) > MAX_CALLS:
-            raise ExpressionError(f"{len(asked)} calls in one pass, at most {MAX_CALLS} are allowed")
+        calls = [each for call in part.calls for each in _expand_call(call, scope)]
+        if len(calls) > MAX_CALLS:
+            raise ExpressionError(f"{len(calls)} calls in one pass, at most {MAX_CALLS} are allowed")
         answers = sum(message.get("role") == "assistant" for message in playback.request.messages)
         return [
             {
@@ -183,7 +185,7 @@ class ScriptedProvider:
                 "type": "function",
                 "function": {"name": tool, "arguments": arguments},
             }
-            for index, (tool, arguments) in enumerate(asked)
+            for index, (tool, arguments) in enumerate(calls)
         ]
 
     def _fail(self, failure: ScriptedFailure, number: int, task: str) -> None:
@@ -198,21 +200,21 @@ class ScriptedProvider:
         )
 
 
-def _build_script_error(what: str) -> ProviderError:
-    return ProviderError("bad_script", f"The script is wrong: {what}", transient=False)
+def _build_script_error(fault: str) -> ProviderError:
+    return ProviderError("bad_script", f"The script is wrong: {fault}", transient=False)
 
 
 def _find_position(
     scripts: Sequence[Script], messages: Sequence[dict[str, Any]], playback: _Playback
 ) -> _ScriptPosition | None:
-    """Find the script of the latest message that a script matches, and its position; other messages change nothing."""
+    """Find the newest message that matches a script, and the position in that script; ignore other messages."""
     for index in range(len(messages) - 1, -1, -1):
         if messages[index].get("role") != "user":
             continue
         task = extract_text(messages[index].get("content"))
         for script in scripts:
             playback.wait(0)
-            groups = find_groups(script.task, task[:SEARCHED])
+            groups = find_groups(script.task, task[:SEARCHED_LENGTH])
             if groups is not None:
                 next_pass, is_over = _find_progress(messages[index + 1 :])
                 return _ScriptPosition(script, index, task, groups, next_pass, is_over)
@@ -276,13 +278,13 @@ def _expand_call(call: ScriptedCall, scope: ExpressionScope) -> list[tuple[str, 
     items = evaluate(call.for_each, scope) if isinstance(call.for_each, str) else render(call.for_each, scope)
     if not isinstance(items, list | tuple | range):
         raise ExpressionError(f"for_each of {call.tool} is a {type(items).__name__}, not a list")
-    asked = []
+    calls = []
     for index, item in enumerate(items):
         scope.allowance.spend(STEP)
         each = scope.with_names(item=item, index=index)
         if is_true(call.when, each):
-            asked.append(_build_call(call, each))
-    return asked
+            calls.append(_build_call(call, each))
+    return calls
 
 
 def _build_call(call: ScriptedCall, scope: ExpressionScope) -> tuple[str, str]:
@@ -296,7 +298,7 @@ def _build_call(call: ScriptedCall, scope: ExpressionScope) -> tuple[str, str]:
 
 
 def _render_answer(script: Script, scope: ExpressionScope, *, closing: bool) -> str:
-    """Render the answer; without missing values if `closing`, because a closing pass may come before its results."""
+    """Render the answer. If `closing`, missing values become empty: a closing pass may come before the results."""
     try:
         return str(render(script.answer, scope))
     except ExpressionError as error:

@@ -1,4 +1,4 @@
-"""Translates errors of model servers: each gets a code, a sentence, and a flag that says if a retry can help."""
+"""Translate errors of model servers: each gets a code, a sentence, and a flag that says whether a retry can help."""
 
 import email.utils
 import math
@@ -77,7 +77,7 @@ def build_status_error(status: int, body: Any, headers: Mapping[str, str], secre
 
 
 def build_body_error(error: Any, secret: str) -> ProviderError:
-    """Build the error for an `{"error": …}` that came with status 200."""
+    """Build the error for an `{"error": …}` that a server sent with status 200."""
     return _build_error(_guess_status(error), error, "", secret)
 
 

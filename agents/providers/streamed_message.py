@@ -1,4 +1,4 @@
-"""Assembles a message from its streamed pieces, however the server cut them."""
+"""Assemble a message from its streamed pieces, however the server has split it."""
 
 import json
 from collections.abc import Callable
@@ -12,9 +12,9 @@ _NOT_CONCATENATED = frozenset({"id", "type", "role", "name", "format"})
 class StreamedMessage:
     """Collects deltas into an assistant's message.
 
-    Another id at the same index starts another call. Without an index a delta belongs to the call with its id, else to
-    the last one. A name for a call whose arguments are complete starts another call. Unknown fields, such as reasoning
-    and signatures, are merged and kept.
+    A different id at the same index starts another call. Without an index, a delta belongs to the call with its id, or
+    else to the last one. A name for a call whose arguments are complete starts another call. Unknown fields, such as
+    reasoning and signatures, are merged and kept.
 
     Args:
         is_offered: returns True for the name of an offered tool.

@@ -1,9 +1,9 @@
 """An HTTP transport whose reads end when the run is stopped or the deadline passes, even if a server sends slowly.
 
-Addresses of new connections are checked by `tools.network`, as those of tools are.
+`tools.network` checks the addresses of new connections, as it does for tools.
 
-A read waits in slices of a tenth of a second and checks the cancel scope of its thread in between. That needs no second
-thread, no socket that is closed during a read, and no timeout that every byte renews.
+A read waits in slices of a tenth of a second and checks the cancel scope of its thread in between. So there is no need
+for a second thread, for closing a socket during a read, or for a timeout that every byte renews.
 """
 
 import contextlib
@@ -139,7 +139,7 @@ def _get_server(url: httpx2.URL) -> tuple[str, int]:
 
 
 class _GuardedBackend(httpcore2.NetworkBackend):
-    """Connects to checked addresses, or to the proxy of the environment."""
+    """A backend that connects only to checked addresses, or to the proxy of the environment."""
 
     def __init__(self, private_hosts: PrivateHosts, *, is_proxied: bool) -> None:
         self._private_hosts = private_hosts
@@ -182,7 +182,7 @@ def _resolve_server(host: str, port: int, private_hosts: PrivateHosts) -> list[A
         )
     except ToolError as error:
         if error.code != ErrorCode.SECURITY_VIOLATION:
-            message = f"Could not network_access {host}: {error.message}"
+            message = f"Could not reach {host}: {error.message}"
             raise ProviderError("unreachable", message, transient=True) from error
         hint = f" {NEEDS_PERMISSION}" if error.message.endswith("a private address.") else ""
         raise ProviderError("bad_settings", f"{error.message}{hint}", transient=False) from error
@@ -197,7 +197,7 @@ def _translating_errors(address: str, answered: bool) -> Iterator[None]:
         reason = str(error) or "no answer to the connection attempt"
         has_wrong_certificate = "CERTIFICATE_VERIFY_FAILED" in reason
         raise ProviderError(
-            "unreachable", f"Could not network_access {address}: {reason}", transient=not has_wrong_certificate
+            "unreachable", f"Could not reach {address}: {reason}", transient=not has_wrong_certificate
         ) from error
     except httpcore2.UnsupportedProtocol as error:
         raise ProviderError("bad_settings", f"{address}: {error}", transient=False) from error
@@ -206,7 +206,7 @@ def _translating_errors(address: str, answered: bool) -> Iterator[None]:
             "bad_settings", f"The request to {address} is not valid: {error}", transient=False
         ) from error
     except httpcore2.TimeoutException as error:
-        raise ProviderError("timeout", f"{address} did not take the request in time", transient=True) from error
+        raise ProviderError("timeout", f"{address} did not accept the request in time", transient=True) from error
     except (httpcore2.NetworkError, httpcore2.RemoteProtocolError) as error:
         if answered:
             raise ProviderError(
@@ -238,7 +238,7 @@ class _AnswerBody(httpx2.SyncByteStream):
 
 
 class GuardedTransport(httpx2.BaseTransport):
-    """Sends requests over pooled connections; use it only inside `within(scope)`."""
+    """A transport with pooled connections; use it only inside `within(scope)`."""
 
     def __init__(self, base_url: str, private_hosts: PrivateHosts) -> None:
         proxy = _find_proxy(base_url)
@@ -275,7 +275,7 @@ class GuardedTransport(httpx2.BaseTransport):
         )
 
     def _check_behind_proxy(self, url: httpx2.URL) -> None:
-        """Refuse private servers behind a proxy too; names that only the proxy can look up are left to it."""
+        """Refuse private servers behind a proxy too; names that only the proxy can look up are left to the proxy."""
         try:
             _resolve_server(*_get_server(url), self._private_hosts)
         except ProviderError as error:

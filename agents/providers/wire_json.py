@@ -1,4 +1,4 @@
-"""Parses JSON of model servers so strictly that its values can be stored and sent again."""
+"""Parse JSON of model servers, strictly enough that its values can be stored and sent again."""
 
 import json
 import math

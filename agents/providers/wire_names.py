@@ -1,4 +1,4 @@
-"""Maps tool names to wire names and back, because model servers refuse dots and long names."""
+"""Map tool names to wire names and back, because model servers refuse dots and long names."""
 
 import functools
 import hashlib
@@ -22,7 +22,7 @@ class WireNames:
         if len(names) > MAX_TOOLS:
             raise ProviderError(
                 "refused",
-                f"{len(names)} tools are offered, but a model accepts at most {MAX_TOOLS}. Allow this employee fewer",
+                f"{len(names)} tools are offered, but a model accepts at most {MAX_TOOLS}. Allow fewer tools",
                 transient=False,
             )
         self._to_wire: dict[str, str] = {}
@@ -87,7 +87,7 @@ def get_plain_wire_name(name: str) -> str:
 
 
 def _digest(name: str, tries: int) -> str:
-    """Return eight characters that differ at each try, because names can be crafted with equal first ones."""
+    """Return eight characters that differ with each try, because names can be crafted to collide."""
     return hashlib.sha256(f"{name}{' ' * tries}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 

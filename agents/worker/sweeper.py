@@ -148,7 +148,7 @@ def _recover(run_id: int) -> bool:
 def _recover_unrenewed(lease: sweeps.ObservedLease) -> bool:
     """Take a run from its worker if its lease was not renewed for a lease's duration by our own clock."""
     with _prompt_transaction(lease.run_id) as tx:
-        return lease.is_of(tx.run) and _handle_lost_worker(tx)
+        return lease.is_held_by(tx.run) and _handle_lost_worker(tx)
 
 
 @contextmanager

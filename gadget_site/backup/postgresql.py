@@ -73,7 +73,7 @@ def refuse_while_used() -> None:
     while (others := _query_rows(_OTHERS)[0][0]) and time.monotonic() < deadline:
         time.sleep(0.05)
     if others:
-        raise BackupError(f"Gadget is still running: it has {others} connections to the database. Stop it everywhere first.")
+        raise BackupError(f"Gadget is still running, with {others} connections to the database. Stop it everywhere.")
 
 
 def load(folder: Path, manifest: Manifest) -> None:

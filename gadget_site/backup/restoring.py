@@ -83,7 +83,7 @@ def _refuse_incompatible(path: Path, manifest: Manifest) -> None:
         )
     known = MigrationLoader(None).disk_migrations
     if newer := [f"{app}.{name}" for app, name in manifest.migrations if (app, name) not in known]:
-        raise BackupError(f"{path} is from a newer version of Gadget: {newer[0]} is unknown here. Install that version.")
+        raise BackupError(f"{path} is from a newer version of Gadget: {newer[0]} is unknown. Install that version.")
     cipher = MultiFernet([Fernet(key) for key in settings.GADGET_ENCRYPTION_KEYS])
     for canary in manifest.canaries:
         try:

@@ -41,7 +41,7 @@ class SqliteSnapshot:
 @contextmanager
 def snapshot() -> Iterator[SqliteSnapshot]:
     """Open a separate read transaction: SQLite's log preserves its view, and writers continue."""
-    with closing(sqlite3.connect(_file(), timeout=_PATIENCE_S, isolation_level=None)) as source:
+    with closing(sqlite3.connect(_get_file(), timeout=_PATIENCE_S, isolation_level=None)) as source:
         source.execute("BEGIN")
         yield SqliteSnapshot(source)
         source.execute("ROLLBACK")
@@ -51,14 +51,14 @@ def refuse_while_used() -> None:
     """Raise BackupError if another process keeps the database open: leaving WAL mode needs sole access."""
     connections.close_all()
     deadline = time.monotonic() + _CLOSING_S
-    with closing(sqlite3.connect(_file(), timeout=0)) as alone:
+    with closing(sqlite3.connect(_get_file(), timeout=0)) as alone:
         while True:
             try:
                 alone.execute("PRAGMA journal_mode=DELETE")
                 return
             except sqlite3.OperationalError as error:
                 if time.monotonic() > deadline:
-                    fault = f"Gadget is still running, or something else uses {_file()}. Stop it first."
+                    fault = f"Gadget is still running, or something else uses {_get_file()}. Stop it first."
                     raise BackupError(fault) from error
             time.sleep(_LOOK_EVERY_S)
 
@@ -78,7 +78,10 @@ def load(folder: Path, _: Manifest) -> None:
         restored.stop_everything()
         call_command("migrate", verbosity=0)
     refuse_while_used()
-    with closing(sqlite3.connect(staged)) as source, closing(sqlite3.connect(_file(), timeout=_PATIENCE_S)) as target:
+    with (
+        closing(sqlite3.connect(staged)) as source,
+        closing(sqlite3.connect(_get_file(), timeout=_PATIENCE_S)) as target,
+    ):
         source.backup(target)
 
 
@@ -95,5 +98,5 @@ def _use_database(path: Path) -> Iterator[None]:
         connection.settings_dict["NAME"] = ours
 
 
-def _file() -> str:
+def _get_file() -> str:
     return str(connection.settings_dict["NAME"])

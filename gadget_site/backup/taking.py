@@ -117,13 +117,13 @@ class _FileCopier:
             path = f"{organization_id}/{entry.path}"
             if entry.is_folder:
                 self.folders.append(path)
-            elif self._has(path, entry) or self._add(organization_id, path, entry):
+            elif self._is_copied(path, entry) or self._copy_file(organization_id, path, entry):
                 self.names.append(f"{FILES}/{path}")
 
-    def _has(self, path: str, entry: FolderEntry) -> bool:
+    def _is_copied(self, path: str, entry: FolderEntry) -> bool:
         return self._copied.get(path) == (entry.size, entry.changed_ns)
 
-    def _add(self, organization_id: int, path: str, entry: FolderEntry) -> bool:
+    def _copy_file(self, organization_id: int, path: str, entry: FolderEntry) -> bool:
         """Copy the file; False if it is gone."""
         copied_ns = time.time_ns()
         try:
@@ -145,7 +145,7 @@ def _encrypt_canaries() -> list[str]:
 
 
 def _move_into_place(draft: Path, path: Path, force: bool) -> None:
-    """Give the whole archive its name; without `force`, only if nothing has it yet."""
+    """Give the finished archive its name; without `force`, only if that name is free."""
     if force:
         draft.replace(path)
     else:

@@ -71,15 +71,15 @@ def build(real_model: RealModel | None = None, *, resets: bool = True) -> DemoCh
 def _build_acme(built: DemoChanges, real_model: RealModel | None) -> None:
     started = len(built.changes)
     needs_records = built.resets or not Organization.objects.filter(slug=ORGANIZATION).exists()
-    organization = _organization(ORGANIZATION, "Acme (demo)", built)
+    organization = _add_organization(ORGANIZATION, "Acme (demo)", built)
     for username, role in staff.PEOPLE.items():
-        _member(organization, username, role, built)
+        _add_member(organization, username, role, built)
     for worker in staff.SCRIPTED_WORKERS:
-        _employee(organization, worker, _add_script_provider(organization, worker, built), built)
+        _add_employee(organization, worker, _add_script_provider(organization, worker, built), built)
     if real_model is not None:
         provider, has_new_kind = _add_model_provider(organization, real_model, built)
         worker = replace(staff.ON_A_REAL_MODEL, model=real_model.name)
-        employee = _employee(organization, worker, provider, built)
+        employee = _add_employee(organization, worker, provider, built)
         if real_model.model or has_new_kind:
             _update_row(employee, {"model": real_model.name}, built)
     _add_paused_schedule(organization, built)
@@ -90,10 +90,10 @@ def _build_acme(built: DemoChanges, real_model: RealModel | None) -> None:
 
 def _build_other(built: DemoChanges) -> None:
     started = len(built.changes)
-    organization = _organization(OTHER_ORGANIZATION, "Other (demo)", built)
-    _member(organization, staff.OUTSIDER, Role.ADMIN, built)
+    organization = _add_organization(OTHER_ORGANIZATION, "Other (demo)", built)
+    _add_member(organization, staff.OUTSIDER, Role.ADMIN, built)
     worker = staff.OUTSIDERS_WORKER
-    _employee(organization, worker, _add_script_provider(organization, worker, built), built)
+    _add_employee(organization, worker, _add_script_provider(organization, worker, built), built)
     there = set(Record.objects.filter(organization=organization).values_list("name", flat=True))
     for fields in staff.OUTSIDERS_RECORDS:
         if fields["name"] not in there:
@@ -108,14 +108,14 @@ def _record_changes(organization: Organization, changes: list[str]) -> None:
         audit.append(organization.pk, [entry])
 
 
-def _organization(slug: str, name: str, built: DemoChanges) -> Organization:
+def _add_organization(slug: str, name: str, built: DemoChanges) -> Organization:
     organization, is_new = Organization.objects.get_or_create(slug=slug, defaults={"name": name})
     if is_new:
         built.note(f"the organization {slug}")
     return organization
 
 
-def _member(organization: Organization, username: str, role: Role, built: DemoChanges) -> None:
+def _add_member(organization: Organization, username: str, role: Role, built: DemoChanges) -> None:
     user = User.objects.filter(username=username).first()
     if user is None:
         user = User.objects.create_user(username, email=f"{username}@{EMAIL_DOMAIN}", password=PASSWORD)
@@ -145,7 +145,7 @@ def _add_model_provider(organization: Organization, real: RealModel, built: Demo
     return provider, has_new_kind
 
 
-def _employee(
+def _add_employee(
     organization: Organization, worker: staff.Worker, provider: ModelProvider, built: DemoChanges
 ) -> Employee:
     employee, is_new = Employee.objects.get_or_create(

@@ -63,10 +63,10 @@ class RequestSender:
 
 def get_body_limit(sender: RequestSender, path: str) -> int:
     """Return the largest body that this sender may send to this path."""
-    return _limit_with_login(path) if sender.is_logged_in() else WITHOUT_LOGIN
+    return _get_limit_with_login(path) if sender.is_logged_in() else WITHOUT_LOGIN
 
 
-def _limit_with_login(path: str) -> int:
+def _get_limit_with_login(path: str) -> int:
     try:
         name = resolve(unquote(path)).view_name
     except Resolver404:

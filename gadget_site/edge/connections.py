@@ -1,6 +1,6 @@
 """Daphne's connections with limits: a body that is too large is refused while it arrives.
 
-Daphne itself receives a whole body, into a temporary file, before it asks any application.
+Daphne itself stores a complete body in a temporary file before it calls the application.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from channels.db import database_sync_to_async
 from daphne.http_protocol import HTTPFactory, WebRequest
 from django.db import Error as DatabaseError
 
-from gadget_site.edge.bounded_responses import WITHOUT_BODY
 from gadget_site.edge.bodies import LARGEST, WITHOUT_LOGIN, RequestSender, get_body_limit
+from gadget_site.edge.bounded_responses import WITHOUT_BODY
 
 log = structlog.get_logger(__name__)
 
@@ -49,9 +49,9 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
     # Twisted calls these, in this order
 
     def gotLength(self, length: int | None) -> None:  # noqa: N802
-        """Judge the request by its head; `length` is None if the body comes in chunks."""
+        """Judge the request by its head; `length` is None if the body is chunked."""
         self.requestHeaders.removeHeader(b"daphne-root-path")
-        sender = RequestSender(self._header(b"cookie", "; "), self._header(b"authorization", ","))
+        sender = RequestSender(self._get_header(b"cookie", "; "), self._get_header(b"authorization", ","))
         is_small = length is not None and length <= WITHOUT_LOGIN
         if length is not None and (length > LARGEST or not (is_small or sender.has_credentials)):
             self._refuse(TOO_LARGE)
@@ -98,7 +98,7 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
             self._refuse(TOO_LARGE if limit else DATABASE_AWAY)
         transport.resumeProducing()
 
-    def _header(self, name: bytes, separator: str) -> str:
+    def _get_header(self, name: bytes, separator: str) -> str:
         values = self.requestHeaders.getRawHeaders(name) or []
         return separator.join(value.decode("latin-1") for value in values)
 

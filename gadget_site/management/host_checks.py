@@ -26,7 +26,7 @@ def check_folder() -> Iterator[Finding]:
     folder = settings.GADGET_DATA_DIR
     if not os.access(folder, os.W_OK):
         yield Finding("folder", f"the data folder {str(folder)!r} is not writable", "set GADGET_DATA_DIR, or chown")
-    exposed = list(find_open_paths(_all_paths()))
+    exposed = list(find_open_paths(_list_paths()))
     if not exposed:
         yield Finding("folder", f"only its owner can open {str(folder)!r} and the database")
         return
@@ -80,7 +80,7 @@ def check_secret_key() -> Iterator[Finding]:
         yield Finding("identity", OTHER_SECRET_KEY, FIX_SECRET_KEY)
 
 
-def _all_paths() -> Iterator[Path]:
+def _list_paths() -> Iterator[Path]:
     database = settings.GADGET_SQLITE_FILE
     yield from stored_paths(settings.GADGET_DATA_DIR, database)
     if database is not None and database.parent != settings.GADGET_DATA_DIR:

@@ -150,9 +150,12 @@ def check_capacity(presence: Presence) -> Iterator[Finding]:
         return
     pool = int(connection.settings_dict["OPTIONS"]["pool"]["max_size"])
     processes = _count_processes(presence)
-    most = int(str(_query_value("SHOW max_connections"))) - int(str(_query_value("SHOW superuser_reserved_connections")))
-    text = f"{processes} processes * {pool} connections (DATABASE_POOL) = {processes * pool}, the server allows {most}"
-    if processes * pool <= most:
+    most, reserved = _query_value("SHOW max_connections"), _query_value("SHOW superuser_reserved_connections")
+    allowed = int(str(most)) - int(str(reserved))
+    text = (
+        f"{processes} processes * {pool} connections (DATABASE_POOL) = {processes * pool}, the server allows {allowed}"
+    )
+    if processes * pool <= allowed:
         yield Finding("database", text)
     else:
         yield Finding("database", text, "raise PostgreSQL's max_connections or lower DATABASE_POOL")

@@ -119,7 +119,7 @@ def test_giving_up_four_eyes_and_making_an_admin_are_confirmed(world: World, adm
     world.acme.four_eyes = True
     world.acme.save()
     (sentence,) = asked(admin, world.acme, four_eyes=None)
-    assert "asked for themselves" in sentence
+    assert "started themselves" in sentence
     (sentence,) = asked(admin, world.member("operator"), role="admin")
     assert sentence.startswith("operator can change everything")
     new = {"organization": world.acme.pk, "username": "ada", "password": "quite-a-secret-9", "role": "admin"}

@@ -51,7 +51,7 @@ def test_tools_are_offered_by_category_with_their_level(world: World, admin: Cli
 
 def test_the_mode_says_what_it_does_to_the_ticked_tools(admin: Client) -> None:
     html = admin.get(address(Employee, "add")).content.decode()
-    assert "The employee gets those of the tools ticked below that belong to this mode." in html
+    assert "The employee gets only the ticked tools that belong to this mode." in html
 
 
 def test_ticked_tools_become_grants_and_unticked_ones_end(world: World, admin: Client) -> None:

@@ -65,7 +65,7 @@ def test_a_folder_of_files_that_hangs_is_not_the_databases_fault(
 
 
 def test_a_question_that_is_never_answered_takes_only_a_few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writability, "ASK_AGAIN_S", 0.0)
+    monkeypatch.setattr(writability, "RESTART_AFTER_S", 0.0)
     answers, asked = threading.Event(), list[int]()
 
     def ask() -> bool:

@@ -135,8 +135,8 @@ def test_a_member_of_several_organizations_has_to_choose(world: World) -> None:
     ("arguments", "message"),
     [
         (["nobody"], "no user 'nobody'.*operator"),
-        (["stranger"], "no member of any organization"),
-        (["operator", "--organization", "globex"], "no member of 'globex'.*acme"),
+        (["stranger"], "not a member of any organization"),
+        (["operator", "--organization", "globex"], "not a member of 'globex'.*acme"),
         (["operator", "--name", " "], "1 to 80 characters"),
         (["operator", "--name", "x" * 81], "1 to 80 characters"),
     ],

@@ -98,7 +98,7 @@ def test_every_part_starts_is_healthy_and_stops(deployed: Image, running: ExitSt
 
     examined = deployed.execute(parts["web"], "gadget", "doctor", "--json")
     wrong = {finding["subject"]: finding["text"] for finding in json.loads(examined.stdout) if not finding["is_well"]}
-    assert wrong == {"provider": "there is none yet"}
+    assert wrong == {"provider": "there is no provider yet"}
 
     for part in parts.values():
         part.stop(20)
@@ -113,7 +113,7 @@ def test_without_a_command_everything_starts_in_one_container(deployed: Image, r
     assert deployed.execute(whole, "healthcheck", "web").returncode == 0
     whole.stop(20)
     assert whole.exit_code == 0, whole.output
-    assert whole.lines[-1] == "Gadget is stopped."
+    assert whole.lines[-1] == "Gadget has stopped."
 
 
 def check(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:

@@ -95,7 +95,7 @@ def test_it_refuses_a_folder_whose_packages_would_hide_its_own(installed: Instal
     assert done.returncode == 1
     hiding = tmp_path / "tools"
     assert done.stderr == (
-        f"Gadget cannot start. {str(hiding)!r} would hide Gadget's own package. Use a folder without it.\n"
+        f"Gadget cannot start. {str(hiding)!r} would hide Gadget's own package. Start from another folder.\n"
     )
     assert not (tmp_path / "var").exists()
 
@@ -131,6 +131,6 @@ def test_it_runs_the_main_job_from_an_empty_folder(demo: RealProcess, port: int,
 
     demo.stop(20)
     assert demo.exit_code == 0
-    assert demo.lines[-1] == "Gadget is stopped."
+    assert demo.lines[-1] == "Gadget has stopped."
     assert "Traceback" not in demo.output
     assert {path.name for path in tmp_path.iterdir()} == {"var"}

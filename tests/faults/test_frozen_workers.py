@@ -50,5 +50,5 @@ def test_a_frozen_worker_is_replaced_and_its_run_goes_on(site: Site, monkeypatch
         run = site.submit("Freeze", {"calls": [{"tool": "probe.freeze", "params": {"name": "once"}}]})
         await_that(lambda: fresh(run).crash_count == 1, lambda: site.story(run) + output.getvalue(), 30)
         site.await_status(run, RunStatus.SUCCEEDED)
-    assert "has had no heartbeat for 4 s and is killed" in output.getvalue()
+    assert "no heartbeat for 4 s; killing it" in output.getvalue()
     assert Event.objects.filter(run=run, type=EventType.RUN_RESUMED, payload__by="gadget").count() == 1

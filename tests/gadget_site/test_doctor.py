@@ -63,9 +63,9 @@ def test_a_sound_installation_is_well_part_by_part(pulses: list[SignOfLife]) -> 
 def test_what_is_not_running_is_missed(redis_url: str) -> None:
     _, findings = examined()
     missed = {finding["subject"]: finding for finding in findings if not finding["is_well"]}
-    assert missed["worker"]["text"] == "no worker is alive"
+    assert missed["worker"]["text"] == "no worker is running"
     assert "make run" in missed["worker"]["fix"]
-    assert missed["sweeper"]["text"] == "no sweeper is alive"
+    assert missed["sweeper"]["text"] == "no sweeper is running"
 
 
 def test_an_installation_with_its_own_redis_is_not_sent_to_make_run(redis_url: str, settings: Settings) -> None:
@@ -84,7 +84,7 @@ def test_a_worker_that_vanished_is_missed(pulses: list[SignOfLife]) -> None:
     finally:
         SignOfLife(WORKER, "worker2@tests").stop()
     texts = [finding["text"] for finding in findings if finding["subject"] == "worker"]
-    assert texts == ["1 alive: worker1@tests", "1 of 2 workers vanished in the last ten minutes"]
+    assert texts == ["1 running: worker1@tests", "1 of 2 workers vanished in the last ten minutes"]
 
 
 def test_redis_is_asked_once_for_the_workers_and_the_sweepers(pulses: list[SignOfLife]) -> None:

@@ -43,7 +43,7 @@ WRONG = [
     ("DATABASE_URL", "sqlite:///:memory:", "names no file"),
     ("REDIS_URL", "localhost:6379", "begins with none of redis://"),
     ("REDIS_URL", "redis://localhost/gadget", "is not redis://host:port/number"),
-    ("REDIS_URL", "unix://redis.sock", "names no absolute path"),
+    ("REDIS_URL", "unix://redis.sock", "has no absolute socket path"),
     ("ALLOWED_HOSTS", "https://gadget.example.com", "is not a host name"),
     ("ALLOWED_ORIGINS", "gadget.example.com", "is not scheme://host[:port]"),
     ("ALLOWED_ORIGINS", "https://gadget.example.com/path", "is not scheme://host[:port]"),
@@ -59,8 +59,8 @@ WRONG = [
     ("ALLOWED_PRIVATE_HOSTS", "ollama.internal:99999", "'ollama.internal:99999' is not a host name"),
     ("GADGET_QUEUE", "two words", "is not 1 to 64 letters"),
     ("GADGET_TIMING_SCALE", "fast", "is not a number from 0.01 to 100"),
-    ("GADGET_METRICS_TOKEN", "short", "is not 20 or more letters"),
-    ("GADGET_METRICS_TOKEN", "with a blank in the middle", "is not 20 or more letters"),
+    ("GADGET_METRICS_TOKEN", "short", "must have at least 20 letters"),
+    ("GADGET_METRICS_TOKEN", "with a blank in the middle", "must have at least 20 letters"),
     ("GADGET_CONFIG", "nowhere.yaml", "there is no file"),
     ("GADGET_CONFIG", "/", "cannot be read"),
     ("GADGET_DATA_DIR", "/nowhere/gadget", "there is no folder '/nowhere' to hold 'gadget'"),
@@ -94,7 +94,7 @@ WRONG = [
     ("GADGET_ENCRYPTION_KEYS", "not-a-key", "key 1 of 1"),
     ("GADGET_ENCRYPTION_KEYS", f"{KEY},c2hvcnQ=", "key 2 of 2 holds 5 bytes instead of 32"),
     ("GADGET_AUDIT_KEYS", "not-a-key", "key 1 of 1"),
-    ("GADGET_AUDIT_KEYS", f"{AUDIT_KEY},{KEY}", "holds a key of GADGET_ENCRYPTION_KEYS"),
+    ("GADGET_AUDIT_KEYS", f"{AUDIT_KEY},{KEY}", "contains a key of GADGET_ENCRYPTION_KEYS"),
 ]
 
 

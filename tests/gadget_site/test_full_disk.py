@@ -103,7 +103,7 @@ def test_a_folder_that_takes_no_files_is_named(client: Client, settings: Setting
     settings.GADGET_FILES_DIR = tmp_path / "file" / "files"
     assert "files" in client.get("/api/ready").json()["degraded"]
     _, findings = examined()
-    assert "The files folder cannot be written: Not a directory." in [each["text"] for each in findings]
+    assert "The files folder is not writable: Not a directory." in [each["text"] for each in findings]
 
 
 def test_a_full_disk_under_the_folder_is_noticed(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_full_disk_under_the_folder_is_noticed(tmp_path: Path) -> None:
     told = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
     )
-    assert told.stdout == "The files folder cannot be written: File too large.\n"
+    assert told.stdout == "The files folder is not writable: File too large.\n"
     assert not list((tmp_path / "files").iterdir())
 
 

@@ -95,7 +95,7 @@ def test_an_element_that_is_no_message_is_dropped(
         client.rpush(installation.queue, *tagged)
     until(lambda: client.exists(installation.queue) == 0)
     assert_at_work(worker, installation, client)
-    worker.await_line("dropped an element of the queue that is not a message")
+    worker.await_line("dropped a queue element that is not a message")
 
 
 def test_a_key_of_another_type_is_deleted(worker: RealProcess, installation: Installation, client: redis.Redis) -> None:
@@ -103,7 +103,7 @@ def test_a_key_of_another_type_is_deleted(worker: RealProcess, installation: Ins
     for key in (installation.queue, f"_kombu.binding.{installation.queue}"):
         client.delete(key)
         client.set(key, "of another type")
-    worker.await_line("deleted a key of the queue that is not ours")
+    worker.await_line("deleted a queue key that is not ours")
     until(lambda: client.type(installation.queue) != b"string")
     assert_at_work(worker, installation, client)
 

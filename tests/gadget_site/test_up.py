@@ -123,7 +123,7 @@ def test_everything_starts_survives_a_death_and_stops_without_orphans(up: Up) ->
     assert status_of(up.port, "/api/health") == 200
 
     assert up.end(signal.SIGINT) == 0
-    up.until_said("Gadget is stopped.")
+    up.until_said("Gadget has stopped.")
     assert not up.parts()
     assert "Traceback" not in up.output
 
@@ -134,7 +134,7 @@ def test_a_start_that_is_refused_ends_with_the_reason_alone(tmp_path: Path, port
     up = Up(tmp_path / "var", port, DEBUG="off", **keys)
     assert up.process.wait(PATIENCE_S) == 1
     up.until_said("CommandError: DEBUG is off")
-    assert "Gadget is stopped." not in up.output
+    assert "Gadget has stopped." not in up.output
     up.until_gone()
 
 

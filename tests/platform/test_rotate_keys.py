@@ -134,4 +134,4 @@ class TestTheDoctor:
         assert line.startswith("encrypted with an older key: the")
         assert line.endswith("-> python manage.py rotate_keys")
         rotated()
-        assert self.told() == ["everything is under the first of GADGET_ENCRYPTION_KEYS -> "]
+        assert self.told() == ["everything is encrypted with the first of GADGET_ENCRYPTION_KEYS -> "]

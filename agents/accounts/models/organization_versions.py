@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class OrganizationVersions:
-    """Versions of an organization's tools and credentials: they only grow, and 0 means that there were never any."""
+    """Versions of an organization's tools and credentials: they only grow, and 0 means that it never had any."""
 
     tools: int = 0
     credentials: int = 0
@@ -17,7 +17,7 @@ _lock = threading.Lock()
 
 
 def record_versions(organization_id: int, tools: int, credentials: int = 0) -> None:
-    """Record the versions of an organization's row. Older transactions may read older ones, which change nothing."""
+    """Record the versions of an organization's row, unless newer ones were seen: old transactions read old rows."""
     known = _seen.get(organization_id)
     if known is not None and known.tools >= tools and known.credentials >= credentials:
         return
@@ -39,5 +39,5 @@ def get_newest_versions(organization_id: int) -> OrganizationVersions | None:
 
 
 def clear_versions() -> None:
-    """Forget all versions; for tests, whose organizations share their ids."""
+    """Forget all versions; for tests, which reuse organization ids."""
     _seen.clear()

@@ -1,4 +1,4 @@
-"""An organization's rules for tools, which hold for all its employees."""
+"""An organization's rules for tools, which apply to all its employees."""
 
 from django.db import models
 
@@ -7,10 +7,10 @@ from tools.contract import Level
 
 
 class ToolRule(models.Model):
-    """The level of one tool for everybody, and its stop.
+    """The level and stop of one tool for all employees.
 
     Attributes:
-        level: a higher level than the tool's own; empty: its own.
+        level: a higher level than the tool's own; empty uses the tool's own.
         stopped_at, stopped_by: the time since which no call of the tool starts, and the person who stopped it.
     """
 

@@ -1,4 +1,4 @@
-"""Compiles a queryset once for each kind of database, because compiling is most of the ORM's cost.
+"""Querysets that are compiled once for each kind of database, because compiling is most of the ORM's cost.
 
 Define a query with a NamedTuple for its rows; the fields name the columns:
 
@@ -33,7 +33,7 @@ Row = TypeVar("Row", bound=NamedTuple)
 Value = int | str
 
 PLACEHOLDERS = (31_011, 31_012, 31_013)
-"""Stand for the values during compilation: small enough for every integer column, and used nowhere else."""
+"""Values to compile queries with: small enough for every integer column, and used nowhere else."""
 
 _ONE_OF_A_LIST = "IN (%s)"
 _Converters = dict[int, tuple[list[Callable[..., Any]], Any]]
@@ -97,7 +97,7 @@ class CompiledQuery(Generic[Row]):
     Args:
         row_type: the class of the rows.
         build: returns the queryset for the values; the columns are added to it.
-        placeholders: stand for the values during compilation; needed where a value is a text.
+        placeholders: values to compile the query with; needed where a value is a text.
         columns: the column's path, an expression or `ModelColumns`, for each field that is not named like its column.
     """
 
@@ -128,7 +128,7 @@ class CompiledQuery(Generic[Row]):
         return next(iter(self.fetch_all(*values)), None)
 
     def fetch_unconverted(self, *values: Value) -> tuple[Row, ...]:
-        """Return the rows as the database's driver gives them: hashable, so that they can be a cache key."""
+        """Return the rows as the database's driver returns them: hashable, so that they can be a cache key."""
         database = connections[DEFAULT_DB_ALIAS]
         return tuple(map(self._row_type._make, self._execute(database, self._get_statement(database), values)))
 

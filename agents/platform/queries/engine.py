@@ -1,4 +1,4 @@
-"""The compiled queries of a driver: the run that it claims, its calls and passes, and what its employee may do."""
+"""The compiled queries of a driver: the run that it claims, its calls and passes, and its employee's permissions."""
 
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -43,7 +43,7 @@ DUE_RUN = CompiledQuery(
 
 
 class RunWithPeople(NamedTuple):
-    """A run with everybody whom its calls concern."""
+    """A run with the people and the configuration that its calls need."""
 
     run: Run
     employee: Employee
@@ -137,7 +137,7 @@ CALLS_SINCE = CompiledQuery(
 
 
 class PassContent(NamedTuple):
-    """A recorded pass, as it goes into the model's history."""
+    """A recorded pass, as the model's history contains it."""
 
     number: int
     response: dict[str, Any]

@@ -1,4 +1,4 @@
-"""The SQL of counting: adds sums to the rows of figures, and reads which transactions still write."""
+"""The SQL of counting: add sums to the rows of figures, and find transactions that are still writing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class CountedError(NamedTuple):
 
 
 class TransactionNumbers(NamedTuple):
-    """The number of this transaction, and of the oldest one that still writes; both 0 except on PostgreSQL."""
+    """The numbers of this transaction and of the oldest one still writing; both 0 except on PostgreSQL."""
 
     own: int
     oldest: int

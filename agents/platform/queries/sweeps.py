@@ -1,6 +1,6 @@
 """The compiled queries for work that is due, left behind or lost, for the sweeper and for workers that look for runs.
 
-Each is limited, so that a sweep ends soon; the next sweep takes the rest.
+Each is limited, so that a sweep ends soon; the next sweep handles the rest.
 """
 
 from collections.abc import Callable
@@ -105,7 +105,7 @@ def _select_due_schedules() -> QuerySet[Schedule]:
 
 
 def select_due_sources() -> QuerySet[Source]:
-    """Select MCP servers that were not read for a while, and sources that were never read and have no problem.
+    """Select MCP servers that have not been read for a while, and sources that were never read and have no problem.
 
     The description of an API is read again only when an admin asks for it.
     """
@@ -129,14 +129,14 @@ DUE_SOURCES = _compile_ids(select_due_sources)
 
 
 class ObservedLease(NamedTuple):
-    """A lease as of one renewal; the next renewal makes a different one."""
+    """A lease between two renewals: the next renewal creates a different one."""
 
     run_id: int
     owner: str
     epoch: int
     expires_at: datetime
 
-    def is_of(self, run: Run) -> bool:
+    def is_held_by(self, run: Run) -> bool:
         """Return True if the run still has this lease, unrenewed."""
         mine = (run.pk, run.lease_owner, run.lease_epoch, run.lease_expires_at)
         return run.status == RunStatus.RUNNING and mine == tuple(self)
@@ -155,7 +155,7 @@ HELD_LEASES = CompiledQuery(
 
 
 class FiguresDueRow(NamedTuple):
-    """A row that is due if it is time to count again."""
+    """A row that says whether it is time to count again."""
 
     is_due: bool
 

@@ -1,4 +1,4 @@
-"""Inserts and updates whose SQL is kept, because composing it through the ORM costs more than running it.
+"""Inserts and updates with cached SQL, because composing it with the ORM costs more than running it.
 
 The engine uses them for every pass; everything else writes through the ORM.
 """

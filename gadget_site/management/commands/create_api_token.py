@@ -28,7 +28,7 @@ class Command(BaseCommand):
         name = options["name"].strip()
         if not 1 <= len(name) <= LONGEST_NAME:
             raise CommandError(f"--name {name[:40]!r} must have 1 to {LONGEST_NAME} characters.")
-        member = _membership(options["username"], options["organization"])
+        member = _choose_membership(options["username"], options["organization"])
         with transaction.atomic():
             token, secret = issue_token(member, name)
             subject = f"api token {token.pk}"
@@ -38,7 +38,7 @@ class Command(BaseCommand):
         return secret
 
 
-def _membership(username: str, slug: str) -> Membership:
+def _choose_membership(username: str, slug: str) -> Membership:
     users = get_user_model().objects
     user = users.filter(username=username).first()
     if user is None:

@@ -23,7 +23,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "--force", action="store_true", help="work even while DEBUG is off, although everybody knows the demo's password"
+            "--force",
+            action="store_true",
+            help="work even while DEBUG is off, although everybody knows the demo's password",
         )
         parser.add_argument(
             "--keep",
@@ -42,7 +44,7 @@ class Command(BaseCommand):
                 "DEBUG is off, so this may be a real installation, and everybody knows the demo's password. "
                 "To create the demo anyway: manage.py demo --force"
             )
-        built = build(_real_model(), resets=not options["keep"])
+        built = build(_find_real_model(), resets=not options["keep"])
         if not options["verbosity"]:
             return
         for change in built.changes:
@@ -67,7 +69,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{describe(open_accounts)} Change it with `manage.py changepassword NAME`.")
 
 
-def _real_model() -> RealModel | None:
+def _find_real_model() -> RealModel | None:
     """Return the model in the environment; OPENAI_* wins over Ollama."""
     base_url, api_key = settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY
     if api_key or base_url:

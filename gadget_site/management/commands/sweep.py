@@ -1,4 +1,4 @@
-"""`manage.py sweep`: the sweeper, as a process of its own."""
+"""`manage.py sweep`: the sweeper, as its own process."""
 
 from __future__ import annotations
 

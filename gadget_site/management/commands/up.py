@@ -34,7 +34,7 @@ from gadget_site.management.processes import (
     build_worker_name,
     build_worker_process,
 )
-from gadget_site.management.supervisor import TooManyDeathsError, Supervisor
+from gadget_site.management.supervisor import Supervisor, TooManyDeathsError
 
 READY_PATIENCE_S = 60.0
 LOOK_EVERY_S = 0.1
@@ -80,8 +80,8 @@ class Command(BaseCommand):
             call_command("demo", keep=True, stdout=io.StringIO())
         self._await(supervisor, _is_redis_ready)
         workers = [build_worker_process(number + 1) for number in range(settings.GADGET_WORKERS)]
-        for part in (build_web_process(), build_sweeper_process(), *workers):
-            supervisor.start(part)
+        for spec in (build_web_process(), build_sweeper_process(), *workers):
+            supervisor.start(spec)
         self._await(supervisor, _is_everything_ready)
         if not self._stopping:
             self._welcome()

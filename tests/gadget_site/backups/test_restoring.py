@@ -122,7 +122,7 @@ def test_it_does_not_overwrite_data_without_force(workshop: Workshop, take: Take
 
 def test_it_refuses_while_something_has_the_database_open(workshop: Workshop, take: Take, put_back: PutBack) -> None:
     take()
-    with other_connection(), pytest.raises(BackupError, match="Gadget still runs"):
+    with other_connection(), pytest.raises(BackupError, match="Gadget is still running"):
         put_back()
 
 
@@ -222,7 +222,7 @@ class TestARefusal:
                 back_up(path, force=True)
             finally:
                 cursor.execute("DELETE FROM django_migrations WHERE name = '9999_x'")
-        assert "is of a newer version of Gadget: runs.9999_x" in self.refusal(path)
+        assert "is from a newer version of Gadget: runs.9999_x" in self.refusal(path)
 
     def test_of_another_database(self, path: Path) -> None:
         other = {"sqlite": "postgresql", "postgresql": "sqlite"}[connection.vendor]
@@ -234,7 +234,7 @@ class TestARefusal:
         pulse = SignOfLife(WORKER, "worker1@elsewhere")
         pulse.start()
         try:
-            assert "Gadget still runs: worker1@elsewhere" in self.refusal(path)
+            assert "Gadget is still running: worker1@elsewhere" in self.refusal(path)
         finally:
             pulse.stop()
 
@@ -256,7 +256,7 @@ def test_into_a_fresh_installation_by_the_command(workshop: Workshop, take: Take
     lines = told.splitlines()
     assert "EVERYTHING IS STOPPED" in lines[-1]
     assert (tmp_path / "fresh" / "files" / str(workshop.organization.pk) / "reports").is_dir()
-    assert "acme: the chain holds" in told
+    assert "acme: the chain is intact" in told
 
 
 def restore_in_process(tmp_path: Path, url: str) -> str:
@@ -279,7 +279,7 @@ def restore_in_process(tmp_path: Path, url: str) -> str:
     assert verified.returncode == 0, verified.stdout
     again = run("restore", str(tmp_path / "backup.tar.gz"))
     assert again.returncode == 1
-    assert "holds data already" in again.stderr
+    assert "already holds data" in again.stderr
     return verified.stdout + done.stdout
 
 

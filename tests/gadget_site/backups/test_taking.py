@@ -62,7 +62,7 @@ def test_no_key_is_in_it(workshop: Workshop, take: Take, tmp_path: Path) -> None
 @pytest.mark.once
 def test_what_is_there_is_replaced_only_with_force(workshop: Workshop, tmp_path: Path) -> None:
     (tmp_path / "old").write_text("older")
-    with pytest.raises(CommandError, match="exists already"):
+    with pytest.raises(CommandError, match="already exists"):
         call_command("backup", str(tmp_path / "old"))
     assert (tmp_path / "old").read_text() == "older"
     call_command("backup", str(tmp_path / "old"), force=True, stdout=StringIO())

@@ -69,7 +69,7 @@ def test_the_check_is_bounded(demo: None) -> None:
 def test_nothing_listens_to_others_until_they_are_closed(demo: None, settings: Settings, host: str) -> None:
     settings.GADGET_HOST = host
     with pytest.raises(
-        OpenDemoAccountsError, match=r"still opens: viewer, operator, approver, admin, outsider\..*--remove"
+        OpenDemoAccountsError, match=r"still works for: viewer, operator, approver, admin, outsider\..*--remove"
     ):
         check_before_listening()
     give_own_passwords()
@@ -79,7 +79,7 @@ def test_nothing_listens_to_others_until_they_are_closed(demo: None, settings: S
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1", "localhost"])
 def test_on_this_machine_alone_it_is_a_warning(demo: None, settings: Settings, host: str) -> None:
     settings.GADGET_HOST = host
-    assert "still opens: viewer" in check_before_listening()
+    assert "still works for: viewer" in check_before_listening()
     settings.DEBUG = True
     assert not check_before_listening()
 
@@ -87,7 +87,7 @@ def test_on_this_machine_alone_it_is_a_warning(demo: None, settings: Settings, h
 def test_the_web_part_alone_refuses_too(demo: None, installation: Installation) -> None:
     installation.variables = {"HOST": "0.0.0.0"}
     web = installation.spawn(build_web_process())
-    web.await_line("Gadget cannot start. The demo's password, which everybody knows, still opens: viewer")
+    web.await_line("Gadget cannot start. The demo's password, which everybody knows, still works for: viewer")
     assert web.wait_for_end() == 1
     assert "Traceback" not in web.output
 
@@ -149,7 +149,7 @@ def test_accounts_that_others_need_are_kept_and_named(demo: None) -> None:
     assert "kept: viewer: it is a member of real" in told
     assert "kept: admin: it is not the demo's own account" in told
     assert "kept: operator: it is not the demo's own account" in told
-    assert "still opens: viewer, operator, admin" in told
+    assert "still works for: viewer, operator, admin" in told
     assert sorted(User.objects.values_list("username", flat=True)) == ["admin", "operator", "viewer"]
 
 
@@ -171,6 +171,6 @@ def test_nothing_is_removed_while_a_run_is_driven(demo: None) -> None:
     Run.objects.filter(pk=run.pk).update(
         status=RunStatus.RUNNING, lease_owner="w", lease_expires_at=Now() + timing().lease
     )
-    with pytest.raises(CommandError, match="1 runs of the demo are at work"):
+    with pytest.raises(CommandError, match="1 demo runs are in progress"):
         removed()
     assert Organization.objects.count() == 2

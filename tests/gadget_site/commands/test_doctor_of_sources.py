@@ -75,7 +75,7 @@ def test_a_broken_plugin_is_named_and_the_rest_is_well(settings: Settings, redis
     try:
         (found,) = about("plugins")
         assert not found["is_well"]
-        assert found["text"].startswith("nowhere is left out: no installed package has an entry point of this name")
+        assert found["text"].startswith("nowhere is not loaded: no installed package has an entry point of this name")
         assert "gadget.yaml" in found["fix"]
         assert all(line["is_well"] for line in about("tools"))
     finally:

@@ -13,7 +13,7 @@ def test_a_database_from_before_the_first_release_is_refused_and_stays_as_it_is(
     recorder.record_applied("agents", "0001_initial")
     before = recorder.applied_migrations().keys(), connection.introspection.table_names()
     try:
-        with pytest.raises(CommandError, match="before its first release"):
+        with pytest.raises(CommandError, match="before Gadget's first release"):
             call_command("migrate", verbosity=0)
         assert (recorder.applied_migrations().keys(), connection.introspection.table_names()) == before
     finally:

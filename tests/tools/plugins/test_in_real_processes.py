@@ -103,7 +103,7 @@ def test_the_doctor_names_each_with_its_reason(installation: Installation) -> No
         "versions: 2 tools",
         "lazy: 1 tool",
     ]
-    reasons = {each["text"].split(" is left out: ")[0]: each["text"] for each in findings if not each["is_well"]}
+    reasons = {each["text"].split(" is not loaded: ")[0]: each["text"] for each in findings if not each["is_well"]}
     assert set(reasons) == set(NAMED) - {"iban", "versions", "lazy"}
     for name, reason in {
         "raises": "RuntimeError: the license is missing",
