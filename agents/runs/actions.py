@@ -12,8 +12,7 @@ from agents.employees.models import Employee
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.providers.base import CONTINUE_REQUEST
 from agents.runs import stops
-from agents.runs.engine import ending
-from agents.runs.engine.ending import Ending
+from agents.runs.engine.ending import Ending, end_run
 from agents.runs.engine.transaction import Transaction, new_run_transaction, run_transaction
 from agents.runs.events import CancelRequested, MessageAdded, RunResumed, RunStarted
 from agents.runs.models import ExitReason, Message, Origin, Run, RunStatus
@@ -134,7 +133,7 @@ def cancel(member: Membership, run_id: int) -> Run:
             tx.publish(CancelRequested(member.user.get_username()))
             tx.audit(_name_actor(member), "run_cancelled", f"run:{run.pk}")
         if run.status != RunStatus.RUNNING:
-            ending.end_run(tx, Ending(ExitReason.CANCELLED))
+            end_run(tx, Ending(ExitReason.CANCELLED))
     return Run.objects.get(pk=run_id)
 
 

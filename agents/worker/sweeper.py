@@ -25,8 +25,8 @@ from agents.platform.error_boundary import log_and_continue
 from agents.platform.queries import sweeps
 from agents.platform.queries.compiled import CompiledQuery, IdRow
 from agents.runs import schedules, stops
-from agents.runs.engine import ending, next_step
-from agents.runs.engine.ending import Ending
+from agents.runs.engine import next_step
+from agents.runs.engine.ending import Ending, cancel_child, end_run
 from agents.runs.engine.recovery import requeue_after_loss
 from agents.runs.engine.suspension import collect_delegate_results
 from agents.runs.engine.timing import MOST_CRASHES, clock_s, timing
@@ -186,11 +186,11 @@ def _handle_lost_worker(tx: Transaction) -> bool:
     """Requeue a run that lost its worker; end it if it was cancelled or has lost too many."""
     run = tx.run
     if run.cancel_requested_at is not None:
-        ending.end_run(tx, Ending(ExitReason.CANCELLED))
+        end_run(tx, Ending(ExitReason.CANCELLED))
         return True
     run.crash_count += 1
     if run.crash_count >= MOST_CRASHES:
-        ending.end_run(tx, Ending(ExitReason.CRASH_LOOP))
+        end_run(tx, Ending(ExitReason.CRASH_LOOP))
     else:
         requeue_after_loss(tx)
         if run.crash_count > 1:  # one run may kill the others' worker: spread their restarts
@@ -205,7 +205,7 @@ def _end_overdue(run_id: int) -> bool:
         if run.status not in (RunStatus.QUEUED, RunStatus.WAITING) or not is_late:
             return False
         is_cancelled = run.cancel_requested_at is not None
-        ending.end_run(tx, Ending(ExitReason.CANCELLED if is_cancelled else ExitReason.DEADLINE))
+        end_run(tx, Ending(ExitReason.CANCELLED if is_cancelled else ExitReason.DEADLINE))
         return True
 
 
@@ -223,7 +223,7 @@ def _collect_results(run_id: int) -> bool:
 
 
 def _cancel_orphan(run_id: int) -> bool:
-    return ending.cancel_child(run_id, wait=False)
+    return cancel_child(run_id, wait=False)
 
 
 def _hint() -> int:

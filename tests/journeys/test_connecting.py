@@ -156,7 +156,7 @@ def test_from_nothing_to_an_approved_request(
     shop.connect(model.url)
     page = visit("admin").page
     connect_program(page)
-    expect(page.get_by_text("1 changed.")).to_be_visible()
+    expect(page.get_by_text("Tools changed: 1.")).to_be_visible()
     connect_api(page, pets)
     grant(page, shop.employee.pk)
     asked = len(pets.received)

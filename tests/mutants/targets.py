@@ -225,7 +225,7 @@ EQUIVALENT: dict[str, str] = {
     ' -> ((not was_theirs) or (decision_id not in ("", card.decision_id)))': (
         "Only a card that was superseded has a next one; the check only spares a query."
     ),
-    "agents/insight/metrics.py _now: Run.objects.filter(organization_id__in=ids, status__in=_OPEN)"
+    "agents/insight/metrics.py _build_state: Run.objects.filter(organization_id__in=ids, status__in=_OPEN)"
     " -> Run.objects.filter(status__in=_OPEN)": "These are all organizations; the condition lets an index be used.",
     **dict.fromkeys(
         (
@@ -238,7 +238,7 @@ EQUIVALENT: dict[str, str] = {
         ),
         "Each run is told what holds in its own organization, so to tell more of them changes nothing.",
     ),
-    "agents/platform/queries/sweeps.py _due_schedules: Schedule.objects.filter(is_free, is_active=True, "
+    "agents/platform/queries/sweeps.py _select_due_schedules: Schedule.objects.filter(is_free, is_active=True, "
     "next_at__lte=Now(), organization__stopped_at=None)"
     " -> Schedule.objects.filter(is_free, is_active=True, next_at__lte=Now())": (
         "A stopped organization is refused when the run is submitted, and the time then waits."
@@ -253,7 +253,7 @@ EQUIVALENT: dict[str, str] = {
     " -> Approval.objects.filter(status=ApprovalStatus.SUPERSEDED, start_after=None)": (
         "What was edited is looked up by call afterwards; the condition only bounds what is read."
     ),
-    "agents/approvals/requesters.py find_requesters: Message.objects.filter( run_id__in=runs, number__gt=1 )"
+    "agents/approvals/requesters.py find_requesters: Message.objects.filter(run_id__in=runs, number__gt=1)"
     " -> Message.objects.filter(run_id__in=runs)": (
         "The first message is the task, by whoever started the run, and that person is named before."
     ),
@@ -266,9 +266,9 @@ EQUIVALENT: dict[str, str] = {
         "SQLite's readers wait for nobody; the tests notice it on PostgreSQL."
     ),
     "agents/approvals/requesters.py _add_schedules: not ids -> False": "This only spares a query.",
-    "agents/accounts/audit.py _head: AuditEntry.objects.filter(organization_id=organization_id)"
+    "agents/accounts/audit.py _load_end: AuditEntry.objects.filter(organization_id=organization_id)"
     " -> AuditEntry.objects.filter()": ("A chain without its head is reported as faulty, however far it is read."),
-    "agents/platform/queries/sweeps.py _overdue_runs:"
+    "agents/platform/queries/sweeps.py _select_overdue_runs:"
     " Run.objects.filter(status__in=(RunStatus.QUEUED, RunStatus.WAITING), deadline_at__lte=Now())"
     " -> Run.objects.filter(deadline_at__lte=Now())": (
         "Each run is looked at once more under its lock; the condition lets an index be used."
@@ -276,10 +276,10 @@ EQUIVALENT: dict[str, str] = {
     "agents/worker/sweeper.py _hint: free.filter(status=RunStatus.QUEUED) -> free.filter()": (
         "Nobody reads the time of a hint of a run that is no longer queued."
     ),
-    f"agents/platform/queries/sweeps.py _orphaned_runs: {_OPEN_ONES}": (
+    f"agents/platform/queries/sweeps.py _select_orphaned_runs: {_OPEN_ONES}": (
         "A parked run always has an open call; the condition only leads the database to the index of these."
     ),
-    f"agents/platform/queries/sweeps.py _answered_calls: {_OPEN_ONES}": (
+    f"agents/platform/queries/sweeps.py _select_answered_calls: {_OPEN_ONES}": (
         "A suspended call is open anyway; the condition only leads the database to the index of these."
     ),
 }

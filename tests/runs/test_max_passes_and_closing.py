@@ -119,7 +119,7 @@ class TestTheClosingPass:
         run = workshop.work()
         assert (run.status, run.exit_reason) == (RunStatus.SUCCEEDED, ExitReason.ALL_TOOLS_DUPLICATE)
         assert statuses(run) == [CallStatus.SUCCEEDED, CallStatus.DUPLICATE, CallStatus.REJECTED]
-        assert "asked only for what it had already done" in run.answer
+        assert "repeated earlier calls" in run.answer
         assert [each.closing for each in passes(run)] == [False, False, True]
 
 

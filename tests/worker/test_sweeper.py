@@ -151,7 +151,7 @@ class TestARunBeyondItsDeadline:
         sweep_once()
         run = again(run)
         assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.DEADLINE)
-        assert "gave no answer: took too long" in run.answer
+        assert "gave no answer: time limit reached" in run.answer
 
     def test_fails_while_waiting_and_cancels_its_cards(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.effect", name="a")))

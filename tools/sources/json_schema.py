@@ -21,7 +21,7 @@ from tools.contract import ErrorCode, ToolError, storable_json
 MAX_EXPANDED = 20_000
 """Subschemas of one schema, with all references expanded."""
 MAX_STEPS = 100_000
-"""Keywords apply_keyword to one call's params."""
+"""Keywords applied to the params of one call."""
 MAX_CHECK_S = 10.0
 """A time limit besides MAX_STEPS, because one step can be slow: long lists of choices, messages about large values."""
 _QUOTED = 120

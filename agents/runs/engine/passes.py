@@ -9,8 +9,7 @@ from functools import partial
 
 from django.db import transaction
 
-from agents.employees import budgets
-from agents.employees.budgets import Price, compute_cost, find_price, to_currency
+from agents.employees.budgets import Price, check_budgets, compute_cost, find_price, to_currency
 from agents.platform import notify
 from agents.platform.database_connections import release_connection
 from agents.platform.error_boundary import log_and_continue
@@ -76,7 +75,7 @@ def ask_model(lease: Lease, step: NextStep) -> ModelAnswer:
         LeaseLost: another worker drives the run.
     """
     context = load_context(lease.run_id)
-    budgets.check_budgets(context.run)
+    check_budgets(context.run)
     try:
         answer = _request_answer(lease, step, context)
     except OpenCalls:

@@ -22,6 +22,7 @@ from django.apps import apps
 from django.conf import settings as site
 from django.core.management import CommandError, call_command
 from django.db import connection, transaction
+from django.test import Client
 from pytest_django import Settings
 
 from agents.accounts import audit
@@ -69,7 +70,8 @@ def rows() -> dict[str, list[Any]]:
 
 TOLD = ("accounts_auditentry", "runs_event")
 """What holding adds to: an entry, and a line in each run that was stopped."""
-CHANGED = {"accounts_organization", "accounts_audithead", "runs_run", *TOLD}
+SESSIONS = "django_session"
+CHANGED = {"accounts_organization", "accounts_audithead", "runs_run", SESSIONS, *TOLD}
 
 
 def test_every_row_and_file_comes_back_exactly(
@@ -80,6 +82,7 @@ def test_every_row_and_file_comes_back_exactly(
     workshop.play(asking(call("probe.effect", name="a")))
     workshop.work()
     fill(workshop)
+    Client().force_login(workshop.admin.user)
     os.utime(files / str(workshop.organization.pk) / "reports" / "a ü.txt", (changed := 1_600_000_000.5, changed))
     before, manifest = rows(), take()
     Record.objects.all().delete()
@@ -90,6 +93,8 @@ def test_every_row_and_file_comes_back_exactly(
     after = rows()
     for table in before.keys() - CHANGED:
         assert after[table] == before[table], table
+    assert before[SESSIONS]
+    assert after[SESSIONS] == []
     assert after["runs_run"][0] == before["runs_run"][0]
     for table in TOLD:
         assert after[table][:-1] == before[table]

@@ -56,7 +56,7 @@ class TestTheDataSteward:
         assert f"{kept.name} (record {kept.pk}): denied, not changed" in run.answer
         assert "They have just called us" in run.answer
         assert f"draft {Draft.objects.get(run_id=str(run.pk)).pk}" in run.answer
-        assert "1 was changed and 1 was not" in run.answer
+        assert "1 of 2 changes was made" in run.answer
 
     def test_finds_others_by_their_score_when_the_marked_ones_are_gone(self, world: DemoWorld) -> None:
         Record.objects.filter(notes__startswith="Inactive candidate").update(status="inactive")
