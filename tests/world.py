@@ -108,7 +108,7 @@ class World:
         seal(call, found, canonical)
         effect = compute_effect_here(found, canonical, load_context(run.pk).build_tool_context(call))
         call.save()
-        card = build_card(call, effect, "write level", days=7)
+        card = build_card(call, effect, "this changes data", days=7)
         card.save()
         return Approval.objects.get(pk=card.pk)
 

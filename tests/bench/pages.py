@@ -268,7 +268,7 @@ def _add_cards(cursor: CursorWrapper, run: Run, copies: str) -> None:
         "params": "source.params",
         "sentence": "'Update a record'",
         "preview": """'{"effect": "update", "targets": [], "total": 0, "reversible": true}'""",
-        "why": "'write level'",
+        "why": "'this changes data'",
         "digest": "source.params_hash",
         "expires_at": "now() + interval '7 days'",
         "reason": "''",

@@ -60,7 +60,7 @@ def test_it_shows_level_sentence_effect_and_reason(world: World) -> None:
         "WRITE",
         "Creates or changes data",
         "+1 555 0100",
-        "write level",
+        "this changes data",
         "not verified",
         "Approve: update Acme Corp",
     ):

@@ -189,21 +189,22 @@ def _explain_level(tool: Tool, level: Level, inner: tuple[str, ...]) -> str:
         return ""
     carries = f"; {describe_requests(inner)}" if inner else ""
     is_raised = level is not tool.level and not (inner and not tool.carries_requests)
-    raised = f" (raised from {tool.level} by an admin)" if is_raised else ""
-    always = "always " if level is Level.DESTRUCTIVE else ""
-    return f"{level} level{raised}: a person {always}decides{carries}"
+    if is_raised:
+        return f"an admin raised the level from {tool.level} to {level}{carries}"
+    effect = "this may delete data or change many items" if level is Level.DESTRUCTIVE else "this changes data"
+    return f"{effect}{carries}"
 
 
 def _explain_hosts(tool: Tool, params: dict[str, Any], policy: Policy) -> str:
     """Name the hosts in the params that no admin has allowed."""
     hosts = _find_hosts(tool, params)
     if hosts is None:
-        return "the tool may contact any address on the internet: a person decides"
+        return "the tool may contact any address on the internet"
     beyond = sorted(host for host in hosts if host.lower() not in policy.allowed_hosts)
     if not beyond:
         return ""
     more = f" and {len(beyond) - MAX_HOSTS:,} more" if len(beyond) > MAX_HOSTS else ""
-    return f"contacts {', '.join(beyond[:MAX_HOSTS])}{more}, not on the list of allowed hosts: a person decides"
+    return f"contacts {', '.join(beyond[:MAX_HOSTS])}{more}, not on the list of allowed hosts"
 
 
 def _find_hosts(tool: Tool, params: dict[str, Any]) -> frozenset[str] | None:
@@ -216,7 +217,7 @@ def _find_hosts(tool: Tool, params: dict[str, Any]) -> frozenset[str] | None:
 
 
 def _explain_condition(broken: BrokenCondition | None) -> str:
-    return f"{broken.reason}: a person decides" if broken else ""
+    return broken.reason if broken else ""
 
 
 def _build_condition_error(tool: Tool, broken: BrokenCondition) -> ToolError:

@@ -57,7 +57,7 @@ def test_an_admin_lowers_it_with_the_reason_at_hand(workshop: Workshop, source: 
     workshop.play(asking(call("crm.sendMany", requests=SENT)))
     card = workshop.card(workshop.work())
     assert card.level == Level.WRITE
-    assert card.why.startswith("write level: a person decides; carries 2 other requests")
+    assert card.why.startswith("this changes data; carries 2 other requests")
     assert len(card.preview["targets"]) == 2
 
 

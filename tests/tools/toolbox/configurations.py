@@ -107,8 +107,8 @@ def expected(call: Configuration) -> Expected:
         )
     why = [f"{each.param} is " for each in broken[:1]]
     if level in ("write", "destructive"):
-        why.append(f"{level} level")
-        why += [f"raised from {tool.level.value} by an admin"] if level != tool.level.value else []
+        own = "this changes data" if level == "write" else "this may delete data or change many items"
+        why.append(own if level == tool.level.value else f"raised the level from {tool.level.value} to {level}")
     elif tool.open_world:
         why += _beyond(tool.hosts(tool.load_params(params)), call.policy.allowed_hosts)
     return Expected(Permission.ASK if why else Permission.AUTO, level, says=tuple(why) or (f"{level} level",))

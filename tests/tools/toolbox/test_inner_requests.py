@@ -67,7 +67,7 @@ def test_a_tool_whose_admin_was_told_keeps_its_level() -> None:
     granted = Grants(tools=frozenset({"there.look"}))
     assert judge_call(Known(), sent, granted, Policy()).permission is Permission.AUTO
     verdict = judge_call(Known(Level.WRITE), sent, granted, Policy())
-    assert verdict.reason == "write level: a person decides; carries 1 other request: DELETE /a"
+    assert verdict.reason == "this changes data; carries 1 other request: DELETE /a"
     assert judge_call(Outside(source="built in"), sent, granted, Policy()).permission is Permission.AUTO
 
 

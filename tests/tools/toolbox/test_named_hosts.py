@@ -209,7 +209,7 @@ def test_every_level_names_the_host_and_draft_asks_like_read() -> None:
     params = {"x": "https://evil.example"}
     assert judged(params, Outside(Level.DRAFT)).permission is Permission.ASK
     reason = judged(params, Outside(Level.WRITE)).reason
-    assert reason.startswith("write level: a person decides; contacts evil.example, not on the list")
+    assert reason.startswith("this changes data; contacts evil.example, not on the list")
     many = judged({"x": [f"https://{number}.evil.example" for number in range(9)]}).reason
     assert "and 4 more, not on" in many
 
