@@ -51,7 +51,7 @@ def visible_lines(value: object) -> SafeString:
 
 def json_value(value: Any) -> SafeString:
     """Show a JSON value; a long one is cut and followed by its length."""
-    return safe_text.shown(value)
+    return safe_text.render_value(value)
 
 
 def sentence(value: str) -> SafeString:
@@ -96,7 +96,7 @@ def plural(count: int, many: str = "s", one: str = "") -> str:
 
 def duration(milliseconds: int | None) -> str:
     """Write a duration as `340 ms`, `1.2 s` or `3 min 5 s`; empty for what has not ended."""
-    return "" if milliseconds is None else durations.in_words(milliseconds)
+    return "" if milliseconds is None else durations.format_duration(milliseconds)
 
 
 def moment(at: datetime | None) -> SafeString | str:

@@ -323,7 +323,7 @@ def test_a_level_raised_for_all_asks_and_stays_with_its_stop(workshop: Workshop)
     workshop.play(asking(call("utility.calculate", operation="add", a=1, b=2)))
     run = workshop.work()
     card = workshop.card(run)
-    assert "raised from read by an admin" in card.why
+    assert "an admin raised the level from read" in card.why
     stops.stop_tool(workshop.operator, "utility.calculate")
     stops.release_tool(workshop.admin, "utility.calculate")
     assert ToolRule.objects.get().level == "write"

@@ -131,7 +131,7 @@ def test_days_find_what_was_written_out_of_turn(world: World) -> None:
 
 def test_who_and_what_together_look_through_so_many_and_say_so(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     note(world, entry(1), *(entry(number, actor="user:operator") for number in range(2, 6)))
-    monkeypatch.setattr(audit_pages.page_of_entries, "__defaults__", (2,))
+    monkeypatch.setattr(audit_pages.load_audit_page, "__defaults__", (2,))
     query, found = "?actor=admin&action=employee_changed", []
     for _ in range(2):
         html = text_of(world.client("admin"), query)

@@ -148,7 +148,7 @@ class TestTheProfile:
             assert part in html
         assert html.index(SEARCH) < html.index("gone.tool")
         assert html.count("<svg") == 2
-        assert "0.0400 USD altogether, 0.0400 USD today. Most today: 0.0400 USD." in html
+        assert "0.0400 USD in total, 0.0400 USD today. Most today: 0.0400 USD." in html
         assert UPDATE not in html
 
     def test_only_admins_are_offered_to_edit(self, world: World) -> None:

@@ -18,10 +18,9 @@ from agents.accounts.models import Organization
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee, Grant
 from agents.runs.models import Run, RunStatus
-from agents.web.charts import figures
-from agents.web.charts.charts import HEIGHT, charts_of, table_of
-from agents.web.charts.figures import DAYS, Day, Figures, last_days
-from agents.web.lists.run_pages import PAGE_SIZE, Wanted, page_of_runs
+from agents.web.charts.charts import HEIGHT, build_charts, build_table
+from agents.web.charts.daily_counts import DAYS, DailyCounts, Day, clear_cache, load_last_days
+from agents.web.lists.run_pages import PAGE_SIZE, RunListFilter, load_run_page
 from tests.world import World, make_employee, make_world
 
 pytestmark = pytest.mark.django_db
@@ -37,9 +36,9 @@ def world() -> World:
 @pytest.fixture(autouse=True)
 def nothing_remembered() -> Iterator[None]:
     """Ids of organizations come again after each test."""
-    figures.forget()
+    clear_cache()
     yield
-    figures.forget()
+    clear_cache()
 
 
 def text_of(client: Client, path: str = "/") -> str:
@@ -76,9 +75,9 @@ def test_each_day_counts_its_own_runs_calls_and_decisions(world: World) -> None:
     by = world.users["approver"]
     decide(world.card(), ApprovalStatus.CONSUMED, noon - timedelta(days=2), by)
     decide(world.card(), ApprovalStatus.DENIED, noon - timedelta(days=13), by)
-    days_shown = last_days(world.acme.pk, noon)
+    days_shown = load_last_days(world.acme.pk, noon)
     assert [day.date for day in days_shown] == [date(2026, 3, 2) + timedelta(days=n) for n in range(DAYS)]
-    expected = {11: Figures(2, 4, approved=1), 0: Figures(1, 2, denied=1), 13: Figures(1, 2)}
+    expected = {11: DailyCounts(2, 4, approved=1), 0: DailyCounts(1, 2, denied=1), 13: DailyCounts(1, 2)}
     assert {place: day.figures for place, day in enumerate(days_shown) if any(day.figures)} == expected
 
 
@@ -86,26 +85,26 @@ def test_a_day_ends_at_midnight(world: World) -> None:
     midnight = datetime(2026, 3, 15, tzinfo=timezone.get_default_timezone())
     for moment in (midnight - timedelta(microseconds=1), midnight, midnight + timedelta(hours=23, minutes=59)):
         world.run(RunStatus.SUCCEEDED, created_at=moment)
-    shown = last_days(world.acme.pk, midnight + timedelta(hours=1))
+    shown = load_last_days(world.acme.pk, midnight + timedelta(hours=1))
     assert [day.figures.runs for day in shown[-2:]] == [1, 2]
 
 
 def test_figures_hold_nothing_of_another_organization(world: World) -> None:
     world.call(world.run(RunStatus.SUCCEEDED))
-    assert not any(any(day.figures) for day in last_days(world.globex.pk))
+    assert not any(any(day.figures) for day in load_last_days(world.globex.pk))
 
 
 def test_what_has_settled_is_counted_once_and_what_is_new_at_once(world: World) -> None:
     world.run(RunStatus.SUCCEEDED, created_at=ago(days=3))
     world.run(RunStatus.SUCCEEDED, created_at=ago(hours=30))
-    assert [day.figures.runs for day in last_days(world.acme.pk)] == [
-        day.figures.runs for day in last_days(world.acme.pk)
+    assert [day.figures.runs for day in load_last_days(world.acme.pk)] == [
+        day.figures.runs for day in load_last_days(world.acme.pk)
     ]
     world.run(RunStatus.SUCCEEDED)
     with CaptureQueriesContext(connection) as asked:
-        shown = last_days(world.acme.pk)
+        shown = load_last_days(world.acme.pk)
     assert len(asked) == 1
-    assert asked.captured_queries[0]["sql"].count("COUNT(*)") <= 3 * len(Figures._fields)
+    assert asked.captured_queries[0]["sql"].count("COUNT(*)") <= 3 * len(DailyCounts._fields)
     assert sum(day.figures.runs for day in shown) == 3
     assert shown[-1].figures.runs >= 1
 
@@ -113,18 +112,18 @@ def test_what_has_settled_is_counted_once_and_what_is_new_at_once(world: World) 
 def test_remembered_days_leave_when_they_are_too_old(world: World) -> None:
     now = timezone.now()
     world.run(RunStatus.SUCCEEDED, created_at=now - timedelta(days=DAYS - 1))
-    assert last_days(world.acme.pk, now)[0].figures.runs == 1
-    later = last_days(world.acme.pk, now + timedelta(days=1))
+    assert load_last_days(world.acme.pk, now)[0].figures.runs == 1
+    later = load_last_days(world.acme.pk, now + timedelta(days=1))
     assert sum(day.figures.runs for day in later) == 0
     assert len(later) == DAYS
 
 
-def days_of(*counted: Figures) -> list[Day]:
+def days_of(*counted: DailyCounts) -> list[Day]:
     return [Day(date(2026, 3, 1) + timedelta(days=place), each) for place, each in enumerate(counted)]
 
 
 def test_the_highest_column_reaches_the_top_and_none_leaves_the_chart() -> None:
-    charts = charts_of(days_of(Figures(5, 100, 3, 1), Figures(), Figures(10, 1, 0, 2)))
+    charts = build_charts(days_of(DailyCounts(5, 100, 3, 1), DailyCounts(), DailyCounts(10, 1, 0, 2)))
     for chart in charts:
         bars = [bar for column in chart.columns for bar in column.bars]
         assert min(bar.y for bar in bars) == 0
@@ -135,13 +134,13 @@ def test_the_highest_column_reaches_the_top_and_none_leaves_the_chart() -> None:
 
 
 def test_a_chart_says_in_words_what_it_shows() -> None:
-    runs, calls, decisions = charts_of(days_of(Figures(1234, 0, 3, 1), Figures(6, 0, 0, 2)))
+    runs, calls, decisions = build_charts(days_of(DailyCounts(1234, 0, 3, 1), DailyCounts(6, 0, 0, 2)))
     assert (runs.total, runs.today) == ("1,240", "6")
-    assert runs.description == "1,240 altogether, 6 today. Most on Sun 1 Mar: 1,234."
+    assert runs.description == "1,240 in total, 6 today. Most on Sun 1 Mar: 1,234."
     assert calls.description == "None on any of these days."
     assert decisions.columns[0].label == "Sun 1 Mar: 3 approved, 1 denied"
     assert [(part.name, part.total) for part in decisions.parts] == [("approved", "3"), ("denied", "3")]
-    assert table_of(days_of(Figures(1234, 0, 3, 1)))[0][1] == ["1,234", "0", "3", "1"]
+    assert build_table(days_of(DailyCounts(1234, 0, 3, 1)))[0][1] == ["1,234", "0", "3", "1"]
 
 
 def test_the_page_draws_the_charts_with_titles_and_a_table(world: World) -> None:
@@ -332,13 +331,13 @@ def test_a_search_looks_through_a_limited_number_of_runs_and_says_how_far_it_cam
     hay = [world.run(RunStatus.SUCCEEDED, task="Hay") for _ in range(4)]
     needle = world.run(RunStatus.SUCCEEDED, task="Needle", created_at=Now())
     more = [world.run(RunStatus.SUCCEEDED, task="Hay") for _ in range(5)]
-    first = page_of_runs(world.acme.pk, Wanted(text="needle"), most=3)
+    first = load_run_page(world.acme.pk, RunListFilter(text="needle"), most=3)
     assert (first.runs, first.next_before) == ([], more[2].pk)
-    assert first.looked_back_to == Run.objects.get(pk=more[2].pk).created_at
-    second = page_of_runs(world.acme.pk, Wanted(text="needle", before=first.next_before), most=3)
+    assert first.scanned_to == Run.objects.get(pk=more[2].pk).created_at
+    second = load_run_page(world.acme.pk, RunListFilter(text="needle", before=first.next_before), most=3)
     assert ([run.pk for run in second.runs], second.next_before) == ([needle.pk], needle.pk)
-    last = page_of_runs(world.acme.pk, Wanted(text="needle", before=hay[2].pk), most=3)
-    assert (last.runs, last.next_before, last.looked_back_to) == ([], None, None)
+    last = load_run_page(world.acme.pk, RunListFilter(text="needle", before=hay[2].pk), most=3)
+    assert (last.runs, last.next_before, last.scanned_to) == ([], None, None)
 
 
 def test_a_search_finds_every_run_once_whatever_the_size_of_its_steps(world: World) -> None:
@@ -365,10 +364,10 @@ def fits(run: Run, wanted: dict[str, Any]) -> bool:
 def walk(organization_id: int, wanted: dict[str, Any], most: int) -> list[int]:
     """The ids of all pages, one after the other."""
     found: list[int] = []
-    page = page_of_runs(organization_id, Wanted(**wanted), most)
+    page = load_run_page(organization_id, RunListFilter(**wanted), most)
     found += [run.pk for run in page.runs]
     while page.next_before is not None:
-        page = page_of_runs(organization_id, Wanted(**wanted, before=page.next_before), most)
+        page = load_run_page(organization_id, RunListFilter(**wanted, before=page.next_before), most)
         found += [run.pk for run in page.runs]
     return found
 

@@ -13,8 +13,7 @@ from django.utils import timezone
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.runs.engine.timing import timing
 from agents.runs.models import Run, RunStatus
-from agents.web.charts import figures
-from agents.web.charts.figures import last_days
+from agents.web.charts.daily_counts import clear_cache, load_last_days
 from tests.world import World, make_world
 
 pytestmark = pytest.mark.django_db
@@ -68,8 +67,8 @@ def test_an_approval_counts_for_good_only_once_its_call_can_not_be_asked_anew(wo
     approved = Approval.objects.filter(pk=card.pk)
     approved.update(status=ApprovalStatus.APPROVED, decided_at=now, start_after=now, decided_by=world.users["admin"])
     late = now + timing().start_within / timing().scale
-    figures.forget()
-    assert sum(day.figures.approved for day in last_days(world.acme.pk, late)) == 1
+    clear_cache()
+    assert sum(day.figures.approved for day in load_last_days(world.acme.pk, late)) == 1
     approved.update(status=ApprovalStatus.SUPERSEDED)
-    assert sum(day.figures.approved for day in last_days(world.acme.pk, late + timedelta(minutes=1))) == 0
-    figures.forget()
+    assert sum(day.figures.approved for day in load_last_days(world.acme.pk, late + timedelta(minutes=1))) == 0
+    clear_cache()

@@ -15,8 +15,8 @@ from agents.approvals import decisions
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee
 from agents.runs.models import Run
-from agents.web.lists import decided_pages
-from agents.web.lists.decided_pages import PAGE_SIZE as MOST_DECIDED
+from agents.web.lists import decision_pages
+from agents.web.lists.decision_pages import PAGE_SIZE as MOST_DECIDED
 from agents.web.views.approvals import MOST_CARDS
 from tests.world import DELETE, UPDATE, World, change, make_world
 
@@ -190,7 +190,7 @@ class TestHistory:
         by_admin = deny(world, world.card(), "admin")
         for _ in range(4):
             deny(world, world.card())
-        monkeypatch.setattr(decided_pages.page_of_decided, "__defaults__", (2,))
+        monkeypatch.setattr(decision_pages.load_decision_page, "__defaults__", (2,))
         query, found = {**HISTORY, "by": world.users["admin"].pk, "tool": UPDATE}, []
         for _ in range(3):
             html = page(world.client("viewer"), **query)

@@ -115,7 +115,7 @@ class TestFigures:
         html = entry(text_of(world.client("viewer")), SEARCH)
         chart = html.split("<svg")[1].split("</svg>")[0]
         assert "Calls that ended on each of the last 30 days" in chart
-        assert "6 altogether, 2 today. Most on " in chart
+        assert "6 in total, 2 today. Most on " in chart
         assert "Total: 5 succeeded, 1 failed." in chart
         assert chart.count("<path") == 2
         assert re.search(r'<path class="bar failed" d="M281.25 0h7.5v12h-7.5z"/>', chart)

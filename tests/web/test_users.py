@@ -81,47 +81,6 @@ def actions(world: World) -> list[str]:
     return list(AuditEntry.objects.filter(organization=world.acme).order_by("seq").values_list("action", flat=True))
 
 
-class TestTheList:
-    def test_everybody_sees_the_members_and_only_admins_what_changes_them(self, world: World) -> None:
-        seen, ruled = text_of(world.client("viewer")), text_of(world.client("admin"))
-        for role in Role.values:
-            assert f"role-{role}" in seen
-        assert "outsider" not in ruled
-        for part in ("/users/invite/", "Save role", "Remove operator", "Create password link"):
-            assert part not in seen
-            assert part in ruled
-
-    def test_it_goes_on_behind_its_cursor_and_finds_names(self, world: World) -> None:
-        for number in range(60):
-            user = User.objects.create_user(f"person-{number:02}")
-            Membership.objects.create(organization=world.acme, user=user)
-        first = text_of(world.client("viewer"))
-        assert "person-00" in first
-        assert "person-59" not in first
-        found = re.search(r'\?(after=[^"]+)" rel="next"', first)
-        assert found is not None
-        assert "person-59" in text_of(world.client("viewer"), f"/users/?{found[1]}")
-        only = text_of(world.client("viewer"), "/users/?q=person-33")
-        assert "person-33" in only
-        assert "person-34" not in only
-
-    def test_many_members_cost_no_more_questions(self, world: World, django_assert_max_num_queries: Any) -> None:
-        for number in range(30):
-            user = User.objects.create_user(f"person-{number:02}")
-            Membership.objects.create(organization=world.acme, user=user)
-            invitations.invite(world.member("admin"), invitations.Offer(role="viewer"))
-        client = world.client("admin")
-        text_of(client)
-        with django_assert_max_num_queries(9):
-            text_of(client)
-
-    def test_hostile_names_are_shown_as_they_are(self, world: World) -> None:
-        invited(world, note="<b>Ada\u202e</b>")
-        html = text_of(world.client("admin"))
-        assert "<b>Ada" not in html
-        assert "⟦U+202E⟧" in html
-
-
 class TestInvitations:
     def test_a_person_without_account_gets_one_and_is_a_member(self, world: World) -> None:
         client = opened(invited(world))

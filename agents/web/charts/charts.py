@@ -9,18 +9,18 @@ from typing import NamedTuple, Protocol
 
 from agents.employees.budgets import format_money
 from agents.insight import figures
-from agents.web.charts.figures import Day
+from agents.web.charts.daily_counts import Day
 
 HEIGHT = 48.0
 STEP = 10.0
 GAP = 2.5
 LEAST = 1.5
-"""A bar that stands for anything at all can be seen."""
+"""The least height of a bar, so that one item is visible."""
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A rectangle in the chart's own units; `kind` says what it counts."""
+    """A rectangle in the chart's own units, for the counts of one kind."""
 
     kind: str
     x: float
@@ -30,8 +30,8 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Column:
-    """One day: what its tooltip says, and its bars from the ground up."""
+class ChartColumn:
+    """One day: the text of its tooltip, and its bars from the ground up."""
 
     label: str
     x: float
@@ -39,8 +39,8 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Part:
-    """What one color of the chart counts, and how many there were altogether."""
+class ChartSeries:
+    """One color of the chart: the counted kind and its total."""
 
     kind: str
     name: str
@@ -49,7 +49,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Chart:
-    """Everything that the template shows of one figure; numbers for people are text."""
+    """A chart as the template draws it; numbers for people are formatted."""
 
     key: str
     name: str
@@ -58,21 +58,21 @@ class Chart:
     total: str
     today: str
     first: date
-    columns: tuple[Column, ...]
-    parts: tuple[Part, ...]
+    columns: tuple[ChartColumn, ...]
+    parts: tuple[ChartSeries, ...]
     width: float
     height: float = HEIGHT
     step: float = STEP
 
     @property
     def shapes(self) -> list[tuple[str, str]]:
-        """All bars of a kind as one path: much less to send than a rectangle for each, where many charts are shown."""
+        """The bars of each kind as one SVG path, which is much shorter than a rectangle for each bar."""
         bars = [bar for column in self.columns for bar in column.bars]
-        return [(part.kind, " ".join(_path(bar) for bar in bars if bar.kind == part.kind)) for part in self.parts]
+        return [(part.kind, " ".join(_draw_path(bar) for bar in bars if bar.kind == part.kind)) for part in self.parts]
 
 
 class _Dated(Protocol):
-    """A day, with what happened on it as attributes of `figures`."""
+    """A day with its counts as attributes of `figures`."""
 
     @property
     def date(self) -> date: ...
@@ -82,22 +82,22 @@ class _Dated(Protocol):
 
 
 class DayOfCalls(NamedTuple):
-    """One day of a tool's or an employee's figures."""
+    """One day of the figures of a tool or an employee."""
 
     date: date
     figures: figures.DayCalls
 
 
 class DayOfUse(NamedTuple):
-    """One day of what an employee's model cost."""
+    """One day of the cost of an employee's model."""
 
     date: date
     figures: figures.ModelUse
 
 
 @dataclass(frozen=True)
-class _Subject:
-    """What a chart is about; `parts` are the kinds of its bars, with the word for each; `say` makes a number a text."""
+class _ChartSubject:
+    """The subject of a chart: `parts` names the kinds of its bars with their words, `say` formats a number."""
 
     key: str
     name: str
@@ -107,44 +107,46 @@ class _Subject:
 
 
 _SUBJECTS = (
-    _Subject("runs", "Runs", "Runs started", (("runs", "runs"),)),
-    _Subject("calls", "Tool calls", "Tool calls made", (("calls", "tool calls"),)),
-    _Subject("decisions", "Decisions", "Cards approved and denied", (("approved", "approved"), ("denied", "denied"))),
+    _ChartSubject("runs", "Runs", "Runs started", (("runs", "runs"),)),
+    _ChartSubject("calls", "Tool calls", "Tool calls made", (("calls", "tool calls"),)),
+    _ChartSubject(
+        "decisions", "Decisions", "Cards approved and denied", (("approved", "approved"), ("denied", "denied"))
+    ),
 )
 
 
-def charts_of(days: Sequence[Day]) -> list[Chart]:
-    """Runs, tool calls and decisions, with a column for each day."""
-    return [_chart(subject, days) for subject in _SUBJECTS]
+def build_charts(days: Sequence[Day]) -> list[Chart]:
+    """Build the charts of runs, tool calls and decisions, with a column per day."""
+    return [_build_chart(subject, days) for subject in _SUBJECTS]
 
 
-def chart_of_calls(key: str, days: Mapping[date, figures.DayCalls]) -> Chart:
-    """How many calls succeeded and failed on each of the last 30 days; `key` makes its ids unique on the page."""
+def build_calls_chart(key: str, days: Mapping[date, figures.DayCalls]) -> Chart:
+    """Build the chart of succeeded and failed calls of the last 30 days; `key` makes its ids unique on the page."""
     parts = (("succeeded", "succeeded"), ("failed", "failed"))
-    every = [DayOfCalls(day, days.get(day, figures.DayCalls())) for day in _last_days()]
-    return _chart(_Subject(key, "Calls", "Calls that ended", parts), every)
+    every = [DayOfCalls(day, days.get(day, figures.DayCalls())) for day in _list_last_days()]
+    return _build_chart(_ChartSubject(key, "Calls", "Calls that ended", parts), every)
 
 
-def chart_of_cost(key: str, days: Mapping[date, figures.ModelUse], currency: str) -> Chart:
-    """What the model cost on each of the last 30 days."""
-    every = [DayOfUse(day, days.get(day, figures.ModelUse())) for day in _last_days()]
-    about = _Subject(
+def build_cost_chart(key: str, days: Mapping[date, figures.ModelUse], currency: str) -> Chart:
+    """Build the chart of the model's cost on each of the last 30 days."""
+    every = [DayOfUse(day, days.get(day, figures.ModelUse())) for day in _list_last_days()]
+    about = _ChartSubject(
         key, "Cost", "Cost of the model", (("cost_micros", "cost"),), lambda micros: format_money(micros, currency)
     )
-    return _chart(about, every)
+    return _build_chart(about, every)
 
 
-def _last_days() -> list[date]:
+def _list_last_days() -> list[date]:
     first = figures.get_first_day()
     return [first + timedelta(days=after) for after in range(figures.DAYS)]
 
 
-def table_of(days: Sequence[Day]) -> list[tuple[date, list[str]]]:
-    """The same numbers to read, newest day first: runs, tool calls, approved, denied."""
+def build_table(days: Sequence[Day]) -> list[tuple[date, list[str]]]:
+    """Build the table of the charts' numbers, newest day first: runs, tool calls, approved, denied."""
     return [(day.date, [f"{number:,}" for number in day.figures]) for day in reversed(days)]
 
 
-def _chart(subject: _Subject, days: Sequence[_Dated]) -> Chart:
+def _build_chart(subject: _ChartSubject, days: Sequence[_Dated]) -> Chart:
     counts = [[int(getattr(day.figures, kind)) for kind, _ in subject.parts] for day in days]
     sums = [sum(each) for each in counts]
     highest = max(1, *sums)
@@ -152,24 +154,24 @@ def _chart(subject: _Subject, days: Sequence[_Dated]) -> Chart:
         key=subject.key,
         name=subject.name,
         title=f"{subject.title} on each of the last {len(days)} days",
-        description=_described(subject, days, sums),
+        description=_describe(subject, days, sums),
         total=subject.say(sum(sums)),
         today=subject.say(sums[-1]),
         first=days[0].date,
         columns=tuple(
-            _column(subject, place, day.date, [(count, count / highest) for count in counts[place]])
+            _build_column(subject, place, day.date, [(count, count / highest) for count in counts[place]])
             for place, day in enumerate(days)
         ),
         parts=tuple(
-            Part(kind, name, subject.say(sum(each[place] for each in counts)))
+            ChartSeries(kind, name, subject.say(sum(each[place] for each in counts)))
             for place, (kind, name) in enumerate(subject.parts)
         ),
         width=STEP * len(days),
     )
 
 
-def _column(subject: _Subject, place: int, day: date, counts: list[tuple[int, float]]) -> Column:
-    """The bars of a day, one on the other; each count comes with its share of the highest column."""
+def _build_column(subject: _ChartSubject, place: int, day: date, counts: list[tuple[int, float]]) -> ChartColumn:
+    """Stack the bars of a day; each count comes with its share of the highest column."""
     bars, ground = [], HEIGHT
     for (kind, _), (count, share) in zip(subject.parts, counts, strict=True):
         height = max(LEAST, round(share * HEIGHT, 2)) if count else 0.0
@@ -179,21 +181,21 @@ def _column(subject: _Subject, place: int, day: date, counts: list[tuple[int, fl
     said = ", ".join(
         f"{subject.say(count)} {name}" for (_, name), (count, _) in zip(subject.parts, counts, strict=True)
     )
-    return Column(f"{_named(day)}: {said}", place * STEP, tuple(bars))
+    return ChartColumn(f"{_format_day(day)}: {said}", place * STEP, tuple(bars))
 
 
-def _described(subject: _Subject, days: Sequence[_Dated], sums: list[int]) -> str:
-    """The chart in one or two sentences, for who cannot see it."""
+def _describe(subject: _ChartSubject, days: Sequence[_Dated], sums: list[int]) -> str:
+    """Describe the chart in one or two sentences, for screen readers."""
     if not any(sums):
         return "None on any of these days."
     say, busiest = subject.say, max(range(len(sums)), key=lambda place: sums[place])
-    on = "today" if busiest == len(sums) - 1 else f"on {_named(days[busiest].date)}"
-    return f"{say(sum(sums))} altogether, {say(sums[-1])} today. Most {on}: {say(sums[busiest])}."
+    on = "today" if busiest == len(sums) - 1 else f"on {_format_day(days[busiest].date)}"
+    return f"{say(sum(sums))} in total, {say(sums[-1])} today. Most {on}: {say(sums[busiest])}."
 
 
-def _path(bar: Bar) -> str:
+def _draw_path(bar: Bar) -> str:
     return f"M{bar.x:g} {bar.y:g}h{bar.width:g}v{bar.height:g}h-{bar.width:g}z"
 
 
-def _named(day: date) -> str:
+def _format_day(day: date) -> str:
     return f"{day:%a} {day.day} {day:%b}"

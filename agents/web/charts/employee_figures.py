@@ -1,4 +1,4 @@
-"""What an employee did in the last 30 days: its calls by tool, what its model used, and charts of both."""
+"""The figures of an employee in the last 30 days: calls by tool, the model's usage, and charts of both."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from datetime import datetime
 from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
 from agents.insight import figures
-from agents.web.charts.charts import Chart, chart_of_calls, chart_of_cost
+from agents.web.charts.charts import Chart, build_calls_chart, build_cost_chart
 
 
 @dataclass(frozen=True)
 class ToolRow:
-    """How one tool did; `title` is its name if it is not installed any more."""
+    """The figures of one tool; `title` is its name if it is no longer installed."""
 
     name: str
     title: str
@@ -21,13 +21,13 @@ class ToolRow:
 
 
 @dataclass(frozen=True)
-class Did:
-    """Everything that the section about figures shows.
+class EmployeeFiguresSection:
+    """The section of an employee's page that shows its figures.
 
     Attributes:
-        tools: those that were called most come first.
-        use: of all passes.
-        charts: calls; and cost, where any is known.
+        tools: the most called ones first.
+        use: the model's usage in all passes.
+        charts: calls, and cost if any is known.
     """
 
     tools: list[ToolRow]
@@ -39,19 +39,19 @@ class Did:
     days: int = figures.DAYS
 
 
-def did_of(employee: Employee, currency: str) -> Did:
-    """What the employee, of an organization with this currency, did."""
+def load_figures_section(employee: Employee, currency: str) -> EmployeeFiguresSection:
+    """Load the employee's figures; costs are in this currency."""
     by_tool, used = figures.load_employee_figures(employee.pk), figures.load_employee_use(employee.pk)
     whole = figures.combine_figures(by_tool.values())
-    tools = [ToolRow(name, _title_of(employee.organization_id, name), one) for name, one in by_tool.items()]
+    tools = [ToolRow(name, _find_title(employee.organization_id, name), one) for name, one in by_tool.items()]
     use = figures.ModelUse(*map(sum, zip(*used.values(), strict=True))) if used else figures.ModelUse()
-    charts = [chart_of_calls("calls-made", whole.days)]
+    charts = [build_calls_chart("calls-made", whole.days)]
     if use.cost_micros:
-        charts.append(chart_of_cost("cost", used, currency))
+        charts.append(build_cost_chart("cost", used, currency))
     tools.sort(key=lambda row: (-row.figures.calls, row.name))
-    return Did(tools, whole, use, charts, currency, figures.load_counted_at())
+    return EmployeeFiguresSection(tools, whole, use, charts, currency, figures.load_counted_at())
 
 
-def _title_of(organization_id: int, name: str) -> str:
+def _find_title(organization_id: int, name: str) -> str:
     tool = load_toolbox(organization_id).get_tool(name)
     return tool.title if tool else name

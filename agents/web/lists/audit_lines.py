@@ -80,14 +80,14 @@ LONGEST_LABEL = 160
 
 @dataclass(frozen=True)
 class Subject:
-    """What an act was done to; `link` is empty where there is no page of it."""
+    """The subject of an act; `link` is empty if it has no page."""
 
     label: str
     link: str = ""
 
 
 @dataclass(frozen=True)
-class Line:
+class AuditLine:
     """One entry of the audit as the page shows it."""
 
     entry: AuditEntry
@@ -97,34 +97,34 @@ class Line:
     subject: Subject
 
 
-def lines_of(organization_id: int, entries: Iterable[AuditEntry]) -> list[Line]:
-    """The entries in words; at most one question to the database for each kind of subject."""
+def describe_entries(organization_id: int, entries: Iterable[AuditEntry]) -> list[AuditLine]:
+    """Describe the entries; at most one query for each kind of subject."""
     entries = list(entries)
-    subjects = _subjects(organization_id, entries)
-    return [_line(entry, subjects) for entry in entries]
+    subjects = _load_subjects(organization_id, entries)
+    return [_describe_entry(entry, subjects) for entry in entries]
 
 
-def _line(entry: AuditEntry, subjects: dict[str, Subject]) -> Line:
+def _describe_entry(entry: AuditEntry, subjects: dict[str, Subject]) -> AuditLine:
     kind, _, name = entry.actor.partition(":")
     is_known = kind in ACTORS and bool(name)
-    return Line(
+    return AuditLine(
         entry=entry,
         actor=name if is_known else entry.actor,
         actor_kind=kind if is_known else "",
         action=WORDS.get(entry.action, entry.action.replace("_", " ")),
-        subject=subjects.get(entry.subject) or Subject(_named(entry)),
+        subject=subjects.get(entry.subject) or Subject(_name_subject(entry)),
     )
 
 
-def _named(entry: AuditEntry) -> str:
-    """A subject without a page of its own: its kind and number, and the name that the entry kept."""
+def _name_subject(entry: AuditEntry) -> str:
+    """Name a subject without a page: its kind and number, and the name in the entry."""
     kind, _, number = entry.subject.partition(":")
     row = entry.payload.get("row") or entry.payload.get("note") if isinstance(entry.payload, dict) else ""
     label = f"{kind.replace('_', ' ')} {number}".strip()
     return f"{label}: {row}" if row else label
 
 
-def _subjects(organization_id: int, entries: list[AuditEntry]) -> dict[str, Subject]:
+def _load_subjects(organization_id: int, entries: list[AuditEntry]) -> dict[str, Subject]:
     wanted: dict[str, set[int]] = defaultdict(set)
     for entry in entries:
         kind, _, number = entry.subject.partition(":")

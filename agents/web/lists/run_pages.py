@@ -1,7 +1,7 @@
-"""Pages of the list of runs: by status, employee and text, newest first, each behind the one before.
+"""Pages of the list of runs, newest first, filtered by status, employee and text.
 
-An index answers for a status or an employee. What no index answers for looks through a limited number of runs, and
-says how far back it came, so that a page never costs more the more runs there are.
+An index answers a status or an employee. Other filters scan a limited number of runs, and the page says how far back
+it searched, so its cost does not grow with the number of runs.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from agents.runs.models import Run
 Row = TypeVar("Row", bound=Model)
 
 PAGE_SIZE = 30
-MOST_LOOKED_THROUGH = 10_000
+MAX_SCANNED = 10_000
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Which runs; empty means any. `before` is the id of the last run that was looked at."""
+class RunListFilter:
+    """A filter of runs; empty fields match any. `before` is the id of the last run of the page before."""
 
     status: str = ""
     employee_id: int | None = None
@@ -31,8 +31,8 @@ class Wanted:
     before: int | None = None
 
     @property
-    def needs_looking(self) -> bool:
-        """Whether no index leads to them."""
+    def needs_scan(self) -> bool:
+        """True if no index answers the filter."""
         return bool(self.text or (self.status and self.employee_id is not None))
 
 
@@ -41,57 +41,57 @@ class RunPage:
     """Runs of one page.
 
     Attributes:
-        next_before: where the next page begins; None after the last.
-        looked_back_to: when the oldest run that was looked at was started; None if the search went to its end.
+        next_before: the cursor of the next page; None on the last page.
+        scanned_to: the start of the oldest scanned run; None if the scan reached the end.
     """
 
     runs: list[Run]
     next_before: int | None
-    looked_back_to: datetime | None = None
+    scanned_to: datetime | None = None
 
 
-def with_status(rows: QuerySet[Row], status: str, then: str = "-pk") -> QuerySet[Row]:
-    """Those with this status, newest first unless said otherwise, in the order of their index.
+def filter_by_status(rows: QuerySet[Row], status: str, then: str = "-pk") -> QuerySet[Row]:
+    """Filter by status, in the order of the index, newest first by default.
 
-    A prepared statement is planned without knowing which status is meant; asked for with `=`, a rare one would be
-    looked for through all runs. Between two bounds, only the index by status has them in order.
+    A prepared statement is planned without the status: with `=`, a rare status would be searched through all runs.
+    Between two bounds, only the index by status has the rows in order.
     """
     return rows.filter(status__gte=status, status__lte=status).order_by("status", then)
 
 
-def page_of_runs(organization_id: int, wanted: Wanted, most: int = MOST_LOOKED_THROUGH) -> RunPage:
-    """One page of an organization's runs; with a text, or a status and an employee, of the next `most` of them."""
+def load_run_page(organization_id: int, wanted: RunListFilter, most: int = MAX_SCANNED) -> RunPage:
+    """Load one page of an organization's runs; a filter without an index scans the next `most` of them."""
     rows = Run.objects.filter(organization_id=organization_id).order_by("-pk")
     if wanted.before is not None:
         rows = rows.filter(pk__lt=wanted.before)
-    edge = _edge(rows, wanted, most) if wanted.needs_looking else None
+    edge = _find_scan_limit(rows, wanted, most) if wanted.needs_scan else None
     if edge is not None:
         rows = rows.filter(pk__gte=edge[0])
-    found = _fitting(rows, wanted).select_related("employee").defer("answer", "problem", "employee__instructions")
+    found = _apply_filter(rows, wanted).select_related("employee").defer("answer", "problem", "employee__instructions")
     shown = list(annotate_waits(found)[: PAGE_SIZE + 1])
     if len(shown) > PAGE_SIZE:
         return RunPage(shown[:PAGE_SIZE], shown[PAGE_SIZE - 1].pk)
     return RunPage(shown, *edge) if edge is not None else RunPage(shown, None)
 
 
-def _edge(rows: QuerySet[Run], wanted: Wanted, most: int) -> tuple[int, datetime] | None:
-    """The last of the runs that are looked through, if there are more: its id and its time."""
+def _find_scan_limit(rows: QuerySet[Run], wanted: RunListFilter, most: int) -> tuple[int, datetime] | None:
+    """Return id and time of the last run to scan, if there are more."""
     if wanted.employee_id is not None:
         rows = rows.filter(employee_id=wanted.employee_id)
     elif wanted.status:
-        rows = with_status(rows, wanted.status)
+        rows = filter_by_status(rows, wanted.status)
     last = rows.values_list("pk", flat=True)[most - 1 : most + 1]
     ids = list(last)
     return (ids[0], Run.objects.values_list("created_at", flat=True).get(pk=ids[0])) if len(ids) > 1 else None
 
 
-def _fitting(rows: QuerySet[Run], wanted: Wanted) -> QuerySet[Run]:
+def _apply_filter(rows: QuerySet[Run], wanted: RunListFilter) -> QuerySet[Run]:
     if wanted.employee_id is not None:
         rows = rows.filter(employee_id=wanted.employee_id)
         if wanted.status:
             rows = rows.filter(status=wanted.status)
     elif wanted.status:
-        rows = with_status(rows, wanted.status)
+        rows = filter_by_status(rows, wanted.status)
     if wanted.text:
         rows = rows.filter(Q(title__icontains=wanted.text) | Q(task__icontains=wanted.text))
     return rows

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils.safestring import SafeString
 
-from agents.web.text.safe_text import CLAMP_AT, as_text, shown, visible
+from agents.web.text.safe_text import CLAMP_AT, as_text, render_value, visible
 
 MAX_ROWS = 20
 MAX_COLUMNS = 30
@@ -23,7 +23,7 @@ class DataTable:
     """The rows of a result.
 
     Attributes:
-        left_out, hidden_columns: how many rows and columns are not shown.
+        left_out, hidden_columns: the numbers of rows and columns that are left out.
         rest: the other fields of the data.
     """
 
@@ -116,9 +116,9 @@ def _render_cell(value: Any) -> str:
 
 
 def _render_leaf(value: Any) -> SafeString:
-    """Render a plain value like `shown`, but faster if it needs no clamp, because a table has hundreds of these."""
+    """Render a plain value like `render_value`, but faster if it is short: a table has hundreds of these."""
     text = as_text(value)
-    return shown(value) if len(text) > CLAMP_AT else SafeString(f'<bdi class="value">{visible(text)}</bdi>')
+    return render_value(value) if len(text) > CLAMP_AT else SafeString(f'<bdi class="value">{visible(text)}</bdi>')
 
 
 def _render_table(table: DataTable) -> str:

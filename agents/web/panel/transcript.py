@@ -172,7 +172,7 @@ class MarkdownTranscript:
         result, call = entry.result, entry.call
         assert call is not None
         became = "Result" if result.get("success") else "Failure"
-        took = durations.in_words(int(entry.event.payload.get("duration_ms") or 0))
+        took = durations.format_duration(int(entry.event.payload.get("duration_ms") or 0))
         parts = [f"{became} of call {call.pk} after {took}: {quote(result.get('summary') or '')}\n"]
         if result.get("error"):
             parts.append(fence(_format_json(result["error"]), "json"))

@@ -1,4 +1,4 @@
-"""How long something took, in words."""
+"""Durations in words."""
 
 SECOND = 1_000
 MINUTE = 60 * SECOND
@@ -6,8 +6,8 @@ HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 
 
-def in_words(milliseconds: int) -> str:
-    """`340 ms`, `1.2 s`, `3 min 5 s`, `2 h 10 min`, `3 d 4 h`."""
+def format_duration(milliseconds: int) -> str:
+    """Format a duration: `340 ms`, `1.2 s`, `3 min 5 s`, `2 h 10 min`, `3 d 4 h`."""
     if milliseconds < SECOND:
         return f"{milliseconds} ms"
     if milliseconds < MINUTE:

@@ -51,7 +51,7 @@ def visible_text(text: str, *, keep: str = "\n\t") -> str:
         keep: control characters that may stay because the place shows them (line breaks in a value's own box).
     """
     text = text.replace("\r\n", "\n")
-    shown, tokens = _selectors(text, _token), _tokens(text, keep, _token)
+    shown, tokens = _selectors(text, _token), _map_tokens(text, keep, _token)
     return shown.translate(tokens) if tokens else shown
 
 
@@ -62,10 +62,10 @@ def visible(text: str, *, keep: str = "\n\t") -> SafeString:
     text = text.replace("\r\n", "\n")
     pieces, at = [], 0
     for odd in _odd_parts(text)[:MOST_MARKED]:
-        pieces += [escape(text[at : odd.start]), _flagged(text, odd)]
+        pieces += [escape(text[at : odd.start]), _flag_word(text, odd)]
         at = odd.end
     shown = _selectors("".join([*pieces, escape(text[at:])]), _marked_token)
-    tokens = _tokens(text, keep, _marked_token)
+    tokens = _map_tokens(text, keep, _marked_token)
     return SafeString(shown.translate(tokens) if tokens else shown)
 
 
@@ -93,14 +93,14 @@ def _odd_parts(text: str) -> list[OddWord]:
 
 
 def sentence(text: str) -> SafeString:
-    """The card's sentence: **pairs** become bold, each a value of its own. Line breaks show as tokens."""
+    """Render a card's sentence: values in **pairs** become bold, line breaks show as tokens."""
     parts = [visible(part, keep="") for part in BOLD.split(text)]
     parts[1::2] = [format_html("<strong><bdi>{}</bdi></strong>", part) for part in parts[1::2]]
     return SafeString("".join(parts))
 
 
-def shown(value: Any, *, clamp_at: int = CLAMP_AT) -> SafeString:
-    """Any JSON value in a box of its own; beyond `clamp_at` characters clamped, with its length, and unfoldable."""
+def render_value(value: Any, *, clamp_at: int = CLAMP_AT) -> SafeString:
+    """Render a JSON value in its own element; beyond `clamp_at` characters it is folded, with its length."""
     text = as_text(value)
     if len(text) <= clamp_at:
         return format_html('<bdi class="value">{}</bdi>', visible(text))
@@ -114,20 +114,20 @@ def shown(value: Any, *, clamp_at: int = CLAMP_AT) -> SafeString:
 
 
 def own_words(text: str) -> str:
-    """The employee's words as plain text: links taken out, at most 280 characters."""
+    """Return the employee's words as plain text: links removed, at most 280 characters."""
     plain = " ".join(LINK.sub("(link removed)", text).split())
     return plain if len(plain) <= WORDS_AT_MOST else plain[: WORDS_AT_MOST - 1] + "…"
 
 
 def brief(params: dict[str, Any], *, at_most: int = 120) -> str:
-    """Params in one short line: `region: EU · limit: 100`; empty ones are left out."""
+    """Write params in one short line, without empty ones: `region: EU · limit: 100`."""
     parts = [f"{name}: {_in_line(value)}" for name, value in params.items() if value not in (None, "", [], {})]
     line = " · ".join(parts)
     return line if len(line) <= at_most else line[: at_most - 1] + "…"
 
 
 def as_text(value: Any) -> str:
-    """A JSON value for people: nothing as a dash, lists of simple values with commas, nested ones as JSON."""
+    """Write a JSON value for people: a dash for nothing, commas in simple lists, JSON for nested values."""
     if value is None or value == "":
         return "—"
     if isinstance(value, str):
@@ -148,14 +148,14 @@ def _in_line(value: Any) -> str:
 
 
 def is_mixed_host(host: str) -> bool:
-    """True if the host's letters come from more than one script, the disguise of look-alike addresses."""
+    """Return True if the host mixes letters of several scripts, as look-alike addresses do."""
     if PUNYCODE in host.lower():
-        host = "".join(_decoded(label) for label in host.split("."))
+        host = "".join(_decode_label(label) for label in host.split("."))
     return not host.isascii() and len({_script(char) for char in set(host) if char.isalpha()}) > 1
 
 
 @functools.lru_cache(maxsize=4096)
-def _decoded(label: str) -> str:
+def _decode_label(label: str) -> str:
     if not label.lower().startswith(PUNYCODE) or len(label) > LONGEST_LABEL:
         return label
     try:
@@ -169,15 +169,15 @@ def _script(char: str) -> str:
     return unicodedata.name(char, "UNKNOWN").partition(" ")[0]
 
 
-def _flagged(text: str, odd: OddWord) -> str:
+def _flag_word(text: str, odd: OddWord) -> str:
     """Return the host or word as HTML with its odd letters marked, followed by a warning in plain words."""
     part = text[odd.start : odd.end]
     if not odd.letters:
         return escape(part) + HOST_FLAG
     letters = "".join(_mark_letter(char) if char in odd.letters else escape(char) for char in part)
     named = ", ".join(sorted(odd.letters)[:MOST_NAMED])
-    told = f"{named} {'is' if len(odd.letters) == 1 else 'are'} {ALPHABETS.get(odd.alphabet, odd.alphabet)}"
-    return letters + format_html('<span class="mixed-host" title="{}">{}</span>', told, FLAG.strip())
+    title = f"{named} {'is' if len(odd.letters) == 1 else 'are'} {ALPHABETS.get(odd.alphabet, odd.alphabet)}"
+    return letters + format_html('<span class="mixed-host" title="{}">{}</span>', title, FLAG.strip())
 
 
 @functools.lru_cache(maxsize=4096)
@@ -185,8 +185,8 @@ def _mark_letter(char: str) -> str:
     return format_html('<span class="odd-letter" title="{}">{}</span>', unicodedata.name(char, "").lower(), char)
 
 
-def _tokens(text: str, keep: str, token: Callable[[str], str]) -> dict[int, str]:
-    """What to show in the place of the text's hidden characters."""
+def _map_tokens(text: str, keep: str, token: Callable[[str], str]) -> dict[int, str]:
+    """Map the text's hidden characters to their tokens."""
     if text.isascii() and text.isprintable():
         return {}
     return {ord(char): token(char) for char in set(text) if _is_hidden(char, keep)}
@@ -198,7 +198,7 @@ def _selectors(text: str, token: Callable[[str], str]) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _is_hidden(char: str, keep: str) -> bool:
-    """Whether the character is hidden wherever it stands; a variation selector may belong there."""
+    """Return True if the character is always hidden; variation selectors may be legitimate."""
     if char.isascii():
         return (char < " " or char == "\x7f") and char not in keep
     if char in SELECTORS:

@@ -16,7 +16,7 @@ from agents.web.views.pages import member_view
 
 
 class LoginPage(LoginView):
-    """Username and password; who is logged in already goes on."""
+    """The login page; people who are logged in go on to the start page."""
 
     template_name = "login/login.html"
     redirect_authenticated_user = True
@@ -24,7 +24,7 @@ class LoginPage(LoginView):
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def logout_page(request: HttpRequest) -> HttpResponseBase:
-    """A form that is sent ends the session; who only opens the address stays logged in."""
+    """End the session on POST; opening the address alone does nothing."""
     if request.method != "POST":
         return redirect("home")
     logout(request)
@@ -33,7 +33,7 @@ def logout_page(request: HttpRequest) -> HttpResponseBase:
 
 @member_view("POST", page="home")
 def switch(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Works in another of the member's organizations from here on; back to the start page, where all is its own."""
+    """Switch to another of the member's organizations, and go to its start page."""
     try:
         wanted = parse_row_id(request.POST.get("organization", ""))
     except ValueError as error:

@@ -20,8 +20,8 @@ from agents.platform.refusals import NotFound
 from agents.platform.row_ids import parse_row_id_or_none
 from agents.web.cards.call_reports import load_report
 from agents.web.cards.cards import Card, build_brief_cards, build_cards
-from agents.web.lists.decided_pages import Wanted, page_of_decided, place_in
-from agents.web.lists.run_pages import MOST_LOOKED_THROUGH
+from agents.web.lists.decision_pages import DecisionFilter, load_decision_page, parse_cursor
+from agents.web.lists.run_pages import MAX_SCANNED
 from agents.web.views.pages import member_view, render_page
 from tools.contract import Level
 
@@ -71,15 +71,15 @@ def _show_waiting(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 def _show_history(request: HttpRequest, member: Membership) -> HttpResponseBase:
     chosen = request.GET
-    found = page_of_decided(_list_approvals(member).defer("preview", "params"), _read_filters(chosen))
+    found = load_decision_page(_list_approvals(member).defer("preview", "params"), _read_filters(chosen))
     query = chosen.copy()
     query["after"] = str(found.after or "")
     people = Membership.objects.filter(organization_id=member.organization_id).order_by("user__username")
     every = load_toolbox(member.organization_id).tools()
     context = {
         "decided": build_brief_cards(found.cards),
-        "looked_back_to": found.looked_back_to,
-        "most_looked_through": f"{MOST_LOOKED_THROUGH:,}",
+        "scanned_to": found.scanned_to,
+        "most_looked_through": f"{MAX_SCANNED:,}",
         "next_query": query.urlencode() if found.after else "",
         "employees": Employee.objects.filter(organization_id=member.organization_id).values_list("pk", "name"),
         "people": people.values_list("user_id", "user__username"),
@@ -139,16 +139,16 @@ def _filter_by_employee_and_tool(rows: QuerySet[Approval], chosen: QueryDict) ->
     return rows if employee is None else rows.filter(run__employee_id=employee)
 
 
-def _read_filters(chosen: QueryDict) -> Wanted:
+def _read_filters(chosen: QueryDict) -> DecisionFilter:
     first, last = _parse_day(chosen.get("from", "")), _parse_day(chosen.get("until", ""))
-    return Wanted(
+    return DecisionFilter(
         statuses=OUTCOMES.get(str(chosen.get("outcome")), ()),
         decided_by_id=parse_row_id_or_none(chosen.get("by", "")),
         employee_id=parse_row_id_or_none(chosen.get("employee", "")),
         tool=chosen.get("tool", "").replace("\0", "")[:200],
         since=_combine(first, time.min) if first else None,
         until=_combine(last, time.max) if last else None,
-        after=place_in(chosen.get("after", "")),
+        after=parse_cursor(chosen.get("after", "")),
     )
 
 

@@ -19,49 +19,49 @@ from agents.accounts import audit
 from agents.accounts.models import AuditEntry, AuditHead, Membership, Role
 from agents.platform.refusals import Conflict, Forbidden, Invalid
 from agents.platform.row_ids import parse_row_id_or_none
-from agents.web.lists.audit_lines import GROUPS, lines_of
-from agents.web.lists.audit_pages import Wanted, entries_wanted, page_of_entries
-from agents.web.lists.run_pages import MOST_LOOKED_THROUGH
+from agents.web.lists.audit_lines import GROUPS, describe_entries
+from agents.web.lists.audit_pages import AuditFilter, find_entries, load_audit_page
+from agents.web.lists.run_pages import MAX_SCANNED
 from agents.web.views.pages import member_view, render_page
 from tools.records.csv_import import is_formula
 
 CHUNK = 1_000
 MOST_EXPORTED = 500_000
-"""Entries of one file: no more than even a slow reader has before the server ends the connection."""
+"""The entries of one export: few enough for a slow reader before the server ends the connection."""
 MOST_VERIFIED = 20_000
-"""Entries that one request reads; the page offers to go on."""
+"""The entries that one request verifies; the page offers to continue."""
 MOST_FAULTS = 20
 COLUMNS = ("seq", "at", "actor", "action", "subject", "payload", "previous_hash", "hash", "key_id")
 
 
 @member_view("GET")
 def all_entries(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Entries, newest first; the cursor `?before=` is the number of the last one looked at."""
-    return _shown(request, _admin(member), {})
+    """Show entries, newest first; `?before=` is the number of the last entry of the page before."""
+    return _show(request, _require_admin(member), {})
 
 
 @member_view("POST", page="audit")
 def verify(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Reads the newest part of the chain, or the part before entry `before`, and says whether it holds."""
+    """Verify the newest part of the chain, or the part before entry `before`, and show the result."""
     checked = audit.verify_part(
-        _admin(member).organization_id, MOST_VERIFIED, parse_row_id_or_none(request.POST.get("before", ""))
+        _require_admin(member).organization_id, MOST_VERIFIED, parse_row_id_or_none(request.POST.get("before", ""))
     )
     shown = {"checked": checked, "faults": checked.faults[:MOST_FAULTS], "checked_at": timezone.now()}
-    return _shown(request, member, shown)
+    return _show(request, member, shown)
 
 
 @member_view("GET")
 def export(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """All entries that fit, oldest first, as `?format=csv` or `json`: sent while they are read.
+    """Export all matching entries, oldest first, as `?format=csv` or `json`, streamed.
 
-    The name of the file says how many they are, so that one that was cut off is known by it.
+    The file's name has their number, so that a truncated file can be recognized.
     """
     format_ = request.GET.get("format", "csv")
     if format_ not in _WRITERS:
         raise Invalid("format", f"{format_[:40]!r} is not a format. Formats: {', '.join(_WRITERS)}.")
-    organization_id = _admin(member).organization_id
+    organization_id = _require_admin(member).organization_id
     newest = AuditHead.objects.filter(organization_id=organization_id).values_list("seq", flat=True).first() or 0
-    rows = entries_wanted(organization_id, replace(_wanted(request), before=newest + 1))
+    rows = find_entries(organization_id, replace(_read_filter(request), before=newest + 1))
     count = rows[: MOST_EXPORTED + 1].count()
     if count > MOST_EXPORTED:
         most = f"More than {MOST_EXPORTED:,} entries match, too many for one file."
@@ -74,22 +74,22 @@ def export(request: HttpRequest, member: Membership) -> HttpResponseBase:
     return response
 
 
-def _admin(member: Membership) -> Membership:
+def _require_admin(member: Membership) -> Membership:
     if not member.may(Role.ADMIN):
         raise Forbidden("Only admins can read the audit.")
     return member
 
 
-def _shown(request: HttpRequest, member: Membership, extra: dict[str, Any]) -> HttpResponseBase:
-    found = page_of_entries(member.organization_id, _wanted(request))
+def _show(request: HttpRequest, member: Membership, extra: dict[str, Any]) -> HttpResponseBase:
+    found = load_audit_page(member.organization_id, _read_filter(request))
     query = request.GET.copy()
     query.pop("before", None)
     filters = query.urlencode()
     query["before"] = str(found.next_before or "")
     context = {
-        "lines": lines_of(member.organization_id, found.entries),
-        "looked_back_to": found.looked_back_to,
-        "most_looked_through": f"{MOST_LOOKED_THROUGH:,}",
+        "lines": describe_entries(member.organization_id, found.entries),
+        "scanned_to": found.scanned_to,
+        "most_looked_through": f"{MAX_SCANNED:,}",
         "next_query": query.urlencode() if found.next_before else "",
         "filters": filters,
         "head": AuditHead.objects.filter(organization_id=member.organization_id).first(),
@@ -101,20 +101,20 @@ def _shown(request: HttpRequest, member: Membership, extra: dict[str, Any]) -> H
     return render_page(request, member, "audit/list.html", context | extra)
 
 
-def _wanted(request: HttpRequest) -> Wanted:
+def _read_filter(request: HttpRequest) -> AuditFilter:
     actor, action = (request.GET.get(name, "").replace("\0", "").strip()[:200] for name in ("actor", "action"))
-    last = _day(request.GET.get("to", ""))
-    return Wanted(
+    last = _parse_day(request.GET.get("to", ""))
+    return AuditFilter(
         actor=actor,
         action=action,
-        since=_day(request.GET.get("from", "")),
+        since=_parse_day(request.GET.get("from", "")),
         until=last + timedelta(days=1) if last else None,
         before=parse_row_id_or_none(request.GET.get("before", "")),
     )
 
 
-def _day(text: str) -> datetime | None:
-    """The start of the day in UTC; None if it is no day."""
+def _parse_day(text: str) -> datetime | None:
+    """Return the start of the day in UTC; None for an invalid date."""
     try:
         day = date.fromisoformat(text)
         return datetime.combine(day, time.min, UTC) if day < date.max else None
@@ -122,47 +122,47 @@ def _day(text: str) -> datetime | None:
         return None
 
 
-async def _chunks(rows: QuerySet[AuditEntry]) -> AsyncIterator[list[dict[str, Any]]]:
-    """All rows in the order of their numbers, a thousand at a time."""
+async def _read_chunks(rows: QuerySet[AuditEntry]) -> AsyncIterator[list[dict[str, Any]]]:
+    """Yield all rows in the order of their numbers, a thousand at a time."""
     behind = 0
-    while part := await sync_to_async(_next_rows)(rows, behind):
+    while part := await sync_to_async(_load_next_rows)(rows, behind):
         yield part
         behind = part[-1]["seq"]
 
 
-def _next_rows(rows: QuerySet[AuditEntry], behind: int) -> list[dict[str, Any]]:
+def _load_next_rows(rows: QuerySet[AuditEntry], behind: int) -> list[dict[str, Any]]:
     return list(rows.filter(seq__gt=behind).values(*COLUMNS)[:CHUNK])
 
 
-async def _as_csv(rows: QuerySet[AuditEntry]) -> AsyncIterator[str]:
+async def _write_csv(rows: QuerySet[AuditEntry]) -> AsyncIterator[str]:
     yield ",".join(COLUMNS) + "\r\n"
-    async for part in _chunks(rows):
+    async for part in _read_chunks(rows):
         text = io.StringIO()
-        csv.writer(text).writerows([_cell(name, row[name]) for name in COLUMNS] for row in part)
+        csv.writer(text).writerows([_format_cell(name, row[name]) for name in COLUMNS] for row in part)
         yield text.getvalue()
 
 
-def _cell(name: str, value: Any) -> str:
-    """A value as text that no spreadsheet takes for a formula."""
-    text = json.dumps(value) if name == "payload" else _plain(value)
+def _format_cell(name: str, value: Any) -> str:
+    """Format a value as text that no spreadsheet takes for a formula."""
+    text = json.dumps(value) if name == "payload" else _format_value(value)
     return f"'{text}" if is_formula(text) else text
 
 
-async def _as_json(rows: QuerySet[AuditEntry]) -> AsyncIterator[str]:
+async def _write_json(rows: QuerySet[AuditEntry]) -> AsyncIterator[str]:
     separator = "[\n"
-    async for part in _chunks(rows):
+    async for part in _read_chunks(rows):
         for row in part:
-            row["at"] = _plain(row["at"])
+            row["at"] = _format_value(row["at"])
         yield separator + ",\n".join(json.dumps(row) for row in part)
         separator = ",\n"
     yield "[]\n" if separator == "[\n" else "\n]\n"
 
 
-def _plain(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return value.astimezone(UTC).isoformat(timespec="microseconds") if isinstance(value, datetime) else str(value)
 
 
 _WRITERS: dict[str, tuple[str, Callable[[QuerySet[AuditEntry]], AsyncIterator[str]]]] = {
-    "csv": ("text/csv; charset=utf-8", _as_csv),
-    "json": ("application/json", _as_json),
+    "csv": ("text/csv; charset=utf-8", _write_csv),
+    "json": ("application/json", _write_json),
 }

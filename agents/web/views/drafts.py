@@ -26,13 +26,13 @@ LONGEST_FILE_NAME = 80
 
 @member_view("GET")
 def all_drafts(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """All drafts, newest first, by title, kind and employee; the cursor is the id of the last draft shown."""
-    rows = _matching(_drafts_of(member), request).defer("body")
+    """Show drafts, newest first, filtered by title, kind and employee; the cursor is the last draft's id."""
+    rows = _filter_drafts(_get_drafts(member), request).defer("body")
     with suppress(ValueError):
         rows = rows.filter(pk__lt=parse_row_id(request.GET.get("before", "")))
     found = list(rows.order_by("-pk")[: PAGE_SIZE + 1])
     shown, more = found[:PAGE_SIZE], len(found) > PAGE_SIZE
-    runs = _runs_by_id(member, shown)
+    runs = _load_runs(member, shown)
     query = request.GET.copy()
     query["before"] = str(shown[-1].pk) if more else ""
     names = (
@@ -51,13 +51,13 @@ def all_drafts(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 @member_view("GET")
 def one_draft(request: HttpRequest, member: Membership, draft_id: int) -> HttpResponseBase:
-    """One draft as it reads, with the run that made it and the records that it is about."""
-    draft = _found(member, draft_id)
+    """Show one draft, rendered, with its run and its records."""
+    draft = _load_draft(member, draft_id)
     records = list(draft.records.filter(organization_id=member.organization_id).only("name")[: MOST_RECORDS + 1])
     context = {
         "draft": draft,
-        "body": render_markdown(_without_title(draft), under=1),
-        "run": _runs_by_id(member, [draft]).get(draft.run_id),
+        "body": render_markdown(_strip_title(draft), under=1),
+        "run": _load_runs(member, [draft]).get(draft.run_id),
         "records": records[:MOST_RECORDS],
         "has_more_records": len(records) > MOST_RECORDS,
     }
@@ -66,26 +66,26 @@ def one_draft(request: HttpRequest, member: Membership, draft_id: int) -> HttpRe
 
 @member_view("GET")
 def download(_request: HttpRequest, member: Membership, draft_id: int) -> HttpResponseBase:
-    """The draft as it was written, as a file."""
-    draft = _found(member, draft_id)
+    """Download the draft's text as a file."""
+    draft = _load_draft(member, draft_id)
     answer = HttpResponse(draft.body, content_type="text/markdown; charset=utf-8")
-    answer["Content-Disposition"] = f'attachment; filename="{_file_name(draft)}"'
+    answer["Content-Disposition"] = f'attachment; filename="{_build_file_name(draft)}"'
     answer["Cache-Control"] = "no-store"
     return answer
 
 
-def _drafts_of(member: Membership) -> QuerySet[Draft]:
+def _get_drafts(member: Membership) -> QuerySet[Draft]:
     return Draft.objects.filter(organization_id=member.organization_id)
 
 
-def _found(member: Membership, draft_id: int) -> Draft:
-    draft = _drafts_of(member).filter(pk=draft_id).first()
+def _load_draft(member: Membership, draft_id: int) -> Draft:
+    draft = _get_drafts(member).filter(pk=draft_id).first()
     if draft is None:
         raise NotFound(f"There is no draft {draft_id}.")
     return draft
 
 
-def _matching(rows: QuerySet[Draft], request: HttpRequest) -> QuerySet[Draft]:
+def _filter_drafts(rows: QuerySet[Draft], request: HttpRequest) -> QuerySet[Draft]:
     text, kind, employee = (
         request.GET.get(name, "").replace("\0", "").strip()[:LONGEST_QUERY] for name in ("q", "kind", "employee")
     )
@@ -98,8 +98,8 @@ def _matching(rows: QuerySet[Draft], request: HttpRequest) -> QuerySet[Draft]:
     return rows
 
 
-def _runs_by_id(member: Membership, drafts: list[Draft]) -> dict[str, Run]:
-    """The runs that made the drafts, as far as they are there, by the text that a draft keeps."""
+def _load_runs(member: Membership, drafts: list[Draft]) -> dict[str, Run]:
+    """Load the existing runs of the drafts, by the id that a draft stores as text."""
     ids = []
     for draft in drafts:
         with suppress(ValueError):
@@ -108,13 +108,13 @@ def _runs_by_id(member: Membership, drafts: list[Draft]) -> dict[str, Run]:
     return {str(run.pk): run for run in found.only("title", "task")}
 
 
-def _without_title(draft: Draft) -> str:
-    """The text; a first heading that only repeats the title is the page's own heading already."""
+def _strip_title(draft: Draft) -> str:
+    """Return the text without a first heading that repeats the title, which is the page's heading."""
     first, _, rest = draft.body.lstrip().partition("\n")
     return rest if first.strip() == f"# {draft.title}" else draft.body
 
 
-def _file_name(draft: Draft) -> str:
-    """In letters that every header and every disk takes."""
+def _build_file_name(draft: Draft) -> str:
+    """Return a file name of letters that every header and file system accepts."""
     plain = slugify(unicodedata.normalize("NFKD", draft.title))[:LONGEST_FILE_NAME].strip("-")
     return f"{plain or 'draft'}-{draft.pk}.md"

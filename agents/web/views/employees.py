@@ -1,4 +1,4 @@
-"""Employees: who works here, and the profile of one with its allowed tools, figures and recent runs."""
+"""Employees: the list, and the profile of one with its allowed tools, figures and recent runs."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from agents.platform.queries.runs import annotate_waits
 from agents.platform.refusals import NotFound
 from agents.runs.engine.context import load_grants
 from agents.runs.models import ENDED, ExitReason, Run, RunStatus
-from agents.web.charts.employee_figures import did_of
-from agents.web.text.people import initials
+from agents.web.charts.employee_figures import load_figures_section
+from agents.web.text.initials import build_initials
 from agents.web.views.pages import member_view, render_page
 from tools.connections.unavailable_tools import explain_unavailable
 from tools.contract import Level, Tool
@@ -41,8 +41,8 @@ class AllowedTool:
     """One tool that an employee was granted.
 
     Attributes:
-        tool: None if it is not there now.
-        obstacle: why a call would be refused all the same; empty if it would not.
+        tool: None if it is not available now.
+        obstacle: the reason why calls would be refused; empty if they would not.
         limits: the conditions on its params, in words.
     """
 
@@ -59,7 +59,7 @@ class AllowedTool:
 
 @dataclass(frozen=True)
 class Toolset:
-    """What an employee may use: by category, from harmless to dangerous, and how many of each level."""
+    """The allowed tools of an employee: by category, from harmless to dangerous, and their number per level."""
 
     categories: list[tuple[str, list[AllowedTool]]]
     levels: list[tuple[str, int]]
@@ -70,13 +70,13 @@ class Toolset:
 
 
 @dataclass(frozen=True)
-class Figures:
+class RunFigures:
     """Figures of an employee's newest runs: at most 1,000 of the last 30 days.
 
     Attributes:
-        success: percent of the runs that have ended; None if none has.
-        seconds: how long half of them took at most, waiting for decisions included.
-        tokens: of a run on average.
+        success: percent of the ended runs; None without any.
+        seconds: the median duration, including waits for decisions.
+        tokens: average per run.
         out_of_passes: the number of runs that used all their passes without an answer.
     """
 
@@ -94,9 +94,9 @@ class Figures:
 
 @member_view("GET")
 def all_employees(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Who works here, on which model, and who follows a script; by name, the cursor `?after=` is the last one."""
+    """Show the employees by name, with model or script; `?after=` is the last name of the page before."""
     text, after = (request.GET.get(name, "").replace("\0", "")[:120] for name in ("q", "after"))
-    rows = _employees_of(member).annotate(tool_count=Count("grants")).order_by("name")
+    rows = _get_employees(member).annotate(tool_count=Count("grants")).order_by("name")
     if text.strip():
         rows = rows.filter(Q(name__icontains=text.strip()) | Q(job_title__icontains=text.strip()))
     if after:
@@ -104,9 +104,9 @@ def all_employees(request: HttpRequest, member: Membership) -> HttpResponseBase:
     shown = list(rows[: PAGE_SIZE + 1])
     query = request.GET.copy()
     query["after"] = shown[PAGE_SIZE - 1].name if len(shown) > PAGE_SIZE else ""
-    counted = _counted(member)
+    counted = _count_runs(member)
     people = [
-        {"employee": employee, "initials": initials(employee.name), "figures": counted.get(employee.pk)}
+        {"employee": employee, "initials": build_initials(employee.name), "figures": counted.get(employee.pk)}
         for employee in shown[:PAGE_SIZE]
     ]
     context = {
@@ -121,18 +121,18 @@ def all_employees(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 @member_view("GET")
 def one_employee(request: HttpRequest, member: Membership, employee_id: int) -> HttpResponseBase:
-    """One employee's profile."""
-    employee = _employees_of(member).filter(pk=employee_id).first()
+    """Show the profile of one employee."""
+    employee = _get_employees(member).filter(pk=employee_id).first()
     if employee is None:
         raise NotFound(f"There is no employee {employee_id}.")
     runs = Run.objects.filter(organization_id=member.organization_id, employee=employee)
     waiting = Approval.objects.filter(organization_id=member.organization_id, status=ApprovalStatus.PENDING)
     context = {
         "employee": employee,
-        "initials": initials(employee.name),
-        "toolset": _toolset_of(employee),
-        "figures": _figures_of(runs),
-        "did": did_of(employee, member.organization.currency),
+        "initials": build_initials(employee.name),
+        "toolset": _load_toolset(employee),
+        "figures": _compute_figures(runs),
+        "did": load_figures_section(employee, member.organization.currency),
         "waiting": waiting.filter(run__employee=employee).count(),
         "budgets": list_employee_budgets(employee, member.organization, get_current_month()),
         "price": find_price(employee.provider, employee.model),
@@ -144,33 +144,37 @@ def one_employee(request: HttpRequest, member: Membership, employee_id: int) -> 
     return render_page(request, member, "employees/one.html", context)
 
 
-def _employees_of(member: Membership) -> QuerySet[Employee]:
+def _get_employees(member: Membership) -> QuerySet[Employee]:
     return Employee.objects.filter(organization_id=member.organization_id).select_related("provider")
 
 
-def _counted(member: Membership) -> dict[int, dict[str, Any]]:
-    """Runs and successes of each employee among the organization's newest runs."""
+def _count_runs(member: Membership) -> dict[int, dict[str, Any]]:
+    """Count runs and successes of each employee among the organization's newest runs."""
     newest = Run.objects.filter(organization_id=member.organization_id).order_by("-pk")[:MOST_COUNTED]
-    rows = Run.objects.filter(pk__in=newest.values("pk"), created_at__gte=_since()).order_by().values("employee")
+    rows = (
+        Run.objects.filter(pk__in=newest.values("pk"), created_at__gte=_get_period_start())
+        .order_by()
+        .values("employee")
+    )
     done = Count("pk", filter=Q(status=RunStatus.SUCCEEDED))
     at_work = Count("pk", filter=~Q(status__in=ENDED))
     counted = rows.annotate(runs=Count("pk"), done=done, at_work=at_work)
     return {row["employee"]: dict(row) for row in counted}
 
 
-def _since() -> datetime:
+def _get_period_start() -> datetime:
     return timezone.now() - COUNTED_FOR
 
 
-def _figures_of(runs: QuerySet[Run]) -> Figures:
+def _compute_figures(runs: QuerySet[Run]) -> RunFigures:
     fields = ("status", "exit_reason", "created_at", "started_at", "finished_at", "input_tokens", "output_tokens")
-    since = _since()
+    since = _get_period_start()
     newest = [run for run in runs.order_by("-pk").only(*fields)[:MOST_COUNTED] if run.created_at >= since]
     ended = [run.status for run in newest if run.has_ended]
     ends = [(run.status, run.exit_reason) for run in newest]
     took = [(run.finished_at - run.started_at).total_seconds() for run in newest if run.started_at and run.finished_at]
     tokens = sum(run.input_tokens + run.output_tokens for run in newest)
-    return Figures(
+    return RunFigures(
         runs=len(newest),
         at_work=len(newest) - len(ended),
         success=round(100 * ended.count(RunStatus.SUCCEEDED) / len(ended)) if ended else None,
@@ -180,12 +184,14 @@ def _figures_of(runs: QuerySet[Run]) -> Figures:
     )
 
 
-def _toolset_of(employee: Employee) -> Toolset:
+def _load_toolset(employee: Employee) -> Toolset:
     grants, toolbox = load_grants(employee.pk, employee.mode), load_toolbox(employee.organization_id)
     reasons = explain_unavailable(
         employee.organization_id, [name for name in grants.tools if toolbox.get_tool(name) is None]
     )
-    allowed = sorted((_allowed(toolbox, name, grants, reasons.get(name, "")) for name in grants.tools), key=_place)
+    allowed = sorted(
+        (_build_allowed_tool(toolbox, name, grants, reasons.get(name, "")) for name in grants.tools), key=_get_sort_key
+    )
     counted = [one.level for one in allowed]
     return Toolset(
         categories=[(category, list(tools)) for category, tools in groupby(allowed, key=lambda one: one.category)],
@@ -193,7 +199,7 @@ def _toolset_of(employee: Employee) -> Toolset:
     )
 
 
-def _allowed(toolbox: Toolbox, name: str, grants: Grants, reason: str) -> AllowedTool:
+def _build_allowed_tool(toolbox: Toolbox, name: str, grants: Grants, reason: str) -> AllowedTool:
     tool = toolbox.get_tool(name)
     if tool is None:
         return AllowedTool(name, "", None, reason)
@@ -203,5 +209,5 @@ def _allowed(toolbox: Toolbox, name: str, grants: Grants, reason: str) -> Allowe
     return AllowedTool(name, level, tool, refusal.message if refusal else "", limits)
 
 
-def _place(one: AllowedTool) -> tuple[bool, str, int, str]:
+def _get_sort_key(one: AllowedTool) -> tuple[bool, str, int, str]:
     return one.tool is None, one.category, Level(one.level).rank if one.level else 0, one.name

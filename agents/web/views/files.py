@@ -1,4 +1,4 @@
-"""Files: the organization's own folder, in which employees read and write; people upload, download and delete."""
+"""Files: the organization's folder, where employees read and write, and people upload, download and delete."""
 
 from __future__ import annotations
 
@@ -37,40 +37,40 @@ _PART = 1 << 16
 
 @member_view("GET")
 def all_files(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """What one folder holds, `?folder=` by its path; folders first, then by name."""
-    with _as_not_there():
-        return _shown(request, member, parse_path(request.GET.get("folder", "")))
+    """Show one folder, named by `?folder=`; folders first, then by name."""
+    with _not_found_on_error():
+        return _show(request, member, parse_path(request.GET.get("folder", "")))
 
 
 @member_view("POST", page="files")
 def upload(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Puts the files into the folder, goes there and tells of each; if all are refused, says why beside the form."""
-    _demand(member, Role.OPERATOR, "upload files")
+    """Store the files and show their folder with a report; if all are refused, show the reasons beside the form."""
+    _require_role(member, Role.OPERATOR, "upload files")
     folder = request.POST.get("folder", "")
     given = [one for one in request.FILES.getlist("files") if isinstance(one, UploadedFile)]
     try:
         names = parse_path(folder)
     except ToolError as error:
-        return _refused(request, member, f"{error.message} Nothing was uploaded.", folder)
+        return _refuse(request, member, f"{error.message} Nothing was uploaded.", folder)
     if not given:
-        return _refused(request, member, "Choose at least one file.", folder)
-    outcomes = [_uploaded(member, folder, one) for one in given]
+        return _refuse(request, member, "Choose at least one file.", folder)
+    outcomes = [_store_upload(member, folder, one) for one in given]
     there = names if _is_folder(member, names) else ()
     if all(one.why for one in outcomes):
-        answer = _shown(request, member, there, refused=outcomes, folder=folder)
+        answer = _show(request, member, there, refused=outcomes, folder=folder)
         answer.status_code = 422
         return answer
     _report(request, outcomes)
-    return redirect(_address_of(there))
+    return redirect(_build_address(there))
 
 
 @member_view("GET")
 def download(_request: HttpRequest, member: Membership, path: str) -> HttpResponseBase:
-    """The file as it is, to be kept and never to be shown by the browser."""
-    with _as_not_there():
+    """Download a file; the browser never displays it."""
+    with _not_found_on_error():
         names = parse_file_path(path)
         file = open_file(member.organization_id, names)
-    parts = _Parts(file)
+    parts = _FileStream(file)
     answer = StreamingHttpResponse(parts, content_type="application/octet-stream")
     answer["Content-Length"] = str(parts.left)
     answer["Content-Disposition"] = content_disposition_header(True, names[-1]) or "attachment"  # noqa: FBT003
@@ -81,45 +81,45 @@ def download(_request: HttpRequest, member: Membership, path: str) -> HttpRespon
 
 @member_view("POST", page="files")
 def delete_file(request: HttpRequest, member: Membership, path: str) -> HttpResponseBase:
-    """Says what would be lost; the same form with `confirmed` deletes exactly that."""
-    with _as_not_there():
+    """Show what would be deleted; the same form with `confirmed` deletes exactly that."""
+    with _not_found_on_error():
         names = parse_file_path(path)
-    _demand(member, Role.APPROVER, "delete files")
-    with _as_not_there():
+    _require_role(member, Role.APPROVER, "delete files")
+    with _not_found_on_error():
         doomed = list_deletions(member.organization_id, names)
-    if request.POST.get("confirmed") != _seal_of(doomed):
+    if request.POST.get("confirmed") != _compute_seal(doomed):
         shown = {
             "path": join_path(names),
             "doomed": doomed[:MOST_SHOWN],
             "total": len(doomed),
-            "seal": _seal_of(doomed),
+            "seal": _compute_seal(doomed),
         }
         return render_page(request, member, "files/confirm.html", shown | {"above": join_path(names[:-1])})
 
-    def agree(found: tuple[FolderEntry, ...]) -> None:
+    def confirm(found: tuple[FolderEntry, ...]) -> None:
         if found != doomed:
             raise Conflict("The files just changed. Nothing was deleted. Check the list and try again.")
         paths = [entry.path for entry in found]
         _record(member, "file_deleted", join_path(names), files=len(paths), paths=paths[:MOST_SHOWN])
 
-    release_connection()  # others may be writing: this waits
-    with _as_not_there():
-        delete_files(member.organization_id, names, agree)
+    release_connection()  # this may wait for other writers
+    with _not_found_on_error():
+        delete_files(member.organization_id, names, confirm)
     if _is_folder(member, names):
         messages.warning(
             request, f"The files in {join_path(names)} are deleted. The folder is kept because it holds something else."
         )
     else:
         messages.success(request, f"{join_path(names)} is deleted.")
-    return redirect(_address_of(names[:-1]))
+    return redirect(_build_address(names[:-1]))
 
 
 # The list
 
 
 @dataclass(frozen=True)
-class Row:
-    """One line of the list."""
+class FileRow:
+    """One row of the list."""
 
     entry: FolderEntry
 
@@ -129,25 +129,25 @@ class Row:
 
     @property
     def address(self) -> str:
-        """Of the folder's own list; empty for a file."""
-        return _address_of(self.entry.names) if self.entry.is_folder else ""
+        """The address of the folder's list; empty for a file."""
+        return _build_address(self.entry.names) if self.entry.is_folder else ""
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What became of one uploaded file: why it was refused, or nothing."""
+class UploadOutcome:
+    """The outcome of one upload: the reason of a refusal, or none."""
 
     name: str
     why: str = ""
 
 
-def _shown(request: HttpRequest, member: Membership, names: Names, **extra: Any) -> HttpResponse:
+def _show(request: HttpRequest, member: Membership, names: Names, **extra: Any) -> HttpResponse:
     listing = list_folder(member.organization_id, names)
-    pages = Paginator([Row(entry) for entry in listing.entries], PAGE_SIZE).get_page(request.GET.get("page"))
+    pages = Paginator([FileRow(entry) for entry in listing.entries], PAGE_SIZE).get_page(request.GET.get("page"))
     context = {
         "rows": pages,
         "folder": join_path(names),
-        "way": [(name, _address_of(names[: depth + 1])) for depth, name in enumerate(names)],
+        "way": [(name, _build_address(names[: depth + 1])) for depth, name in enumerate(names)],
         "passed_over": listing.passed_over,
         "may_upload": member.may(Role.OPERATOR),
         "may_delete": member.may(Role.APPROVER),
@@ -161,19 +161,19 @@ def _shown(request: HttpRequest, member: Membership, names: Names, **extra: Any)
 
 
 def _is_folder(member: Membership, names: Names) -> bool:
-    """Whether it can be shown; a link cannot."""
+    """Return True if the folder can be listed; a link cannot."""
     with suppress(ToolError), open_folder(member.organization_id, names):
         return True
     return False
 
 
-def _refused(request: HttpRequest, member: Membership, problem: str, folder: str) -> HttpResponse:
-    answer = _shown(request, member, (), problem=problem, folder=folder)
+def _refuse(request: HttpRequest, member: Membership, problem: str, folder: str) -> HttpResponse:
+    answer = _show(request, member, (), problem=problem, folder=folder)
     answer.status_code = 422
     return answer
 
 
-def _address_of(names: Names) -> str:
+def _build_address(names: Names) -> str:
     query = f"?{urlencode({'folder': join_path(names)})}" if names else ""
     return reverse("files") + query
 
@@ -181,36 +181,38 @@ def _address_of(names: Names) -> str:
 # Upload
 
 
-def _uploaded(member: Membership, folder: str, given: UploadedFile[bytes]) -> Outcome:
-    """Nothing that is there already is replaced."""
+def _store_upload(member: Membership, folder: str, given: UploadedFile[bytes]) -> UploadOutcome:
+    """Store one file; an existing file is never replaced."""
     name = given.name or ""
     path = f"{folder}/{name}" if folder else name
 
-    def agree(staged: StagedFile) -> None:
+    def confirm(staged: StagedFile) -> None:
         if staged.replaces is not None:
             raise ToolError(ErrorCode.INVALID_OPERATION, "A file with this name already exists.", attempted=False)
         _record(member, "file_uploaded", join_path(names), size=staged.size, sha256=staged.sha256)
 
     try:
         names = parse_file_path(path)
-        release_connection()  # others may be writing: this waits
-        write_file(member.organization_id, names, _chunks(given), agree)
+        release_connection()  # this may wait for other writers
+        write_file(member.organization_id, names, _read_chunks(given), confirm)
     except ToolError as error:
-        return Outcome(name, error.message)
-    return Outcome(name)
+        return UploadOutcome(name, error.message)
+    return UploadOutcome(name)
 
 
-def _report(request: HttpRequest, outcomes: list[Outcome]) -> None:
-    """Says on the page that follows which files are uploaded, and of each other one why not."""
+def _report(request: HttpRequest, outcomes: list[UploadOutcome]) -> None:
+    """Report uploaded files, and the reason for each refused one, on the next page."""
     for one in outcomes:
         if one.why:
             messages.error(request, f"{one.name} was not uploaded: {one.why}")
-    kept = [one.name for one in outcomes if not one.why]
-    named = ", ".join(kept[:MOST_NAMED]) + (f" and {len(kept) - MOST_NAMED} more" if len(kept) > MOST_NAMED else "")
-    messages.success(request, f"{named} {'is' if len(kept) == 1 else 'are'} uploaded.")
+    stored = [one.name for one in outcomes if not one.why]
+    named = ", ".join(stored[:MOST_NAMED]) + (
+        f" and {len(stored) - MOST_NAMED} more" if len(stored) > MOST_NAMED else ""
+    )
+    messages.success(request, f"{named} {'is' if len(stored) == 1 else 'are'} uploaded.")
 
 
-def _chunks(given: UploadedFile[bytes]) -> Iterable[bytes]:
+def _read_chunks(given: UploadedFile[bytes]) -> Iterable[bytes]:
     chunks: Iterable[bytes] = given.chunks()
     return chunks
 
@@ -218,8 +220,8 @@ def _chunks(given: UploadedFile[bytes]) -> Iterable[bytes]:
 # Download
 
 
-class _Parts:
-    """The parts of an open file, read when they are wanted; it is closed with the answer."""
+class _FileStream:
+    """The contents of an open file, read in parts; the response closes it."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -239,8 +241,8 @@ class _Parts:
 
 
 @contextmanager
-def _as_not_there() -> Iterator[None]:
-    """A path that leads to nothing of this organization's is not there, whatever the reason is."""
+def _not_found_on_error() -> Iterator[None]:
+    """Turn errors of a path into 404, except for limits and failed operations."""
     try:
         yield
     except ToolError as error:
@@ -249,17 +251,17 @@ def _as_not_there() -> Iterator[None]:
         raise NotFound("There is no such file or folder.") from error
 
 
-def _demand(member: Membership, role: Role, act: str) -> None:
+def _require_role(member: Membership, role: Role, act: str) -> None:
     if not member.may(role):
         raise Forbidden(f"Your role ({member.role}) cannot {act}.")
 
 
-def _seal_of(doomed: tuple[FolderEntry, ...]) -> str:
+def _compute_seal(doomed: tuple[FolderEntry, ...]) -> str:
     return fingerprint([(entry.path, entry.size, entry.changed_ns) for entry in doomed])[:16]
 
 
 def _record(member: Membership, action: str, path: str, **payload: Any) -> None:
-    """Write the act to the audit just before it is done."""
+    """Write the act to the audit, just before it is carried out."""
     entry = audit.NewEntry(f"user:{member.user.get_username()}", action, f"file:{path}", {"path": path, **payload})
     with transaction.atomic():
         audit.append(member.organization_id, [entry])

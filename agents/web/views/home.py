@@ -21,10 +21,10 @@ from agents.platform.refusals import Conflict, Invalid, NotFound
 from agents.platform.row_ids import parse_row_id
 from agents.runs import actions
 from agents.runs.models import ENDED, PARKED, Run, RunStatus
-from agents.web.charts.charts import charts_of, table_of
-from agents.web.charts.figures import last_days
-from agents.web.lists.run_pages import with_status
-from agents.web.text.people import initials
+from agents.web.charts.charts import build_charts, build_table
+from agents.web.charts.daily_counts import load_last_days
+from agents.web.lists.run_pages import filter_by_status
+from agents.web.text.initials import build_initials
 from agents.web.views.pages import member_view, render_page
 
 MOST_CARDS = 6
@@ -87,16 +87,16 @@ def unknown_page(_request: HttpRequest, _member: Membership, rest: str) -> HttpR
 def _render_home(request: HttpRequest, member: Membership, extra: dict[str, Any], status: int = 200) -> HttpResponse:
     rows = Employee.objects.filter(organization_id=member.organization_id, is_active=True)
     employees = list(rows.select_related("provider").defer("instructions", "provider__script", "provider__api_key"))
-    days = last_days(member.organization_id)
+    days = load_last_days(member.organization_id)
     chosen = _find_chosen(request, employees)
     context = _load_live_lists(member) | {
-        "people": [EmployeeChoice(each, initials(each.name), each == chosen) for each in employees],
+        "people": [EmployeeChoice(each, build_initials(each.name), each == chosen) for each in employees],
         "task": request.POST.get("task", _find_example(request, chosen)),
         "most_text": actions.MOST_TEXT,
         "problem": "",
         "request_id": uuid.uuid4().hex,
-        "charts": charts_of(days),
-        "numbers": table_of(days),
+        "charts": build_charts(days),
+        "numbers": build_table(days),
         "budgets": list_organization_budgets(member.organization, get_current_month()),
     }
     shown = render_page(request, member, "home/home.html", context | extra)
@@ -107,7 +107,7 @@ def _render_home(request: HttpRequest, member: Membership, extra: dict[str, Any]
 def _load_live_lists(member: Membership) -> dict[str, Any]:
     """Load the lists that change: the guide, waiting cards, active runs and finished runs."""
     cards = Approval.objects.filter(organization_id=member.organization_id)
-    cards = with_status(cards, ApprovalStatus.PENDING, then="pk").select_related("run__employee")
+    cards = filter_by_status(cards, ApprovalStatus.PENDING, then="pk").select_related("run__employee")
     cards = cards.annotate(is_late_effect=Q(tool_call__late_effect__isnull=False))
     shown = list(cards.defer("params", "preview", "run__answer")[:MOST_CARDS])
     first_steps = _load_first_steps(member.organization_id)
@@ -139,7 +139,7 @@ def _load_newest(member: Membership, *statuses: RunStatus) -> list[Run]:
     """Load the newest runs with these statuses: one index scan for each, however many other runs there are."""
     rows = Run.objects.filter(organization_id=member.organization_id).select_related("employee")
     rows = rows.defer("answer", "problem", "employee__instructions")
-    found = {run.pk: run for status in statuses for run in annotate_waits(with_status(rows, status))[:MOST_RUNS]}
+    found = {run.pk: run for status in statuses for run in annotate_waits(filter_by_status(rows, status))[:MOST_RUNS]}
     return [found[pk] for pk in sorted(found, reverse=True)][:MOST_RUNS]
 
 

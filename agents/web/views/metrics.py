@@ -1,4 +1,4 @@
-"""`/metrics`: the installation's numbers, for monitoring that knows the token, or that runs on this machine."""
+"""`/metrics`: the installation's metrics, for monitoring with the token or on this machine."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ FORWARDED_MARK = "X-Gadget-Forwarded"
 
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """401 without the right token; 404 where no token is set and somebody else than this machine asks.
+    """Return the metrics; 401 for a wrong token, 404 for other machines if no token is set.
 
-    No session opens it.
+    A login does not give access.
     """
     if settings.GADGET_METRICS_TOKEN:
         if not _has_token(request):
-            return _refused(401, "The token of GADGET_METRICS_TOKEN is needed: Authorization: Bearer …")
-    elif not _is_of_this_machine(request):
-        return _refused(404, "Not found.")
+            return _refuse(401, "Send the token of GADGET_METRICS_TOKEN: Authorization: Bearer …")
+    elif not _is_from_this_machine(request):
+        return _refuse(404, "Not found.")
     return HttpResponse(
         metrics_cache.get_text(), content_type=CONTENT_TYPE_LATEST, headers={"Cache-Control": "no-store"}
     )
@@ -38,12 +38,12 @@ def _has_token(request: HttpRequest) -> bool:
     return scheme.lower() == "bearer" and same
 
 
-def _is_of_this_machine(request: HttpRequest) -> bool:
-    """False as soon as a proxy may stand before us, because everybody comes from this machine then."""
+def _is_from_this_machine(request: HttpRequest) -> bool:
+    """Return False if a proxy may be in front, because everybody then seems to come from this machine."""
     is_near = request.META.get("REMOTE_ADDR", "") in LOOPBACK
     return settings.GADGET_ONLY_LOCAL and is_near and FORWARDED_MARK not in request.headers
 
 
-def _refused(status: int, text: str) -> HttpResponse:
+def _refuse(status: int, text: str) -> HttpResponse:
     headers = {"Cache-Control": "no-store"} | ({"WWW-Authenticate": "Bearer"} if status == 401 else {})
     return HttpResponse(f"{text}\n", status=status, content_type="text/plain; charset=utf-8", headers=headers)

@@ -1,4 +1,4 @@
-"""The own password: the old one and twice a new one. This session goes on, all others of the account end."""
+"""The page to change one's own password. It ends all other sessions of the account."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def own_password(request: HttpRequest, member: Membership) -> HttpResponseBase:
     if form.is_bound and "old_password" not in form.errors:
         tries.accept()
     if form.is_valid():
-        form.save(commit=False)  # hashed before others have to wait for the transaction
+        form.save(commit=False)  # hash before the transaction, so that nobody waits for it
         with transaction.atomic():
             member.user.save(update_fields=["password"])
             members.record_own_password(member)

@@ -21,7 +21,7 @@ from agents.approvals.models import Approval, ApprovalStatus
 from agents.platform.refusals import Forbidden, Invalid, NotFound
 from agents.platform.row_ids import parse_row_id
 from agents.runs.models import Run
-from agents.web.views import once
+from agents.web.views import one_time_reports
 from agents.web.views.pages import member_view, render_page
 from tools.records.csv_export import format_header, format_rows_after
 from tools.records.csv_import import (
@@ -51,7 +51,7 @@ MOST_STEPS = 50
 MOST_LINKS = 100
 MOST_BAD_ROWS = 200
 REPORT = "import_report"
-"""The key of the session under which an import's report waits for being shown."""
+"""The session key of an import's report until it is shown."""
 FIELDS = (
     ("status", "Status"),
     ("score", "Score"),
@@ -77,8 +77,8 @@ FIRST_DIRECTIONS = {"name": "name", "score": "-score", "changed": "-changed"}
 
 @member_view("GET")
 def all_records(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Records by text, region, category, status and list; the cursor is the place of the last record shown."""
-    wanted, sort = _wanted(request.GET), parse_sort(request.GET.get("sort", ""))
+    """Show records, filtered by text, region, category, status and list; the cursor is the last record shown."""
+    wanted, sort = _read_query(request.GET), parse_sort(request.GET.get("sort", ""))
     after = request.GET.get("after", "")
     found = load_page(filter_records(member.organization_id, wanted), sort, after)
     context = {
@@ -86,15 +86,15 @@ def all_records(request: HttpRequest, member: Membership) -> HttpResponseBase:
         "wanted": wanted,
         "sort": sort,
         "orders": ORDERS,
-        "columns": {by: _column(request.GET, sort, by) for by in FIRST_DIRECTIONS},
-        "choices": _choices(member, wanted),
+        "columns": {by: _build_column(request.GET, sort, by) for by in FIRST_DIRECTIONS},
+        "choices": _list_choices(member, wanted),
         "statuses": [*Status.choices, ("archived", "Archived records")],
         "lists": [(each.pk, each.name) for each in list_record_lists(member.organization_id)],
         "is_filtered": wanted != RecordListQuery(),
-        "next_query": _query(request.GET, after=found.after) if found.after else "",
-        "first_query": _query(request.GET, after=""),
+        "next_query": _build_query_string(request.GET, after=found.after) if found.after else "",
+        "first_query": _build_query_string(request.GET, after=""),
         "is_later": bool(after),
-        "export_query": _query(request.GET, after="", sort=""),
+        "export_query": _build_query_string(request.GET, after="", sort=""),
         "may_import": member.may(Role.ADMIN),
     }
     return render_page(request, member, "records/list.html", context)
@@ -102,11 +102,11 @@ def all_records(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 @member_view("GET")
 def one_record(request: HttpRequest, member: Membership, record_id: int) -> HttpResponseBase:
-    """All of a record, and its history, newest first; with `?before=ID` the steps before that one."""
+    """Show a record and its history, newest first; `?before=ID` shows older changes."""
     record = get_records(member.organization_id).filter(pk=record_id).first()
     if record is None:
         raise NotFound(f"There is no record {record_id}.")
-    steps, before = _steps(member, record, request.GET.get("before", ""))
+    steps, before = _load_steps(member, record, request.GET.get("before", ""))
     entries = record.list_entries.filter(list__organization_id=member.organization_id)
     context = {
         "record": record,
@@ -122,25 +122,29 @@ def one_record(request: HttpRequest, member: Membership, record_id: int) -> Http
 
 @member_view("GET", "POST")
 def import_records(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """POST makes records of the file's good rows; GET shows the form, and once which rows were not good, by line."""
+    """Show the import form and, once, the report; POST imports the valid rows of a file."""
     if not member.may(Role.ADMIN):
         raise Forbidden("Only admins can import records.")
     if request.method != "POST":
-        return _import_page(request, member, {"report": once.take(request, member, REPORT)})
+        return _show_import_page(request, member, {"report": one_time_reports.take_report(request, member, REPORT)})
     try:
-        report = _imported(request, member)
+        report = _import_file(request, member)
     except (Invalid, ImportRefusedError) as refusal:
-        return _import_page(request, member, {"problem": str(refusal)}, status=422)
-    told = {"imported": report.imported, "left_out": len(report.bad_rows), "bad_rows": report.bad_rows[:MOST_BAD_ROWS]}
-    once.keep(request, member, REPORT, told)
+        return _show_import_page(request, member, {"problem": str(refusal)}, status=422)
+    report_shown = {
+        "imported": report.imported,
+        "left_out": len(report.bad_rows),
+        "bad_rows": report.bad_rows[:MOST_BAD_ROWS],
+    }
+    one_time_reports.store_report(request, member, REPORT, report_shown)
     return redirect("records-import")
 
 
 @member_view("GET")
 def export_records(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """The records of the filtered list as a CSV file, sent while it is read."""
-    records = filter_records(member.organization_id, _wanted(request.GET))
-    answer = StreamingHttpResponse(_parts(records), content_type="text/csv; charset=utf-8")
+    """Export the filtered list as a CSV file, streamed."""
+    records = filter_records(member.organization_id, _read_query(request.GET))
+    answer = StreamingHttpResponse(_read_lines(records), content_type="text/csv; charset=utf-8")
     name = f"records-{member.organization.slug}-{timezone.now():%Y-%m-%d}.csv"
     answer["Content-Disposition"] = f'attachment; filename="{name}"'
     answer["Cache-Control"] = "no-store"
@@ -150,7 +154,7 @@ def export_records(request: HttpRequest, member: Membership) -> HttpResponseBase
 # The list
 
 
-def _wanted(query: QueryDict) -> RecordListQuery:
+def _read_query(query: QueryDict) -> RecordListQuery:
     text, region, category, status = (
         query.get(name, "").replace("\0", "").strip() for name in ("q", "region", "category", "status")
     )
@@ -161,8 +165,8 @@ def _wanted(query: QueryDict) -> RecordListQuery:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """A field that is filtered by one of the values in use; if they are too many to list, it is typed."""
+class FilterChoice:
+    """A filter by one of the values in use; if there are too many to list, the value is typed."""
 
     name: str
     label: str
@@ -178,36 +182,36 @@ class Choice:
         return [(value, value) for value in self.values]
 
 
-def _choices(member: Membership, wanted: RecordListQuery) -> list[Choice]:
+def _list_choices(member: Membership, wanted: RecordListQuery) -> list[FilterChoice]:
     regions, categories = (list_values_in_use(member.organization_id, field) for field in ("region", "category"))
     return [
-        Choice("region", "Region", _with(regions, wanted.region), wanted.region),
-        Choice("category", "Category", _with(categories, wanted.category), wanted.category),
+        FilterChoice("region", "Region", _include(regions, wanted.region), wanted.region),
+        FilterChoice("category", "Category", _include(categories, wanted.category), wanted.category),
     ]
 
 
-def _with(values: list[str], chosen: str) -> list[str]:
+def _include(values: list[str], chosen: str) -> list[str]:
     return values if not chosen or chosen in values else [*values, chosen]
 
 
 @dataclass(frozen=True)
-class Column:
-    """A heading that sorts: by the other direction if the list is sorted by it already."""
+class SortableColumn:
+    """A column heading that sorts; it reverses the direction if the list is sorted by it."""
 
     by: str
     query: str
     direction: str
 
 
-def _column(query: QueryDict, sort: SortOrder, by: str) -> Column:
+def _build_column(query: QueryDict, sort: SortOrder, by: str) -> SortableColumn:
     is_current = sort.by == by
     following = str(sort.reversed) if is_current else FIRST_DIRECTIONS[by]
     direction = ("descending" if sort.descending else "ascending") if is_current else ""
-    return Column(by, _query(query, sort=following, after=""), direction)
+    return SortableColumn(by, _build_query_string(query, sort=following, after=""), direction)
 
 
-def _query(query: QueryDict, **changes: str) -> str:
-    """The query with these values instead; empty ones are left out."""
+def _build_query_string(query: QueryDict, **changes: str) -> str:
+    """Return the query string with these values changed; empty values are omitted."""
     values = {**{name: query.get(name, "") for name in query}, **changes}
     fresh = QueryDict(mutable=True)
     fresh.update({name: value for name, value in values.items() if value})
@@ -218,8 +222,8 @@ def _query(query: QueryDict, **changes: str) -> str:
 
 
 @dataclass(frozen=True)
-class Step:
-    """One change: who made it, for whom an approval opened the way, in which run, and each value before and after."""
+class HistoryStep:
+    """One change: its author, its run, the person who approved it, and each value before and after."""
 
     change: RecordChange
     run: Run | None
@@ -239,44 +243,46 @@ class Step:
         return [(name, before.get(name), after.get(name)) for name in {**before, **after}]
 
 
-def _steps(member: Membership, record: Record, before: str) -> tuple[list[Step], int | None]:
-    """The newest steps, or those before the given one, and the id before which there are more."""
+def _load_steps(member: Membership, record: Record, before: str) -> tuple[list[HistoryStep], int | None]:
+    """Load the newest steps, or those before the given one, and the cursor of older ones."""
     changes = record.changes.order_by("-id")
     with suppress(ValueError):
         changes = changes.filter(pk__lt=parse_row_id(before))
     rows = list(changes[: MOST_STEPS + 1])
     shown = rows[:MOST_STEPS]
-    runs = _runs(member, {change.run_id for change in shown})
-    deciders = _deciders(member, {change.call_id for change in shown})
-    steps = [Step(change, runs.get(change.run_id), deciders.get(change.call_id, "")) for change in shown]
+    runs = _load_runs(member, {change.run_id for change in shown})
+    deciders = _load_approvers(member, {change.call_id for change in shown})
+    steps = [HistoryStep(change, runs.get(change.run_id), deciders.get(change.call_id, "")) for change in shown]
     return steps, shown[-1].pk if len(rows) > MOST_STEPS else None
 
 
-def _runs(member: Membership, run_ids: set[str]) -> dict[str, Run]:
-    found = Run.objects.filter(organization_id=member.organization_id, pk__in=_numbers(run_ids))
+def _load_runs(member: Membership, run_ids: set[str]) -> dict[str, Run]:
+    found = Run.objects.filter(organization_id=member.organization_id, pk__in=_parse_ids(run_ids))
     return {str(run.pk): run for run in found.only("title", "task")}
 
 
-def _deciders(member: Membership, call_ids: set[str]) -> dict[str, str]:
-    """By call, who approved it."""
+def _load_approvers(member: Membership, call_ids: set[str]) -> dict[str, str]:
+    """Load the approver of each call."""
     approved = Approval.objects.filter(
         organization_id=member.organization_id,
-        tool_call_id__in=_numbers(call_ids),
+        tool_call_id__in=_parse_ids(call_ids),
         status=ApprovalStatus.CONSUMED,
         decided_by__isnull=False,
     )
     return {str(call): name for call, name in approved.values_list("tool_call_id", "decided_by__username")}
 
 
-def _numbers(texts: set[str]) -> list[int]:
-    """The ids among them; the history keeps ids as text, and of somebody else's runs maybe other ones."""
+def _parse_ids(texts: set[str]) -> list[int]:
+    """Parse the valid ids; the history stores ids as text, possibly of other systems."""
     return [int(text) for text in texts if text.isascii() and text.isdigit() and len(text) <= 18]
 
 
 # Import and export
 
 
-def _import_page(request: HttpRequest, member: Membership, extra: dict[str, Any], status: int = 200) -> HttpResponse:
+def _show_import_page(
+    request: HttpRequest, member: Membership, extra: dict[str, Any], status: int = 200
+) -> HttpResponse:
     context = {
         "columns": COLUMNS,
         "passed_over": ONLY_EXPORTED,
@@ -290,8 +296,8 @@ def _import_page(request: HttpRequest, member: Membership, extra: dict[str, Any]
     return shown
 
 
-def _imported(request: HttpRequest, member: Membership) -> ImportReport:
-    """What became of the uploaded file; the records and their entry in the audit are one transaction."""
+def _import_file(request: HttpRequest, member: Membership) -> ImportReport:
+    """Import the uploaded file; its records and their audit entry are one transaction."""
     upload = request.FILES.get("file")
     if not isinstance(upload, UploadedFile):
         raise Invalid("file", "Choose a CSV file.")
@@ -306,7 +312,7 @@ def _imported(request: HttpRequest, member: Membership) -> ImportReport:
     return report
 
 
-async def _parts(records: QuerySet[Record]) -> AsyncIterator[str]:
+async def _read_lines(records: QuerySet[Record]) -> AsyncIterator[str]:
     yield format_header()
     lines, last_id = await sync_to_async(format_rows_after)(records, 0)
     while lines:

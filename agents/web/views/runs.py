@@ -17,7 +17,7 @@ from agents.platform.refusals import Conflict, Invalid, NotFound
 from agents.platform.row_ids import parse_row_id_or_none
 from agents.runs import actions
 from agents.runs.models import Event, EventType, Origin, Run, RunStatus
-from agents.web.lists.run_pages import MOST_LOOKED_THROUGH, Wanted, page_of_runs
+from agents.web.lists.run_pages import MAX_SCANNED, RunListFilter, load_run_page
 from agents.web.panel.json_html import render_data
 from agents.web.panel.line_facts import RUN_RELATIONS, PageContext
 from agents.web.panel.lines import is_unknown_task, render_lines
@@ -42,19 +42,19 @@ MESSAGE_NOTES = {
 def all_runs(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Show all runs, newest first, filtered by status, employee and text. The cursor is the last run examined."""
     status = request.GET.get("status", "")
-    wanted = Wanted(
+    wanted = RunListFilter(
         status=status if status in RunStatus.values else "",
         employee_id=parse_row_id_or_none(request.GET.get("employee", "")),
         text=request.GET.get("q", "").strip().replace("\0", "")[:200],
         before=parse_row_id_or_none(request.GET.get("before", "")),
     )
-    found = page_of_runs(member.organization_id, wanted)
+    found = load_run_page(member.organization_id, wanted)
     query = request.GET.copy()
     query["before"] = str(found.next_before or "")
     context = {
         "runs": found.runs,
-        "looked_back_to": found.looked_back_to,
-        "most_looked_through": f"{MOST_LOOKED_THROUGH:,}",
+        "scanned_to": found.scanned_to,
+        "most_looked_through": f"{MAX_SCANNED:,}",
         "next_query": query.urlencode() if found.next_before else "",
         "statuses": RunStatus.choices,
         "employees": Employee.objects.filter(organization_id=member.organization_id).values_list("pk", "name"),

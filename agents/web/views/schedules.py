@@ -1,4 +1,4 @@
-"""Schedules: what starts by itself, for whom, and when; operators make, pause, resume and cancel them."""
+"""Schedules: tasks that start at set times; operators create, pause, resume and cancel them."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ EXAMPLES = ("0 9 * * MON-FRI", "30 17 * * FRI", "0 8 1 * *", "0 */4 * * *", "*/3
 
 @member_view("GET")
 def all_schedules(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Newest first, those that were cancelled by `?cancelled=1`; the cursor is the id of the last one shown."""
-    return _shown(request, member)
+    """Show the schedules, newest first; `?cancelled=1` shows cancelled ones; the cursor is the last one's id."""
+    return _show(request, member)
 
 
 @member_view("POST", page="schedules")
 def create(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Makes a schedule; with `look` it only shows the next times of what was written."""
+    """Create a schedule; with `look` only preview its next times."""
     if not member.may(Role.OPERATOR):
         raise Forbidden("Viewers cannot create schedules.")
-    typed = _typed(request)
+    typed = _read_form(request)
     try:
         if "look" in request.POST:
-            return _shown(request, member, typed=typed, upcoming=_upcoming(typed))
+            return _show(request, member, typed=typed, upcoming=_preview_times(typed))
         made = schedules.create(member, typed.employee_id, typed.task, (typed.cron, typed.time_zone))
     except (Invalid, Conflict, NotFound) as refusal:
-        answer = _shown(request, member, typed=typed, refusal=refusal, wrong=refusal.extra.get("field", ""))
+        answer = _show(request, member, typed=typed, refusal=refusal, wrong=refusal.extra.get("field", ""))
         answer.status_code = refusal.status
         return answer
     messages.success(request, f"Schedule {made.pk} is created: {describe_times(made.times)}.")
@@ -58,7 +58,7 @@ def create(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 @member_view("POST", page="schedules")
 def pause(request: HttpRequest, member: Membership, schedule_id: int) -> HttpResponseBase:
-    """It fires no more until it is resumed."""
+    """Pause a schedule until it is resumed."""
     schedules.pause(member, schedule_id)
     messages.success(request, f"Schedule {schedule_id} is paused.")
     return redirect("schedules")
@@ -66,7 +66,7 @@ def pause(request: HttpRequest, member: Membership, schedule_id: int) -> HttpRes
 
 @member_view("POST", page="schedules")
 def resume(request: HttpRequest, member: Membership, schedule_id: int) -> HttpResponseBase:
-    """It fires again, for whoever resumed it."""
+    """Resume a schedule; whoever resumes it becomes its owner."""
     schedules.resume(member, schedule_id)
     messages.success(request, f"Schedule {schedule_id} is resumed. You are its owner now.")
     return redirect("schedules")
@@ -74,21 +74,21 @@ def resume(request: HttpRequest, member: Membership, schedule_id: int) -> HttpRe
 
 @member_view("POST", page="schedules")
 def cancel(request: HttpRequest, member: Membership, schedule_id: int) -> HttpResponseBase:
-    """Asks; the same form with `confirmed` ends it for good."""
+    """Ask for confirmation; the same form with `confirmed` cancels the schedule."""
     if request.POST.get("confirmed"):
         schedules.cancel(member, schedule_id)
         messages.success(request, f"Schedule {schedule_id} is cancelled.")
         return redirect("schedules")
-    found = _rows(member).filter(pk=schedule_id).first()
+    found = _get_rows(member).filter(pk=schedule_id).first()
     if found is None:
         raise NotFound(f"There is no schedule {schedule_id}.")
     if not member.may(Role.OPERATOR):
         raise Forbidden("Viewers cannot cancel schedules.")
-    return render_page(request, member, "schedules/confirm.html", {"row": Row(found)})
+    return render_page(request, member, "schedules/confirm.html", {"row": ListedSchedule(found)})
 
 
 @dataclass(frozen=True)
-class Row:
+class ListedSchedule:
     """One schedule as the page shows it."""
 
     schedule: Schedule
@@ -99,7 +99,7 @@ class Row:
 
     @property
     def next(self) -> str:
-        """Its next time as a clock of its own zone shows it; empty if there is none."""
+        """Its next time in its own time zone; empty without one."""
         at = self.schedule.next_at
         return format_moment(at.astimezone(self.schedule.times.zone)) if at else ""
 
@@ -110,24 +110,24 @@ class Row:
 
     @property
     def is_long(self) -> bool:
-        """Whether its heading does not tell the task as it was written."""
+        """True if the heading differs from the task as it was written."""
         return str(self.schedule) != self.schedule.task
 
     @property
     def is_cut(self) -> bool:
-        """Whether its heading is only the beginning."""
+        """True if the heading shows only the beginning of the task."""
         return len(str(self.schedule)) < len(" ".join(self.schedule.task.split()))
 
     @property
     def is_held(self) -> bool:
-        """Somebody stopped its employee: it waits until that is released."""
+        """True if its employee is stopped, so that it waits until an admin resumes the employee."""
         employee = self.schedule.employee
         return self.schedule.is_active and employee is not None and employee.stopped_at is not None
 
 
 @dataclass(frozen=True)
-class Typed:
-    """What stands in the form."""
+class ScheduleForm:
+    """The contents of the form."""
 
     employee_id: int = 0
     task: str = ""
@@ -135,11 +135,11 @@ class Typed:
     time_zone: str = ""
 
 
-def _typed(request: HttpRequest) -> Typed:
+def _read_form(request: HttpRequest) -> ScheduleForm:
     employee_id = 0
     with suppress(ValueError):
         employee_id = parse_row_id(request.POST.get("employee", ""))
-    return Typed(
+    return ScheduleForm(
         employee_id=employee_id,
         task=request.POST.get("task", "").replace("\r\n", "\n").strip(),
         cron=request.POST.get("cron", "").strip(),
@@ -147,8 +147,8 @@ def _typed(request: HttpRequest) -> Typed:
     )
 
 
-def _upcoming(typed: Typed) -> dict[str, Any]:
-    """The next times in the schedule's own zone, and all of them in words."""
+def _preview_times(typed: ScheduleForm) -> dict[str, Any]:
+    """Return the next times in the schedule's time zone, and a description of all."""
     try:
         times = parse_cron(typed.cron, typed.time_zone)
     except ToolError as error:
@@ -160,15 +160,15 @@ def _now() -> datetime:
     return timezone.now()
 
 
-def _rows(member: Membership) -> QuerySet[Schedule]:
+def _get_rows(member: Membership) -> QuerySet[Schedule]:
     last_runs = Prefetch("last_run", annotate_waits(Run.objects.defer("answer", "problem")))
     rows = get_schedules(member.organization_id).select_related("employee", "created_by").prefetch_related(last_runs)
     return rows.defer("employee__instructions")
 
 
-def _shown(request: HttpRequest, member: Membership, **extra: Any) -> HttpResponse:
+def _show(request: HttpRequest, member: Membership, **extra: Any) -> HttpResponse:
     are_cancelled = bool(request.GET.get("cancelled"))
-    rows = _rows(member).filter(cancelled_at__isnull=not are_cancelled)
+    rows = _get_rows(member).filter(cancelled_at__isnull=not are_cancelled)
     with suppress(ValueError):
         rows = rows.filter(pk__lt=parse_row_id(request.GET.get("before", "")))
     found = list(rows.order_by("-pk")[: PAGE_SIZE + 1])
@@ -177,14 +177,14 @@ def _shown(request: HttpRequest, member: Membership, **extra: Any) -> HttpRespon
     query["before"] = str(shown[-1].pk) if more else ""
     active = Employee.objects.filter(organization_id=member.organization_id, is_active=True)
     context = {
-        "rows": [Row(schedule) for schedule in shown],
+        "rows": [ListedSchedule(schedule) for schedule in shown],
         "next_query": query.urlencode() if more else "",
         "are_cancelled": are_cancelled,
         "is_older": bool(request.GET.get("before")),
         "employees": active.only("name", "job_title") if member.may(Role.OPERATOR) else (),
         "time_zones": list_common_time_zones(),
         "examples": [(cron, describe_times(parse_cron(cron, "UTC")).removesuffix(" (UTC)")) for cron in EXAMPLES],
-        "typed": Typed(),
+        "typed": ScheduleForm(),
         "upcoming": None,
         "refusal": None,
         "wrong": "",

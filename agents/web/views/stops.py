@@ -1,4 +1,4 @@
-"""The stop page: everything, one employee or one tool, stopped at once and let go on by an admin."""
+"""The stop page: stops everything, one employee or one tool at once; an admin resumes."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from tools.toolbox.permissions import determine_level
 _ACTS: Mapping[tuple[str, str], Callable[[Membership, str], object]] = {
     ("everything", "stop"): lambda member, _: stops.stop_everything(member),
     ("everything", "release"): lambda member, _: stops.release_everything(member),
-    ("employee", "stop"): lambda member, which: stops.stop_employee(member, _id(which)),
-    ("employee", "release"): lambda member, which: stops.release_employee(member, _id(which)),
+    ("employee", "stop"): lambda member, which: stops.stop_employee(member, _parse_employee_id(which)),
+    ("employee", "release"): lambda member, which: stops.release_employee(member, _parse_employee_id(which)),
     ("tool", "stop"): stops.stop_tool,
     ("tool", "release"): stops.release_tool,
 }
-_TOLD = {
+_MESSAGES = {
     "stop": "Stopped. Calls already running finish; nothing new starts.",
     "release": "Resumed.",
 }
 
 
-def _id(text: str) -> int:
+def _parse_employee_id(text: str) -> int:
     try:
         return parse_row_id(text)
     except ValueError as error:
@@ -44,31 +44,31 @@ def _id(text: str) -> int:
 
 @member_view("GET", "POST")
 def stop_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Shows what is stopped; a form that is sent stops or releases one thing.
+    """Show what is stopped; POST stops or resumes one thing.
 
-    Of the form: `what` (everything, employee, tool), `act` (stop, release), `which` (an employee's id, a tool's name).
+    The form has `what` (everything, employee, tool), `act` (stop, release) and `which` (employee id, tool name).
     """
     if request.method != "POST":
-        return render_page(request, member, "stops/page.html", _shown(member))
+        return render_page(request, member, "stops/page.html", _build_context(member))
     what, act = request.POST.get("what", ""), request.POST.get("act", "")
     if (what, act) not in _ACTS:
         raise Invalid("act", "Choose what to stop or resume.")
     try:
         _ACTS[what, act](member, request.POST.get("which", "").replace("\0", ""))
-    except Conflict as refusal:  # somebody was faster
+    except Conflict as refusal:  # somebody else was faster
         messages.info(request, refusal.detail)
     else:
-        messages.success(request, _TOLD[act])
+        messages.success(request, _MESSAGES[act])
     return redirect("stop")
 
 
 @dataclass(frozen=True)
-class ToolLine:
+class StoppableTool:
     """One tool as the page names it.
 
     Attributes:
-        level: the tool's own, or a higher one that an admin set for all; empty if it is not installed any more.
-        rule: its stop, or nothing.
+        level: the tool's own, or a higher one that an admin set for all; empty if it is no longer installed.
+        rule: the rule that stops it, if any.
     """
 
     name: str
@@ -77,21 +77,21 @@ class ToolLine:
     rule: ToolRule | None
 
 
-def _tools_of(organization_id: int) -> list[ToolLine]:
-    """Every tool by its title, and what is stopped though it is not installed any more."""
+def _list_tools(organization_id: int) -> list[StoppableTool]:
+    """List every tool by title, including stopped tools that are no longer installed."""
     rules = ToolRule.objects.filter(organization_id=organization_id, stopped_at__isnull=False)
     stopped, raised = {rule.tool: rule for rule in rules}, load_organization_rules(organization_id)
     installed = {tool.name: tool for tool in load_toolbox(organization_id).tools()}
     lines = [
-        ToolLine(tool.name, tool.title, determine_level(tool, raised).value, stopped.get(tool.name))
+        StoppableTool(tool.name, tool.title, determine_level(tool, raised).value, stopped.get(tool.name))
         for tool in installed.values()
     ]
-    lines += [ToolLine(name, name, "", rule) for name, rule in stopped.items() if name not in installed]
+    lines += [StoppableTool(name, name, "", rule) for name, rule in stopped.items() if name not in installed]
     return sorted(lines, key=lambda line: (line.title.casefold(), line.name))
 
 
-def _shown(member: Membership) -> dict[str, Any]:
-    own, tools = member.organization_id, _tools_of(member.organization_id)
+def _build_context(member: Membership) -> dict[str, Any]:
+    own, tools = member.organization_id, _list_tools(member.organization_id)
     return {
         "organization": member.organization,
         "employees": Employee.objects.filter(organization_id=own).order_by("name"),

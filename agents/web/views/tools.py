@@ -22,7 +22,7 @@ from agents.web.cards.edit_form import build_fields, find_blamed_key, simplify_c
 from agents.web.cards.fields import PREFIX, Field, TypedValues
 from agents.web.cards.schema_table import ParamRow, params_of
 from agents.web.cards.typed import UnreadableField, read_typed
-from agents.web.charts.charts import Chart, chart_of_calls
+from agents.web.charts.charts import Chart, build_calls_chart
 from agents.web.views.pages import member_view, render_page
 from tools.contract import Level, Tool
 from tools.toolbox.permissions import Grants, determine_level
@@ -32,7 +32,7 @@ PAGE_SIZE = 100
 
 @dataclass(frozen=True)
 class Attempt:
-    """What a person has sent to try one tool, and why it was not done; of no tool while nobody has."""
+    """A person's refused attempt to try a tool, with the problems; empty if there was none."""
 
     tool: str = ""
     employee: str = ""
@@ -44,9 +44,9 @@ class TrialForm:
     """The form to try one tool.
 
     Attributes:
-        employees: ids and names of those on whose behalf it may be tried.
-        chosen: the id of one of them.
-        problem: what is wrong as a whole; what belongs to one field stands beside it.
+        employees: ids and names of the employees on whose behalf it may be tried.
+        chosen: the id of the chosen one.
+        problem: a problem of the whole form; those of one field are shown beside it.
     """
 
     fields: list[Field]
@@ -62,9 +62,9 @@ class ToolView:
 
     Attributes:
         level: the tool's own, or a higher one that an admin set for all.
-        users: ids and names of the employees that were granted it, and whether they are active.
-        figures, chart: of the last 30 days; no chart of what was not called.
-        trial: the form to try it, where this person may.
+        users: (id, name, is active) of the employees that may use it.
+        figures, chart: of the last 30 days; no chart without calls.
+        trial: the form to try it, if this person may.
     """
 
     tool: Tool
@@ -83,7 +83,7 @@ class ToolView:
 
     @property
     def traits(self) -> str:
-        """What the tool says of itself, in words."""
+        """The tool's declared traits, in words."""
         tool = self.tool
         said = {
             "writes in one transaction": tool.transactional,
@@ -98,7 +98,7 @@ class ToolView:
 
     @property
     def side_effects(self) -> str:
-        """Say if a call changes anything, at its level here."""
+        """The tool's effect at its level in this organization, in words."""
         return "changes data, so it needs approval" if Level(self.level).has_side_effects else "changes nothing"
 
     @property
@@ -113,7 +113,7 @@ class ToolView:
 
     @property
     def optional_facts(self) -> list[tuple[str, str]]:
-        """The traits, capabilities and features with their labels, as far as there are any."""
+        """The traits, capabilities and features that exist, with their labels."""
         facts = [("Traits", self.traits), ("Capabilities", self.capabilities), ("Plan features", self.features)]
         return [(label, value) for label, value in facts if value]
 
@@ -124,13 +124,13 @@ class ToolView:
 
 @member_view("GET")
 def catalog(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Tools by name, filtered by category, level, source and text; the cursor `?after=` is the last one's id."""
-    return _shown(request, member, Attempt())
+    """Show the tools, filtered by category, level, source and text; `?after=` is the last tool of the page before."""
+    return _show(request, member, Attempt())
 
 
 @member_view("POST", page="tools")
 def try_tool(request: HttpRequest, member: Membership, name: str) -> HttpResponseBase:
-    """Starts a run of this one call and goes to it; what is wrong is said in the form."""
+    """Start a run of this one call and go to it; show problems in the form."""
     if not member.may(Role.OPERATOR):
         raise Forbidden("Only operators can try tools.")
     tool = load_toolbox(member.organization_id).get_tool(name)
@@ -140,24 +140,24 @@ def try_tool(request: HttpRequest, member: Membership, name: str) -> HttpRespons
     fields, employee = build_fields(tool.schema, {}), request.POST.get("employee", "")
     try:
         params = read_typed(fields, typed)
-        run = manual_calls.submit(member, manual_calls.ManualCall(_employee_id(employee), tool.name, params))
+        run = manual_calls.submit(member, manual_calls.ManualCall(_parse_employee_id(employee), tool.name, params))
     except (UnreadableField, Invalid, Conflict) as problem:
-        attempt = Attempt(tool.name, employee, TypedValues(typed, _problems(fields, problem)))
-        answer = _shown(request, member, attempt)
+        attempt = Attempt(tool.name, employee, TypedValues(typed, _find_problems(fields, problem)))
+        answer = _show(request, member, attempt)
         answer.status_code = 422 if isinstance(problem, UnreadableField) else problem.status
         return answer
     return redirect("run", run.pk)
 
 
-def _employee_id(text: str) -> int:
+def _parse_employee_id(text: str) -> int:
     try:
         return parse_row_id(text)
     except ValueError:
         raise Invalid("employee", "Choose an employee that is allowed to use this tool.") from None
 
 
-def _problems(fields: list[Field], problem: UnreadableField | Invalid | Conflict) -> dict[str, str]:
-    """What is wrong, by the key of the field that it belongs to; of the whole form with an empty key."""
+def _find_problems(fields: list[Field], problem: UnreadableField | Invalid | Conflict) -> dict[str, str]:
+    """Return the problem by the key of its field; an empty key means the whole form."""
     if isinstance(problem, UnreadableField):
         return {problem.key: problem.detail}
     if isinstance(problem, Conflict):
@@ -166,19 +166,19 @@ def _problems(fields: list[Field], problem: UnreadableField | Invalid | Conflict
     return {key: simplify_complaint(problem.detail, is_named=not key)}
 
 
-def _shown(request: HttpRequest, member: Membership, attempt: Attempt) -> HttpResponse:
-    """The tools that were asked for, or the one that somebody has tried in vain."""
+def _show(request: HttpRequest, member: Membership, attempt: Attempt) -> HttpResponse:
+    """Show the matching tools, or the one of a refused attempt."""
     toolbox = load_toolbox(member.organization_id)
     every = toolbox.tools()
     rules = load_organization_rules(member.organization_id)
     if attempt.tool:
         fitting = [tool for tool in every if toolbox.get_tool(attempt.tool) is tool]
     else:
-        fitting = sorted(_matching(every, request, rules), key=lambda tool: (tool.category, tool.id))
+        fitting = sorted(_filter_tools(every, request, rules), key=lambda tool: (tool.category, tool.id))
     shown = fitting[:PAGE_SIZE]
     query = request.GET.copy()
     query["after"] = shown[-1].id if len(fitting) > PAGE_SIZE else ""
-    views = [_with_trial(view, member, attempt) for view in _views_of(shown, member, rules)]
+    views = [_add_trial(view, member, attempt) for view in _build_views(shown, member, rules)]
     context = {
         "categories": [(name, list(tools)) for name, tools in groupby(views, key=lambda view: view.tool.category)],
         "is_single": len(shown) == 1,
@@ -206,7 +206,7 @@ def _list_filters(every: Iterable[Tool]) -> list[tuple[str, str, list[tuple[str,
     ]
 
 
-def _matching(every: Iterable[Tool], request: HttpRequest, rules: Grants) -> list[Tool]:
+def _filter_tools(every: Iterable[Tool], request: HttpRequest, rules: Grants) -> list[Tool]:
     category, level, source = (request.GET.get(name, "") for name in ("category", "level", "source"))
     wanted = request.GET.get("q", "").casefold().split()
     after = request.GET.get("after", "")
@@ -222,9 +222,9 @@ def _matching(every: Iterable[Tool], request: HttpRequest, rules: Grants) -> lis
     ]
 
 
-def _views_of(shown: list[Tool], member: Membership, rules: Grants) -> list[ToolView]:
+def _build_views(shown: list[Tool], member: Membership, rules: Grants) -> list[ToolView]:
     disabled = load_toolbox(member.organization_id).policy.disabled
-    users, counted = _users_of(shown, member), figures.load_tool_figures(member.organization_id)
+    users, counted = _load_users(shown, member), figures.load_tool_figures(member.organization_id)
     return [
         ToolView(
             tool=tool,
@@ -234,13 +234,13 @@ def _views_of(shown: list[Tool], member: Membership, rules: Grants) -> list[Tool
             params=params_of(tool.schema),
             users=users[tool.name],
             figures=(found := counted.get(tool.name, figures.Figures())),
-            chart=chart_of_calls(f"calls-{number}", found.days) if found.calls else None,
+            chart=build_calls_chart(f"calls-{number}", found.days) if found.calls else None,
         )
         for number, tool in enumerate(shown)
     ]
 
 
-def _with_trial(view: ToolView, member: Membership, attempt: Attempt) -> ToolView:
+def _add_trial(view: ToolView, member: Membership, attempt: Attempt) -> ToolView:
     employees = [(pk, name) for pk, name, is_active in view.users if is_active]
     is_off = not view.is_enabled or view.stopped_by
     if (
@@ -258,7 +258,7 @@ def _with_trial(view: ToolView, member: Membership, attempt: Attempt) -> ToolVie
     return replace(view, trial=form)
 
 
-def _users_of(shown: list[Tool], member: Membership) -> dict[str, list[tuple[int, str, bool]]]:
+def _load_users(shown: list[Tool], member: Membership) -> dict[str, list[tuple[int, str, bool]]]:
     granted = Grant.objects.filter(
         employee__organization_id=member.organization_id, tool__in={tool.name for tool in shown}
     )

@@ -1,4 +1,4 @@
-"""A run's transcript to download, sent page by page, so that a long run with large results fills no memory."""
+"""A run's transcript as a download, streamed in parts, because long runs with large results need much memory."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from agents.web.views.pages import member_view
 
 @member_view("GET")
 def as_markdown(_request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
-    """The transcript to read."""
+    """Download the transcript as Markdown."""
     return _download(member, run_id, MarkdownTranscript())
 
 
 @member_view("GET")
 def as_json(_request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
-    """The transcript for programs."""
+    """Download the transcript as JSON."""
     return _download(member, run_id, JsonTranscript())
 
 
@@ -31,26 +31,26 @@ def _download(member: Membership, run_id: int, writer: MarkdownTranscript | Json
     run = rows.select_related("employee__provider", "organization", "created_by", "parent__employee").first()
     if run is None:
         raise NotFound(f"There is no run {run_id}.")
-    response = StreamingHttpResponse(_parts(run, writer.write_head(run), writer), content_type=writer.content_type)
+    response = StreamingHttpResponse(_stream(run, writer.write_head(run), writer), content_type=writer.content_type)
     response["Content-Disposition"] = f'attachment; filename="run-{run.pk}.{writer.suffix}"'
     response["Cache-Control"] = "no-store"
     return response
 
 
-async def _parts(run: Run, head: str, writer: MarkdownTranscript | JsonTranscript) -> AsyncIterator[bytes]:
-    """What has happened until now; a result that its event has only in part is read by itself, one at a time."""
+async def _stream(run: Run, head: str, writer: MarkdownTranscript | JsonTranscript) -> AsyncIterator[bytes]:
+    """Stream all entries so far; results that their events truncate are loaded one at a time."""
     read, read_whole = database_to_async(read_entries), database_to_async(load_result)
     after, upto, seen = 0, run.next_event_seq - 1, set[int]()
-    yield _bytes(head)
+    yield _encode(head)
     while entries := await read(run.pk, after, upto, seen):
         for entry in entries:
             if entry.is_cut:
                 entry.result = await read_whole(entry.call.pk)
-            yield _bytes(writer.write_entry(entry))
+            yield _encode(writer.write_entry(entry))
             entry.result = {}
         after = entries[-1].event.seq
-    yield _bytes(writer.write_foot())
+    yield _encode(writer.write_foot())
 
 
-def _bytes(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     return text.encode("utf-8", "replace")

@@ -12,26 +12,26 @@ from django.shortcuts import redirect
 from agents.accounts import invitations, members
 from agents.accounts.models import Invitation, Membership, PasswordReset, Role
 from agents.platform.refusals import Conflict, Invalid
-from agents.web.text.people import initials
-from agents.web.views import once
+from agents.web.text.initials import build_initials
+from agents.web.views import one_time_reports
 from agents.web.views.links import absolute_link
 from agents.web.views.pages import member_view, render_page
 from tools.contract import fingerprint
 
 PAGE_SIZE = 50
 LINK = "made_link"
-"""The key of the session under which a new link waits for being shown."""
+"""The session key of a new link until it is shown."""
 
 
 @member_view("GET")
 def all_users(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Members by name; `?q=` finds names, the cursor `?after=` is the last name shown. A new link stands here once."""
-    return _shown(request, member, **_link(request, member))
+    """Show members by name; `?q=` searches, `?after=` is the last name of the page before. A new link shows once."""
+    return _show(request, member, **_take_link(request, member))
 
 
 @member_view("POST", page="users")
 def invite(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Makes an invitation, whose link the next page shows, once; an admin is invited after a question."""
+    """Create an invitation, whose link the next page shows once; inviting an admin asks for confirmation."""
     days = request.POST.get("days", "7")
     offer = invitations.Offer(
         role=request.POST.get("role", ""),
@@ -41,21 +41,21 @@ def invite(request: HttpRequest, member: Membership) -> HttpResponseBase:
     if offer.role == Role.ADMIN and member.may(Role.ADMIN):
         sentence = members.describe_admin_rights("Whoever opens the link first")
         if not _is_confirmed(request, sentence):
-            return _asked(request, member, sentence, "Invite an admin")
+            return _ask_to_confirm(request, member, sentence, "Invite an admin")
     try:
         made, secret = invitations.invite(member, offer)
     except (Invalid, Conflict) as refusal:
-        page = _shown(request, member, refusal=refusal, offer=offer)
+        page = _show(request, member, refusal=refusal, offer=offer)
         page.status_code = refusal.status
         return page
     link = absolute_link(request, "join-link", secret)
-    once.keep(request, member, LINK, {"link": link, "invitation": made.pk})
+    one_time_reports.store_report(request, member, LINK, {"link": link, "invitation": made.pk})
     return redirect("users")
 
 
 @member_view("POST", page="users")
 def revoke_invitation(request: HttpRequest, member: Membership, invitation_id: int) -> HttpResponseBase:
-    """Ends an invitation that nobody has accepted."""
+    """Revoke an open invitation."""
     invitations.revoke(member, invitation_id)
     messages.success(request, "The invitation is revoked. Its link no longer works.")
     return redirect("users")
@@ -63,11 +63,11 @@ def revoke_invitation(request: HttpRequest, member: Membership, invitation_id: i
 
 @member_view("POST", page="users")
 def change_role(request: HttpRequest, member: Membership, membership_id: int) -> HttpResponseBase:
-    """Gives a member another role; who becomes admin, or is none any more, after a question."""
+    """Change a member's role; granting or removing the admin role asks for confirmation."""
     role = request.POST.get("role", "")
     sentence = members.describe_role_change(member, membership_id, role)
     if sentence and not _is_confirmed(request, sentence):
-        return _asked(request, member, sentence, "Make admin" if role == Role.ADMIN else "Remove admin role")
+        return _ask_to_confirm(request, member, sentence, "Make admin" if role == Role.ADMIN else "Remove admin role")
     changed = members.change_role(member, membership_id, role)
     messages.success(request, f"{changed.user.get_username()} is now {changed.as_noun}.")
     return redirect("users")
@@ -75,7 +75,7 @@ def change_role(request: HttpRequest, member: Membership, membership_id: int) ->
 
 @member_view("POST", page="users")
 def remove_member(request: HttpRequest, member: Membership, membership_id: int) -> HttpResponseBase:
-    """Takes a member out of the organization; who leaves goes to the start page."""
+    """Remove a member from the organization; those who leave go to the start page."""
     gone = members.remove_member(member, membership_id)
     if gone.user_id == member.user_id:
         return redirect("home")
@@ -85,41 +85,41 @@ def remove_member(request: HttpRequest, member: Membership, membership_id: int) 
 
 @member_view("POST", page="users")
 def password_link(request: HttpRequest, member: Membership, membership_id: int) -> HttpResponseBase:
-    """Makes a link to a new password, which the next page shows, once."""
+    """Create a password link, which the next page shows once."""
     made, secret = members.create_password_reset(member, membership_id)
     link = absolute_link(request, "new-password-link", secret)
-    once.keep(request, member, LINK, {"link": link, "reset": made.pk})
+    one_time_reports.store_report(request, member, LINK, {"link": link, "reset": made.pk})
     return redirect("users")
 
 
-def _link(request: HttpRequest, member: Membership) -> dict[str, Any]:
-    """The link that was made just now, with what it opens."""
-    told = once.take(request, member, LINK)
-    if not told or not member.may(Role.ADMIN):
+def _take_link(request: HttpRequest, member: Membership) -> dict[str, Any]:
+    """Return the newly created link, with the invitation or reset behind it."""
+    report = one_time_reports.take_report(request, member, LINK)
+    if not report or not member.may(Role.ADMIN):
         return {}
     resets = PasswordReset.objects.select_related("membership__user")
-    invitation = Invitation.objects.filter(pk=told.get("invitation", 0)).first()
-    reset = resets.filter(pk=told.get("reset", 0)).first()
-    return {"link": told["link"], "invitation": invitation, "reset": reset} if invitation or reset else {}
+    invitation = Invitation.objects.filter(pk=report.get("invitation", 0)).first()
+    reset = resets.filter(pk=report.get("reset", 0)).first()
+    return {"link": report["link"], "invitation": invitation, "reset": reset} if invitation or reset else {}
 
 
 def _is_confirmed(request: HttpRequest, sentence: str) -> bool:
-    """Whether the person has agreed to this very sentence."""
+    """Return True if the person confirmed exactly this sentence."""
     return request.POST.get("confirmed") == fingerprint(sentence)[:16]
 
 
-def _asked(request: HttpRequest, member: Membership, sentence: str, act: str) -> HttpResponse:
-    """Says what the form that was sent would mean; a button sends it again."""
+def _ask_to_confirm(request: HttpRequest, member: Membership, sentence: str, act: str) -> HttpResponse:
+    """Show the consequence of the submitted form, with a button that submits it again."""
     again = [(name, request.POST.get(name)) for name in ("role", "note", "days") if name in request.POST]
     context = {"sentence": sentence, "act": act, "again": [*again, ("confirmed", fingerprint(sentence)[:16])]}
     return render_page(request, member, "users/confirm.html", context)
 
 
-def _shown(request: HttpRequest, member: Membership, **extra: Any) -> HttpResponse:
+def _show(request: HttpRequest, member: Membership, **extra: Any) -> HttpResponse:
     is_admin = member.may(Role.ADMIN)
-    people, next_query = _one_page(members.list_members(member.organization_id), request)
+    people, next_query = _take_page(members.list_members(member.organization_id), request)
     for person in people:
-        person.initials = initials(person.user.get_username())  # type: ignore[attr-defined]
+        person.initials = build_initials(person.user.get_username())  # type: ignore[attr-defined]
         person.may_reset = is_admin and members.may_reset_password(member, person)  # type: ignore[attr-defined]
     context = {
         "people": people,
@@ -137,8 +137,8 @@ def _shown(request: HttpRequest, member: Membership, **extra: Any) -> HttpRespon
     return render_page(request, member, "users/list.html", context | extra)
 
 
-def _one_page(rows: QuerySet[Membership], request: HttpRequest) -> tuple[list[Membership], str]:
-    """The page's members, and the query of the next page or nothing."""
+def _take_page(rows: QuerySet[Membership], request: HttpRequest) -> tuple[list[Membership], str]:
+    """Return the page's members, and the query of the next page or an empty text."""
     text, after = (request.GET.get(name, "").replace("\0", "")[:150] for name in ("q", "after"))
     if text.strip():
         rows = rows.filter(user__username__icontains=text.strip())

@@ -1,7 +1,7 @@
-"""Pages of the approvals' history: the decision that was made last stands first, each page behind the one before.
+"""Pages of the decision history, newest decision first.
 
-An index has the cards in this order, and the days lead into it. By outcome, person, employee and tool a limited number
-of cards is looked through, as in `run_pages`, and the page says how far back it came.
+An index has the cards in this order, and answers filters by day. Filters by outcome, person, employee or tool scan a
+limited number of cards, as in `run_pages`, and the page says how far back it searched.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from django.db.models import BigIntegerField, BooleanField, F, Func, Q, QuerySet
 from django.db.models.functions import Cast, Coalesce
 
 from agents.approvals.models import Approval
-from agents.web.lists.run_pages import MOST_LOOKED_THROUGH
+from agents.web.lists.run_pages import MAX_SCANNED
 
 PAGE_SIZE = 50
 MOMENT = re.compile(r"[0-9]{4}(-[0-9]{2}){2} [0-9]{2}(:[0-9]{2}){2}(\.[0-9]{1,6})?(\+00)?")
 """A time as the databases write it."""
 ENDED_AT = Coalesce("decided_at", "requested_at")
-"""When it was decided; of a card that ended without a decision, when it was asked. An index is made of this."""
+"""The time of the decision; of a card without one, the time of the request. This expression is indexed."""
 HAS_ENDED = Func("status", template="NOT (%(expressions)s = 'pending')", output_field=BooleanField())
-"""Written out, because a prepared statement with a parameter here would not know that the index holds these only."""
+"""Literal SQL: with a parameter, a prepared statement could not use the partial index."""
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a card stands in the order: its time as the database writes it, and its id."""
+class DecisionCursor:
+    """The position of a card in this order: its time, as the database writes it, and its id."""
 
     moment: str
     pk: int
@@ -39,12 +39,12 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Which decided cards; empty means any.
+class DecisionFilter:
+    """A filter of decided cards; empty fields match any.
 
     Attributes:
-        since, until: bounds of the time of the decision, both included.
-        after: the place of the last card that was looked at.
+        since, until: bounds of the decision's time, both included.
+        after: the position of the last card of the page before.
     """
 
     statuses: Collection[str] = ()
@@ -53,11 +53,11 @@ class Wanted:
     tool: str = ""
     since: datetime | None = None
     until: datetime | None = None
-    after: Place | None = None
+    after: DecisionCursor | None = None
 
     @property
-    def needs_looking(self) -> bool:
-        """Whether no index leads to them."""
+    def needs_scan(self) -> bool:
+        """True if no index answers the filter."""
         return bool(self.statuses or self.tool) or self.decided_by_id is not None or self.employee_id is not None
 
 
@@ -66,50 +66,50 @@ class DecidedPage:
     """Cards of one page.
 
     Attributes:
-        after: the place behind which the next page begins; None after the last.
-        looked_back_to: the time of the last card that was looked at; None if the search went to its end.
+        after: the position after which the next page begins; None on the last page.
+        scanned_to: the time of the last scanned card; None if the scan reached the end.
     """
 
     cards: list[Approval]
-    after: Place | None
-    looked_back_to: datetime | None = None
+    after: DecisionCursor | None
+    scanned_to: datetime | None = None
 
 
-def page_of_decided(cards: QuerySet[Approval], wanted: Wanted, most: int = MOST_LOOKED_THROUGH) -> DecidedPage:
-    """One page of these cards of one organization; with a filter, of the next `most` of them."""
+def load_decision_page(cards: QuerySet[Approval], wanted: DecisionFilter, most: int = MAX_SCANNED) -> DecidedPage:
+    """Load one page of these cards of one organization; a filter without an index scans the next `most` of them."""
     rows: QuerySet[Any] = cards.filter(HAS_ENDED).annotate(ended_at=ENDED_AT, moment=Cast(ENDED_AT, TextField()))
-    rows = _within(rows.order_by("-ended_at", "-pk"), wanted)
-    edge = list(rows.values_list("moment", "pk", "ended_at")[most - 1 : most + 1]) if wanted.needs_looking else []
+    rows = _apply_bounds(rows.order_by("-ended_at", "-pk"), wanted)
+    edge = list(rows.values_list("moment", "pk", "ended_at")[most - 1 : most + 1]) if wanted.needs_scan else []
     if len(edge) > 1:
-        rows = rows.filter(_compared(">=", Place(*edge[0][:2])))
-    shown = list(_fitting(rows, wanted)[: PAGE_SIZE + 1])
+        rows = rows.filter(_compare(">=", DecisionCursor(*edge[0][:2])))
+    shown = list(_apply_filter(rows, wanted)[: PAGE_SIZE + 1])
     if len(shown) > PAGE_SIZE:
         last = shown[PAGE_SIZE - 1]
-        return DecidedPage(shown[:PAGE_SIZE], Place(last.moment, last.pk))
+        return DecidedPage(shown[:PAGE_SIZE], DecisionCursor(last.moment, last.pk))
     if len(edge) > 1:
-        return DecidedPage(shown, Place(*edge[0][:2]), edge[0][2])
+        return DecidedPage(shown, DecisionCursor(*edge[0][:2]), edge[0][2])
     return DecidedPage(shown, None)
 
 
-def place_in(text: str) -> Place | None:
-    """The place that a page's address names; None if it is none."""
+def parse_cursor(text: str) -> DecisionCursor | None:
+    """Parse the position in a page's address; None if it is invalid."""
     pk, _, moment = text.partition(".")
     try:
         datetime.fromisoformat(moment)
-        return Place(moment, int(pk[:18])) if MOMENT.fullmatch(moment) else None
+        return DecisionCursor(moment, int(pk[:18])) if MOMENT.fullmatch(moment) else None
     except ValueError:
         return None
 
 
-def _within(rows: QuerySet[Any], wanted: Wanted) -> QuerySet[Any]:
+def _apply_bounds(rows: QuerySet[Any], wanted: DecisionFilter) -> QuerySet[Any]:
     if wanted.after is not None:
-        rows = rows.filter(_compared("<", wanted.after))
+        rows = rows.filter(_compare("<", wanted.after))
     if wanted.since is not None:
         rows = rows.filter(ended_at__gte=wanted.since)
     return rows if wanted.until is None else rows.filter(ended_at__lte=wanted.until)
 
 
-def _fitting(rows: QuerySet[Any], wanted: Wanted) -> QuerySet[Any]:
+def _apply_filter(rows: QuerySet[Any], wanted: DecisionFilter) -> QuerySet[Any]:
     if wanted.statuses:
         rows = rows.filter(status__in=wanted.statuses)
     if wanted.decided_by_id is not None:
@@ -119,10 +119,10 @@ def _fitting(rows: QuerySet[Any], wanted: Wanted) -> QuerySet[Any]:
     return rows.filter(tool_call__tool=wanted.tool) if wanted.tool else rows
 
 
-def _compared(sign: str, place: Place) -> Q:
-    """`(ended_at, id) < (…)`: a comparison of rows, which PostgreSQL takes as one range of the index.
+def _compare(sign: str, place: DecisionCursor) -> Q:
+    """Build `(ended_at, id) < (…)`, a comparison of rows that PostgreSQL reads as one range of the index.
 
-    SQLite sees that only of plain columns, so it is told the range of the times as well.
+    SQLite does so only for plain columns, so the condition also names the range of times.
     """
     moment = Value(place.moment, output_field=TextField())
     own = Func(F("ended_at"), F("id"), template="(%(expressions)s)", output_field=TextField())

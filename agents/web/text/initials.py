@@ -1,4 +1,4 @@
-"""How people and employees look on a page: the initials in their face."""
+"""The initials of people and employees, shown in place of a picture."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import re
 from agents.web.text.safe_text import BLANKS
 
 _WORD = re.compile(rf"[^\W\d_{''.join(BLANKS)}]+|\d+")
-MOST_READ = 200
+MAX_READ = 200
 
 
-def initials(name: str) -> str:
-    """One or two capital letters: of the first and the last word, `?` if there is none."""
-    words = _WORD.findall(name[:MOST_READ])
+def build_initials(name: str) -> str:
+    """Return one or two capitals, of the first and the last word; `?` without any."""
+    words = _WORD.findall(name[:MAX_READ])
     chosen = [words[0], words[-1]] if len(words) > 1 else words
     return "".join(word[0] for word in chosen).upper()[:2] or "?"
