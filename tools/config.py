@@ -25,7 +25,7 @@ _Path = tuple[str, ...]
 
 
 class ConfigError(ValueError):
-    """An error in the file; the text names the line, the key and the fix."""
+    """An error in the file; the message names the line, the key and the fix."""
 
 
 class ToolSettings(BaseModel):
@@ -33,14 +33,14 @@ class ToolSettings(BaseModel):
 
     Attributes:
         orchestrator_id: the name of this installation in logs and metrics.
-        default_timeout: seconds for a call of a tool without a timeout of its own.
+        default_timeout: seconds that a call may take if its tool sets no timeout.
         max_concurrent_calls: calls of one pass that run at the same time.
         log_calls: log one line for each call, without its params.
         disabled: names or ids (`name@1.0`) of tools that nobody may use.
         allow_dynamic_registration: allow registering tools while Gadget runs.
         strict_capabilities: an employee needs all of a tool's capabilities; if false, any one of them.
-        features_by_tool: by a tool's name or id, the features that the organization's plan must have.
-        plugins: names of entry points in the group `gadget.tools` whose tools are loaded.
+        features_by_tool: features that the organization's plan must have, by tool name or id.
+        plugins: names of the entry points in the group `gadget.tools` to load tools from.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel, validate_by_name=True)
@@ -60,7 +60,7 @@ class Config(BaseModel):
     """The whole file; `services` is flat: {"google.cse": {"api_key": …}}.
 
     Attributes:
-        unset: services that are left out because an environment variable is missing, with the names of the variables.
+        unset: services left out because environment variables are missing, with the names of these variables.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -111,7 +111,7 @@ def read_config(text: str, variables: Mapping[str, str]) -> Config:
         config = Config.model_validate({**values, **given})
     except ValidationError as error:
         raise _explain_error(error, lines) from None
-    config._unset.update({name: tuple(lacking) for name, lacking in reader.unset.items()})
+    config._unset.update({name: tuple(missing) for name, missing in reader.unset.items()})
     return config
 
 
@@ -148,7 +148,7 @@ class _YamlReader:
     def _read_key(self, key: yaml.Node, parent: _Path) -> str:
         path, line = (*parent, str(key.value)), key.start_mark.line + 1
         if not isinstance(key, yaml.ScalarNode):
-            raise ConfigError(f"line {line}: a key must be a word")
+            raise ConfigError(f"line {line}: a key must be plain text")
         if path in self._lines:
             raise ConfigError(f"line {line}: {'.'.join(path)} is repeated; it is also in line {self._lines[path]}")
         self._lines[path] = line
@@ -175,19 +175,19 @@ def _collect_services(values: dict[str, Any], lines: Mapping[_Path, int]) -> dic
     for key in _TOP_LEVEL_SERVICES:
         for name, fields in _read_services(values.pop(key, None) or {}, (key,), lines):
             if name in found:
-                raise ConfigError(f"line {lines[(key,)]}: {name} is given here and under 'services:'; keep only one")
+                raise ConfigError(f"line {lines[(key,)]}: {name} is set here and under 'services:'; keep only one")
             found[name] = fields
     return found
 
 
 def _name_service(path: _Path) -> str:
-    """Return the name of the service at this path; Google's own fields belong to its search."""
+    """Return the name of the service at this path; Google's top-level fields belong to its search."""
     name = ".".join(path[1:] if path[0] == _SERVICES else path)
     return _SEARCH if path == ("google",) else name
 
 
 def _read_services(node: Any, here: _Path, lines: Mapping[_Path, int]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield every mapping that holds values as a service, named by its path."""
+    """Yield each mapping with values of its own as a service, named by its path."""
     if not isinstance(node, dict):
         raise ConfigError(f"line {lines[here]}: {'.'.join(here)} needs keys with values, like 'token: …'")
     fields = {to_snake(key): value for key, value in node.items() if not isinstance(value, dict)}
@@ -195,13 +195,13 @@ def _read_services(node: Any, here: _Path, lines: Mapping[_Path, int]) -> Iterat
         if isinstance(value, dict):
             yield from _read_services(value, (*here, key), lines)
         elif isinstance(value, list) or here == (_SERVICES,):
-            raise ConfigError(f"line {lines[(*here, key)]}: {'.'.join((*here, key))} needs a key with a value in it")
+            raise ConfigError(f"line {lines[(*here, key)]}: {'.'.join((*here, key))} must contain a key with a value")
     if fields:
         yield _name_service(here), {key: value or "" for key, value in fields.items()}
 
 
 def _explain_error(error: ValidationError, lines: Mapping[_Path, int]) -> ConfigError:
-    """Explain the first fault. Only values below `tools` are quoted: those of services are secret."""
+    """Explain the first fault; quote values only below `tools`, because those of services are secret."""
     first = error.errors(include_url=False, include_context=False)[0]
     path = tuple(str(part) for part in first["loc"])
     line = next((lines[known] for known in _list_spellings(path) if known in lines), 1)
@@ -216,7 +216,7 @@ def _explain_error(error: ValidationError, lines: Mapping[_Path, int]) -> Config
 
 
 def _list_spellings(path: _Path) -> Iterator[_Path]:
-    """Yield the paths by which the file may hold this key, most specific first."""
+    """Yield the paths that this key may have in the file, most specific first."""
     for end in range(len(path), 0, -1):
         yield path[:end]
         yield tuple(to_snake(part) for part in path[:end])

@@ -1,4 +1,4 @@
-"""Helpers for authors of tools: run a tool, judge a call or build its card, without a database, employee or run."""
+"""Helpers for tool authors: run a tool, judge a call or build its card, without a database, employee or run."""
 
 import json
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ class Memory:
     """An in-memory cache and rate limiter for `cacheable_s` and `rate_limit`; in production, all workers share one.
 
     Attributes:
-        now: the clock in seconds; only the test moves it.
+        now: the current time in seconds; only the test advances it.
     """
 
     def __init__(self) -> None:
@@ -70,11 +70,11 @@ def judge_tool(
     grants: Grants | None = None,
     policy: Policy | None = None,
 ) -> Verdict:
-    """Return the gate's verdict on one call: it runs, needs a decision or is refused, and why.
+    """Return the gate's verdict on one call: whether it runs, needs a decision or is refused, with the reason.
 
     Args:
-        grants: the employee's grants; None for a grant of this tool alone.
-        policy: the installation's policy; None for one that disables nothing.
+        grants: the employee's grants; None grants this tool alone.
+        policy: the installation's policy; None disables nothing.
     """
     instance = _instantiate(tool)
     granted = grants if grants is not None else Grants(frozenset({instance.name}))
@@ -90,7 +90,7 @@ def build_card(tool: Tool | type[Tool], params: dict[str, Any] | None = None, **
 
     Raises:
         ToolError: the params are wrong, or the preview shows that the call cannot succeed; no card would appear.
-        Exception: the preview or the sentence failed. A real card would only say so; a test should see why.
+        Exception: the preview or the sentence failed. A real card would only say that it failed; a test should see why.
     """
     instance = _instantiate(tool)
     checked = instance.load_params(instance.check_params(params or {}))

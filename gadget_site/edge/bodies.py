@@ -13,7 +13,7 @@ from django.urls import Resolver404, resolve
 
 from agents.accounts.membership import authenticate_token
 from agents.admin.source_forms import LARGEST_DOCUMENT
-from agents.web.views.files import MOST_AT_ONCE
+from agents.web.views.files import MAX_UPLOAD_SIZE
 from tools.records.csv_import import LARGEST_IMPORT
 
 WITHOUT_LOGIN = 1_000_000
@@ -24,7 +24,7 @@ FORM_FIELDS = 1_000_000
 """Room for a form's other fields next to its files."""
 
 UPLOADS = {
-    "files-upload": MOST_AT_ONCE + FORM_FIELDS,
+    "files-upload": MAX_UPLOAD_SIZE + FORM_FIELDS,
     "records-import": LARGEST_IMPORT + FORM_FIELDS,
     "admin:connections_source_add": LARGEST_DOCUMENT + FORM_FIELDS,
     "admin:connections_source_change": LARGEST_DOCUMENT + FORM_FIELDS,

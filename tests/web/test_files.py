@@ -16,7 +16,7 @@ from pytest_django import Settings
 from agents.accounts.audit import verify
 from agents.accounts.models import AuditEntry
 from agents.web.views import files as views
-from agents.web.views.files import MOST_NAMED, MOST_SHOWN, PAGE_SIZE
+from agents.web.views.files import MAX_NAMED, MAX_SHOWN, PAGE_SIZE
 from tests.tools.builtin import test_files_stay_inside as hostile
 from tests.world import World, make_world
 from tools.files import changes
@@ -173,8 +173,8 @@ def test_an_upload_is_reported_file_by_file_and_is_in_the_audit(world: World, fo
 
 def test_of_many_uploads_the_first_are_named(world: World, folder: Path) -> None:
     client = world.client("operator")
-    upload(client, *((f"{n:02}.txt", b"x") for n in range(MOST_NAMED + 3)))
-    assert f"{MOST_NAMED - 1:02}.txt and 3 more are uploaded." in html_of(client)
+    upload(client, *((f"{n:02}.txt", b"x") for n in range(MAX_NAMED + 3)))
+    assert f"{MAX_NAMED - 1:02}.txt and 3 more are uploaded." in html_of(client)
 
 
 def test_a_folder_that_is_not_there_is_made(world: World, folder: Path) -> None:
@@ -281,7 +281,7 @@ def test_a_folder_that_stays_is_not_called_deleted(world: World, folder: Path) -
     (folder / "reports" / "link").symlink_to(folder)
     client = world.client("approver")
     assert delete(client, "reports").status_code == 302
-    assert "The files in reports are deleted. The folder is kept because it holds something else." in html_of(client)
+    assert "The files in reports are deleted. The folder remains because it is not empty." in html_of(client)
     again = client.post("/files/delete/reports")
     assert again.status_code == 409
     assert "it holds only entries that cannot be deleted" in again.content.decode()
@@ -307,11 +307,11 @@ def test_who_may_not_decide_may_not_delete(world: World, folder: Path, username:
 
 
 def test_a_question_about_many_files_shows_the_first(world: World, folder: Path) -> None:
-    for number in range(MOST_SHOWN + 10):
+    for number in range(MAX_SHOWN + 10):
         (folder / "reports" / f"{number}.txt").touch()
     asked = world.client("admin").post("/files/delete/reports").content.decode()
-    assert f"It deletes {MOST_SHOWN + 11} files:" in asked
-    assert len(re.findall(r"<li>\s*reports/", asked)) == MOST_SHOWN
+    assert f"It deletes {MAX_SHOWN + 11} files:" in asked
+    assert len(re.findall(r"<li>\s*reports/", asked)) == MAX_SHOWN
 
 
 def test_too_many_files_at_once_are_refused_in_words(

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 from django.apps import apps
-from django.db import OperationalError, connection, connections, transaction
+from django.db import IntegrityError, OperationalError, connection, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.postgresql.base import DatabaseWrapper as PostgreSQL
 from django.db.backends.signals import connection_created
@@ -81,7 +81,7 @@ def nothing_kept_is_stale(monkeypatch: pytest.MonkeyPatch) -> None:
 def _clear() -> None:
     """Delete all rows; a thread that a test has left behind may be writing its last ones."""
     for _ in range(_MOST_TRIES - 1):
-        with suppress(OperationalError):
+        with suppress(OperationalError, IntegrityError):
             return _delete_all()
     return _delete_all()
 

@@ -119,7 +119,7 @@ class CrossReference(Tool):
     display_name = "Cross-reference records"
     description = (
         "Compare records with a list of names (to find known and missing ones), or with the records of a second filter "
-        "(to find those in both, or only in one). Names are compared without case, punctuation and legal form."
+        "(to find those in both, or only in one). Case, punctuation and legal forms of names are ignored."
     )
     level = Level.READ
     Output = Comparison
@@ -136,7 +136,7 @@ class CrossReference(Tool):
         if bool(params.names) == (params.other_filters is not None):
             raise ToolError(
                 ErrorCode.INVALID_PARAMETER,
-                "Exactly one of 'names' and 'other_filters' is needed.",
+                "Exactly one of 'names' and 'other_filters' is required.",
                 parameter="names",
                 expected="a list of names, or other_filters",
                 example='{"filters": {"region": "EU"}, "names": ["Acme Corp", "Globex"]}',
@@ -187,7 +187,7 @@ def _compare_with_names(records: Iterable[Record], names: list[str]) -> ToolResu
         {"name": name, "records": by_key[normalize_name(name)]} for name in names if normalize_name(name) in by_key
     ]
     absent = [name for name in names if normalize_name(name) not in by_key]
-    summary = f"{len(found)} of {len(names)} names are known"
+    summary = f"Found {len(found)} of {len(names)} names"
     return ToolResult.ok({"found": found, "missing": absent}, summary)
 
 

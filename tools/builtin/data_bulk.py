@@ -30,7 +30,7 @@ class BulkUpdate(RecordWrite):
         if not params.changes.model_dump(mode="json"):
             raise ToolError(
                 ErrorCode.MISSING_PARAMETER,
-                "'changes' has no field.",
+                "'changes' is empty.",
                 parameter="changes",
                 expected="at least one of region, category, status, score",
                 attempted=False,

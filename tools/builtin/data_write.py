@@ -33,7 +33,7 @@ class CreateRecord(RecordWrite):
 
     name = "data.createRecord"
     display_name = "Create a record"
-    description = "Create a new business record. Search first: a record of the same name may already exist."
+    description = "Create a new business record. Search first: a record with the same name may already exist."
 
     class Params(RecordFields):
         pass
@@ -56,7 +56,7 @@ class UpdateRecord(RecordWrite):
 
     name = "data.updateRecord"
     display_name = "Update a record"
-    description = "Change fields of one record. Only the fields given in 'changes' change."
+    description = "Change fields of one record. Fields that are not in 'changes' stay unchanged."
 
     class Params(Sparse):
         record_id: RecordId = Field(description="Id of the record, from data.searchRecords")
@@ -66,7 +66,7 @@ class UpdateRecord(RecordWrite):
         if not params.changes.model_dump(mode="json"):
             raise ToolError(
                 ErrorCode.MISSING_PARAMETER,
-                "'changes' has no field.",
+                "'changes' is empty.",
                 parameter="changes",
                 expected="at least one field with its new value",
                 example='{"record_id": "42", "changes": {"status": "inactive"}}',

@@ -1,4 +1,4 @@
-"""Tools of the category employee: ask a person, delegate a task. Their calls wait without a worker."""
+"""Tools of the category employee: ask a person, delegate a task. Their calls wait without occupying a worker."""
 
 from typing import Annotated
 

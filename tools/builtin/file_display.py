@@ -34,7 +34,7 @@ class LineRange:
     @property
     def description(self) -> str:
         if self.last < self.first:
-            return f"no lines from line {self.first:,} on; it has {self.total:,}"
+            return f"no lines from line {self.first:,} on; the file has {self.total:,}"
         words = f"lines {self.first:,} to {self.last:,} of {self.total:,}"
         if self.clipped:
             words += f" ({format_count(self.clipped, 'line', 'lines')} cut after {LONGEST_LINE:,} characters)"

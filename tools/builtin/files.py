@@ -44,7 +44,7 @@ class ListFiles(Tool):
     Output = FileEntries
 
     class Params(BaseModel):
-        path: FolderPath = Field("", description="The folder; if omitted, your organization's whole folder")
+        path: FolderPath = Field("", description="The folder; if omitted, your organization's top folder")
         recursive: bool = Field(default=False, description="Include the contents of subfolders")
         limit: int = Field(200, ge=1, le=MAX_ENTRIES, description="Maximum number of entries")
 
@@ -67,7 +67,7 @@ class ReadFile(Tool):
 
     name = "files.read"
     display_name = "Read a file"
-    description = "Read a text file of your organization's folder, or some of its lines."
+    description = "Read a text file in your organization's folder, or some of its lines."
     level = Level.READ
     Output = FileText
 
@@ -102,7 +102,7 @@ class SearchFiles(Tool):
     class Params(BaseModel):
         pattern: str = Field(min_length=1, max_length=LONGEST_PATTERN, description=r"The pattern, e.g. invoice \d{4}")
         path: FolderPath = Field("", description="A file, or a folder with its subfolders; if omitted, all files")
-        ignore_case: bool = Field(default=False, description="Ignore the difference between upper and lower case")
+        ignore_case: bool = Field(default=False, description="Ignore case")
         limit: int = Field(100, ge=1, le=MAX_HITS, description="Maximum number of lines")
 
     def validate(self, params: Params) -> None:
@@ -125,7 +125,7 @@ class WriteFile(Tool):
     name = "files.write"
     display_name = "Write a file"
     description = (
-        "Create a text file in your organization's folder, or replace a whole file. Missing folders are created. "
+        "Create a text file in your organization's folder, or replace an existing one. Missing folders are created. "
         "Read the file first if it may already exist."
     )
     level = Level.WRITE
@@ -133,30 +133,30 @@ class WriteFile(Tool):
 
     class Params(BaseModel):
         path: FilePath = Field(description="The file, e.g. reports/2026/summary.md")
-        text: str = Field(max_length=LARGEST_TEXT, description="The whole text of the file, at most 1 MB")
+        text: str = Field(max_length=LARGEST_TEXT, description="The full text of the file, at most 1 MB")
 
     def validate(self, params: Params) -> None:
         parse_file_path(params.path)
         if len(params.text.encode("utf-8")) > LARGEST_TEXT:
             raise ToolError(
                 ErrorCode.LIMIT_EXCEEDED,
-                "'text' is more than 1 MB.",
+                "'text' is larger than 1 MB.",
                 parameter="text",
                 expected=f"text of at most {LARGEST_TEXT:,} bytes in UTF-8",
                 attempted=False,
             )
 
     def preview(self, params: Params, context: ToolContext) -> Preview:
-        effect = self._effect(params, context)
+        effect = self._build_effect(params, context)
         size = len(params.text.encode("utf-8"))
         check_writable(context.organization_id, parse_file_path(params.path), size)
         return effect
 
-    def _effect(self, params: Params, context: ToolContext) -> Preview:
+    def _build_effect(self, params: Params, context: ToolContext) -> Preview:
         names = parse_file_path(params.path)
         now = _read_content(context.organization_id, names)
         if now is not None and now.text == params.text:
-            raise build_no_change_error(f"{quote_path(params.path)} already holds this text.")
+            raise build_no_change_error(f"{quote_path(params.path)} already contains exactly this text.")
         after = {"content": params.text}
         if now is None:
             return Preview("create", (Target("", "/".join(names), after=after),))
@@ -175,10 +175,10 @@ class WriteFile(Tool):
         if existing is not None and existing.text == params.text:
             return _build_write_result(params.path, "Already written:", existing)
 
-        def agree(_: StagedFile) -> None:
-            check_seal(self._effect(params, context), context)
+        def confirm(_: StagedFile) -> None:
+            check_seal(self._build_effect(params, context), context)
 
-        staged = write_file(context.organization_id, names, [data], agree)
+        staged = write_file(context.organization_id, names, [data], confirm)
         return _build_write_result(params.path, "Replaced" if staged.replaces else "Created", staged)
 
 
@@ -187,7 +187,7 @@ class DeleteFile(Tool):
 
     name = "files.delete"
     display_name = "Delete files"
-    description = "Permanently delete a file of your organization's folder, or a folder with all its contents."
+    description = "Permanently delete a file in your organization's folder, or a folder with all its contents."
     level = Level.DESTRUCTIVE
     idempotent = True
 
@@ -208,10 +208,10 @@ class DeleteFile(Tool):
         return f"Delete folder {format_name(params.path)} with all its contents{inside}, for good"
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
-        def agree(entries: tuple[FolderEntry, ...]) -> None:
+        def confirm(entries: tuple[FolderEntry, ...]) -> None:
             check_seal(_build_deletion(entries), context)
 
-        deleted_entries = delete_files(context.organization_id, parse_file_path(params.path), agree)
+        deleted_entries = delete_files(context.organization_id, parse_file_path(params.path), confirm)
         deleted = [entry.path for entry in deleted_entries]
         what = deleted[0] if len(deleted) == 1 else f"{len(deleted):,} files"
         return ToolResult.ok({"deleted": deleted}, f"Deleted {what}")
@@ -246,7 +246,7 @@ def _read_text(organization_id: int, names: Names) -> str:
     if text is not None:
         return text
     path = quote_path(join_path(names))
-    too_large = f", and more than {LARGEST_FILE // 1_000_000} MB cannot be read" if size > LARGEST_FILE else ""
+    too_large = f", and files over {LARGEST_FILE // 1_000_000} MB cannot be read" if size > LARGEST_FILE else ""
     raise ToolError(
         ErrorCode.INVALID_OPERATION,
         f"{path} cannot be read as text: it is {detect_kind(data)} of {size:,} bytes{too_large}.",

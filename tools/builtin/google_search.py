@@ -1,4 +1,4 @@
-"""The tool search_google and its search, which other tools share: Google's Custom Search API with the own API key."""
+"""The tool search_google, and the search that other tools share: Google's Custom Search API with your own API key."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -66,7 +66,7 @@ class SearchGoogle(Tool):
             description="A non-empty string containing the search query.",
             examples=["latest AI news"],
         )
-        num_results: int = Field(10, ge=1, le=10, description="How many results, from 1 to 10")
+        num_results: int = Field(10, ge=1, le=10, description="Number of results, from 1 to 10")
         siteSearch: str = Field(  # noqa: N815 - the documented name
             "", max_length=253, pattern=r"^[^\s/]*$", description="Only results of this site", examples=["example.com"]
         )
@@ -150,8 +150,8 @@ def run_search(parameters: Mapping[str, str], context: ToolContext) -> SearchPag
         missing = " and ".join(name for name, value in (("api_key", key), ("engine_id", engine)) if not value)
         raise ToolError(
             ErrorCode.UNAUTHORIZED,
-            f"Google search is not set up: {missing} of the credentials {SERVICE!r} is missing.",
-            recovery_hint="Continue without it: an admin of the organization has to set the credentials.",
+            f"Google search is not set up: the credentials {SERVICE!r} lack {missing}.",
+            recovery_hint="Continue without it: an admin of the organization must set the credentials.",
             attempted=False,
         )
     address = f"{get_endpoint(context)}?{urlencode({'key': key, 'cx': engine, **parameters})}"
@@ -176,20 +176,20 @@ def _send_request(address: str, context: ToolContext) -> ClientResponse:
 
 
 def _explain_failure(answer: ClientResponse) -> ToolError:
-    """Explain Google's status; of its text, only a code from a closed list is read."""
+    """Explain Google's status; its text is checked for one known code, and never shown."""
     bad_key = answer.status == 400 and b"API_KEY_INVALID" in answer.content
     if answer.status == 401 or bad_key:
         return ToolError(
             ErrorCode.UNAUTHORIZED,
             "Google does not accept the API key.",
-            recovery_hint=f"An admin has to correct api_key of the credentials {SERVICE!r}.",
+            recovery_hint=f"An admin must correct api_key in the credentials {SERVICE!r}.",
         )
     if answer.status == 403:
         return ToolError(
             ErrorCode.FORBIDDEN,
             "Google refused this search: the API key lacks access to the Custom Search API or this search engine, "
             "or its quota is used up.",
-            recovery_hint=f"An admin has to check api_key and engine_id of the credentials {SERVICE!r}, and the quota.",
+            recovery_hint=f"An admin must check api_key and engine_id in the credentials {SERVICE!r}, and the quota.",
         )
     if answer.status == 429:
         return ToolError(
@@ -211,7 +211,7 @@ def _explain_failure(answer: ClientResponse) -> ToolError:
 
 
 def _describe_retry(retry_after: str) -> str:
-    """Describe the header's seconds or date; anything else in it is dropped."""
+    """Describe the header's seconds or date; ignore anything else."""
     if retry_after.isascii() and retry_after.isdigit() and len(retry_after) < 7:
         return f"in {int(retry_after)} s"
     return f"after {retry_after}" if retry_after.endswith(" GMT") and len(retry_after) < 40 else "later"
@@ -220,7 +220,7 @@ def _describe_retry(retry_after: str) -> str:
 def _parse_page(answer: Any) -> SearchPage:
     items = answer.get("items", []) if isinstance(answer, dict) else None
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise ToolError(ErrorCode.OPERATION_FAILED, "Google's answer has an unexpected form.")
+        raise ToolError(ErrorCode.OPERATION_FAILED, "Google's response has an unexpected format.")
     information = answer.get("searchInformation")
     total = str(information.get("totalResults", "")) if isinstance(information, dict) else ""
     return SearchPage(

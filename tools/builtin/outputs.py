@@ -81,7 +81,7 @@ class Score(RecordReference):
 
 
 class Scores(BaseModel):
-    scores: list[Score] = Field(description="The highest first")
+    scores: list[Score] = Field(description="Highest first")
     total: int
     scored: int
     average: float | None
@@ -138,7 +138,7 @@ class FileHit(BaseModel):
 
 
 class FileHits(BaseModel):
-    """Matching lines, and numbers of files."""
+    """Matching lines, and counts of files."""
 
     hits: list[FileHit]
     searched: int

@@ -11,15 +11,15 @@ class ReadResult(Tool):
     name = "results.read"
     display_name = "Continue reading a large result"
     description = (
-        "Continue reading an earlier result of this run that was shortened. Its last line has the handle and the "
-        "position up to which you have seen it: continue from there."
+        "Continue reading an earlier result of this run that was shortened. Its last line gives the handle and the "
+        "position where it stopped: continue from there."
     )
     level = Level.READ
     Output = ResultExcerpt
     idempotent = True
 
     class Params(BaseModel):
-        handle: str = Field(description="The handle that the shortened result names", examples=["r-17"], max_length=40)
+        handle: str = Field(description="The handle in the last line of the shortened result", examples=["r-17"], max_length=40)
         offset: int = Field(0, ge=0, description="The first row, line or character to read, counted from 0")
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:

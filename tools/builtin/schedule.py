@@ -68,7 +68,7 @@ class ListSchedules(Tool):
 
 
 class ScheduleWrite(Tool):
-    """Base class of both changes: each shares one commit with the engine's record of the call."""
+    """Base class of both write tools: each change is in one commit with the engine's record of the call."""
 
     level = Level.WRITE
     transactional = True
@@ -169,7 +169,7 @@ def _build_new_schedule(params: CreateSchedule.Params, context: ToolContext) -> 
     if not context.user.id or not context.employee_id:
         raise ToolError(
             ErrorCode.OPERATION_NOT_ALLOWED,
-            "No person started this run, so a schedule has nobody to work for.",
+            "This run was not started by a person, so its schedule would have no owner.",
             attempted=False,
         )
     times = parse_cron(params.cron, params.time_zone)

@@ -1,4 +1,4 @@
-"""Tools of the category web: pages, domains and companies. Their results are marked as texts of strangers."""
+"""Tools of the category web: pages, domains and companies. Their results are marked as text by strangers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class FetchPage(Tool):
 
     class Params(BaseModel):
         url: str = Field(
-            min_length=1, max_length=2_000, description="The whole address", examples=["https://example.com/about"]
+            min_length=1, max_length=2_000, description="The full address", examples=["https://example.com/about"]
         )
         max_characters: int = Field(20_000, ge=100, le=100_000, description="Maximum number of characters of text")
 
@@ -108,7 +108,7 @@ class ValidateDomain(Tool):
 
     class Params(BaseModel):
         domain: str = Field(
-            min_length=1, max_length=253, description="The domain, without https:// and path", examples=["example.com"]
+            min_length=1, max_length=253, description="The domain, without https:// or a path", examples=["example.com"]
         )
 
     def __init__(
@@ -204,18 +204,18 @@ class SearchCompany(Tool):
         official = _guess_domain(params.name, candidates)
         rows = [candidate.as_data() for candidate in candidates]
         data = {"name": params.name, "official_domain": official, "candidates": rows}
-        guess = f", probably at {official}" if official else ""
+        guess = f", whose website is probably {official}" if official else ""
         return ToolResult.ok(data, f"Found {len(rows)} pages about {collapse_to_line(params.name)}{guess}")
 
 
 def _check_host(host: str, reach: NetworkAccess) -> None:
-    """Refuse an endpoint that neither was shown on the card nor is an allowed host."""
+    """Refuse an endpoint that is neither on the card nor an allowed host."""
     if host in reach.allowed | {API_HOST}:
         return
     raise ToolError(
         ErrorCode.SECURITY_VIOLATION,
         f"The credentials {SERVICE!r} point to {host}, which is not on the list of allowed hosts.",
-        recovery_hint=f"An admin has to allow {host} without approval.",
+        recovery_hint=f"An admin must add {host} to the allowed hosts.",
         attempted=False,
     )
 
@@ -233,7 +233,7 @@ def _check_status(answer: ClientResponse) -> None:
     }
     raise ToolError(
         codes.get(answer.status, ErrorCode.OPERATION_FAILED),
-        f"{host} answered with status {answer.status}, not with a page.",
+        f"{host} returned status {answer.status} instead of a page.",
         recovery_hint="Try another address, or try again later.",
     )
 
@@ -246,7 +246,7 @@ def _extract_page(answer: ClientResponse) -> PageText:
         return PageText(text=remove_hidden_characters(answer.text))
     raise ToolError(
         ErrorCode.INVALID_OPERATION,
-        f"This is not a readable page, but {collapse_to_line(kind, 80)} of {len(answer.content):,} bytes.",
+        f"This is not a readable page: it is {collapse_to_line(kind, 80)} of {len(answer.content):,} bytes.",
         recovery_hint="Look for a page with the same information.",
     )
 
@@ -265,7 +265,7 @@ def _list_links(page: PageText, base: str) -> list[dict[str, str]]:
 
 
 def _describe_http(http: dict[str, Any]) -> str:
-    return "no website answers" if "error" in http else f"its website answers with {http['status']}"
+    return "no website answers" if "error" in http else f"its website returns status {http['status']}"
 
 
 def _describe_tls(tls: dict[str, Any]) -> str:
@@ -277,7 +277,7 @@ def _describe_tls(tls: dict[str, Any]) -> str:
 
 
 def _guess_domain(name: str, candidates: list[SearchResult]) -> str | None:
-    """Guess the company's domain: the first site whose name equals the company's, or one begins with the other."""
+    """Guess the company's domain: the first site whose name equals or starts the company's, or the other way round."""
     words = ["".join(filter(str.isalnum, word.lower())) for word in name.split()]
     joined, first = "".join(words), words[0] if words else ""
     for candidate in candidates:

@@ -1,7 +1,7 @@
 """Extraction of readable text from HTML, in linear time.
 
 Pages are untrusted, and the available parsers take quadratic time for some of them or fail at deep nesting. This
-scanner builds no tree, so nesting costs nothing, and it searches every stretch of text once.
+scanner builds no tree, so nesting costs nothing, and it searches each part of the text once.
 """
 
 import html
@@ -29,7 +29,7 @@ BLOCK_ELEMENTS = frozenset(
         *("ol", "option", "p", "pre", "section", "summary", "table", "tbody", "tfoot", "thead", "tr", "ul", "br"),
     }
 )
-UNREAD_ELEMENTS = frozenset(
+SKIPPED_ELEMENTS = frozenset(
     {"script", "style", "template", "svg", "math", "iframe", "object", "canvas", "noscript", "select", "nav"}
 )
 """Elements whose content is not part of the readable text."""
@@ -102,42 +102,42 @@ class _PageReader:
         while (found := _MARKUP.search(page, self._at)) is not None:
             self._write(page[self._at : found.start()])
             self._at = found.start()
-            self._markup()
+            self._read_markup()
         self._write(page[self._at :])
         links = [(collapse_to_line("".join(words)), address) for address, words in self._links.items()]
-        return PageText(collapse_to_line(self._title), _tidy("".join(self._parts)), links)
+        return PageText(collapse_to_line(self._title), _tidy_lines("".join(self._parts)), links)
 
-    def _markup(self) -> None:
+    def _read_markup(self) -> None:
         page, at = self._page, self._at
         if page.startswith("<!--", at):
-            self._at = self._after("-->", at + 4)
+            self._at = self._find_after("-->", at + 4)
         elif page.startswith(("<!", "<?"), at):
-            self._at = self._after(">", at)
+            self._at = self._find_after(">", at)
         elif (name := _NAME.match(page, at)) is not None:
             ends = _TAG_END.match(page, name.end(), name.end() + LONGEST_TAG)
-            end = ends.end() if ends else self._after(">", at)
+            end = ends.end() if ends else self._find_after(">", at)
             self._at = end
             word = name[1].lower()
             if page[at + 1] == "/":
-                self._close(word)
+                self._close_element(word)
             else:
-                self._open(word, page[name.end() : min(end, name.end() + LONGEST_TAG)])
+                self._open_element(word, page[name.end() : min(end, name.end() + LONGEST_TAG)])
 
-    def _after(self, mark: str, at: int) -> int:
+    def _find_after(self, mark: str, at: int) -> int:
         found = self._page.find(mark, at)
         return len(self._page) if found < 0 else found + len(mark)
 
-    def _open(self, name: str, attributes: str) -> None:
+    def _open_element(self, name: str, attributes: str) -> None:
         if name in RAW_ELEMENTS:
-            self._raw(name)
+            self._read_raw_element(name)
         elif self._skipped:
             self._depth += name == self._skipped
-        elif name not in VOID_ELEMENTS and (name in UNREAD_ELEMENTS or _is_hidden(attributes)):
+        elif name not in VOID_ELEMENTS and (name in SKIPPED_ELEMENTS or _is_hidden(attributes)):
             self._skipped, self._depth = name, 1
         else:
-            self._begin(name, attributes)
+            self._begin_element(name, attributes)
 
-    def _close(self, name: str) -> None:
+    def _close_element(self, name: str) -> None:
         if self._skipped:
             self._depth -= name == self._skipped
             self._skipped = self._skipped if self._depth else ""
@@ -146,19 +146,19 @@ class _PageReader:
         elif name in BLOCK_ELEMENTS:
             self._parts.append("\n")
 
-    def _raw(self, name: str) -> None:
+    def _read_raw_element(self, name: str) -> None:
         closing = re.compile(rf"</{name}[\s/>]", re.IGNORECASE).search(self._page, self._at)
         end = closing.start() if closing else len(self._page)
         content = self._page[self._at : end]
-        self._at = self._after(">", end)
+        self._at = self._find_after(">", end)
         if self._skipped:
             return
         if name == "title":
             self._title = self._title or _unescape(content[: LONGEST_LINE * 10])
-        elif name not in UNREAD_ELEMENTS:
+        elif name not in SKIPPED_ELEMENTS:
             self._write(content)
 
-    def _begin(self, name: str, attributes: str) -> None:
+    def _begin_element(self, name: str, attributes: str) -> None:
         if name in BLOCK_ELEMENTS:
             self._parts.append("\n")
         if len(name) == 2 and name[0] == "h" and name[1] in "123456":
@@ -177,7 +177,7 @@ class _PageReader:
         if self._skipped or not raw:
             return
         text = _unescape(raw)
-        # Line breaks in the source mean nothing; only block elements break lines.
+        # Line breaks in the source have no meaning; only block elements break lines.
         self._parts.append(re.sub(r"\s+", " ", text))
         if self._link is not None and len(self._link) < LONGEST_LINE:
             self._link.append(text[:LONGEST_LINE])
@@ -206,7 +206,7 @@ def _find_attribute(attributes: str, name: str) -> str:
     return ""
 
 
-def _tidy(text: str) -> str:
+def _tidy_lines(text: str) -> str:
     lines = (" ".join(line.split()).strip("| ") for line in remove_hidden_characters(text).split("\n"))
     readable = [line for line in lines if line and line != "-" and line.strip("#")]
     return "\n".join(readable)

@@ -15,7 +15,7 @@ from tools.contract import ErrorCode, Level, ToolError
 from tools.network import get_host, read_url
 
 MAX_TOOLS = 5_000
-"""Tools of one source."""
+"""The most tools that one source can have."""
 
 _DESCRIBED_FIELDS = (
     *("title", "tags", "definition", "hash", "accepted_hash", "accepted_definition"),
@@ -65,7 +65,7 @@ class SourceDescription:
 
 @dataclass(frozen=True)
 class RefreshResult:
-    """The names of the tools that a refresh changed; those in `back` were gone before."""
+    """The names of the tools that a refresh changed; those in `back` had disappeared before."""
 
     new: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
@@ -220,7 +220,7 @@ def _list_hosts(source: Source) -> frozenset[str]:
 
 
 def _select_tools(found: SourceDescription) -> tuple[dict[str, DescribedTool], tuple[tuple[str, str], ...]]:
-    """Return the tools that can be saved, by key, and everything that is skipped."""
+    """Return the tools that can be saved, by key, and the skipped ones with their reasons."""
     described: dict[str, DescribedTool] = {}
     skipped = list(found.skipped)
     for each in found.tools:

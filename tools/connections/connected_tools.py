@@ -28,7 +28,7 @@ class ConnectedTools:
 
 
 def load_connected_tools(organization_id: int, credentials: Credentials, reach: NetworkAccess) -> ConnectedTools:
-    """Load every chosen tool of the organization's sources in one query; a tool that fails blocks no other.
+    """Load every chosen tool of the organization's sources in one query; a tool that fails does not affect the others.
 
     Args:
         credentials: the organization's own credentials, by service; its sources get no others.
@@ -56,7 +56,7 @@ def _explain_withheld(row: SourceTool) -> str:
     if row.source.lacks_base_url:
         return f"{row.tool} cannot be used: {row.source} has no address for its operations."
     if row.gone_at is not None:
-        return f"{row.tool} no longer exists: {row.source} does not describe it."
+        return f"{row.tool} no longer exists: {row.source} no longer describes it."
     if row.is_quarantined:
         return f"{row.tool} cannot be used: {row.source} has changed its definition, and an admin must accept it."
     return ""

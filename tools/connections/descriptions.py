@@ -16,12 +16,12 @@ from tools.sources import mcp, openapi
 from tools.toolbox.secrecy import hide_secrets_in_error, hide_secrets_in_json
 
 NO_SYNTAX = "this is neither JSON nor YAML: "
-"""The beginning of the document reader's message for a text that neither syntax fits."""
+"""The beginning of the document reader's message for a text in neither syntax."""
 
 
 @dataclass(frozen=True)
 class FetchLimits:
-    """The time for a source to answer, and the size of an API's description."""
+    """The limits for a source's answer: its time, and the size of an API's description."""
 
     seconds: float = 30.0
     document_bytes: int = 20_000_000
@@ -74,22 +74,23 @@ def _describe_mcp(
     return _hide_secrets(found, secrets, secrets - {fields.get("username", "")})
 
 
-def _hide_secrets(found: SourceDescription, secrets: frozenset[str], unnamed: frozenset[str]) -> SourceDescription:
+def _hide_secrets(found: SourceDescription, secrets: frozenset[str], forbidden_in_names: frozenset[str]) -> SourceDescription:
     """Hide the secrets in all texts.
 
     Args:
-        unnamed: the secrets that no name of a tool or param may contain, because a renamed tool could not be called.
+        forbidden_in_names: the secrets that no name of a tool or param may contain; hiding them would rename the tool,
+            which could then not be called.
     """
 
     def clean(value: Any) -> Any:
         return hide_secrets_in_json(value, secrets)
 
-    def is_named_by_secret(tool: DescribedTool) -> bool:
-        return any(secret in name for name in (tool.key, *_list_keys(tool.definition)) for secret in unnamed)
+    def has_secret_in_name(tool: DescribedTool) -> bool:
+        return any(secret in name for name in (tool.key, *_list_keys(tool.definition)) for secret in forbidden_in_names)
 
     skipped = [(clean(where), clean(reason)) for where, reason in found.skipped]
     skipped += [
-        (clean(each.key), "its names contain our credentials") for each in found.tools if is_named_by_secret(each)
+        (clean(each.key), "its names contain our credentials") for each in found.tools if has_secret_in_name(each)
     ]
     return replace(
         found,
@@ -99,7 +100,7 @@ def _hide_secrets(found: SourceDescription, secrets: frozenset[str], unnamed: fr
         tools=tuple(
             replace(each, title=clean(each.title), definition={**clean(each.definition), "name": each.key})
             for each in found.tools
-            if not is_named_by_secret(each)
+            if not has_secret_in_name(each)
         ),
         skipped=tuple(skipped),
     )
@@ -153,7 +154,7 @@ def _explain_document_error(text: str, error: openapi.DocumentError) -> str:
     """Explain why the text cannot be read, to a person who gave an address or a file."""
     beginning = text[:1_000].removeprefix("\ufeff").lstrip().lower()
     if beginning.startswith("<") and not beginning.startswith("<?xml"):
-        return "This is a web page, not an OpenAPI description. Give the address of the JSON or YAML itself."
+        return "This is a web page, not an OpenAPI description. Enter the address of the JSON or YAML file."
     message = str(error)
     if beginning.startswith(("{", "[")) and NO_SYNTAX in message:
         return f"This is neither JSON nor YAML: {_locate_json_error(text)}."
@@ -165,7 +166,7 @@ def _explain_document_error(text: str, error: openapi.DocumentError) -> str:
 
 
 def _locate_json_error(text: str) -> str:
-    """Return the place of the syntax error in a text that begins like JSON."""
+    """Locate the syntax error in a text that begins like JSON."""
     try:
         json.loads(text.removeprefix("\ufeff"))
     except json.JSONDecodeError as error:
@@ -179,7 +180,7 @@ def _fetch_document(source: Source, reach: NetworkAccess, limits: FetchLimits) -
     bounds = NetworkLimits(total_s=limits.seconds, response_bytes=limits.document_bytes)
     answer = request("GET", source.address, reach=reach, limits=bounds)
     if answer.status != 200:
-        raise ToolError(ErrorCode.OPERATION_FAILED, f"The address of the description answers with {answer.status}.")
+        raise ToolError(ErrorCode.OPERATION_FAILED, f"The address of the description returned status {answer.status}.")
     return answer.text
 
 
@@ -196,14 +197,14 @@ def _find_server(source: Source, found: openapi.ApiDescription) -> str:
 
 
 def _is_trusted(source: Source, address: str) -> bool:
-    """Return True if operations may use the address without an admin's choice: credentials need the admin's own."""
+    """Return True if operations may use the address unconfirmed: credentials go only to the origin an admin entered."""
     if source.authentication == AuthenticationMethod.NONE:
         return True
     return bool(source.address and address) and get_origin(read_url(source.address)) == get_origin(read_url(address))
 
 
 def _write_advice(source: Source, found: openapi.ApiDescription, proposed: str) -> str:
-    """Return what an admin must do before the operations can work; empty if nothing."""
+    """Write the admin's next step before the operations can work; return an empty text if there is none."""
     if not (source.base_url or proposed):
         return "It has no address for its operations. Enter it in the source's settings."
     if not (source.base_url or _is_trusted(source, proposed)):

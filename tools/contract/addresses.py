@@ -1,4 +1,4 @@
-"""Hosts in a call's params, for tools that Gadget did not write.
+"""Detection of hosts in a call's params, for tools that do not ship with Gadget.
 
 A tool may contact any host in its params and send data to it, so the search is strict: an address that could be read
 as two different hosts is returned as written, in quotes, and matches no list of allowed hosts.
@@ -26,14 +26,14 @@ _NAMES = _split_words(
     "link redirect upstream dsn"
 )
 _ENDINGS = ("url", "uri", "href", "hostname", "webhook", "endpoint", "website")
-"""These also count at the end of names written as one word, such as `imageurl`."""
-_ADDRESS_OF = frozenset({"ip", "web", "host", "server", "proxy", "remote", "url", "site"})
+"""Endings that also count in names written as one word, such as `imageurl`."""
+_ADDRESS_PREFIXES = frozenset({"ip", "web", "host", "server", "proxy", "remote", "url", "site"})
 _LOOSE_NAMES = _split_words(
     "target destination dest remote peer site page link source src origin redirect upstream feed gateway address "
     "addr where location mirror image repository repo query q"
 )
-"""In params of these names, any value that looks like a host is one, even with a rare ending."""
-_OTHER_NAMES = _split_words(
+"""In params with these names, any value that looks like a host counts as one, even with a rare ending."""
+_FILE_OR_FIELD_NAMES = _split_words(
     "path file filename filepath folder directory dir field column property sort order orderby select expand include "
     "fields columns properties"
 )
@@ -50,7 +50,7 @@ _COMMON_DOMAINS = _split_words(
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _SCHEME = re.compile(r"(?:(?:https?|wss?|ftp):[/\\]*|(?<![a-z0-9+.-])[a-z0-9+.-]+:[/\\]{2,})([^\s/?#]*)", re.IGNORECASE)
 """Some parsers need no slash after `https:`, and accept a backslash. The lookbehind keeps long words cheap."""
-_UNSEEN = re.compile(
+_INVISIBLE = re.compile(
     "[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
@@ -65,7 +65,7 @@ _NUMERIC = re.compile(r"(\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-f:.]+\])(?::\d+)?(?:[/?
 _HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*")
 _PORT = re.compile(r":\d{0,5}\Z")
 _RELATIVE = re.compile(r"[/?#](?![/\\])|\.{1,2}/")
-_BEHIND_TEXT = ".,;:!'\"`)>}*"
+_TRAILING_PUNCTUATION = ".,;:!'\"`)>}*"
 _SEPARATORS = re.compile(r"[\s,;|]+")
 _DECODINGS = 3
 _ESCAPE = re.compile(r"\\+u([0-9a-fA-F]{4})")
@@ -82,7 +82,7 @@ def is_address_name(name: str) -> bool:
         return False
     last = words[-1] if words[-1] in _NAMES else words[-1].removesuffix("s")
     if last in ("address", "addr") or words[-1] in ("address", "addresses"):
-        return len(words) > 1 and words[-2] in _ADDRESS_OF
+        return len(words) > 1 and words[-2] in _ADDRESS_PREFIXES
     return (
         last in _NAMES
         or "".join(words).removesuffix("s").endswith(_ENDINGS)
@@ -100,36 +100,36 @@ def find_address_params(schema: Mapping[str, Any]) -> frozenset[str]:
 
     Enumerations and numbers do not count, because the model cannot put a host into them.
     """
-    return frozenset(_address_params(schema, schema))
+    return frozenset(_list_address_params(schema, schema))
 
 
 def find_named_hosts(params: Mapping[str, Any], names: frozenset[str] = frozenset()) -> frozenset[str]:
     """Find every host in these params, in lower case and ASCII, or in quotes if it is ambiguous.
 
     Args:
-        names: params that hold an address whatever it looks like, see `find_address_params`.
+        names: params whose values are always addresses, from `find_address_params`.
     """
     found: set[str] = set()
     waiting: list[tuple[Any, str, bool]] = [(params, "", False)]
-    while waiting:  # no recursion: params may be as deep as JSON can be
+    while waiting:  # no recursion, because params may be nested as deeply as JSON allows
         value, name, is_named = waiting.pop()
         if isinstance(value, Mapping):
             for key, each in value.items():
-                found.update(_hosts_in(key, "", is_named=False) if "/" in key or "\\" in key else ())
+                found.update(_find_hosts(key, "", is_named=False) if "/" in key or "\\" in key else ())
                 waiting.append((each, key, is_named or key in names))
         elif isinstance(value, list):
             waiting += [(each, name, is_named) for each in value]
         elif value is TOO_DEEP:
             found.add(_quote(value))
         elif isinstance(value, str):
-            found.update(_hosts_in(value, name, is_named=is_named))
+            found.update(_find_hosts(value, name, is_named=is_named))
             waiting += [(inner, name, is_named) for inner in parse_embedded_json(value)]
         elif name in names and isinstance(value, int | float) and not isinstance(value, bool):
             found.add(_quote(str(value)))
     return frozenset(found)
 
 
-def _address_params(node: Any, root: Mapping[str, Any]) -> Iterator[str]:
+def _list_address_params(node: Any, root: Mapping[str, Any]) -> Iterator[str]:
     waiting, seen = [node], set[int]()
     while waiting:
         here = waiting.pop()
@@ -182,7 +182,7 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def resolve_reference(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Follow a schema's reference within `root`; return the schema itself if it leads nowhere or in a circle."""
+    """Follow a schema's reference within `root`; return the schema itself if the reference is broken or circular."""
     here, seen = schema, set[str]()
     while isinstance(reference := here.get("$ref"), str) and reference.startswith("#/") and reference not in seen:
         seen.add(reference)
@@ -196,10 +196,10 @@ def resolve_reference(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Map
     return here
 
 
-def _hosts_in(text: str, name: str, *, is_named: bool) -> Iterator[str]:
+def _find_hosts(text: str, name: str, *, is_named: bool) -> Iterator[str]:
     for plain in dict.fromkeys(_decode_variants(text)):
         found = [*_SCHEME.findall(plain), *_AFTER_SLASHES.findall(plain)]
-        found = [authority for authority in found if authority.strip(_BEHIND_TEXT)] + list(_find_inside(plain))
+        found = [authority for authority in found if authority.strip(_TRAILING_PUNCTUATION)] + list(_find_hosts_in_text(plain))
         if not found:
             found = list(_find_bare_host(plain, "" if is_named else name))
         if not found and is_named and plain and not _RELATIVE.match(plain):
@@ -221,8 +221,8 @@ def _unescape(escape: re.Match[str]) -> str:
 
 
 def _fold(text: str) -> str:
-    """Normalize the letters for comparing hosts, and drop invisible characters."""
-    return _UNSEEN.sub("", unicodedata.normalize("NFKC", text)).replace("\u3002", ".")
+    """Normalize the letters so that hosts can be compared, and drop invisible characters."""
+    return _INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).replace("\u3002", ".")
 
 
 def _find_bare_host(text: str, name: str) -> Iterator[str]:
@@ -241,7 +241,7 @@ def _find_bare_host(text: str, name: str) -> Iterator[str]:
         yield from [match[1]] if match["rest"] or _is_loose(name) or match[1] == "localhost" else []
 
 
-def _find_inside(text: str) -> Iterator[str]:
+def _find_hosts_in_text(text: str) -> Iterator[str]:
     """Find hosts without a scheme among other words, but only with a path or query, such as `evil.com/?x`."""
     parts = _PARTS.split(text)
     for part in parts if len(parts) > 1 else []:
@@ -262,7 +262,7 @@ def _is_host(match: re.Match[str], name: str) -> bool:
         or not ending.isascii()
         or ending.startswith("xn--")
     )
-    return words[-1] not in _OTHER_NAMES and bool(match[3] or is_usual)
+    return words[-1] not in _FILE_OR_FIELD_NAMES and bool(match[3] or is_usual)
 
 
 def _is_loose(name: str) -> bool:
@@ -278,7 +278,7 @@ def _is_ipv6(text: str) -> bool:
 
 def _normalize_host(authority: str) -> str:
     """Return the host if every program reads the same one, else the whole text in quotes."""
-    trimmed = authority.rstrip(_BEHIND_TEXT)
+    trimmed = authority.rstrip(_TRAILING_PUNCTUATION)
     if _is_ipv6(trimmed):
         return str(ip_address(trimmed))
     host = _PORT.sub("", trimmed).lower()

@@ -12,7 +12,7 @@ _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
 def canonical_json(value: Any) -> str:
-    """Encode the value as JSON with sorted keys, without spaces, NaN and escapes of readable characters.
+    """Encode the value as JSON with sorted keys and readable Unicode, without spaces or NaN.
 
     Raises:
         ValueError, TypeError: the value is not JSON.
@@ -35,18 +35,18 @@ def storable_json(value: Any) -> str:
 def find_unstorable(json_text: str) -> str:
     """Describe the first text that JSON allows but no database stores; return an empty string if there is none."""
     if "\\u0000" in json_text and _ESCAPED_NUL.search(json_text):
-        return "a text holds a NUL character"
+        return "a text contains a NUL character"
     if json_text.isascii():
         return ""
     try:
         json_text.encode("utf-8")
     except UnicodeEncodeError:
-        return "a text holds half a surrogate pair"
+        return "a text contains half a surrogate pair"
     return ""
 
 
 def make_storable(value: Any) -> Any:
-    """Replace NUL characters and lone surrogates, which no database stores, by U+FFFD."""
+    """Replace NUL characters and lone surrogates, which no database stores, with U+FFFD."""
     if isinstance(value, str):
         if value.isascii() and "\0" not in value:
             return value
@@ -69,12 +69,12 @@ def build_signature(tool_name: str, params: dict[str, Any]) -> str:
 
 
 def parse_arguments(text: str) -> dict[str, Any]:
-    """Parse the model's arguments strictly: one object, without duplicate keys and NaN.
+    """Parse the model's arguments strictly: one object, without duplicate keys or NaN.
 
     An empty text counts as `{}`, because many models send it for a tool without params.
 
     Raises:
-        ToolError: INVALID_TOOL_ARGUMENTS, quoting the fault.
+        ToolError: INVALID_TOOL_ARGUMENTS, with the fault.
     """
     if not text.strip():
         return {}
@@ -84,7 +84,7 @@ def parse_arguments(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise _build_argument_error(f"The arguments are not valid JSON: {error}") from error
     if not isinstance(value, dict):
-        raise _build_argument_error(f"The arguments are {type(value).__name__}, not an object.")
+        raise _build_argument_error(f"The arguments must be an object, not {type(value).__name__}.")
     return value
 
 

@@ -42,7 +42,7 @@ class ToolContext:
 
     Attributes:
         organization_id: the tenant; scopes every query of a tool.
-        organization_name, user, employee_id, employee_name, run_id, mode: the requester of the call.
+        organization_name, user, employee_id, employee_name, run_id, mode: the origin of the call.
         correlation_id: joins the log lines of one run.
         call_id, idempotency_key: identify this call; every attempt at it has the same key.
         level: the call's level if an admin raised it; None means the tool's own.

@@ -4,11 +4,11 @@ import json
 from typing import Any
 
 LONGEST_INTEGER = 4_000
-TOO_DEEP = "JSON nested too deep to read"
+TOO_DEEP = "JSON nested too deeply to read"
 
 
 def parse_embedded_json(text: str) -> list[Any]:
-    """Parse a text that is a JSON object or list, or has one on each line; too many levels become TOO_DEEP."""
+    """Parse a text that is a JSON object or list, or has one on each line; return [TOO_DEEP] if it is nested too deeply."""
     if not text.lstrip().startswith(("{", "[")):
         return []
     for parts in ([text], text.splitlines()):

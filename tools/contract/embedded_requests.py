@@ -1,4 +1,4 @@
-"""HTTP requests, RPC calls and GraphQL operations inside a call's params, for tools that Gadget did not write.
+"""Detection of HTTP requests, RPC calls and GraphQL operations in a call's params, for tools not shipped with Gadget.
 
 A batch endpoint performs the requests in its params, so its own method and grant do not limit it.
 """
@@ -14,7 +14,7 @@ HTTP_METHODS = frozenset(
     {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "COPY", "MOVE", "MKCOL", "PURGE"}
 )
 METHOD_NAMES = frozenset({"method", "httpmethod", "requestmethod", "httpverb", "verb"})
-"""Names of fields that hold a method, as `normalize_name` writes them."""
+"""Names of fields that hold a method, normalized by `normalize_name`."""
 DESTINATION_NAMES = frozenset(
     {"path", "url", "uri", "href", "endpoint", "relativeurl", "relativepath", "requesturl", "requesturi", "requestpath"}
     | {"resource", "resourcepath"}
@@ -29,7 +29,7 @@ _LINE = re.compile(
 _DESTINATION = re.compile(r"/|[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _GRAPHQL = re.compile(r"[\s,\ufeff]*(?:#[^\n]*\n[\s,]*)*(?:query|mutation|subscription|fragment)\b[^{}]*\{")
 _DEFINITION = re.compile(r"\b(?:query|mutation|subscription|fragment)\b")
-_UNREAD = re.compile(r'#[^\n]*|"""(?:[^"]|"(?!""))*"""|"(?:[^"\\\n]|\\.)*"')
+_IGNORED = re.compile(r'#[^\n]*|"""(?:[^"]|"(?!""))*"""|"(?:[^"\\\n]|\\.)*"')
 _FIELD = re.compile(r"(?:\w+\s*:\s*)?(\w+)")
 
 
@@ -41,7 +41,8 @@ def normalize_name(name: str) -> str:
 def find_embedded_requests(params: Mapping[str, Any]) -> tuple[str, ...]:
     """List the requests inside these params: `DELETE /pets/7`, `call pets.drop`, `GraphQL mutation: dropPet`.
 
-    A request without a method gets every method that stands alone elsewhere, because some APIs have such defaults.
+    A request without a method is combined with every method that has no destination, because some APIs use such
+    methods as defaults.
     """
     objects, lists, texts = _flatten(params)
     alone = [method for each in objects if (method := _find_method(each)) and not list(_find_destinations(each))]
@@ -70,7 +71,7 @@ def describe_requests(requests: Iterable[str], most: int = 5) -> str:
 
 
 def _flatten(params: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[list[Any]], list[str]]:
-    """Return all objects, lists and texts in order, without recursion: params may be nested as deep as JSON allows."""
+    """Return all objects, lists and texts in order, without recursion: params may be nested as deeply as JSON allows."""
     objects: list[Mapping[str, Any]] = []
     lists: list[list[Any]] = []
     texts: list[str] = []
@@ -122,7 +123,7 @@ def _find_in_text(text: str) -> Iterator[str]:
         if (is_one or line[3]) and _DESTINATION.match(line[2]):
             yield f"{line[1]} {line[2]}"
     if _GRAPHQL.match(text):
-        yield from _find_graphql(_UNREAD.sub(" ", text))
+        yield from _find_graphql(_IGNORED.sub(" ", text))
 
 
 def _find_graphql(text: str) -> Iterator[str]:
@@ -138,7 +139,7 @@ def _find_graphql(text: str) -> Iterator[str]:
 
 
 def _read_top_fields(text: str, at: int) -> tuple[list[str], int]:
-    """Return the field names at the first level after a brace, and the position after its end."""
+    """Return the top-level field names after an opening brace, and the position after its closing brace."""
     depth, fields = 1, []
     while at < len(text) and depth:
         if text[at] in "{(":

@@ -46,7 +46,7 @@ class ErrorCode(StrEnum):
 INDEFINITE_CODES = frozenset(
     {ErrorCode.TIMEOUT, ErrorCode.NETWORK_ERROR, ErrorCode.TOOL_EXECUTION_FAILED, ErrorCode.OUTCOME_UNKNOWN}
 )
-"""Codes that leave it open whether the effect happened, unless the error says `attempted=False`."""
+"""Codes after which the effect may or may not have happened, unless `attempted` is False."""
 
 REPEATABLE_CODES = frozenset(
     {
@@ -67,7 +67,7 @@ class ToolError(Exception):
         code: one of `ErrorCode`.
         message: one sentence that quotes the value and says what is wrong.
         parameter, expected, example, recovery_hint: lines of the formatted text; empty ones are left out.
-        attempted: False promises that the effect never began, so a failed write is certain to have done nothing.
+        attempted: False promises that the effect never began, so a failed write changed nothing.
     """
 
     def __init__(  # noqa: PLR0913 - one argument for each line of the text

@@ -10,11 +10,11 @@ from tools.contract.canonical import canonical_json
 from tools.contract.result import ToolResult
 
 MAX_CHARACTERS = 24_000
-"""The longest result of one call that a model receives whole."""
+"""The longest result of one call that a model receives in full."""
 _MAX_EXCERPT_CHARACTERS = MAX_CHARACTERS - 300
 """Leaves room for the line that names the position and the next step."""
 MAX_REST_CHARACTERS = 6_000
-_NEXT_STEP = "continue with results.read if you have it, else request less"
+_NEXT_STEP = "continue with results.read if available; otherwise request less"
 _HANDLE = re.compile(r"r-([1-9]\d{0,17})")
 
 
@@ -36,7 +36,7 @@ class Excerpt:
 
 
 def take_excerpt(result: ToolResult, start: int = 0) -> Excerpt:
-    """Cut an excerpt out of the model's text of the result, from this piece on.
+    """Cut an excerpt from the result's text for the model, starting at this piece.
 
     A list, or the longest list in an object, is cut by rows, and Markdown by lines. If a single row or line is too
     long, or a list makes up too little of the object, the text is cut by characters.

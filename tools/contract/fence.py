@@ -1,4 +1,4 @@
-"""Fences: keep a call from starting its effect once its worker has lost the lease."""
+"""Fences, which keep a call from starting its effect once its worker has lost the lease."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,10 +13,10 @@ class Fence:
     """A check right before a call's effect begins.
 
     Attributes:
-        may_begin: returns False once somebody else may have recorded that this call did nothing.
-        is_read: True if the call only reads, so each of its requests counts as its effect. Otherwise only requests
+        may_begin: returns False once another worker may have recorded that this call did nothing.
+        is_read: True for a call that only reads: each of its requests counts as its effect. Otherwise, only requests
             that change something count.
-        has_begun: True once a request that counts has passed.
+        has_begun: True once a counted request has passed.
     """
 
     may_begin: Callable[[], bool]

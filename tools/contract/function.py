@@ -23,13 +23,13 @@ class FunctionTool(Tool):
     def __init__(self, function: Callable[..., Any], **attributes: Any) -> None:
         self.function = function
         self.name = attributes.pop("name", "") or _derive_category(function) + _convert_to_camel_case(function.__name__)
-        text, described = _read_docstring(function)
+        text, descriptions = _read_docstring(function)
         self.description = attributes.pop("description", "") or text
         for key, value in attributes.items():
             if not hasattr(type(self), key):
                 raise TypeError(f"@tool({key}=…) of {function.__qualname__}: a tool has no attribute {key!r}")
             setattr(self, key, value)
-        self._context_name, self.Params = _read_signature(function, described)
+        self._context_name, self.Params = _read_signature(function, descriptions)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
@@ -50,7 +50,7 @@ def tool(name: str = "", *, level: Level = Level.DESTRUCTIVE, **attributes: Any)
 
     Each parameter becomes a param of the tool, except one annotated `ToolContext`, which receives the context. The
     tool's description is the docstring without its sections. A param's description is its line under `Args:`, or its
-    own `Annotated[…, Field(description=…)]`. The function returns a `ToolResult` or a text.
+    `Annotated[…, Field(description=…)]`. The function returns a `ToolResult` or a text.
 
     Args:
         name: `category.toolName`; by default the module's last name and the function's name in camelCase.
@@ -62,27 +62,27 @@ def tool(name: str = "", *, level: Level = Level.DESTRUCTIVE, **attributes: Any)
     return lambda function: FunctionTool(function, name=name, level=level, **attributes)
 
 
-def _read_signature(function: Callable[..., Any], described: dict[str, str]) -> tuple[str, type[BaseModel]]:
+def _read_signature(function: Callable[..., Any], descriptions: dict[str, str]) -> tuple[str, type[BaseModel]]:
     """Return the name of the parameter for the context, or "", and a model of all other parameters."""
     hints = get_type_hints(function, include_extras=True)
     context_name = ""
     fields: dict[str, Any] = {}
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            raise TypeError(f"@tool {function.__qualname__}: {parameter} cannot be filled by name")
+            raise TypeError(f"@tool {function.__qualname__}: {parameter} cannot be passed by name")
         if name not in hints:
             raise TypeError(f"@tool {function.__qualname__}: the parameter {name!r} needs a type")
         if hints[name] is ToolContext:
             context_name = name
         else:
-            fields[name] = (hints[name], _build_field(parameter, hints[name], described.get(name, "")))
+            fields[name] = (hints[name], _build_field(parameter, hints[name], descriptions.get(name, "")))
     return context_name, create_model(_convert_to_camel_case(function.__name__), **fields)
 
 
 def _build_field(parameter: inspect.Parameter, hint: Any, description: str) -> Any:
     default = ... if parameter.default is parameter.empty else parameter.default
-    says_itself = any(isinstance(part, FieldInfo) and part.description for part in getattr(hint, "__metadata__", ()))
-    return default if says_itself or not description else Field(default, description=description)
+    has_description = any(isinstance(part, FieldInfo) and part.description for part in getattr(hint, "__metadata__", ()))
+    return default if has_description or not description else Field(default, description=description)
 
 
 def _read_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
@@ -90,22 +90,22 @@ def _read_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
     lines = (inspect.getdoc(function) or "").splitlines()
     starts = [index for index, line in enumerate(lines) if _SECTION.fullmatch(line)]
     text = "\n".join(lines[: starts[0]] if starts else lines).strip()
-    described: dict[str, list[str]] = {}
+    descriptions: dict[str, list[str]] = {}
     for start, end in pairwise([*starts, len(lines)]):
         if lines[start].startswith(("Args", "Arguments", "Parameters")):
-            _read_arguments(lines[start + 1 : end], described)
-    return text, {name: " ".join(parts) for name, parts in described.items()}
+            _read_arguments(lines[start + 1 : end], descriptions)
+    return text, {name: " ".join(parts) for name, parts in descriptions.items()}
 
 
-def _read_arguments(lines: list[str], described: dict[str, list[str]]) -> None:
-    """Add an entry for each `name: text`, joined with the deeper lines that follow it."""
+def _read_arguments(lines: list[str], descriptions: dict[str, list[str]]) -> None:
+    """Add an entry for each `name: text`, joined with the indented lines below it."""
     indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
     current: list[str] = []
     for line in lines:
         is_first = line.strip() and len(line) - len(line.lstrip()) == min(indents)
         found = _ARGUMENT.fullmatch(line.strip()) if is_first else None
         if found:
-            current = described.setdefault(found[1], [found[2]])
+            current = descriptions.setdefault(found[1], [found[2]])
         elif line.strip():
             current.append(line.strip())
 

@@ -3,7 +3,7 @@
 The table is a compact form of Unicode's confusables (UTS 39), for letters that look like ASCII in common fonts.
 """
 
-# ruff: noqa: RUF001 - these letters are what the table is about
+# ruff: noqa: RUF001 - the table consists of these letters
 import re
 import unicodedata
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ NEUTRAL = frozenset(
 )
 """Alphabets that mix with Latin letters in ordinary words, and characters of no alphabet."""
 SHORTEST_MIX_WITH_GREEK = 3
-"""Shorter words are taken for formulas: Δx, αβ."""
+"""Shorter words count as formulas: Δx, αβ."""
 SHORTEST_JOINED = 6
 ALIKE_IN_NAMES = str.maketrans({"I": "l", "1": "l", "|": "l", "0": "o", "O": "o"})
 
@@ -101,7 +101,7 @@ def reduce_to_look(text: str) -> str:
 def reduce_to_joined_look(text: str) -> str:
     """Reduce a name to its look without spaces and punctuation: equal for `Acme Corp.`, `AcmeCorp` and `Acme-Corp`.
 
-    A separator between two digits counts, and so do all separators of a name that would become short.
+    Separators stay between two digits, and in a name that would otherwise become too short.
     """
     plain = unicodedata.normalize("NFKD", text)
     words = "".join(" " if unicodedata.category(char)[0] in "PZ" else char for char in plain).split()

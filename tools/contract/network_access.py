@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class HostPort(NamedTuple):
-    """A host as `tools.network.parse_host` writes it, and the port to connect to."""
+    """A host in the form that `tools.network.parse_host` returns, and the port to connect to."""
 
     host: str
     port: int
@@ -18,8 +18,8 @@ class PrivateHost:
 
     Attributes:
         name: the host's name; empty for a network.
-        network: one address is a network of its own.
-        port: None for every port.
+        network: the network; a single address counts as one.
+        port: None means every port.
     """
 
     name: str = ""
@@ -28,8 +28,8 @@ class PrivateHost:
 
     def covers(self, server: HostPort, address: IPv4Address | IPv6Address) -> bool:
         """Return True if this entry allows the server at this address."""
-        is_there = self.name == server.host if self.network is None else address in self.network
-        return is_there and self.port in (None, server.port)
+        is_match = self.name == server.host if self.network is None else address in self.network
+        return is_match and self.port in (None, server.port)
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class PrivateHosts:
 class NetworkAccess:
     """The hosts that a call may contact, by name or IP address.
 
-    They are written as `tools.network.parse_host` writes them: lower case, ASCII, IPv6 without brackets. Link-local,
-    metadata, translated and documentation addresses stay forbidden in any case.
+    They have the form that `tools.network.parse_host` returns: lower case, ASCII, IPv6 without brackets. Link-local,
+    metadata, translated and documentation addresses are always forbidden.
 
     Attributes:
         allowed: hosts that need no approval and may be the target of a redirect.

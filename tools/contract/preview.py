@@ -27,7 +27,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Preview:
-    """The effect of one call. The card's digest seals all of it, so it holds no relative times and no counters.
+    """The effect of one call. The card's digest seals all of it, so it must not contain relative times or counters.
 
     Attributes:
         effect: create, update, delete, or another verb for the card.

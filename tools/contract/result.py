@@ -47,7 +47,7 @@ class ToolResult:
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> Self:
-        """Load a result that `as_json` wrote; of an error, only code and message were stored."""
+        """Load a result from `as_json`; an error has only its code and message."""
         error = stored["error"]
         if error is not None:
             return cls.failed(ToolError(ErrorCode(error["code"]), error["message"]), **stored["metadata"])

@@ -49,23 +49,23 @@ def check_model(model: type[BaseModel], raw: dict[str, Any], tool_name: str = ""
 
 
 def canonical_params(checked: BaseModel) -> dict[str, Any]:
-    """Return the params as plain JSON under the schema's names; loading them again gives the same params.
+    """Return the params as plain JSON under the schema's names; loading them reloaded gives the same params.
 
     Raises:
         ToolError: INVALID_PARAMETER for a value that has no JSON form, such as an infinite number.
-        ValueError: the model reads its own canonical form differently.
+        ValueError: loading the canonical form gives different params.
     """
     model = type(checked)
     params: dict[str, Any] = checked.model_dump(mode="json", by_alias=True)
     _refuse_unstorable(params)
     try:
-        again = model.model_validate(params).model_dump(mode="json", by_alias=True)
+        reloaded = model.model_validate(params).model_dump(mode="json", by_alias=True)
     except ValidationError as error:
         raise ToolError(
             ErrorCode.INVALID_PARAMETER, f"The params have no JSON form: {params!r}.", attempted=False
         ) from error
-    if again != params:
-        raise ValueError(f"{model.__qualname__}: what a person approves would not be what is executed: {params!r}")
+    if reloaded != params:
+        raise ValueError(f"{model.__qualname__}: the executed params would differ from the approved ones: {params!r}")
     return params
 
 
@@ -89,7 +89,7 @@ def _refuse_unknown(model: type[BaseModel], raw: dict[str, Any]) -> None:
             f"There is no parameter {unknown[0]!r}.",
             parameter=unknown[0],
             expected=f"only: {', '.join(sorted(known)) or 'no parameters'}",
-            recovery_hint=f"Leave {unknown[0]!r} out and try again.",
+            recovery_hint=f"Leave {unknown[0]!r} out and try reloaded.",
             attempted=False,
         )
 
@@ -99,7 +99,7 @@ def _explain(model: type[BaseModel], error: ValidationError, tool_name: str) -> 
     path = [str(part) for part in first["loc"]]
     name = ".".join(path) or "params"
     field = _find_field(model, path[0]) if path else None
-    described = (field.description or "") if field else ""
+    description = (field.description or "") if field else ""
     is_missing = first["type"] == "missing"
     given = repr(first["input"])[:120]
     return ToolError(
@@ -108,9 +108,9 @@ def _explain(model: type[BaseModel], error: ValidationError, tool_name: str) -> 
         if is_missing
         else f"The '{name}' parameter is wrong: {first['msg']} (given: {given}).",
         parameter=name,
-        expected=described or ("a value" if is_missing else first["msg"]),
+        expected=description or ("a value" if is_missing else first["msg"]),
         example=_format_example(tool_name, path[0], field) if field else "",
-        recovery_hint=f"{'Provide' if is_missing else 'Correct'} '{name}' and try again.",
+        recovery_hint=f"{'Provide' if is_missing else 'Correct'} '{name}' and try reloaded.",
         attempted=False,
     )
 

@@ -1,4 +1,4 @@
-"""JSON schemas for display: references filled in, and types in words."""
+"""JSON schemas for display: references resolved, and types in words."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ _TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list:
 
 
 def inline_references(schema: Any, root: Mapping[str, Any], trail: tuple[int, ...] = ()) -> Any:
-    """Fill in the schema's references; circular ones stay.
+    """Replace the schema's references with their targets; circular ones stay.
 
     Keywords beside a reference, such as a description, are kept.
 
@@ -25,8 +25,8 @@ def inline_references(schema: Any, root: Mapping[str, Any], trail: tuple[int, ..
         return {key: inline_references(value, root, trail) for key, value in schema.items()}
     if id(target) in trail:
         return schema
-    whole = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
-    return {key: inline_references(value, root, (*trail, id(target))) for key, value in whole.items()}
+    merged = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
+    return {key: inline_references(value, root, (*trail, id(target))) for key, value in merged.items()}
 
 
 def describe_type(schema: Any) -> str:

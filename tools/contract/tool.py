@@ -33,19 +33,19 @@ class Parameter:
 
 
 class Tool(ABC):
-    """Base class of all tools: set the class attributes and write `execute`.
+    """Base class of all tools: set the class attributes and implement `execute`.
 
     A tool from an outside source sets the attributes on the instance.
 
     Attributes:
         name: `category.toolName`.
         description: written for the model.
-        level: a missing level means destructive.
+        level: destructive by default.
         version: `name@version` identifies the tool.
         modes: None means every mode; an empty set means a system tool, never offered to a model.
         capabilities, features: required of the employee and of the organization's plan.
         transactional: writes only Gadget's own database, at most 1,000 rows, inside the engine's transaction.
-        volatile: an equal call may be repeated at once (clocks, polling).
+        volatile: the same call may be repeated right away (clocks, polling).
         open_world: contacts addresses chosen by its params.
         carries_requests: its params may hold requests of their own (batch, GraphQL, RPC), and its level takes that into
             account. Otherwise a call of an outside tool that carries requests is destructive.
@@ -94,7 +94,7 @@ class Tool(ABC):
             ToolError: a failure that is shown to the model.
         """
 
-    def validate(self, params: Any) -> None:  # noqa: B027 - may be left as it is
+    def validate(self, params: Any) -> None:  # noqa: B027 - overriding it is optional
         """Check rules that the schema cannot express; raise ToolError to refuse the params."""
 
     def preview(self, params: Any, context: ToolContext) -> Preview | None:
@@ -120,10 +120,10 @@ class Tool(ABC):
         """Write the panel's line for a call that is running."""
         return f"{self.title}…"
 
-    def start(self) -> None:  # noqa: B027 - may be left as it is
+    def start(self) -> None:  # noqa: B027 - overriding it is optional
         """Prepare the tool; called once, before the first call."""
 
-    def shutdown(self) -> None:  # noqa: B027 - may be left as it is
+    def shutdown(self) -> None:  # noqa: B027 - overriding it is optional
         """Release the tool's resources; called once, when the process ends."""
 
     @property
@@ -205,7 +205,7 @@ class Tool(ABC):
 
         Raises:
             ToolError: MISSING_PARAM, INVALID_PARAMETER, or the error of `validate`.
-            ValueError: the tool's `Params` reads its own canonical form differently.
+            ValueError: loading the canonical form gives different params.
         """
         checked = check_model(self.Params, raw, self.name)
         self.validate(checked)

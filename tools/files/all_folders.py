@@ -1,4 +1,4 @@
-"""The folders of all organizations: lists their entries, and blocks changes to them during a backup."""
+"""The folders of all organizations: their entries, and a block on changes during a backup."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -30,7 +30,7 @@ def blocking_changes() -> Iterator[None]:
     """Block writing and deleting on all machines; a writer waits a few seconds before it gives up.
 
     Raises:
-        ToolError: OPERATION_FAILED, another process has locked a folder for too long.
+        ToolError: OPERATION_FAILED, another process kept a folder locked for too long.
     """
     with ExitStack() as locks:
         held: set[int] = set()

@@ -35,7 +35,7 @@ _CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOE
 
 @dataclass(frozen=True)
 class StagedFile:
-    """New content that is safe on the disk, but not in its place yet; `replaces` is the file that it would replace."""
+    """New content that is on the disk but not in its place yet; `replaces` is the file that it would replace."""
 
     size: int
     sha256: str
@@ -43,12 +43,12 @@ class StagedFile:
 
 
 def write_file(
-    organization_id: int, names: Names, parts: Iterable[bytes], agree: Callable[[StagedFile], None]
+    organization_id: int, names: Names, parts: Iterable[bytes], confirm: Callable[[StagedFile], None]
 ) -> StagedFile:
-    """Create or replace a whole file, and create the folders on its path.
+    """Create or replace a file, and create the missing folders on its path.
 
     Args:
-        agree: called before the last step; if it raises, nothing changes.
+        confirm: called before the last step; if it raises, nothing changes.
 
     Raises:
         ToolError: NOT_FOUND, LIMIT_EXCEEDED, OPERATION_NOT_ALLOWED, INVALID_OPERATION, OPERATION_FAILED; nothing was
@@ -62,7 +62,7 @@ def write_file(
             size, sha256 = _stage(top, temporary, parts, available)
             staged = StagedFile(size, sha256, replaced)
             with _create_folder(organization_id, names[:-1]) as folder:
-                agree(staged)
+                confirm(staged)
                 _move_into_place(names, folder, top, temporary)
         finally:
             with suppress(FileNotFoundError):
@@ -96,24 +96,24 @@ def list_deletions(organization_id: int, names: Names) -> tuple[FolderEntry, ...
     leaves = [one for one in entries if one.names not in non_empty] or [entry]
     deletions = tuple(one for one in leaves if not one.is_folder or is_empty(organization_id, one.names))
     if not deletions:
-        raise _build_deletion_error(names, "it holds only entries that cannot be deleted, such as links and devices")
+        raise _build_deletion_error(names, "it contains only entries that cannot be deleted, such as links and devices")
     if len(deletions) > MAX_DELETED:
         path = quote_path(join_path(names))
         raise _build_limit_error(
-            f"{path} holds {len(deletions):,} files; the limit for one deletion is {MAX_DELETED:,}"
+            f"{path} contains {len(deletions):,} files; the limit for one deletion is {MAX_DELETED:,}"
         )
     return deletions
 
 
 def delete_files(
-    organization_id: int, names: Names, agree: Callable[[tuple[FolderEntry, ...]], None]
+    organization_id: int, names: Names, confirm: Callable[[tuple[FolderEntry, ...]], None]
 ) -> tuple[FolderEntry, ...]:
     """Delete a file, or a folder with its contents, and return the deleted entries.
 
-    Links and devices stay, and so do the folders that hold them.
+    Links, devices and the folders that contain them stay.
 
     Args:
-        agree: called with the entries that would be deleted; if it raises, nothing changes.
+        confirm: called with the entries that would be deleted; if it raises, nothing changes.
 
     Raises:
         ToolError: NOT_FOUND, LIMIT_EXCEEDED, OPERATION_FAILED; nothing was changed.
@@ -121,7 +121,7 @@ def delete_files(
     """
     with lock_folder(organization_id):
         deletions = list_deletions(organization_id, names)
-        agree(deletions)
+        confirm(deletions)
         _unlink_files(organization_id, names, [entry for entry in deletions if not entry.is_folder])
         folders = (entry.names if entry.is_folder else entry.names[:-1] for entry in deletions)
         emptied = {path[:depth] for path in folders for depth in range(len(names), len(path) + 1)}
@@ -158,7 +158,7 @@ def _remove_folder(organization_id: int, path: Names) -> bool:
 
 @contextmanager
 def lock_folder(organization_id: int) -> Iterator[int]:
-    """Open the organization's folder, lock it against other writers, and remove leftovers of killed ones."""
+    """Open the organization's folder, lock it against other writers, and remove the leftovers of killed writers."""
     with open_folder(organization_id) as top:
         deadline = time.monotonic() + _LOCK_TIMEOUT_S
         while not _try_lock(top):
@@ -224,7 +224,7 @@ def _stage(top: int, temporary: str, parts: Iterable[bytes], available: int) -> 
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        message = f"The disk refused the file: {error.strerror or type(error).__name__}."
+        message = f"The file could not be written: {error.strerror or type(error).__name__}."
         raise ToolError(ErrorCode.OPERATION_FAILED, message, attempted=False) from error
     return size, hashed.hexdigest()
 
@@ -235,7 +235,7 @@ def _create_folder(organization_id: int, path: Names) -> Iterator[int]:
     depths = range(1, len(path) + 1)
     missing = [path[:depth] for depth in depths if find_entry(organization_id, path[:depth]) is None]
     try:
-        with open_folder(organization_id, path, make=True) as folder:
+        with open_folder(organization_id, path, create=True) as folder:
             yield folder
     finally:
         for created in reversed(missing):
@@ -251,7 +251,7 @@ def _move_into_place(names: Names, folder: int, top: int, temporary: str) -> Non
 
 
 def _build_deletion_error(names: Names, why: str) -> ToolError:
-    message = f"Nothing of {quote_path(join_path(names))} was deleted: {why}."
+    message = f"{quote_path(join_path(names))} was not deleted: {why}."
     return ToolError(ErrorCode.OPERATION_FAILED, message, attempted=False)
 
 

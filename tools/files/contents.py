@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 LARGEST_TEXT = 1_000_000
-"""The largest text, in bytes, that is shown whole or written."""
+"""The largest text, in bytes, that can be written or is shown in full."""
 
 _CHUNK_BYTES = 1 << 20
 _SIGNATURES = (
@@ -26,7 +26,7 @@ _SIGNATURES = (
 
 @dataclass(frozen=True)
 class FileContent:
-    """A file's size, hash and kind, with its text if it is a text of at most 1 MB."""
+    """A file's size, hash and kind, with its text if it is text of at most 1 MB."""
 
     size: int
     sha256: str
@@ -63,7 +63,7 @@ def decode_text(data: bytes) -> str | None:
 
 
 def detect_kind(data: bytes) -> str:
-    """Detect the kind of file by its first bytes."""
+    """Detect the kind of file from its first bytes."""
     known = next((kind for beginning, kind in _SIGNATURES if data.startswith(beginning)), "")
     if known:
         return known

@@ -1,4 +1,4 @@
-"""Access to an organization's folder, in which no path leads outside.
+"""Access to an organization's folder; no path leads out of it.
 
 Each folder on a path is opened separately, without following links.
 """
@@ -23,7 +23,7 @@ RESERVED = ".gadget-"
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _ABSENT_ERRORS = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EMLINK})
-"""Errors that mean there is nothing; a link counts as nothing."""
+"""Errors that mean that the entry does not exist; a link counts as missing."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,11 @@ class FolderListing:
 
 
 @contextmanager
-def open_folder(organization_id: int, names: Names = (), *, make: bool = False) -> Iterator[int]:
+def open_folder(organization_id: int, names: Names = (), *, create: bool = False) -> Iterator[int]:
     """Open the folder and yield its descriptor.
 
     Args:
-        make: create missing folders on the path.
+        create: create missing folders on the path.
 
     Raises:
         ToolError: NOT_FOUND
@@ -65,7 +65,7 @@ def open_folder(organization_id: int, names: Names = (), *, make: bool = False) 
     here = _open_top(organization_id)
     try:
         for depth in range(len(names)):
-            below = _open_below(here, names[: depth + 1], make=make)
+            below = _open_below(here, names[: depth + 1], create=create)
             os.close(here)
             here = below
         yield here
@@ -198,8 +198,8 @@ def _open_top(organization_id: int) -> int:
         os.close(parent)
 
 
-def _open_below(here: int, names: Names, *, make: bool) -> int:
-    if make:
+def _open_below(here: int, names: Names, *, create: bool) -> int:
+    if create:
         with suppress(FileExistsError):
             os.mkdir(names[-1], 0o700, dir_fd=here)
             os.fsync(here)
@@ -254,7 +254,7 @@ def _walk(folder: int, names: Names, listing: FolderListing) -> None:
             listing.passed_over += 1
             continue
         try:
-            below = _open_below(folder, entry.names, make=False)
+            below = _open_below(folder, entry.names, create=False)
         except ToolError:
             continue
         try:

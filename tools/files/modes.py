@@ -9,7 +9,7 @@ OTHERS = 0o077
 """The permissions of the group and of everybody else."""
 SIDE_FILES = ("-wal", "-shm", "-journal")
 """The suffixes of SQLite's side files."""
-WHOLE_FOLDERS = ("files", "redis")
+RECURSIVE_FOLDERS = ("files", "redis")
 
 
 def keep_new_files_private() -> None:
@@ -20,8 +20,8 @@ def keep_new_files_private() -> None:
 def stored_paths(data_dir: Path, database: Path | None) -> Iterator[Path]:
     """Yield the data folder, its contents, and the SQLite database with its side files.
 
-    A folder outside the data folder that holds the database belongs to others, and so does a shared folder such as
-    `/tmp`. Links are not followed.
+    A shared data folder such as `/tmp`, and a folder outside it that contains the database, are left out because others
+    own them. Links are not followed.
     """
     if database is not None:
         yield from filter(Path.is_file, (database, *(Path(f"{database}{end}") for end in SIDE_FILES)))
@@ -31,7 +31,7 @@ def stored_paths(data_dir: Path, database: Path | None) -> Iterator[Path]:
     for entry in os.scandir(data_dir):
         if not entry.is_symlink():
             yield Path(entry)
-        if entry.name in WHOLE_FOLDERS and entry.is_dir():
+        if entry.name in RECURSIVE_FOLDERS and entry.is_dir():
             yield from _walk(os.path.realpath(entry.path))
 
 
@@ -47,7 +47,7 @@ def find_open_paths(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def close_to_others(paths: Iterable[Path]) -> int:
-    """Remove those permissions; return the number of changed paths. Other users' files stay unchanged."""
+    """Remove the permissions of all but the owner; return the number of changed paths. Other users' files stay unchanged."""
     closed = 0
     for path in find_open_paths(paths):
         try:

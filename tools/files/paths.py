@@ -17,7 +17,7 @@ Names = tuple[str, ...]
 _LONGEST_QUOTE = 200
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _UNPORTABLE = frozenset('<>:"|?*\\')
-# One and two dot leaders, small and full-width full stop; slashes and backslashes of other kinds.
+# One and two dot leaders, small and full-width periods; slashes and backslashes of other kinds.
 _LOOKALIKES = frozenset(
     "\u2024\u2025\ufe52\uff0e\u2044\u2215\u27cb\u27cd\u29f5\u29f8\u29f9\u2571\u2572\u2216\ufe68\uff0f\uff3c"
 )
@@ -29,20 +29,20 @@ def _is_hidden(name: str) -> bool:
     return any(unicodedata.category(char) in _HIDDEN for char in name)
 
 
-def _has_loose_end(name: str) -> bool:
+def _has_unsafe_edge(name: str) -> bool:
     return name[0].isspace() or name[-1].isspace() or name[-1] == "."
 
 
 _FAULTS: tuple[tuple[Callable[[str], object], str], ...] = (
     (lambda name: not name, "a name in it is empty"),
-    (_is_hidden, "it holds a hidden or a control character"),
+    (_is_hidden, "it contains a hidden or a control character"),
     (lambda name: len(name.encode("utf-8")) > LONGEST_NAME, f"a name in it is longer than {LONGEST_NAME} bytes"),
-    (_LOOKALIKES.intersection, "it holds a character that only looks like a dot or a slash"),
-    (_UNPORTABLE.intersection, 'it holds a backslash or one of < > : " | ? *'),
+    (_LOOKALIKES.intersection, "it contains a character that only looks like a dot or a slash"),
+    (_UNPORTABLE.intersection, 'it contains a backslash or one of < > : " | ? *'),
     (lambda name: name[0] in ".~…", "a name in it starts with a dot or a tilde"),
-    (_has_loose_end, "a name in it starts or ends with a space, or ends with a dot"),
-    (_ENCODED.search, "it holds an encoded character such as %2e"),
-    (lambda name: _DEVICE.fullmatch(unicodedata.normalize("NFKC", name)), "a name in it is that of a device"),
+    (_has_unsafe_edge, "a name in it starts or ends with a space, or ends with a dot"),
+    (_ENCODED.search, "it contains an encoded character such as %2e"),
+    (lambda name: _DEVICE.fullmatch(unicodedata.normalize("NFKC", name)), "a name in it is reserved for a device"),
 )
 """Checks in order: each may rely on the ones before it."""
 
@@ -67,7 +67,7 @@ def parse_path(path: str) -> Names:
 
 
 def parse_file_path(path: str) -> Names:
-    """Parse the path of an entry inside the folder, so not an empty one.
+    """Parse the path of an entry inside the folder; it cannot be empty.
 
     Raises:
         ToolError: INVALID_PARAMETER
@@ -83,7 +83,7 @@ def join_path(names: Names) -> str:
 
 
 def is_valid_name(name: str) -> bool:
-    """Return True if a path can name an entry of this name."""
+    """Return True if a path can contain this name."""
     return not find_fault(name) and unicodedata.is_normalized("NFC", name)
 
 

@@ -1,4 +1,4 @@
-"""Search for patterns in the lines of files, with RE2, whose time is linear in the line for any pattern."""
+"""Search for patterns in the lines of files, with RE2, which takes linear time for any pattern."""
 
 import time
 from dataclasses import dataclass, field
@@ -35,10 +35,10 @@ class FileSearch:
     """The progress of a search.
 
     Attributes:
-        searched: the number of files that were read to their end.
-        passed_over: the number of files without text, or larger than 20 MB.
-        left_out: the number of files not searched, or not to their end, because the limit of hits or of time was
-            reached or lines are too long.
+        searched: the number of files that were searched completely.
+        passed_over: the number of files that are not text or are larger than 20 MB.
+        left_out: the number of files that were not searched completely, because the limit of hits or of time was
+            reached or their lines are too long.
     """
 
     limit: int
@@ -97,7 +97,7 @@ def _build_pattern_error(pattern: str, why: str) -> ToolError:
         ErrorCode.INVALID_PARAMETER,
         f"{pattern!r} cannot be used as a pattern: {why}.",
         parameter="pattern",
-        expected="a regular expression of RE2, without backreferences and look-around",
+        expected="an RE2 regular expression, without backreferences or look-around",
         example=r"invoice \d{4}",
         attempted=False,
     )
@@ -126,7 +126,7 @@ def _read_lines(organization_id: int, entry: FolderEntry) -> list[bytes] | None:
 
 
 def _search_lines(entry: FolderEntry, lines: list[bytes], pattern: "re2._Regexp", into: FileSearch) -> bool:
-    """Search the lines; return True if all were searched to their ends."""
+    """Search the lines; return True if all were searched completely."""
     is_whole = True
     for number, ended in enumerate(lines, 1):
         if into.is_over:

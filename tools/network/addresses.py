@@ -1,4 +1,4 @@
-"""IP addresses that may be connected to: public ones, and private ones of hosts that an admin allows by name."""
+"""IP addresses that tools may connect to: public ones, and private ones of hosts that an admin allows by name."""
 
 from enum import Enum
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
@@ -9,15 +9,15 @@ Address = IPv4Address | IPv6Address
 
 
 class AddressKind(Enum):
-    """The treatment of an address; the value describes the address as part of a sentence."""
+    """The kind of an address; the value describes it as part of a sentence."""
 
     PUBLIC = "a public address"
     PRIVATE = "a private address"
-    """Allowed where `NetworkAccess.allows_private` the server."""
+    """Allowed for a server if `NetworkAccess.allows_private` says so."""
     SPECIAL = "a reserved address"
     """Never allowed: link-local addresses, cloud metadata services, documentation ranges, and addresses that carry
     another address inside."""
-    NO_HOST = "an address that names no single host"
+    NO_HOST = "a multicast, broadcast or unspecified address"
     """Never allowed."""
 
 
@@ -54,7 +54,7 @@ _ISATAP = frozenset({0x0000_5EFE, 0x0200_5EFE})
 
 
 def classify_address(address: Address) -> AddressKind:
-    """Return the treatment of the address."""
+    """Return the kind of the address."""
     if isinstance(address, IPv4Address):
         return next((kind for network, kind in _IPV4 if address in network), AddressKind.PUBLIC)
     if (int(address) >> 32) & 0xFFFF_FFFF in _ISATAP:

@@ -58,7 +58,7 @@ class GuardedAsyncTransport(httpx2.AsyncBaseTransport):
         response.encoding = "utf-8"
         if response.headers.get("content-encoding", "identity").lower() not in ("", "identity"):
             await stream.aclose()
-            raise network_error(f"{get_host(url)} compressed an answer without being asked to.", attempted=True)
+            raise network_error(f"{get_host(url)} sent a compressed response, which was not requested.", attempted=True)
         return response
 
     @override
@@ -78,7 +78,7 @@ class _LimitedBody(httpx2.AsyncByteStream):
         while (part := await _translate_errors(anext(parts, None))) is not None:
             size += len(part)
             if size > self._most:
-                raise response_too_large(self._host, "answer", self._most)
+                raise response_too_large(self._host, "response", self._most)
             yield part
 
     @override

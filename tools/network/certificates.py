@@ -31,7 +31,7 @@ class ServerCertificate:
 
     @property
     def days_left(self) -> int:
-        """Whole days until it expires; negative once it has expired."""
+        """Full days until it expires; negative once it has expired."""
         return (self.expires_at - datetime.now(UTC)).days
 
 
@@ -51,11 +51,11 @@ def fetch_certificate(host: str, port: int, client: GuardedClient) -> ServerCert
             fault = error.args[0] if error.args else None
             if not isinstance(fault, ssl.SSLCertVerificationError):
                 raise
-            der, problem = _fetch_der(backend, host, port, _unverified_context()), fault.verify_message
+            der, problem = _fetch_der(backend, host, port, _build_unverified_context()), fault.verify_message
     except httpcore2.TimeoutException:
         raise timeout_error(host, timer.seconds) from None
     except (httpcore2.NetworkError, httpcore2.ProtocolError) as error:
-        raise network_error(f"{host} shows no certificate on port {port}.") from error
+        raise network_error(f"{host} presents no certificate on port {port}.") from error
     return _parse_certificate(der, host, problem)
 
 
@@ -69,8 +69,8 @@ def _fetch_der(backend: PinnedBackend, host: str, port: int, context: ssl.SSLCon
         stream.close()
 
 
-def _unverified_context() -> ssl.SSLContext:
-    """Return a context that accepts an invalid certificate, to read it; no request ever uses such a connection."""
+def _build_unverified_context() -> ssl.SSLContext:
+    """Build a context that accepts an invalid certificate so that it can be read; no request uses its connection."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

@@ -1,4 +1,4 @@
-"""Errors of outgoing requests. Their texts hold no path, query or header, because these may be secret."""
+"""Errors of outgoing requests. Their texts contain no path, query or header, because these may be secret."""
 
 from tools.contract import ErrorCode, ToolError
 
@@ -30,7 +30,7 @@ def timeout_error(host: str, seconds: float, *, attempted: bool = False) -> Tool
     """Return a TIMEOUT."""
     return ToolError(
         ErrorCode.TIMEOUT,
-        f"{host} gave no complete answer within {seconds:g} s.",
+        f"{host} did not send a complete response within {seconds:g} s.",
         recovery_hint="Try again later.",
         attempted=attempted,
     )

@@ -1,4 +1,4 @@
-"""The guarded HTTP client, the only way for tools to reach the network: it checks addresses and limits everything."""
+"""The guarded HTTP client, the only way for tools to reach the network: it checks addresses and limits every request."""
 
 import json
 import ssl
@@ -85,10 +85,10 @@ class ClientResponse:
             return json.loads(self.content)
         except (ValueError, RecursionError) as error:
             host = httpx2.URL(self.url).host
-            raise ToolError(ErrorCode.OPERATION_FAILED, f"The answer of {host} is not JSON.") from error
+            raise ToolError(ErrorCode.OPERATION_FAILED, f"The response of {host} is not JSON.") from error
 
 
-def request(  # noqa: PLR0913 - what every HTTP client takes, named at each call
+def request(  # noqa: PLR0913 - the usual arguments of an HTTP client, passed by keyword
     method: str,
     url: str,
     *,
@@ -218,19 +218,19 @@ class GuardedClient:
             raise ToolError(code, error.message, recovery_hint="Check whether it was done.") from error
 
     def _read(self, incoming: httpcore2.Response, url: httpx2.URL, traffic: Traffic) -> ClientResponse:
-        traffic.reading = "answer"
+        traffic.reading = "response"
         traffic.most = self.limits.header_bytes + self.limits.response_bytes * _FRAMING
         most = self.limits.response_bytes
         content = _LimitedContent(incoming, traffic.host, most)
         response = httpx2.Response(incoming.status, headers=incoming.headers, stream=content)
         # Content that is compressed twice could grow without limit in between, and no honest server sends it.
         if incoming.status == 101 or "," in response.headers.get("content-encoding", ""):
-            raise network_error(f"{traffic.host} answered in a form that was not requested.", attempted=True)
+            raise network_error(f"{traffic.host} sent a response in a form that was not requested.", attempted=True)
         parts, size = [], 0
         for part in response.iter_bytes():
             size += len(part)
             if size > most:
-                raise response_too_large(traffic.host, "answer", most)
+                raise response_too_large(traffic.host, "response", most)
             parts.append(part)
         return ClientResponse(incoming.status, dict(response.headers.items()), str(url), b"".join(parts))
 
@@ -257,8 +257,8 @@ class _OutgoingRequest:
         return self.method in READS and self.body is None
 
     def without_private_headers(self) -> "_OutgoingRequest":
-        kept = {name: value for name, value in self.headers.items() if name in FORWARDED_HEADERS}
-        return replace(self, headers=kept)
+        forwarded = {name: value for name, value in self.headers.items() if name in FORWARDED_HEADERS}
+        return replace(self, headers=forwarded)
 
     def to_wire(self, url: httpx2.URL, connect_s: float) -> httpcore2.Request:
         prepared = httpx2.Request(self.method, url, headers=[*self.headers.items()], content=self.body)
@@ -286,7 +286,7 @@ class _LimitedContent(httpx2.SyncByteStream):
         for part in self._incoming.iter_stream():
             size += len(part)
             if size > self._most:
-                raise response_too_large(self._host, "answer", self._most)
+                raise response_too_large(self._host, "response", self._most)
             yield part
 
 
@@ -304,7 +304,7 @@ def _check_write_redirect(answer: ClientResponse, url: httpx2.URL) -> ClientResp
         return answer
     raise ToolError(
         ErrorCode.OPERATION_FAILED,
-        f"{get_host(url)} did nothing and redirects this request; Gadget never repeats a write at another address.",
+        f"{get_host(url)} redirects this request without executing it; Gadget never repeats a write at another address.",
         recovery_hint="An admin must correct the address of the service.",
     )
 
@@ -331,15 +331,15 @@ def _translated_errors(traffic: Traffic, timer: RequestTimer) -> Iterator[None]:
     except httpcore2.ConnectError as error:
         raise network_error(_explain_connect_error(host, error)) from error
     except httpcore2.LocalProtocolError as error:
-        message = "The request cannot be sent: a header or the path holds a forbidden character."
+        message = "The request cannot be sent: a header or the path contains a forbidden character."
         raise ToolError(ErrorCode.INVALID_PARAMETER, message, attempted=traffic.sent) from error
     except (httpcore2.NetworkError, httpcore2.ProtocolError) as error:
-        words = "broke off the connection" if traffic.sent else "closed the connection"
-        raise network_error(f"{host} {words} or sent an invalid answer.", attempted=traffic.sent) from error
+        words = "dropped the connection" if traffic.sent else "closed the connection"
+        raise network_error(f"{host} {words} or sent an invalid response.", attempted=traffic.sent) from error
     except httpx2.DecodingError as error:
-        raise network_error(f"{host} sent an answer that cannot be decompressed.", attempted=True) from error
+        raise network_error(f"{host} sent a response that cannot be decompressed.", attempted=True) from error
     except UnicodeEncodeError as error:
-        message = "The request cannot be sent: a header holds a non-ASCII character."
+        message = "The request cannot be sent: a header contains a non-ASCII character."
         raise ToolError(ErrorCode.INVALID_PARAMETER, message, attempted=False) from error
 
 
@@ -348,5 +348,5 @@ def _explain_connect_error(host: str, error: httpcore2.ConnectError) -> str:
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"The certificate of {host} is not valid: {cause.verify_message}"
     if isinstance(cause, ssl.SSLError):
-        return f"{host} and Gadget share no encryption method."
+        return f"{host} and Gadget have no encryption method in common."
     return f"{host} does not accept connections."

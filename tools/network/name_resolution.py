@@ -1,4 +1,4 @@
-"""Resolution of host names to addresses that may be connected to."""
+"""Resolution of host names to addresses that tools may connect to."""
 
 import queue
 import socket
@@ -25,10 +25,10 @@ _lookups = threading.BoundedSemaphore(MAX_LOOKUPS)
 
 
 def resolve_with_system(host: str, seconds: float) -> Sequence[str]:
-    """Resolve the host by the system's resolver: hosts file and DNS, in the order that the machine is configured for.
+    """Resolve the host with the system's resolver: hosts file and DNS, in the order configured on the machine.
 
     The system call cannot be interrupted, so it runs in a thread of its own, which is abandoned at the timeout; at most
-    MAX_LOOKUPS threads run at once.
+    MAX_LOOKUPS of these threads run at once.
     """
     started = time.monotonic()
     if not _lookups.acquire(timeout=seconds):
@@ -51,8 +51,8 @@ def _look_up(host: str, answers: "queue.SimpleQueue[Sequence[str] | OSError]") -
     except UnicodeError:
         answers.put([])
     except socket.gaierror as error:
-        none = error.errno in (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
-        answers.put([] if none else error)
+        is_unknown = error.errno in (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
+        answers.put([] if is_unknown else error)
     except OSError as error:
         answers.put(error)
     finally:

@@ -46,7 +46,7 @@ class Traffic:
         self.host = host
         self.most = most
         self.before_sending = before_sending
-        self.reading = "head of the answer"
+        self.reading = "head of the response"
         self.sent = False
         self.received = 0
 

@@ -18,9 +18,9 @@ _NOT_IN_URLS = re.compile(r"[\x00-\x20\x7f-\xa0\\]")
 def read_url(text: str) -> httpx2.URL:
     """Parse the URL and normalize its host as `parse_host` does.
 
-    Every port is allowed: services use all of them, and forbidden hosts are known by their addresses. Everything is
-    refused that two parsers could read as different hosts: user information, backslashes, control characters, escapes
-    in hosts, and IP addresses in any but their plain form.
+    Every port is allowed: services use all of them, and forbidden hosts are recognized by their addresses. It
+    refuses everything that two parsers could read as different hosts: user information, backslashes, control
+    characters, escapes in hosts, and IP addresses in any form but their plain one.
 
     Raises:
         ToolError: INVALID_PARAMETER or SECURITY_VIOLATION; the text never quotes the URL.
@@ -28,7 +28,7 @@ def read_url(text: str) -> httpx2.URL:
     if len(text) > MAX_URL_LENGTH:
         raise invalid_address(f"The address is longer than {MAX_URL_LENGTH:,} characters.")
     if _NOT_IN_URLS.search(text):
-        raise invalid_address("The address holds a space, a backslash or a control character.")
+        raise invalid_address("The address contains a space, a backslash or a control character.")
     try:
         url = httpx2.URL(text)
     except (httpx2.InvalidURL, ValueError) as error:
@@ -36,7 +36,7 @@ def read_url(text: str) -> httpx2.URL:
     if url.scheme not in DEFAULT_PORTS:
         raise security_violation("Only addresses that begin with http:// or https:// can be reached.")
     if url.userinfo or "@" in text.partition("://")[2].partition("/")[0].partition("?")[0].partition("#")[0]:
-        raise security_violation("The address holds a user name or a password before its host.", "Leave them out.")
+        raise security_violation("The address contains a user name or a password before its host.", "Leave them out.")
     if url.port is not None and not 1 <= url.port <= 65_535:
         raise invalid_address("The port is not a number from 1 to 65535.")
     host = _normalize_host(url.raw_host.decode("ascii"))
@@ -84,7 +84,7 @@ def _normalize_host(host: str) -> str:
     address = parse_ip(host)
     if address is not None:
         if isinstance(address, IPv6Address) and address.scope_id:
-            raise security_violation("The address names a network zone.")
+            raise security_violation("The address contains a network zone.")
         return str(address)
     name = host.removesuffix(".")
     labels = name.split(".")
@@ -93,6 +93,6 @@ def _normalize_host(host: str) -> str:
     # Some resolvers read hosts that end in a number as addresses: 127.1, 2130706433, 0x7f.1, 0177.0.0.1.
     if _NUMBER.fullmatch(labels[-1]):
         raise security_violation(
-            "The host of the address is a number, but no address in its plain form, such as 192.0.2.7."
+            "The host is a number. Write an IP address in its plain form, such as 192.0.2.7."
         )
     return name

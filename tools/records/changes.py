@@ -1,4 +1,4 @@
-"""Changes of records: each change applies a list of previewed targets and adds an entry to the history."""
+"""Changes to records: each change applies a list of previewed targets and adds an entry to the history."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from tools.records.queries import build_missing_error, get_records, lock_records
 
 ATTRIBUTE = "attributes."
 ARCHIVED = "archived"
-SHOWN_OF_DELETED = ("region", "category", "status", "score", "email", "domain")
+DELETION_FIELDS = ("region", "category", "status", "score", "email", "domain")
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def build_update_target(record: Record, wanted: Mapping[str, Any]) -> Target | N
 
 def build_deletion_target(record: Record) -> Target:
     """Build the target of a deletion, with the values that would be lost."""
-    shown = {field: value for field in SHOWN_OF_DELETED if (value := getattr(record, field)) not in (None, "")}
+    shown = {field: value for field in DELETION_FIELDS if (value := getattr(record, field)) not in (None, "")}
     return Target(str(record.pk), record.name, record.version, before={"name": record.name, **shown})
 
 
@@ -67,13 +67,13 @@ def update_records(organization_id: int, targets: Sequence[Target], author: Chan
         ToolError: OPERATION_FAILED, and nothing is changed, if a target has changed since its version.
     """
     with transaction.atomic():
-        held = _lock_targets(organization_id, targets)
-        for values, ids in _group_equal_changes(held, targets):
+        locked = _lock_targets(organization_id, targets)
+        for values, ids in _group_equal_changes(locked, targets):
             values.update(version=F("version") + 1, updated_at=Now())
             if "name" in values:
                 values["look"] = compute_look(values["name"])
             get_records(organization_id).filter(pk__in=ids).update(**values)
-        _record_changes({pk: record.version + 1 for pk, record in held.items()}, targets, author)
+        _record_changes({pk: record.version + 1 for pk, record in locked.items()}, targets, author)
 
 
 def delete_records(organization_id: int, targets: Sequence[Target]) -> None:
@@ -83,8 +83,8 @@ def delete_records(organization_id: int, targets: Sequence[Target]) -> None:
         ToolError: OPERATION_FAILED, and nothing is deleted, if a target has changed since its version.
     """
     with transaction.atomic():
-        held = _lock_targets(organization_id, targets)
-        get_records(organization_id).filter(pk__in=list(held)).delete()
+        locked = _lock_targets(organization_id, targets)
+        get_records(organization_id).filter(pk__in=list(locked)).delete()
 
 
 def add_to_list(organization_id: int, name: str, targets: Sequence[Target]) -> RecordList:
@@ -94,9 +94,9 @@ def add_to_list(organization_id: int, name: str, targets: Sequence[Target]) -> R
         ToolError: OPERATION_FAILED if a target has changed since its version.
     """
     with transaction.atomic():
-        held = _lock_targets(organization_id, targets)
+        locked = _lock_targets(organization_id, targets)
         record_list, _ = RecordList.objects.get_or_create(organization_id=organization_id, name=name)
-        entries = [ListEntry(list=record_list, record_id=pk) for pk in held]
+        entries = [ListEntry(list=record_list, record_id=pk) for pk in locked]
         ListEntry.objects.bulk_create(entries, ignore_conflicts=True)
     return record_list
 
@@ -117,27 +117,27 @@ def _read_current(record: Record, key: str) -> Any:
 
 def _lock_targets(organization_id: int, targets: Sequence[Target]) -> dict[int, Record]:
     ids = [int(target.id) for target in targets]
-    held = {record.pk: record for record in lock_records(get_records(organization_id).filter(pk__in=ids))}
-    if absent := [target.id for target in targets if int(target.id) not in held]:
+    locked = {record.pk: record for record in lock_records(get_records(organization_id).filter(pk__in=ids))}
+    if absent := [target.id for target in targets if int(target.id) not in locked]:
         raise build_missing_error(absent)
     for target in targets:
-        if held[int(target.id)].version != target.version:
+        if locked[int(target.id)].version != target.version:
             raise ToolError(
                 ErrorCode.OPERATION_FAILED,
-                f"Record {target.id} ({target.label}) has changed in the meantime; nothing was done.",
+                f"Record {target.id} ({target.label}) has changed since it was read; nothing was done.",
                 recovery_hint="Read the record again, and repeat the call if it is still right.",
                 attempted=False,
             )
-    return held
+    return locked
 
 
 def _group_equal_changes(
-    held: Mapping[int, Record], targets: Sequence[Target]
+    locked: Mapping[int, Record], targets: Sequence[Target]
 ) -> list[tuple[dict[str, Any], list[int]]]:
     """Group the ids of all records that get equal column values."""
     groups: dict[str, tuple[dict[str, Any], list[int]]] = {}
     for target in targets:
-        columns = _build_columns(held[int(target.id)], target.after)
+        columns = _build_columns(locked[int(target.id)], target.after)
         groups.setdefault(canonical_json(columns), (columns, []))[1].append(int(target.id))
     return [(_set_archived(columns), ids) for columns, ids in groups.values()]
 

@@ -1,4 +1,4 @@
-"""Export of records as CSV, in parts: a file of any length needs the memory of one part."""
+"""Export of records as CSV, in parts, so that a file of any length needs little memory."""
 
 import csv
 import io
@@ -26,9 +26,9 @@ def format_header() -> str:
 
 
 def format_rows_after(records: QuerySet[Record], last_id: int) -> tuple[str, int]:
-    """Format the next records as lines, and return them with the last id; return no lines after the last record.
+    """Format the next records as lines, and return them with the last id; return an empty text after the last record.
 
-    The order is by id and not the list's: a change of a record during the export cannot move it past the cursor.
+    Records are ordered by id, not as in the list, so that a change during the export moves none past the cursor.
     """
     rows = list(records.filter(pk__gt=last_id).order_by("pk").values_list(*FIELDS)[:ROWS_PER_PART])
     return (

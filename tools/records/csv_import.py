@@ -19,7 +19,7 @@ BATCH_SIZE = 500
 COLUMNS = tuple(RecordFields.model_fields)
 ONLY_EXPORTED = ("id", "qualification", "qualification_reason", "changed")
 """Columns that an export contains and an import ignores, so that an exported file can be imported."""
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001 (spreadsheets obey these too)
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001 (spreadsheets accept these too)
 
 
 class ImportRefusedError(Exception):
@@ -28,7 +28,7 @@ class ImportRefusedError(Exception):
 
 @dataclass(frozen=True)
 class ImportReport:
-    """The number of new records, and the skipped rows as (line, reason)."""
+    """The number of created records, and the skipped rows as (line, reason)."""
 
     imported: int = 0
     bad_rows: list[tuple[int, str]] = field(default_factory=list)
@@ -83,9 +83,9 @@ def create_records(rows: CheckedRows, organization_id: int, actor: str) -> Impor
     """
     with transaction.atomic():
         _lock_imports(organization_id)
-        fresh, twins = _split_duplicates(rows.good, organization_id)
-        _insert_records([Record(organization_id=organization_id, **fields) for _, fields in fresh], actor)
-    return ImportReport(len(fresh), sorted(rows.bad + twins))
+        new_rows, duplicates = _split_duplicates(rows.good, organization_id)
+        _insert_records([Record(organization_id=organization_id, **fields) for _, fields in new_rows], actor)
+    return ImportReport(len(new_rows), sorted(rows.bad + duplicates))
 
 
 def remove_guard(cell: str) -> str:
@@ -102,7 +102,7 @@ def is_formula(text: str) -> bool:
 def _lock_imports(organization_id: int) -> None:
     """Lock out other imports of the organization: two imports of the same file would not see each other's records.
 
-    SQLite has only one writer in any case.
+    SQLite has only one writer anyway.
     """
     organizations = Record._meta.get_field("organization").related_model._default_manager
     mine = organizations.select_for_update(skip_locked=True, no_key=True).filter(pk=organization_id)
@@ -112,8 +112,8 @@ def _lock_imports(organization_id: int) -> None:
 
 def _split_duplicates(rows: list[Row], organization_id: int) -> tuple[list[Row], list[BadRow]]:
     """Split the rows into new ones, each once, and duplicates of records or earlier rows."""
-    fresh: list[Row] = []
-    twins: list[BadRow] = []
+    new_rows: list[Row] = []
+    duplicates: list[BadRow] = []
     seen: set[tuple[str, str]] = set()
     for start in range(0, len(rows), BATCH_SIZE):
         some = rows[start : start + BATCH_SIZE]
@@ -122,11 +122,11 @@ def _split_duplicates(rows: list[Row], organization_id: int) -> tuple[list[Row],
         for line, fields in some:
             key = (fields["name"], fields.get("domain", ""))
             if key in seen:
-                twins.append((line, _describe_duplicate(fields)))
+                duplicates.append((line, _describe_duplicate(fields)))
             else:
                 seen.add(key)
-                fresh.append((line, fields))
-    return fresh, twins
+                new_rows.append((line, fields))
+    return new_rows, duplicates
 
 
 def _describe_duplicate(fields: dict[str, Any]) -> str:
@@ -179,8 +179,8 @@ def _check_header(cells: list[str]) -> list[str]:
         raise ImportRefusedError(f"The first line has no column 'name'. {known}")
     if unknown := [cell for cell in header if cell not in COLUMNS + ONLY_EXPORTED]:
         raise ImportRefusedError(f"The first line has an unknown column {unknown[0]!r}. {known}")
-    if doubled := [cell for cell in header if header.count(cell) > 1]:
-        raise ImportRefusedError(f"The first line has the column {doubled[0]!r} twice.")
+    if repeated := [cell for cell in header if header.count(cell) > 1]:
+        raise ImportRefusedError(f"The first line has the column {repeated[0]!r} twice.")
     return header
 
 
@@ -188,7 +188,7 @@ def _map_columns(header: list[str], cells: list[str]) -> dict[str, str] | str:
     if len(cells) > len(header):
         return f"{len(cells)} cells, but the first line has {len(header)} columns"
     if len(cells) < len(header):
-        return f"only {len(cells)} of {len(header)} cells; empty ones need their commas too"
+        return f"only {len(cells)} of {len(header)} cells; keep the separators of empty cells"
     return dict(zip(header, cells, strict=True))
 
 

@@ -148,10 +148,10 @@ def generate_demo_companies(count: int = COUNT) -> list[dict[str, Any]]:
     """
     fixed: list[dict[str, Any]] = [dict(company) for company in FIXED]
     companies = fixed + [_build_event_lead(name) for name in EVENT_LEADS]
-    chance = random.Random(SEED)
+    rng = random.Random(SEED)
     pairs = [(word, category, trade) for word in FIRST_WORDS for category, trades in TRADES.items() for trade in trades]
-    for word, category, trade in chance.sample(pairs, count - len(companies)):
-        companies.append(_compose_company(f"{word} {trade}", category, chance))
+    for word, category, trade in rng.sample(pairs, count - len(companies)):
+        companies.append(_compose_company(f"{word} {trade}", category, rng))
     return companies
 
 
@@ -159,42 +159,42 @@ def add_demo_companies(organization_id: int, count: int = COUNT) -> int:
     """Add the companies whose names the organization does not have yet; return the number of new records."""
     with transaction.atomic():
         existing = set(get_records(organization_id).values_list("name", flat=True))
-        fresh = [company for company in generate_demo_companies(count) if company["name"] not in existing]
+        missing = [company for company in generate_demo_companies(count) if company["name"] not in existing]
         Record.objects.bulk_create(
-            [Record(organization_id=organization_id, **company) for company in fresh], batch_size=count
+            [Record(organization_id=organization_id, **company) for company in missing], batch_size=count
         )
-    return len(fresh)
+    return len(missing)
 
 
-def _compose_company(base: str, category: str, chance: random.Random) -> dict[str, Any]:
-    region = chance.choices(list(LOCATIONS), weights=(36, 16, 24, 14, 10))[0]
-    location = chance.choice(LOCATIONS[region])
-    status = chance.choices(("active", "pending", "inactive"), weights=(64, 16, 20))[0]
-    employees = int(5 * 2 ** chance.uniform(0, 8))
+def _compose_company(base: str, category: str, rng: random.Random) -> dict[str, Any]:
+    region = rng.choices(list(LOCATIONS), weights=(36, 16, 24, 14, 10))[0]
+    location = rng.choice(LOCATIONS[region])
+    status = rng.choices(("active", "pending", "inactive"), weights=(64, 16, 20))[0]
+    employees = int(5 * 2 ** rng.uniform(0, 8))
     domain = f"{_slugify(base)}.example"
     return {
         "name": f"{base} {location.legal_form}",
         "region": region,
         "category": category,
         "status": status,
-        "score": None if chance.random() < 0.15 else _draw_score(status, chance),
-        "email": "" if chance.random() < 0.08 else f"{chance.choice(MAILBOXES)}@{domain}",
+        "score": None if rng.random() < 0.15 else _draw_score(status, rng),
+        "email": "" if rng.random() < 0.08 else f"{rng.choice(MAILBOXES)}@{domain}",
         "domain": domain,
-        "phone": "" if chance.random() < 0.12 else location.phone.format(chance.randrange(100)),
-        "notes": chance.choice(NOTES[status]),
+        "phone": "" if rng.random() < 0.12 else location.phone.format(rng.randrange(100)),
+        "notes": rng.choice(NOTES[status]),
         "attributes": {
             "city": location.city,
             "country": location.country,
             "employees": employees,
-            "annual_revenue": employees * chance.randrange(60, 240) * 1_000,
-            "customer_since": chance.randrange(2008, 2026),
+            "annual_revenue": employees * rng.randrange(60, 240) * 1_000,
+            "customer_since": rng.randrange(2008, 2026),
         },
     }
 
 
-def _draw_score(status: str, chance: random.Random) -> int:
+def _draw_score(status: str, rng: random.Random) -> int:
     middle = {"active": 62, "pending": 45, "inactive": 24}[status]
-    return max(0, min(100, round(chance.gauss(middle, 16))))
+    return max(0, min(100, round(rng.gauss(middle, 16))))
 
 
 def _build_event_lead(name: str) -> dict[str, Any]:

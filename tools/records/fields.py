@@ -132,7 +132,7 @@ class RecordFields(Sparse):
     domain: Domain | None = Field(None, description="Internet domain without https://, e.g. example.com")
     phone: Phone | None = Field(None, description="Telephone number")
     notes: Notes | None = Field(None, description="Free text")
-    attributes: Attributes | None = Field(None, description="Further facts as key and value, e.g. employees: 120")
+    attributes: Attributes | None = Field(None, description="Additional facts as key-value pairs, e.g. employees: 120")
 
 
 class SharedChanges(Sparse):
@@ -145,7 +145,7 @@ class SharedChanges(Sparse):
 
 
 class RecordChanges(SharedChanges):
-    """Changes of one record; omitted fields stay unchanged, and an empty text clears a field."""
+    """Changes to one record; omitted fields stay unchanged, and an empty text clears a field."""
 
     name: Name | None = Field(None, description="New name")
     email: Email | None = Field(None, description="New e-mail address")
@@ -153,9 +153,9 @@ class RecordChanges(SharedChanges):
     phone: Phone | None = Field(None, description="New telephone number")
     notes: Notes | None = Field(None, description="New notes; they replace the old ones")
     attributes: Attributes | None = Field(
-        None, description="Attributes to set; others stay, and null removes the named one"
+        None, description="Attributes to set; others stay unchanged, and null removes one"
     )
-    archived: Literal[False] | None = Field(None, description="false brings an archived record back")
+    archived: Literal[False] | None = Field(None, description="false restores an archived record")
 
 
 class RecordFilters(Sparse):

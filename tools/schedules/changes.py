@@ -1,4 +1,4 @@
-"""Changes of schedules: create, pause, resume and cancel them, always within one organization."""
+"""Changes to schedules: create, pause, resume and cancel them, always within one organization."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -116,7 +116,7 @@ def pause_schedule(schedule: Schedule, problem: str = "") -> None:
 
 
 def resume_schedule(schedule: Schedule, user_id: int) -> None:
-    """Resume a schedule from its next time on, on behalf of this person; missed times are skipped.
+    """Resume a schedule at its next time, on behalf of this person; missed times are skipped.
 
     Raises:
         ToolError: INVALID_CRON_SPEC, the schedule has no next time.

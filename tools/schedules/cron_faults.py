@@ -30,18 +30,18 @@ CRON_FIELDS = (
 
 
 def find_cron_fault(fields: list[str]) -> str:
-    """Describe the first invalid one of these five fields; return an empty string if all are valid."""
-    for part, written in zip(CRON_FIELDS, fields, strict=True):
-        if not _is_good(part.field, written):
-            forms = "also as a list, an ascending range or a step, or * for all"
-            fault = f"the {part.name} is {written[:LONGEST_SHOWN]!r}. Allowed are {part.allowed}, {forms}."
+    """Describe the first invalid field of a cron expression's five; return an empty string if all are valid."""
+    for part, text in zip(CRON_FIELDS, fields, strict=True):
+        if not _is_valid(part.field, text):
+            forms = "as a single value, list, ascending range or step, or * for all"
+            fault = f"the {part.name} is {text[:LONGEST_SHOWN]!r}. Allowed: {part.allowed}, {forms}."
             return f"{fault} For example: {part.example}"
     return ""
 
 
-def _is_good(field: Field, written: str) -> bool:
+def _is_valid(field: Field, text: str) -> bool:
     try:
-        field.parse(written.upper())
+        field.parse(text.upper())
     except CronSimError:
         return False
-    return written.isascii()
+    return text.isascii()

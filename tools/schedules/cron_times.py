@@ -19,11 +19,11 @@ from tools.schedules.cron_faults import find_cron_fault
 
 LONGEST_CRON = 100
 SMALLEST_MINUTES = 5
-"""The shortest gap between two times: a run takes longer than a minute, and each one has a price."""
+"""The shortest gap between two times: a run takes longer than a minute, and each one costs money."""
 EXAMPLE = "0 9 * * MON-FRI"
 
 _FIELDS = "five fields: minute hour day-of-month month day-of-week"
-_SOME_DAY = datetime(2000, 1, 1)  # noqa: DTZ001 - what a clock shows, without a zone
+_SOME_DAY = datetime(2000, 1, 1)  # noqa: DTZ001 - a clock reading has no zone
 _MINUTE = timedelta(minutes=1)
 _SECOND = timedelta(seconds=1)
 _STEP_S = 12 * 3600
@@ -44,8 +44,8 @@ class CronTimes:
     def next_after(self, moment: datetime) -> datetime | None:
         """Find the first time strictly after the moment, in UTC; return None if there is none within 50 years."""
         if len(CronSim(self.cron, _SOME_DAY).hours) == 24:
-            return self._by_the_clock(moment)
-        return next((time for time in self._of_the_day(moment) if time > moment), None)
+            return self._find_next_on_clock(moment)
+        return next((time for time in self._list_times_of_day(moment) if time > moment), None)
 
     def upcoming(self, moment: datetime, count: int = 5) -> list[datetime]:
         """List the next times after the moment, in the schedule's zone."""
@@ -54,15 +54,15 @@ class CronTimes:
             found.append(time)
         return [time.astimezone(self.zone) for time in found]
 
-    def _of_the_day(self, moment: datetime) -> Iterator[datetime]:
-        """Yield times of the day from about the moment on; times that the clock jumps over become equal."""
+    def _list_times_of_day(self, moment: datetime) -> Iterator[datetime]:
+        """Yield times of the day from about this moment; times that the clock jumps over become equal."""
         for shown in CronSim(self.cron, _read_clock(moment, self.zone)):
             while not _exists_on_clock(shown, self.zone):
                 shown += _MINUTE  # noqa: PLW2901
             yield shown.replace(tzinfo=self.zone).astimezone(UTC)
 
-    def _by_the_clock(self, moment: datetime) -> datetime | None:
-        """Find the next time on the clock; after each change of the clocks, the search starts again from there."""
+    def _find_next_on_clock(self, moment: datetime) -> datetime | None:
+        """Find the next time on the clock; the search starts again at each clock change."""
         since, shown = moment.astimezone(UTC), _read_clock(moment, self.zone)
         begin = shown
         while (found := next(CronSim(self.cron, begin), None)) is not None:
@@ -76,7 +76,7 @@ class CronTimes:
 
 
 def parse_cron(cron: str, time_zone: str) -> CronTimes:
-    """Parse and check a cron expression; extra spaces between the fields do not matter.
+    """Parse and check a cron expression; extra spaces between the fields are ignored.
 
     Raises:
         ToolError: INVALID_CRON_SPEC, INVALID_PARAMETER
@@ -102,8 +102,8 @@ def parse_cron(cron: str, time_zone: str) -> CronTimes:
         parsed = CronSim(times.cron, _SOME_DAY)
     except CronSimError as error:
         raise _build_cron_error(cron, f"month {fields[3]} has no day {fields[2]}.") from error
-    if (apart := _find_shortest_gap(parsed)) < SMALLEST_MINUTES:
-        raise _build_cron_error(cron, f"its times are {apart} min apart; the minimum is {SMALLEST_MINUTES} min.")
+    if (gap := _find_shortest_gap(parsed)) < SMALLEST_MINUTES:
+        raise _build_cron_error(cron, f"its times are {gap} min gap; the minimum is {SMALLEST_MINUTES} min.")
     if times.next_after(datetime.now(UTC)) is None:
         raise _build_cron_error(cron, "no day of the next 50 years matches it.")
     return times
@@ -129,7 +129,7 @@ def _build_cron_error(cron: str, why: str) -> ToolError:
         ErrorCode.INVALID_CRON_SPEC,
         f"The cron expression {cron[:LONGEST_CRON]!r} cannot be used: {why}",
         parameter="cron",
-        expected=f"{_FIELDS}; times at least {SMALLEST_MINUTES} minutes apart, on days that exist",
+        expected=f"{_FIELDS}; times at least {SMALLEST_MINUTES} minutes gap, on days that exist",
         example=EXAMPLE,
         recovery_hint="For example '0 9 * * MON-FRI' is 09:00 on weekdays, '*/30 * * * *' every half hour.",
         attempted=False,
@@ -153,7 +153,7 @@ def _exists_on_clock(shown: datetime, zone: ZoneInfo) -> bool:
 
 
 def _find_clock_change(zone: ZoneInfo, first: datetime, last: datetime) -> datetime | None:
-    """Find the change of the clocks after the first moment and up to the last, to the second; None if there is none."""
+    """Find the clock change after `first` and up to `last`, to the second; return None if there is none."""
     low, end = int(first.timestamp()), int(last.timestamp())
     before = _find_offset(zone, low)
     while low < end:

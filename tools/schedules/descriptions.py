@@ -11,7 +11,7 @@ DAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Satur
 MAX_TIMES = 4
 WEEKDAYS, WEEKEND = (1, 2, 3, 4, 5), (0, 6)
 
-_ANY = datetime(2000, 1, 1)  # noqa: DTZ001 - only to have the expression read
+_ANY = datetime(2000, 1, 1)  # noqa: DTZ001 - any date, needed only to parse the expression
 
 
 def describe_times(times: CronTimes) -> str:

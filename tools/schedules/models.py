@@ -16,7 +16,7 @@ class Schedule(models.Model):
     """A recurring task of an employee, on behalf of the person who created or last resumed it.
 
     Attributes:
-        next_at: the next time; each time fires at most once, because the same commit starts the run and moves this on.
+        next_at: the next time; each time fires at most once, because one commit starts the run and advances this.
         last_at, last_run: the last time that fired, and the run that it started.
         fired: the number of runs that it has started.
         problem: the reason why it was switched off or, while it is active, why its last time started no run.

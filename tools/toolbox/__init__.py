@@ -1,4 +1,4 @@
-"""The toolbox in plain Python, without Django: looks calls up, judges them, and executes them."""
+"""The toolbox in plain Python, without Django: it looks up, judges and executes calls."""
 
 from tools.toolbox.conditions import Condition, Otherwise, Rule
 from tools.toolbox.executor import Batch, FinishedCall, PreparedCall, Progress, run_call

@@ -28,7 +28,7 @@ class Rule(StrEnum):
 
 
 class Otherwise(StrEnum):
-    """The consequence for a call that breaks a condition."""
+    """The consequence of breaking a condition."""
 
     ASK = "ask"
     FORBID = "forbid"
@@ -53,7 +53,7 @@ class Condition:
         """Load and check a condition.
 
         Raises:
-            ValueError: the condition cannot be judged; the text is for the person who wrote it.
+            ValueError: the condition is invalid; the text is for the person who wrote it.
         """
         try:
             condition = cls(
@@ -79,7 +79,7 @@ class Condition:
         """Explain how the params break the condition; empty if they do not. A missing param breaks it."""
         for value in _find_values(params, self.param.split(".")):
             if not _HOLDS[self.rule](value, self.value):
-                return f"{self.param} is {_format_value(value)}, not {self._describe_rule()}"
+                return f"{self.param} is {_format_value(value)}, but must be {self._describe_rule()}"
         return ""
 
     def describe(self) -> str:
@@ -94,7 +94,7 @@ class Condition:
             Rule.PATTERN: "like {}",
             Rule.MINIMUM: "at least {}",
             Rule.MAXIMUM: "at most {}",
-            Rule.MAX_LENGTH: "at most {} long",
+            Rule.MAX_LENGTH: "at most {} characters or entries",
         }
         return words[self.rule].format(_format_value(self.value))
 
@@ -112,7 +112,7 @@ class Condition:
                 _compile(str(value))
             except re2.error as error:
                 raise ValueError(
-                    f"{self.param} pattern: {value!r} is not a regular expression of RE2: {error}"
+                    f"{self.param} pattern: {value!r} is not a valid RE2 regular expression: {error}"
                 ) from None
 
 
@@ -189,6 +189,6 @@ _HOLDS: dict[Rule, Callable[[Any, Any], bool]] = {
 
 def _format_value(value: Any) -> str:
     if value is _ABSENT:
-        return "not given"
+        return "missing"
     text = canonical_json(value)
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"

@@ -87,7 +87,7 @@ class Progress:
 
 
 class _Suspension(Exception):
-    """Raised if the tool returned a `Suspend`: nothing is cached, and the caller waits."""
+    """The tool returned a `Suspend`: nothing is cached, and the caller waits."""
 
     def __init__(self, suspend: Suspend) -> None:
         super().__init__(type(suspend).__name__)
@@ -134,7 +134,7 @@ def _run_guarded(
 
 def _build_suspension(call: PreparedCall, suspend: Suspend) -> _Suspension | ToolError:
     if not call.tool.suspends:
-        message = f"{call.tool.title} returned a {type(suspend).__name__}, but does not declare that it suspends."
+        message = f"{call.tool.title} returned a {type(suspend).__name__}, but its attribute `suspends` is False."
         return ToolError(ErrorCode.TOOL_EXECUTION_FAILED, message, attempted=False)
     return _Suspension(suspend) if call.may_suspend else _build_run_only_error(call.tool)
 
@@ -142,7 +142,7 @@ def _build_suspension(call: PreparedCall, suspend: Suspend) -> _Suspension | Too
 def _build_run_only_error(tool: Tool) -> ToolError:
     return ToolError(
         ErrorCode.OPERATION_NOT_ALLOWED,
-        f"{tool.title} has to wait for its result, which only works in a run.",
+        f"{tool.title} has to wait for its result, which is only possible in a run.",
         attempted=False,
     )
 
@@ -241,10 +241,10 @@ class Batch:
         """Run the call in a daemon thread of its own.
 
         Raises:
-            ValueError: this batch has started a call with this key before.
+            ValueError: this batch has already started a call with this key.
         """
         if call.key in self._keys:
-            raise ValueError(f"the call {call.key!r} was started before")
+            raise ValueError(f"the call {call.key!r} was already started")
         self._keys.add(call.key)
         running = self._table[call.key] = _RunningCall(call)
         self._open += 1

@@ -1,4 +1,4 @@
-"""Isolation of tools: the only place that runs a tool's own code, and turns its exceptions into a `ToolError`."""
+"""Isolation of tools: the only module that runs a tool's own code. It turns any exception into a `ToolError`."""
 
 import logging
 from collections.abc import Callable
@@ -10,7 +10,7 @@ logger = logging.getLogger("gadget.tools")
 
 Value = TypeVar("Value")
 
-_AFTER_THE_START = ("execute", "result")
+_ATTEMPTED_ACTS = ("execute", "result")
 
 
 def run_isolated(
@@ -22,8 +22,8 @@ def run_isolated(
     """Run `work` and return its value.
 
     In-process tools are trusted code that may fail in any way, including `SystemExit`, `KeyboardInterrupt` and
-    `MemoryError`. The log has the whole exception. The model only sees a code, because the text may hold a key, a path
-    or SQL.
+    `MemoryError`. The full exception is logged. The model only sees a code, because the text may contain a key, a
+    path or SQL.
 
     Args:
         act: names the work in the log, e.g. "preview".
@@ -44,5 +44,5 @@ def run_isolated(
         raise ToolError(
             ErrorCode.TOOL_EXECUTION_FAILED,
             f"{tool.title} failed unexpectedly; the reason is in the log.",
-            attempted=act in _AFTER_THE_START,
+            attempted=act in _ATTEMPTED_ACTS,
         ) from error

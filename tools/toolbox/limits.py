@@ -31,7 +31,7 @@ class RateLimiter(Protocol):
 
 @dataclass(frozen=True)
 class Guards:
-    """The cache and the limiter of an installation, as far as it has them."""
+    """The result cache and the rate limiter of an installation; None for one that it lacks."""
 
     cache: ResultCache | None = None
     limiter: RateLimiter | None = None
@@ -71,8 +71,8 @@ class Guards:
 UNGUARDED = Guards()
 
 
-def refuse_unfit_limits(tool: Tool, where: str) -> None:
-    """Raise ValueError if a cache or a rate limit would break another promise of the tool."""
+def refuse_invalid_limits(tool: Tool, where: str) -> None:
+    """Raise ValueError if the tool's cache or rate limit contradicts its other attributes."""
     limit = tool.rate_limit
     if limit is not None and (limit.calls < 1 or limit.seconds <= 0):
         raise ValueError(

@@ -35,7 +35,7 @@ def normalize_result(tool: Tool, returned: object, duration_ms: int, level: Leve
     Raises:
         ToolError: LIMIT_EXCEEDED if the result is too large, or OUTCOME_UNKNOWN after a write.
             TOOL_EXECUTION_FAILED for a value that is not JSON or breaks the tool's `Output`, naming its place. It is
-            not definite, because the work itself was done.
+            not definite, because the tool has already done its work.
     """
     result = _parse_text(returned) if isinstance(returned, str) else returned
     if not isinstance(result, ToolResult):
@@ -58,10 +58,10 @@ def _parse_text(text: str) -> ToolResult:
     first, _, rest = text.strip().partition("\n")
     if not first.startswith(ERROR_PREFIX):
         return ToolResult.ok(summary=first.strip(), markdown=text)
-    named = first.removeprefix(ERROR_PREFIX).strip()
-    known = named in ErrorCode.__members__
-    code = ErrorCode(named) if known else ErrorCode.OPERATION_FAILED
-    message = (rest.partition("\n")[0].strip() if known else named) or "The tool reported a failure."
+    name = first.removeprefix(ERROR_PREFIX).strip()
+    known = name in ErrorCode.__members__
+    code = ErrorCode(name) if known else ErrorCode.OPERATION_FAILED
+    message = (rest.partition("\n")[0].strip() if known else name) or "The tool reported a failure."
     error = ResultError(code, message, text.strip(), is_definite=code not in INDEFINITE_CODES)
     return ToolResult(success=False, summary=message, error=error)
 
@@ -86,7 +86,7 @@ def _refuse_oversized(tool: Tool, text: str, place: str, level: Level) -> None:
         return
     raise ToolError(
         ErrorCode.OUTCOME_UNKNOWN if level.has_side_effects else ErrorCode.LIMIT_EXCEEDED,
-        f"{tool.title} answered with {len(text):,} characters of {place}; the limit is {LARGEST_PART:,}.",
+        f"{tool.title} returned {len(text):,} characters of {place}; the limit is {LARGEST_PART:,}.",
         recovery_hint="Request less at once.",
     )
 

@@ -94,7 +94,7 @@ def judge_call(
     policy: Policy,
     name: str = "",
 ) -> Verdict:
-    """Judge one call. Never raises, even if the arguments are invalid or the tool fails to check them.
+    """Judge one call. It never raises, even if the arguments are invalid or the tool fails to check them.
 
     Args:
         tool: the tool, or None if there is no tool with this name.
@@ -109,13 +109,13 @@ def judge_call(
     try:
         raw = parse_arguments(arguments) if isinstance(arguments, str) else arguments
         params = run_isolated(tool, "check_params", lambda: tool.check_params(raw))
-        inner = find_embedded_requests(params) if tool.is_from_outside else ()
-        if inner and not tool.carries_requests:
+        requests = find_embedded_requests(params) if tool.is_from_outside else ()
+        if requests and not tool.carries_requests:
             level = Level.DESTRUCTIVE
         broken = find_broken_condition(grants.conditions.get(tool.name, ()), params)
         if broken is not None and broken.otherwise is Otherwise.FORBID:
             return _forbid(level, _build_condition_error(tool, broken))
-        why = (_explain_level(tool, level, inner), _explain_hosts(tool, params, policy), _explain_condition(broken))
+        why = (_explain_level(tool, level, requests), _explain_hosts(tool, params, policy), _explain_condition(broken))
         reason = "; ".join(filter(None, why))
     except ToolError as error:
         return _forbid(level, error)
@@ -128,8 +128,8 @@ def find_refusal(tool: Tool | None, grants: Grants, policy: Policy, name: str = 
     """Return the reason why this employee cannot use the tool with any params; None if it can."""
     if tool is None:
         return _build_not_found_error(name, grants, policy)
-    if (off := _refuse_disabled(tool, grants, policy)) is not None:
-        return off
+    if (disabled := _refuse_disabled(tool, grants, policy)) is not None:
+        return disabled
     if tool.name not in grants.tools:
         return _build_refusal(
             ErrorCode.NOT_PERMITTED, f"You may not use the tool {tool.name!r}: it was not granted to you."
@@ -184,11 +184,11 @@ def _refuse_missing_features(tool: Tool, grants: Grants, policy: Policy) -> Tool
     )
 
 
-def _explain_level(tool: Tool, level: Level, inner: tuple[str, ...]) -> str:
+def _explain_level(tool: Tool, level: Level, requests: tuple[str, ...]) -> str:
     if not level.has_side_effects:
         return ""
-    carries = f"; {describe_requests(inner)}" if inner else ""
-    is_raised = level is not tool.level and not (inner and not tool.carries_requests)
+    carries = f"; {describe_requests(requests)}" if requests else ""
+    is_raised = level is not tool.level and not (requests and not tool.carries_requests)
     if is_raised:
         return f"an admin raised the level from {tool.level} to {level}{carries}"
     effect = "this may delete data or change many items" if level is Level.DESTRUCTIVE else "this changes data"
@@ -200,11 +200,11 @@ def _explain_hosts(tool: Tool, params: dict[str, Any], policy: Policy) -> str:
     hosts = _find_hosts(tool, params)
     if hosts is None:
         return "the tool may contact any address on the internet"
-    beyond = sorted(host for host in hosts if host.lower() not in policy.allowed_hosts)
-    if not beyond:
+    unlisted = sorted(host for host in hosts if host.lower() not in policy.allowed_hosts)
+    if not unlisted:
         return ""
-    more = f" and {len(beyond) - MAX_HOSTS:,} more" if len(beyond) > MAX_HOSTS else ""
-    return f"contacts {', '.join(beyond[:MAX_HOSTS])}{more}, not on the list of allowed hosts"
+    more = f" and {len(unlisted) - MAX_HOSTS:,} more" if len(unlisted) > MAX_HOSTS else ""
+    return f"contacts {', '.join(unlisted[:MAX_HOSTS])}{more}, not on the list of allowed hosts"
 
 
 def _find_hosts(tool: Tool, params: dict[str, Any]) -> frozenset[str] | None:

@@ -43,7 +43,7 @@ class DaemonThreads:
         return True
 
     def forget(self) -> None:
-        """Forget all threads in a forked child, where none of them lives."""
+        """Forget all threads in a forked child, where none of them exists."""
         self._idle = deque()
 
 

@@ -1,4 +1,4 @@
-"""The registry of all tools: offers tools to employees, and runs single calls for callers without a run."""
+"""The registry of all tools: it offers tools to employees, and runs single calls for callers without a run."""
 
 import logging
 import re
@@ -12,7 +12,7 @@ from typing import Any
 from tools.contract import Environment, ErrorCode, Tool, ToolContext, ToolError, ToolResult
 from tools.toolbox.executor import Batch, FinishedCall, PreparedCall
 from tools.toolbox.isolation import run_isolated
-from tools.toolbox.limits import UNGUARDED, refuse_unfit_limits
+from tools.toolbox.limits import UNGUARDED, refuse_invalid_limits
 from tools.toolbox.permissions import Grants, Permission, Policy, find_refusal, is_in_mode, judge_call
 
 logger = logging.getLogger("gadget.tools")
@@ -23,7 +23,7 @@ MODES = ("general", "code", "research", "debug")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z][A-Za-z0-9_-]*)*")
 
 _RUN_PARAMETER = re.compile(r"organi[sz]ation|org|tenant|user")
-"""Parameters of these names, with or without `_id`, would let a model choose for whom a tool works.
+"""Parameters of these names, with or without `_id`, would let a model choose whom a tool works for.
 
 Both spellings of organization count.
 """
@@ -81,28 +81,28 @@ class Toolbox:
     ) -> "Toolbox":
         """Return a new toolbox with these additional tools and allowed hosts.
 
-        The tools are not started. Tools that are disabled here later stay enabled there. A tool that is not acceptable,
+        The tools are not started. Disabling a tool here later does not affect the new toolbox. A tool that is invalid,
         or has the name of one of this toolbox's own tools in any version, is logged and left out.
 
         Args:
             allowed_hosts: hosts that open-world tools may contact without approval.
             withheld: reasons why other tools are missing, by name; see `Policy`.
         """
-        twin = Toolbox(
+        copy = Toolbox(
             replace(self.policy, allowed_hosts=self.policy.allowed_hosts | allowed_hosts, withheld=withheld or {}),
             self.environment,
             self.limits,
         )
-        twin.guards = self.guards
+        copy.guards = self.guards
         by_id = dict(self._by_id)
         for tool in tools:
             try:
-                _refuse_unfit(tool)
+                _refuse_invalid_tool(tool)
                 by_id[tool.id] = _refuse_duplicate(tool, self._by_name | by_id)
             except ValueError:
                 logger.exception("%s is left out", tool.id)
-        twin._replace(by_id)
-        return twin
+        copy._replace(by_id)
+        return copy
 
     def has_same_tools(self, other: "Toolbox") -> bool:
         """Return True if both have the same tools with the same definitions."""
@@ -115,14 +115,14 @@ class Toolbox:
         """Add a tool; `modes` replaces its own modes.
 
         Raises:
-            ValueError: its name, description or params are not acceptable, or its name and version are taken.
+            ValueError: its name, description or params are invalid, or its name and version are taken.
             RuntimeError: the toolbox has started, and the settings do not allow registration after that.
         """
-        _refuse_unfit(tool)
+        _refuse_invalid_tool(tool)
         with self._lock:
             if self._started and not self.allow_dynamic_registration:
                 raise RuntimeError(
-                    f"{tool.id} is too late: tools.allow_dynamic_registration is off, so register it before start()"
+                    f"{tool.id} cannot be registered now: tools.allow_dynamic_registration is off, so register it before start()"
                 )
             added = {tool.id: _refuse_duplicate(tool, self._by_id)}
             if modes is not None:
@@ -139,11 +139,11 @@ class Toolbox:
             KeyError: there is no such tool.
         """
         with self._lock:
-            gone = [tool for tool in self._by_id.values() if name in (tool.name, tool.id)]
-            if not gone:
+            removed = [tool for tool in self._by_id.values() if name in (tool.name, tool.id)]
+            if not removed:
                 raise KeyError(f"there is no tool {name!r}")
-            self._replace({key: tool for key, tool in self._by_id.items() if tool not in gone})
-        for tool in gone:
+            self._replace({key: tool for key, tool in self._by_id.items() if tool not in removed})
+        for tool in removed:
             _shut_down(tool)
 
     def get_tool(self, name: str) -> Tool | None:
@@ -169,7 +169,7 @@ class Toolbox:
     def available_tools(self, grants: Grants, policy: Policy | None = None) -> list[Tool]:
         """List the tools that an employee may use in its mode, sorted by name; one version of each."""
         rules, granted = policy or self.policy, grants.tools
-        offered = (tool for name, tool in self._by_name.items() if name in granted)  # not each of a thousand
+        offered = (tool for name, tool in self._by_name.items() if name in granted)
         return [tool for tool in offered if find_refusal(tool, grants, rules) is None]
 
     def definitions(self, grants: Grants, policy: Policy | None = None) -> list[dict[str, Any]]:
@@ -214,7 +214,7 @@ class Toolbox:
         try:
             run_isolated(tool, "start", tool.start)
         except ToolError as error:
-            logger.exception("%s was disabled, because it did not start", tool.id)
+            logger.exception("%s was disabled because it did not start", tool.id)
             self._not_started[tool.id] = error.message
             self.disable(tool.id)
 
@@ -272,21 +272,21 @@ def _format_class_name(tool: Tool) -> str:
     return f"{type(tool).__module__}.{type(tool).__qualname__}"
 
 
-def _refuse_unfit(tool: Tool) -> None:
+def _refuse_invalid_tool(tool: Tool) -> None:
     where = _format_class_name(tool)
     name = getattr(tool, "name", "")
     if not _NAME.fullmatch(name):
-        raise ValueError(f"{where}: the name {name!r} is not like 'category.toolName'")
+        raise ValueError(f"{where}: the name {name!r} must look like 'category.toolName'")
     if not getattr(tool, "description", "").strip():
         raise ValueError(f"{where}: {name} has no description for the model")
     if not tool.version or "@" in tool.version:
         raise ValueError(f"{where}: {name} has the version {tool.version!r}; expected one like '1.0'")
     _refuse_params(tool.schema, where)
-    refuse_unfit_limits(tool, where)
+    refuse_invalid_limits(tool, where)
 
 
 def is_run_parameter(parameter: str) -> bool:
-    """Return True if a parameter of this name is refused, because the run decides for whom a tool works."""
+    """Return True if a parameter of this name is refused, because only the run provides its value."""
     return _RUN_PARAMETER.fullmatch(re.sub(r"_?(id|Id|ID)$", "", parameter).lower()) is not None
 
 

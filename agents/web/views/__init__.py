@@ -1,1 +1,1 @@
-"""The pages: each view is a door that fetches, calls what does the work, and answers."""
+"""Page views: each one loads data, calls the action that does the work, and renders the answer."""

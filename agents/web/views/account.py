@@ -16,15 +16,15 @@ from agents.web.views.pages import member_view
 
 
 class LoginPage(LoginView):
-    """The login page; people who are logged in go on to the start page."""
+    """The login page; it redirects people who are already logged in to the start page."""
 
     template_name = "login/login.html"
     redirect_authenticated_user = True
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-def logout_page(request: HttpRequest) -> HttpResponseBase:
-    """End the session on POST; opening the address alone does nothing."""
+def log_out(request: HttpRequest) -> HttpResponseBase:
+    """Log out on POST; GET only redirects to the start page."""
     if request.method != "POST":
         return redirect("home")
     logout(request)
@@ -32,12 +32,12 @@ def logout_page(request: HttpRequest) -> HttpResponseBase:
 
 
 @member_view("POST", page="home")
-def switch(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Switch to another of the member's organizations, and go to its start page."""
+def choose_organization(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Switch to another of the member's organizations and redirect to its start page."""
     try:
-        wanted = parse_row_id(request.POST.get("organization", ""))
+        organization_id = parse_row_id(request.POST.get("organization", ""))
     except ValueError as error:
         raise NotFound("There is no such organization.") from error
-    if switch_organization(member.user, request.session, wanted) is None:
+    if switch_organization(member.user, request.session, organization_id) is None:
         raise NotFound("There is no such organization.")
     return redirect("home")

@@ -1,4 +1,4 @@
-"""The inbox: waiting cards, decided cards, and the page of one card."""
+"""The inbox with waiting cards, the history of decided cards, and the page of one card."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from agents.web.lists.run_pages import MAX_SCANNED
 from agents.web.views.pages import member_view, render_page
 from tools.contract import Level
 
-MOST_CARDS = 30
-MOST_OFFERED = 1_000
-"""The tools of this many waiting cards are choices of the filter."""
+MAX_CARDS = 30
+MAX_CARDS_FOR_CHOICES = 1_000
+"""How many waiting cards supply the choices of the tool filter."""
 LEVELS = {level.value: level.value.capitalize() for level in Level}
 OUTCOMES = {
     "approved": (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED),
@@ -37,13 +37,13 @@ OUTCOMES = {
     "cancelled": (ApprovalStatus.CANCELLED,),
     "superseded": (ApprovalStatus.SUPERSEDED,),
 }
-FILTERS_OF_WAITING = ("employee", "tool", "level", "after")
-FILTERS_OF_HISTORY = ("outcome", "by", "employee", "tool", "from", "until", "after")
+WAITING_FILTERS = ("employee", "tool", "level", "after")
+HISTORY_FILTERS = ("outcome", "by", "employee", "tool", "from", "until", "after")
 
 
 @member_view("GET")
 def inbox(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the waiting cards in call order; with `?history=1` the decided ones, newest first."""
+    """Show the waiting cards in call order, or with `?history=1` the decided cards, newest first."""
     return _show_history(request, member) if request.GET.get("history") else _show_waiting(request, member)
 
 
@@ -54,15 +54,15 @@ def _show_waiting(request: HttpRequest, member: Membership) -> HttpResponseBase:
     if chosen.get("level") in LEVELS:
         rows = rows.filter(level=chosen["level"])
     after = parse_row_id_or_none(chosen.get("after", ""))
-    shown = list(sort_by_call(rows, member.organization_id, after)[: MOST_CARDS + 1])
+    shown = list(sort_by_call(rows, member.organization_id, after)[: MAX_CARDS + 1])
     tools = waiting.order_by("pk").values_list("tool_call__tool", flat=True)
     context = {
-        "cards": build_cards(shown[:MOST_CARDS], with_earlier=False),
-        "next_query": _build_next_query(request, shown, MOST_CARDS),
+        "cards": build_cards(shown[:MAX_CARDS], with_earlier=False),
+        "next_query": _build_next_query(request, shown, MAX_CARDS),
         "employees": Employee.objects.filter(organization_id=member.organization_id).values_list("pk", "name"),
-        "tools": [(name, name) for name in sorted(set(tools[:MOST_OFFERED]))],
+        "tools": [(name, name) for name in sorted(set(tools[:MAX_CARDS_FOR_CHOICES]))],
         "levels": LEVELS.items(),
-        "is_filtered": any(chosen.get(name) for name in FILTERS_OF_WAITING),
+        "is_filtered": any(chosen.get(name) for name in WAITING_FILTERS),
         "chosen": chosen,
         "token": get_token(request),
     }
@@ -75,17 +75,17 @@ def _show_history(request: HttpRequest, member: Membership) -> HttpResponseBase:
     query = chosen.copy()
     query["after"] = str(found.after or "")
     people = Membership.objects.filter(organization_id=member.organization_id).order_by("user__username")
-    every = load_toolbox(member.organization_id).tools()
+    tools = load_toolbox(member.organization_id).tools()
     context = {
         "decided": build_brief_cards(found.cards),
         "scanned_to": found.scanned_to,
-        "most_looked_through": f"{MAX_SCANNED:,}",
+        "max_scanned": f"{MAX_SCANNED:,}",
         "next_query": query.urlencode() if found.after else "",
         "employees": Employee.objects.filter(organization_id=member.organization_id).values_list("pk", "name"),
         "people": people.values_list("user_id", "user__username"),
-        "tools": sorted({tool.name for tool in every if tool.has_side_effects or tool.suspends}),
+        "tools": sorted({tool.name for tool in tools if tool.has_side_effects or tool.suspends}),
         "outcomes": [(name, statuses[0].label) for name, statuses in OUTCOMES.items()],
-        "is_filtered": any(chosen.get(name) for name in FILTERS_OF_HISTORY),
+        "is_filtered": any(chosen.get(name) for name in HISTORY_FILTERS),
         "chosen": chosen,
     }
     return render_page(request, member, "approvals/history.html", context)
@@ -93,20 +93,26 @@ def _show_history(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 @member_view("GET")
 def card_page(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
-    """Show one card with all its targets."""
+    """Show one card with all the items that it affects."""
     card = find_card(member, approval_id, all_targets=True)
     return render_page(request, member, "approvals/one.html", build_card_context(request, card))
 
 
 def build_card_context(request: HttpRequest, card: Card) -> dict[str, Any]:
-    """Return the template variables of a card's own page."""
-    about = {"card": card, "call": card.call, "token": get_token(request)}
-    return about | {"place": "approvals", "refusal": None, "kept": []}
+    """Return the template variables for a card's own page."""
+    return {
+        "card": card,
+        "call": card.call,
+        "token": get_token(request),
+        "place": "approvals",
+        "refusal": None,
+        "typed_texts": [],
+    }
 
 
 @member_view("GET")
 def card_fragment(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
-    """Show a card as it is now, without the page around it; with `?newest=1` the newest card of its call."""
+    """Render the current card without a page around it, or with `?newest=1` the newest card of its call."""
     card = find_card(member, approval_id)
     if request.GET.get("newest") and card.successor is not None:
         card = find_card(member, card.successor.pk)
@@ -114,10 +120,10 @@ def card_fragment(request: HttpRequest, member: Membership, approval_id: int) ->
 
 
 def find_card(member: Membership, approval_id: int, *, all_targets: bool = False) -> Card:
-    """Return the card with this id in the member's organization.
+    """Return the card with this id from the member's organization.
 
     Raises:
-        NotFound: there is none.
+        NotFound: the organization has no such card.
     """
     row = _list_approvals(member).filter(pk=approval_id).first()
     if row is None:
@@ -152,12 +158,12 @@ def _read_filters(chosen: QueryDict) -> DecisionFilter:
     )
 
 
-def _build_next_query(request: HttpRequest, found: list[Approval], most: int) -> str:
-    """Return the query of the next page; empty on the last page."""
-    if len(found) <= most:
+def _build_next_query(request: HttpRequest, found: list[Approval], page_size: int) -> str:
+    """Return the query string of the next page; empty on the last page."""
+    if len(found) <= page_size:
         return ""
     query = request.GET.copy()
-    query["after"] = str(found[most - 1].pk)
+    query["after"] = str(found[page_size - 1].pk)
     return query.urlencode()
 
 

@@ -1,4 +1,4 @@
-"""The audit: who decided, executed and configured what; filtered, exported, and on request verified. For admins."""
+"""The audit log, for admins only: filter, export and verify its entries."""
 
 from __future__ import annotations
 
@@ -25,47 +25,47 @@ from agents.web.lists.run_pages import MAX_SCANNED
 from agents.web.views.pages import member_view, render_page
 from tools.records.csv_import import is_formula
 
-CHUNK = 1_000
-MOST_EXPORTED = 500_000
-"""The entries of one export: few enough for a slow reader before the server ends the connection."""
-MOST_VERIFIED = 20_000
-"""The entries that one request verifies; the page offers to continue."""
-MOST_FAULTS = 20
+CHUNK_SIZE = 1_000
+MAX_EXPORTED = 500_000
+"""The most entries in one export: even a slow client receives them before the server closes the connection."""
+MAX_VERIFIED = 20_000
+"""The most entries that one request verifies; the page offers to continue."""
+MAX_FAULTS = 20
 COLUMNS = ("seq", "at", "actor", "action", "subject", "payload", "previous_hash", "hash", "key_id")
 
 
 @member_view("GET")
-def all_entries(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show entries, newest first; `?before=` is the number of the last entry of the page before."""
-    return _show(request, _require_admin(member), {})
+def audit_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Show entries, newest first; `?before=` continues after the last entry of the previous page."""
+    return _render_list(request, _require_admin(member), {})
 
 
 @member_view("POST", page="audit")
 def verify(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Verify the newest part of the chain, or the part before entry `before`, and show the result."""
     checked = audit.verify_part(
-        _require_admin(member).organization_id, MOST_VERIFIED, parse_row_id_or_none(request.POST.get("before", ""))
+        _require_admin(member).organization_id, MAX_VERIFIED, parse_row_id_or_none(request.POST.get("before", ""))
     )
-    shown = {"checked": checked, "faults": checked.faults[:MOST_FAULTS], "checked_at": timezone.now()}
-    return _show(request, member, shown)
+    result = {"checked": checked, "faults": checked.faults[:MAX_FAULTS], "checked_at": timezone.now()}
+    return _render_list(request, member, result)
 
 
 @member_view("GET")
 def export(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Export all matching entries, oldest first, as `?format=csv` or `json`, streamed.
+    """Stream all matching entries, oldest first, as `?format=csv` or `json`.
 
-    The file's name has their number, so that a truncated file can be recognized.
+    The file name contains the number of entries, so that a truncated file can be recognized.
     """
     format_ = request.GET.get("format", "csv")
     if format_ not in _WRITERS:
-        raise Invalid("format", f"{format_[:40]!r} is not a format. Formats: {', '.join(_WRITERS)}.")
+        raise Invalid("format", f"{format_[:40]!r} is not an export format. Choose one of: {', '.join(_WRITERS)}.")
     organization_id = _require_admin(member).organization_id
     newest = AuditHead.objects.filter(organization_id=organization_id).values_list("seq", flat=True).first() or 0
     rows = find_entries(organization_id, replace(_read_filter(request), before=newest + 1))
-    count = rows[: MOST_EXPORTED + 1].count()
-    if count > MOST_EXPORTED:
-        most = f"More than {MOST_EXPORTED:,} entries match, too many for one file."
-        raise Conflict(f"{most} Set From and To to export a part at a time.")
+    count = rows[: MAX_EXPORTED + 1].count()
+    if count > MAX_EXPORTED:
+        problem = f"More than {MAX_EXPORTED:,} entries match, too many for one file."
+        raise Conflict(f"{problem} Set From and To to export one part at a time.")
     content_type, write = _WRITERS[format_]
     response = StreamingHttpResponse(write(rows), content_type=content_type)
     name = f"audit-{member.organization.slug}-{timezone.now():%Y-%m-%d}-{count}-entries.{format_}"
@@ -80,7 +80,7 @@ def _require_admin(member: Membership) -> Membership:
     return member
 
 
-def _show(request: HttpRequest, member: Membership, extra: dict[str, Any]) -> HttpResponseBase:
+def _render_list(request: HttpRequest, member: Membership, extra: dict[str, Any]) -> HttpResponseBase:
     found = load_audit_page(member.organization_id, _read_filter(request))
     query = request.GET.copy()
     query.pop("before", None)
@@ -89,11 +89,11 @@ def _show(request: HttpRequest, member: Membership, extra: dict[str, Any]) -> Ht
     context = {
         "lines": describe_entries(member.organization_id, found.entries),
         "scanned_to": found.scanned_to,
-        "most_looked_through": f"{MAX_SCANNED:,}",
+        "max_scanned": f"{MAX_SCANNED:,}",
         "next_query": query.urlencode() if found.next_before else "",
         "filters": filters,
         "head": AuditHead.objects.filter(organization_id=member.organization_id).first(),
-        "most_exported": f"{MOST_EXPORTED:,}",
+        "max_exported": f"{MAX_EXPORTED:,}",
         "groups": [(name, actions.items()) for name, actions in GROUPS],
         "chosen": request.GET,
         "checked": None,
@@ -123,15 +123,15 @@ def _parse_day(text: str) -> datetime | None:
 
 
 async def _read_chunks(rows: QuerySet[AuditEntry]) -> AsyncIterator[list[dict[str, Any]]]:
-    """Yield all rows in the order of their numbers, a thousand at a time."""
-    behind = 0
-    while part := await sync_to_async(_load_next_rows)(rows, behind):
+    """Yield all rows, oldest first, 1,000 at a time."""
+    last_seq = 0
+    while part := await sync_to_async(_load_next_rows)(rows, last_seq):
         yield part
-        behind = part[-1]["seq"]
+        last_seq = part[-1]["seq"]
 
 
-def _load_next_rows(rows: QuerySet[AuditEntry], behind: int) -> list[dict[str, Any]]:
-    return list(rows.filter(seq__gt=behind).values(*COLUMNS)[:CHUNK])
+def _load_next_rows(rows: QuerySet[AuditEntry], last_seq: int) -> list[dict[str, Any]]:
+    return list(rows.filter(seq__gt=last_seq).values(*COLUMNS)[:CHUNK_SIZE])
 
 
 async def _write_csv(rows: QuerySet[AuditEntry]) -> AsyncIterator[str]:
@@ -143,7 +143,7 @@ async def _write_csv(rows: QuerySet[AuditEntry]) -> AsyncIterator[str]:
 
 
 def _format_cell(name: str, value: Any) -> str:
-    """Format a value as text that no spreadsheet takes for a formula."""
+    """Format a value as text, quoted if a spreadsheet would read it as a formula."""
     text = json.dumps(value) if name == "payload" else _format_value(value)
     return f"'{text}" if is_formula(text) else text
 

@@ -1,4 +1,4 @@
-"""The page of one tool call, with its whole result; its line in the panel shows only the beginning."""
+"""The page of one tool call with its full result; the panel shows only the beginning."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from agents.web.cards.cards import ICONS, find_call_tool
 from agents.web.panel.json_html import render_data, render_params
 from agents.web.views.pages import member_view, render_page
 
-MOST_ROWS = 500
-LONGEST_TEXT = 200_000
+MAX_ROWS = 500
+MAX_TEXT_LENGTH = 200_000
 
 
 @member_view("GET")
 def call_page(request: HttpRequest, member: Membership, run_id: int, call_id: int) -> HttpResponseBase:
-    """Show the call's inputs and result: up to 500 rows and 200,000 characters of text."""
+    """Show the call's inputs and its result, up to 500 rows and 200,000 characters of text."""
     rows = ToolCall.objects.filter(organization_id=member.organization_id, run_id=run_id, pk=call_id)
     call = rows.select_related("run").first()
     if call is None:
@@ -34,11 +34,11 @@ def call_page(request: HttpRequest, member: Membership, run_id: int, call_id: in
         "call": call,
         "title": tool.title if tool else call.tool,
         "result": result,
-        "text": text[:LONGEST_TEXT],
-        "is_cut": len(text) > LONGEST_TEXT,
-        "data": render_data(data, MOST_ROWS) if data is not None else "",
+        "text": text[:MAX_TEXT_LENGTH],
+        "is_cut": len(text) > MAX_TEXT_LENGTH,
+        "data": render_data(data, MAX_ROWS) if data is not None else "",
         "params": render_params(call.params),
-        "asked_params": render_params(call.model_params) if call.model_params is not None else "",
+        "requested_params": render_params(call.model_params) if call.model_params is not None else "",
         "level_icon": ICONS[call.level],
         "place": "runs",
     }
@@ -46,12 +46,12 @@ def call_page(request: HttpRequest, member: Membership, run_id: int, call_id: in
 
 
 def _build_late_effect(call: ToolCall) -> dict[str, Any]:
-    """Return the template variables of an effect that was reported after the call was declared not done."""
+    """Return the template variables for an effect reported after a person had settled the call as not done."""
     if (late := call.late_effect) is None:
         return {}
     data = late["result"].get("data")
     return {
         "reported_at": datetime.fromisoformat(late["reported_at"]),
-        "done_again": [(pk, reverse("call", args=(call.run_id, pk))) for pk in late["done_again_by"]],
-        "late_data": render_data(data, MOST_ROWS) if data is not None else "",
+        "repeats": [(pk, reverse("call", args=(call.run_id, pk))) for pk in late["done_again_by"]],
+        "late_data": render_data(data, MAX_ROWS) if data is not None else "",
     }

@@ -1,4 +1,4 @@
-"""Decisions through plain forms: approve, deny, edit, undo, answer, and resolve an unknown outcome."""
+"""Decisions sent as plain forms: approve, deny, edit, undo, answer, and resolve an unknown outcome."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from agents.web.views.pages import member_view, redirect_to_card, render_page
 
 @member_view("POST", page="approval")
 def approve(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
-    """Approve the call: it starts after a grace in which the approval can be undone."""
+    """Approve the call; it starts after a short delay during which the approval can be undone."""
     card = find_card(member, approval_id)
     decision = decisions.Decision(
         digest=_read_text(request, "digest"),
@@ -56,12 +56,12 @@ def deny(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
 
 @member_view("POST", page="approval")
 def edit(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
-    """Create the changed card and show it; nothing is approved."""
+    """Replace the card with an edited one and show it; nothing is approved yet."""
     card = find_card(member, approval_id)
     if not member.may(Role.APPROVER):
-        raise Forbidden("Only approvers change cards.")
+        raise Forbidden("Only approvers can edit cards.")
     if card.tool is None:
-        raise Conflict(f"The tool {card.call.tool!r} is not installed any more.")
+        raise Conflict(f"The tool {card.call.tool!r} is no longer installed.")
     typed = {name.removeprefix(PREFIX): str(text) for name, text in request.POST.items() if name.startswith(PREFIX)}
     fields = build_fields(card.tool.schema, card.approval.params)
     try:
@@ -74,13 +74,13 @@ def edit(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
         )
     except (Conflict, Expired, StaleDigest) as refusal:
         return _render_refused_decision(request, member, replace(card, typed=TypedValues(typed)), refusal)
-    messages.info(request, "This is the changed card. Nothing is approved yet.")
+    messages.info(request, "This is the edited card. Nothing is approved yet.")
     return redirect_to_card(request, fresh.pk, reverse("approval", args=(fresh.pk,)))
 
 
 @member_view("POST", page="approval")
 def undo(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
-    """Undo an approval whose call has not started; the card waits again."""
+    """Undo an approval whose call has not started; the card waits for a decision again."""
     card = find_card(member, approval_id)
     try:
         fresh = decisions.undo(member, approval_id)
@@ -105,7 +105,7 @@ def answer(request: HttpRequest, member: Membership, approval_id: int) -> HttpRe
 
 @member_view("POST", page="approval")
 def resolve(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
-    """Resolve a call with an unknown outcome, or acknowledge a late effect."""
+    """Settle a call with an unknown outcome, or acknowledge a late effect."""
     card = find_card(member, approval_id)
     try:
         outcome = _read_text(request, "outcome")
@@ -127,24 +127,25 @@ def _redirect_back(request: HttpRequest, card: Card) -> HttpResponse:
 def _render_refused_decision(
     request: HttpRequest, member: Membership, card: Card, refusal: Conflict | Expired | StaleDigest | Invalid
 ) -> HttpResponse:
-    """Say why nothing was decided, with the card as it is now."""
-    now = find_card(member, card.approval.pk)
-    newest = find_card(member, now.successor.pk) if now.successor is not None else replace(now, said=card.said)
-    kept = {"refusal": refusal, "kept": _collect_typed_texts(card)}
-    page = render_page(request, member, "approvals/one.html", build_card_context(request, newest) | kept)
+    """Show the reason for a refused decision, with the card's current state and the typed text."""
+    current = find_card(member, card.approval.pk)
+    successor = current.successor
+    newest = find_card(member, successor.pk) if successor is not None else replace(current, said=card.said)
+    extra = {"refusal": refusal, "typed_texts": _collect_typed_texts(card)}
+    page = render_page(request, member, "approvals/one.html", build_card_context(request, newest) | extra)
     page.status_code = refusal.status
     return page
 
 
 def _collect_typed_texts(card: Card) -> list[tuple[str, str]]:
-    """Return the text typed into the edit form of a closed card, so that it can be used again."""
+    """Return the text typed into a closed card's edit form, so that the person can reuse it."""
     if card.tool is None or not card.typed.values:
         return []
     return list_changed_texts(build_fields(card.tool.schema, card.approval.params), card.typed)
 
 
 def _find_problems(fields: list[Field], problem: UnreadableField | Invalid) -> dict[str, str]:
-    """Return what is wrong by the key of its field; the empty key stands for the whole form."""
+    """Return the problem by the key of its field; an empty key stands for the whole form."""
     if isinstance(problem, UnreadableField):
         return {problem.key: problem.detail}
     return {find_blamed_key(fields, problem.extra["field"].removeprefix("params.")): simplify_complaint(problem.detail)}

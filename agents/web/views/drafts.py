@@ -1,4 +1,4 @@
-"""Drafts: what employees wrote for a person to read before anything is done with it."""
+"""Drafts: texts that employees wrote for a person to review."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from agents.web.views.pages import member_view, render_page
 from tools.records.models import Draft
 
 PAGE_SIZE = 30
-MOST_RECORDS = 50
-LONGEST_QUERY = 200
-LONGEST_FILE_NAME = 80
+MAX_RECORDS = 50
+MAX_QUERY_LENGTH = 200
+MAX_FILE_NAME_LENGTH = 80
 
 
 @member_view("GET")
-def all_drafts(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show drafts, newest first, filtered by title, kind and employee; the cursor is the last draft's id."""
+def draft_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Show drafts, newest first, filtered by title, kind and employee; `?before=` is the id of the last draft shown."""
     rows = _filter_drafts(_get_drafts(member), request).defer("body")
     with suppress(ValueError):
         rows = rows.filter(pk__lt=parse_row_id(request.GET.get("before", "")))
@@ -50,16 +50,16 @@ def all_drafts(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 
 @member_view("GET")
-def one_draft(request: HttpRequest, member: Membership, draft_id: int) -> HttpResponseBase:
+def draft_page(request: HttpRequest, member: Membership, draft_id: int) -> HttpResponseBase:
     """Show one draft, rendered, with its run and its records."""
     draft = _load_draft(member, draft_id)
-    records = list(draft.records.filter(organization_id=member.organization_id).only("name")[: MOST_RECORDS + 1])
+    records = list(draft.records.filter(organization_id=member.organization_id).only("name")[: MAX_RECORDS + 1])
     context = {
         "draft": draft,
         "body": render_markdown(_strip_title(draft), under=1),
         "run": _load_runs(member, [draft]).get(draft.run_id),
-        "records": records[:MOST_RECORDS],
-        "has_more_records": len(records) > MOST_RECORDS,
+        "records": records[:MAX_RECORDS],
+        "has_more_records": len(records) > MAX_RECORDS,
     }
     return render_page(request, member, "drafts/one.html", context)
 
@@ -87,7 +87,7 @@ def _load_draft(member: Membership, draft_id: int) -> Draft:
 
 def _filter_drafts(rows: QuerySet[Draft], request: HttpRequest) -> QuerySet[Draft]:
     text, kind, employee = (
-        request.GET.get(name, "").replace("\0", "").strip()[:LONGEST_QUERY] for name in ("q", "kind", "employee")
+        request.GET.get(name, "").replace("\0", "").strip()[:MAX_QUERY_LENGTH] for name in ("q", "kind", "employee")
     )
     if kind in Draft.Kind.values:
         rows = rows.filter(kind=kind)
@@ -99,7 +99,7 @@ def _filter_drafts(rows: QuerySet[Draft], request: HttpRequest) -> QuerySet[Draf
 
 
 def _load_runs(member: Membership, drafts: list[Draft]) -> dict[str, Run]:
-    """Load the existing runs of the drafts, by the id that a draft stores as text."""
+    """Load the drafts' runs that still exist, by the run id that a draft stores as text."""
     ids = []
     for draft in drafts:
         with suppress(ValueError):
@@ -109,12 +109,12 @@ def _load_runs(member: Membership, drafts: list[Draft]) -> dict[str, Run]:
 
 
 def _strip_title(draft: Draft) -> str:
-    """Return the text without a first heading that repeats the title, which is the page's heading."""
+    """Return the text without a first heading that repeats the title, because the page shows the title."""
     first, _, rest = draft.body.lstrip().partition("\n")
     return rest if first.strip() == f"# {draft.title}" else draft.body
 
 
 def _build_file_name(draft: Draft) -> str:
-    """Return a file name of letters that every header and file system accepts."""
-    plain = slugify(unicodedata.normalize("NFKD", draft.title))[:LONGEST_FILE_NAME].strip("-")
+    """Return an ASCII file name, which every header and file system accepts."""
+    plain = slugify(unicodedata.normalize("NFKD", draft.title))[:MAX_FILE_NAME_LENGTH].strip("-")
     return f"{plain or 'draft'}-{draft.pk}.md"

@@ -1,4 +1,4 @@
-"""Employees: the list, and the profile of one with its allowed tools, figures and recent runs."""
+"""The list of employees, and each one's profile with allowed tools, figures and recent runs."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from tools.toolbox.permissions import Grants, determine_level, find_refusal
 
 PAGE_SIZE = 60
 RECENT_RUNS = 10
-MOST_COUNTED = 1_000
-COUNTED_FOR = timedelta(days=30)
-NOT_USABLE = "unavailable"
+MAX_COUNTED = 1_000
+COUNTED_PERIOD = timedelta(days=30)
+UNAVAILABLE = "unavailable"
 
 
 @dataclass(frozen=True)
 class AllowedTool:
-    """One tool that an employee was granted.
+    """A tool granted to an employee.
 
     Attributes:
-        tool: None if it is not available now.
-        obstacle: the reason why calls would be refused; empty if they would not.
+        tool: the installed tool; None if it is unavailable.
+        obstacle: the reason why calls are refused; empty if they are not.
         limits: the conditions on its params, in words.
     """
 
@@ -54,12 +54,12 @@ class AllowedTool:
 
     @property
     def category(self) -> str:
-        return self.tool.category if self.tool else NOT_USABLE
+        return self.tool.category if self.tool else UNAVAILABLE
 
 
 @dataclass(frozen=True)
 class Toolset:
-    """The allowed tools of an employee: by category, from harmless to dangerous, and their number per level."""
+    """An employee's allowed tools by category, from harmless to dangerous, and the number at each level."""
 
     categories: list[tuple[str, list[AllowedTool]]]
     levels: list[tuple[str, int]]
@@ -71,13 +71,13 @@ class Toolset:
 
 @dataclass(frozen=True)
 class RunFigures:
-    """Figures of an employee's newest runs: at most 1,000 of the last 30 days.
+    """Figures of an employee's runs in the last 30 days, limited to the newest 1,000.
 
     Attributes:
-        success: percent of the ended runs; None without any.
-        seconds: the median duration, including waits for decisions.
-        tokens: average per run.
-        out_of_passes: the number of runs that used all their passes without an answer.
+        success: the percentage of ended runs that succeeded; None without ended runs.
+        seconds: the median duration, including time spent waiting for decisions.
+        tokens: the average per run.
+        out_of_passes: the number of runs that used all passes without giving an answer.
     """
 
     runs: int
@@ -93,8 +93,8 @@ class RunFigures:
 
 
 @member_view("GET")
-def all_employees(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the employees by name, with model or script; `?after=` is the last name of the page before."""
+def employee_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Show the employees by name; `?q=` searches, `?after=` is the last name of the previous page."""
     text, after = (request.GET.get(name, "").replace("\0", "")[:120] for name in ("q", "after"))
     rows = _get_employees(member).annotate(tool_count=Count("grants")).order_by("name")
     if text.strip():
@@ -113,15 +113,15 @@ def all_employees(request: HttpRequest, member: Membership) -> HttpResponseBase:
         "people": people,
         "next_query": query.urlencode() if query["after"] else "",
         "chosen": request.GET,
-        "days": COUNTED_FOR.days,
-        "most_counted": f"{MOST_COUNTED:,}",
+        "days": COUNTED_PERIOD.days,
+        "max_counted": f"{MAX_COUNTED:,}",
     }
     return render_page(request, member, "employees/list.html", context)
 
 
 @member_view("GET")
-def one_employee(request: HttpRequest, member: Membership, employee_id: int) -> HttpResponseBase:
-    """Show the profile of one employee."""
+def employee_page(request: HttpRequest, member: Membership, employee_id: int) -> HttpResponseBase:
+    """Show an employee's profile."""
     employee = _get_employees(member).filter(pk=employee_id).first()
     if employee is None:
         raise NotFound(f"There is no employee {employee_id}.")
@@ -132,14 +132,14 @@ def one_employee(request: HttpRequest, member: Membership, employee_id: int) -> 
         "initials": build_initials(employee.name),
         "toolset": _load_toolset(employee),
         "figures": _compute_figures(runs),
-        "did": load_figures_section(employee, member.organization.currency),
+        "activity": load_figures_section(employee, member.organization.currency),
         "waiting": waiting.filter(run__employee=employee).count(),
         "budgets": list_employee_budgets(employee, member.organization, get_current_month()),
         "price": find_price(employee.provider, employee.model),
         "runs": annotate_waits(runs.select_related("employee").order_by("-pk"))[:RECENT_RUNS],
         "examples": [str(task) for task in employee.example_tasks],
-        "days": COUNTED_FOR.days,
-        "most_counted": f"{MOST_COUNTED:,}",
+        "days": COUNTED_PERIOD.days,
+        "max_counted": f"{MAX_COUNTED:,}",
     }
     return render_page(request, member, "employees/one.html", context)
 
@@ -149,8 +149,8 @@ def _get_employees(member: Membership) -> QuerySet[Employee]:
 
 
 def _count_runs(member: Membership) -> dict[int, dict[str, Any]]:
-    """Count runs and successes of each employee among the organization's newest runs."""
-    newest = Run.objects.filter(organization_id=member.organization_id).order_by("-pk")[:MOST_COUNTED]
+    """Count each employee's runs, active runs and successes among the organization's newest runs."""
+    newest = Run.objects.filter(organization_id=member.organization_id).order_by("-pk")[:MAX_COUNTED]
     rows = (
         Run.objects.filter(pk__in=newest.values("pk"), created_at__gte=_get_period_start())
         .order_by()
@@ -163,24 +163,24 @@ def _count_runs(member: Membership) -> dict[int, dict[str, Any]]:
 
 
 def _get_period_start() -> datetime:
-    return timezone.now() - COUNTED_FOR
+    return timezone.now() - COUNTED_PERIOD
 
 
 def _compute_figures(runs: QuerySet[Run]) -> RunFigures:
     fields = ("status", "exit_reason", "created_at", "started_at", "finished_at", "input_tokens", "output_tokens")
     since = _get_period_start()
-    newest = [run for run in runs.order_by("-pk").only(*fields)[:MOST_COUNTED] if run.created_at >= since]
+    newest = [run for run in runs.order_by("-pk").only(*fields)[:MAX_COUNTED] if run.created_at >= since]
     ended = [run.status for run in newest if run.has_ended]
-    ends = [(run.status, run.exit_reason) for run in newest]
-    took = [(run.finished_at - run.started_at).total_seconds() for run in newest if run.started_at and run.finished_at]
+    endings = [(run.status, run.exit_reason) for run in newest]
+    durations = [(run.finished_at - run.started_at).total_seconds() for run in newest if run.started_at and run.finished_at]
     tokens = sum(run.input_tokens + run.output_tokens for run in newest)
     return RunFigures(
         runs=len(newest),
         at_work=len(newest) - len(ended),
         success=round(100 * ended.count(RunStatus.SUCCEEDED) / len(ended)) if ended else None,
-        seconds=median(took) if took else None,
+        seconds=median(durations) if durations else None,
         tokens=round(tokens / len(newest)) if newest else 0,
-        out_of_passes=ends.count((RunStatus.FAILED, ExitReason.MAX_PASSES)),
+        out_of_passes=endings.count((RunStatus.FAILED, ExitReason.MAX_PASSES)),
     )
 
 
@@ -192,10 +192,10 @@ def _load_toolset(employee: Employee) -> Toolset:
     allowed = sorted(
         (_build_allowed_tool(toolbox, name, grants, reasons.get(name, "")) for name in grants.tools), key=_get_sort_key
     )
-    counted = [one.level for one in allowed]
+    levels = [tool.level for tool in allowed]
     return Toolset(
-        categories=[(category, list(tools)) for category, tools in groupby(allowed, key=lambda one: one.category)],
-        levels=[(level.value, counted.count(level.value)) for level in Level],
+        categories=[(category, list(tools)) for category, tools in groupby(allowed, key=lambda tool: tool.category)],
+        levels=[(level.value, levels.count(level.value)) for level in Level],
     )
 
 
@@ -209,5 +209,5 @@ def _build_allowed_tool(toolbox: Toolbox, name: str, grants: Grants, reason: str
     return AllowedTool(name, level, tool, refusal.message if refusal else "", limits)
 
 
-def _get_sort_key(one: AllowedTool) -> tuple[bool, str, int, str]:
-    return one.tool is None, one.category, Level(one.level).rank if one.level else 0, one.name
+def _get_sort_key(allowed: AllowedTool) -> tuple[bool, str, int, str]:
+    return allowed.tool is None, allowed.category, Level(allowed.level).rank if allowed.level else 0, allowed.name

@@ -1,4 +1,4 @@
-"""Files: the organization's folder, where employees read and write, and people upload, download and delete."""
+"""The organization's shared folder, where people list, upload, download and delete files."""
 
 from __future__ import annotations
 
@@ -29,45 +29,45 @@ from tools.files.folder import FolderEntry, list_folder, open_file, open_folder
 from tools.files.paths import Names, join_path, parse_file_path, parse_path
 
 PAGE_SIZE = 200
-MOST_AT_ONCE = 100_000_000
-MOST_SHOWN = 50
-MOST_NAMED = 20
-_PART = 1 << 16
+MAX_UPLOAD_SIZE = 100_000_000
+MAX_SHOWN = 50
+MAX_NAMED = 20
+_PART_SIZE = 1 << 16
 
 
 @member_view("GET")
-def all_files(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show one folder, named by `?folder=`; folders first, then by name."""
-    with _not_found_on_error():
-        return _show(request, member, parse_path(request.GET.get("folder", "")))
+def file_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Show the folder of `?folder=`: subfolders first, each group by name."""
+    with _refuse_path_errors():
+        return _render_list(request, member, parse_path(request.GET.get("folder", "")))
 
 
 @member_view("POST", page="files")
 def upload(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Store the files and show their folder with a report; if all are refused, show the reasons beside the form."""
+    """Store the files and show their folder with a report; if all are refused, show the reasons."""
     _require_role(member, Role.OPERATOR, "upload files")
     folder = request.POST.get("folder", "")
-    given = [one for one in request.FILES.getlist("files") if isinstance(one, UploadedFile)]
+    uploads = [file for file in request.FILES.getlist("files") if isinstance(file, UploadedFile)]
     try:
         names = parse_path(folder)
     except ToolError as error:
-        return _refuse(request, member, f"{error.message} Nothing was uploaded.", folder)
-    if not given:
-        return _refuse(request, member, "Choose at least one file.", folder)
-    outcomes = [_store_upload(member, folder, one) for one in given]
-    there = names if _is_folder(member, names) else ()
-    if all(one.why for one in outcomes):
-        answer = _show(request, member, there, refused=outcomes, folder=folder)
+        return _render_invalid_form(request, member, f"{error.message} Nothing was uploaded.", folder)
+    if not uploads:
+        return _render_invalid_form(request, member, "Choose at least one file.", folder)
+    outcomes = [_store_upload(member, folder, file) for file in uploads]
+    target = names if _is_folder(member, names) else ()
+    if all(outcome.problem for outcome in outcomes):
+        answer = _render_list(request, member, target, refused=outcomes, folder=folder)
         answer.status_code = 422
         return answer
-    _report(request, outcomes)
-    return redirect(_build_address(there))
+    _add_messages(request, outcomes)
+    return redirect(_build_address(target))
 
 
 @member_view("GET")
 def download(_request: HttpRequest, member: Membership, path: str) -> HttpResponseBase:
-    """Download a file; the browser never displays it."""
-    with _not_found_on_error():
+    """Download a file, always as an attachment, so that the browser never displays it."""
+    with _refuse_path_errors():
         names = parse_file_path(path)
         file = open_file(member.organization_id, names)
     parts = _FileStream(file)
@@ -81,33 +81,33 @@ def download(_request: HttpRequest, member: Membership, path: str) -> HttpRespon
 
 @member_view("POST", page="files")
 def delete_file(request: HttpRequest, member: Membership, path: str) -> HttpResponseBase:
-    """Show what would be deleted; the same form with `confirmed` deletes exactly that."""
-    with _not_found_on_error():
+    """Show the files to delete; the same form with `confirmed` deletes exactly these."""
+    with _refuse_path_errors():
         names = parse_file_path(path)
     _require_role(member, Role.APPROVER, "delete files")
-    with _not_found_on_error():
-        doomed = list_deletions(member.organization_id, names)
-    if request.POST.get("confirmed") != _compute_seal(doomed):
-        shown = {
+    with _refuse_path_errors():
+        deletions = list_deletions(member.organization_id, names)
+    if request.POST.get("confirmed") != _compute_seal(deletions):
+        context = {
             "path": join_path(names),
-            "doomed": doomed[:MOST_SHOWN],
-            "total": len(doomed),
-            "seal": _compute_seal(doomed),
+            "deletions": deletions[:MAX_SHOWN],
+            "total": len(deletions),
+            "seal": _compute_seal(deletions),
         }
-        return render_page(request, member, "files/confirm.html", shown | {"above": join_path(names[:-1])})
+        return render_page(request, member, "files/confirm.html", context | {"parent_folder": join_path(names[:-1])})
 
     def confirm(found: tuple[FolderEntry, ...]) -> None:
-        if found != doomed:
+        if found != deletions:
             raise Conflict("The files just changed. Nothing was deleted. Check the list and try again.")
         paths = [entry.path for entry in found]
-        _record(member, "file_deleted", join_path(names), files=len(paths), paths=paths[:MOST_SHOWN])
+        _record(member, "file_deleted", join_path(names), files=len(paths), paths=paths[:MAX_SHOWN])
 
     release_connection()  # this may wait for other writers
-    with _not_found_on_error():
+    with _refuse_path_errors():
         delete_files(member.organization_id, names, confirm)
     if _is_folder(member, names):
         messages.warning(
-            request, f"The files in {join_path(names)} are deleted. The folder is kept because it holds something else."
+            request, f"The files in {join_path(names)} are deleted. The folder remains because it is not empty."
         )
     else:
         messages.success(request, f"{join_path(names)} is deleted.")
@@ -119,7 +119,7 @@ def delete_file(request: HttpRequest, member: Membership, path: str) -> HttpResp
 
 @dataclass(frozen=True)
 class FileRow:
-    """One row of the list."""
+    """A file or folder as a row of the list."""
 
     entry: FolderEntry
 
@@ -129,31 +129,31 @@ class FileRow:
 
     @property
     def address(self) -> str:
-        """The address of the folder's list; empty for a file."""
+        """The address of the folder's page; empty for a file."""
         return _build_address(self.entry.names) if self.entry.is_folder else ""
 
 
 @dataclass(frozen=True)
 class UploadOutcome:
-    """The outcome of one upload: the reason of a refusal, or none."""
+    """The outcome of one upload; `problem` is the reason of a refusal, or empty."""
 
     name: str
-    why: str = ""
+    problem: str = ""
 
 
-def _show(request: HttpRequest, member: Membership, names: Names, **extra: Any) -> HttpResponse:
+def _render_list(request: HttpRequest, member: Membership, names: Names, **extra: Any) -> HttpResponse:
     listing = list_folder(member.organization_id, names)
     pages = Paginator([FileRow(entry) for entry in listing.entries], PAGE_SIZE).get_page(request.GET.get("page"))
     context = {
         "rows": pages,
         "folder": join_path(names),
-        "way": [(name, _build_address(names[: depth + 1])) for depth, name in enumerate(names)],
-        "passed_over": listing.passed_over,
+        "breadcrumbs": [(name, _build_address(names[: depth + 1])) for depth, name in enumerate(names)],
+        "skipped": listing.passed_over,
         "may_upload": member.may(Role.OPERATOR),
         "may_delete": member.may(Role.APPROVER),
-        "largest_mb": LARGEST_FILE // 1_000_000,
-        "most_mb": MOST_AT_ONCE // 1_000_000,
-        "most_files": f"{MAX_FILES:,}",
+        "max_file_mb": LARGEST_FILE // 1_000_000,
+        "max_upload_mb": MAX_UPLOAD_SIZE // 1_000_000,
+        "max_files": f"{MAX_FILES:,}",
         "refused": (),
         "problem": "",
     }
@@ -161,14 +161,14 @@ def _show(request: HttpRequest, member: Membership, names: Names, **extra: Any) 
 
 
 def _is_folder(member: Membership, names: Names) -> bool:
-    """Return True if the folder can be listed; a link cannot."""
+    """Return True if the folder can be listed; links cannot."""
     with suppress(ToolError), open_folder(member.organization_id, names):
         return True
     return False
 
 
-def _refuse(request: HttpRequest, member: Membership, problem: str, folder: str) -> HttpResponse:
-    answer = _show(request, member, (), problem=problem, folder=folder)
+def _render_invalid_form(request: HttpRequest, member: Membership, problem: str, folder: str) -> HttpResponse:
+    answer = _render_list(request, member, (), problem=problem, folder=folder)
     answer.status_code = 422
     return answer
 
@@ -181,9 +181,9 @@ def _build_address(names: Names) -> str:
 # Upload
 
 
-def _store_upload(member: Membership, folder: str, given: UploadedFile[bytes]) -> UploadOutcome:
-    """Store one file; an existing file is never replaced."""
-    name = given.name or ""
+def _store_upload(member: Membership, folder: str, upload: UploadedFile[bytes]) -> UploadOutcome:
+    """Store one file; never replace an existing one."""
+    name = upload.name or ""
     path = f"{folder}/{name}" if folder else name
 
     def confirm(staged: StagedFile) -> None:
@@ -194,26 +194,26 @@ def _store_upload(member: Membership, folder: str, given: UploadedFile[bytes]) -
     try:
         names = parse_file_path(path)
         release_connection()  # this may wait for other writers
-        write_file(member.organization_id, names, _read_chunks(given), confirm)
+        write_file(member.organization_id, names, _read_chunks(upload), confirm)
     except ToolError as error:
         return UploadOutcome(name, error.message)
     return UploadOutcome(name)
 
 
-def _report(request: HttpRequest, outcomes: list[UploadOutcome]) -> None:
-    """Report uploaded files, and the reason for each refused one, on the next page."""
-    for one in outcomes:
-        if one.why:
-            messages.error(request, f"{one.name} was not uploaded: {one.why}")
-    stored = [one.name for one in outcomes if not one.why]
-    named = ", ".join(stored[:MOST_NAMED]) + (
-        f" and {len(stored) - MOST_NAMED} more" if len(stored) > MOST_NAMED else ""
+def _add_messages(request: HttpRequest, outcomes: list[UploadOutcome]) -> None:
+    """Add messages for the next page: the uploaded files, and the reason for each refused one."""
+    for outcome in outcomes:
+        if outcome.problem:
+            messages.error(request, f"{outcome.name} was not uploaded: {outcome.problem}")
+    stored = [outcome.name for outcome in outcomes if not outcome.problem]
+    named = ", ".join(stored[:MAX_NAMED]) + (
+        f" and {len(stored) - MAX_NAMED} more" if len(stored) > MAX_NAMED else ""
     )
     messages.success(request, f"{named} {'is' if len(stored) == 1 else 'are'} uploaded.")
 
 
-def _read_chunks(given: UploadedFile[bytes]) -> Iterable[bytes]:
-    chunks: Iterable[bytes] = given.chunks()
+def _read_chunks(upload: UploadedFile[bytes]) -> Iterable[bytes]:
+    chunks: Iterable[bytes] = upload.chunks()
     return chunks
 
 
@@ -229,7 +229,7 @@ class _FileStream:
         file.seek(0)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        while self.left > 0 and (part := await sync_to_async(self._file.read)(min(_PART, self.left))):
+        while self.left > 0 and (part := await sync_to_async(self._file.read)(min(_PART_SIZE, self.left))):
             self.left -= len(part)
             yield part
 
@@ -237,12 +237,12 @@ class _FileStream:
         self._file.close()
 
 
-# Rules
+# Checks and the audit
 
 
 @contextmanager
-def _not_found_on_error() -> Iterator[None]:
-    """Turn errors of a path into 404, except for limits and failed operations."""
+def _refuse_path_errors() -> Iterator[None]:
+    """Turn a path error into NotFound, and a limit or a failed operation into Conflict."""
     try:
         yield
     except ToolError as error:
@@ -251,17 +251,17 @@ def _not_found_on_error() -> Iterator[None]:
         raise NotFound("There is no such file or folder.") from error
 
 
-def _require_role(member: Membership, role: Role, act: str) -> None:
+def _require_role(member: Membership, role: Role, action: str) -> None:
     if not member.may(role):
-        raise Forbidden(f"Your role ({member.role}) cannot {act}.")
+        raise Forbidden(f"Your role ({member.role}) cannot {action}.")
 
 
-def _compute_seal(doomed: tuple[FolderEntry, ...]) -> str:
-    return fingerprint([(entry.path, entry.size, entry.changed_ns) for entry in doomed])[:16]
+def _compute_seal(deletions: tuple[FolderEntry, ...]) -> str:
+    return fingerprint([(entry.path, entry.size, entry.changed_ns) for entry in deletions])[:16]
 
 
 def _record(member: Membership, action: str, path: str, **payload: Any) -> None:
-    """Write the act to the audit, just before it is carried out."""
+    """Append the action to the audit, just before it is carried out."""
     entry = audit.NewEntry(f"user:{member.user.get_username()}", action, f"file:{path}", {"path": path, **payload})
     with transaction.atomic():
         audit.append(member.organization_id, [entry])

@@ -1,4 +1,4 @@
-"""The start page: assign a task, see waiting cards and active runs, and the figures of the last days."""
+"""The start page: the form for a new task, waiting cards, active and finished runs, and figures."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from agents.web.lists.run_pages import filter_by_status
 from agents.web.text.initials import build_initials
 from agents.web.views.pages import member_view, render_page
 
-MOST_CARDS = 6
-MOST_RUNS = 6
-AT_WORK = (RunStatus.QUEUED, RunStatus.RUNNING)
+MAX_CARDS = 6
+MAX_RUNS = 6
+ACTIVE = (RunStatus.QUEUED, RunStatus.RUNNING)
 
 
 @dataclass(frozen=True)
 class FirstSteps:
-    """The steps of the guide that an organization has completed."""
+    """The steps of the start page's guide that an organization has completed."""
 
     has_employee: bool
     has_run: bool
@@ -42,13 +42,13 @@ class FirstSteps:
 
     @property
     def is_complete(self) -> bool:
-        """Check if the guide is no longer needed."""
+        """True if the guide is no longer needed."""
         return self.has_employee and self.has_run and self.has_decision
 
 
 @dataclass(frozen=True)
 class EmployeeChoice:
-    """An employee as a choice of the form, with its initials."""
+    """An employee as a choice in the form, with its initials."""
 
     employee: Employee
     initials: str
@@ -57,7 +57,7 @@ class EmployeeChoice:
 
 @member_view("GET", "POST")
 def home(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the page, with `?live=1` only its live lists; on POST start a run and redirect to it."""
+    """Show the page, or with `?live=1` only its live lists; POST starts a run and redirects to it."""
     if request.method != "POST":
         if request.GET.get("live"):
             return render_page(request, member, "home/live.html", _load_live_lists(member))
@@ -79,8 +79,8 @@ def home(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 
 @member_view("GET")
-def unknown_page(_request: HttpRequest, _member: Membership, rest: str) -> HttpResponseBase:
-    """Answer an unknown address."""
+def reject_unknown_page(_request: HttpRequest, _member: Membership, rest: str) -> HttpResponseBase:
+    """Answer an unknown address with 404."""
     raise NotFound(f"There is no page /{rest}/.")
 
 
@@ -90,38 +90,38 @@ def _render_home(request: HttpRequest, member: Membership, extra: dict[str, Any]
     days = load_last_days(member.organization_id)
     chosen = _find_chosen(request, employees)
     context = _load_live_lists(member) | {
-        "people": [EmployeeChoice(each, build_initials(each.name), each == chosen) for each in employees],
+        "employees": [EmployeeChoice(each, build_initials(each.name), each == chosen) for each in employees],
         "task": request.POST.get("task", _find_example(request, chosen)),
-        "most_text": actions.MOST_TEXT,
+        "max_text": actions.MOST_TEXT,
         "problem": "",
         "request_id": uuid.uuid4().hex,
         "charts": build_charts(days),
         "numbers": build_table(days),
         "budgets": list_organization_budgets(member.organization, get_current_month()),
     }
-    shown = render_page(request, member, "home/home.html", context | extra)
-    shown.status_code = status
-    return shown
+    page = render_page(request, member, "home/home.html", context | extra)
+    page.status_code = status
+    return page
 
 
 def _load_live_lists(member: Membership) -> dict[str, Any]:
-    """Load the lists that change: the guide, waiting cards, active runs and finished runs."""
+    """Load the parts that change: the guide, waiting cards, active runs and finished runs."""
     cards = Approval.objects.filter(organization_id=member.organization_id)
     cards = filter_by_status(cards, ApprovalStatus.PENDING, then="pk").select_related("run__employee")
     cards = cards.annotate(is_late_effect=Q(tool_call__late_effect__isnull=False))
-    shown = list(cards.defer("params", "preview", "run__answer")[:MOST_CARDS])
+    shown = list(cards.defer("params", "preview", "run__answer")[:MAX_CARDS])
     first_steps = _load_first_steps(member.organization_id)
-    # Read in the order in which runs move, so that no run is missed in between.
-    parked, moving, recent = (_load_newest(member, *each) for each in (PARKED, AT_WORK, ENDED))
-    moving = _exclude_moved(moving, recent)
-    at_work = [*moving, *_exclude_moved(parked, [*moving, *recent])][:MOST_RUNS]
+    # Read in the order in which a run moves: a run that moves between two queries may appear twice, but is never missed.
+    parked, active, recent = (_load_newest(member, *each) for each in (PARKED, ACTIVE, ENDED))
+    active = _exclude_moved(active, recent)
+    at_work = [*active, *_exclude_moved(parked, [*active, *recent])][:MAX_RUNS]
     return {
         "guide": None if first_steps.is_complete else first_steps,
         "cards": shown,
         "own_cards": _find_own_cards(member, shown) if member.organization.four_eyes else set(),
         "at_work": at_work,
-        "has_more_at_work": len(at_work) == MOST_RUNS,
-        "is_moving": any(run.status in AT_WORK for run in at_work),
+        "has_more_at_work": len(at_work) == MAX_RUNS,
+        "is_moving": any(run.status in ACTIVE for run in at_work),
         "recent": recent,
     }
 
@@ -136,21 +136,21 @@ def _find_own_cards(member: Membership, cards: Sequence[Approval]) -> set[int]:
 
 
 def _load_newest(member: Membership, *statuses: RunStatus) -> list[Run]:
-    """Load the newest runs with these statuses: one index scan for each, however many other runs there are."""
+    """Load the newest runs with these statuses; each status is one index scan, whatever the number of other runs."""
     rows = Run.objects.filter(organization_id=member.organization_id).select_related("employee")
     rows = rows.defer("answer", "problem", "employee__instructions")
-    found = {run.pk: run for status in statuses for run in annotate_waits(filter_by_status(rows, status))[:MOST_RUNS]}
-    return [found[pk] for pk in sorted(found, reverse=True)][:MOST_RUNS]
+    found = {run.pk: run for status in statuses for run in annotate_waits(filter_by_status(rows, status))[:MAX_RUNS]}
+    return [found[pk] for pk in sorted(found, reverse=True)][:MAX_RUNS]
 
 
-def _exclude_moved(runs_before: list[Run], later: list[Run]) -> list[Run]:
-    """Return the runs that had not moved on when the later ones were read."""
+def _exclude_moved(earlier: list[Run], later: list[Run]) -> list[Run]:
+    """Return the runs read earlier, without those that changed status and were read again later."""
     moved = {run.pk for run in later}
-    return [run for run in runs_before if run.pk not in moved]
+    return [run for run in earlier if run.pk not in moved]
 
 
 def _load_first_steps(organization_id: int) -> FirstSteps:
-    """Load the steps of the guide in one query."""
+    """Load the completed steps of the guide in one query."""
     decided = Approval.objects.filter(decided_at__isnull=False, decided_by__isnull=False)
     facts = [rows.filter(organization_id=organization_id) for rows in (Employee.objects, Run.objects, decided)]
     row = Organization.objects.filter(pk=organization_id).values_list(*(Exists(rows) for rows in facts))
@@ -158,15 +158,15 @@ def _load_first_steps(organization_id: int) -> FirstSteps:
 
 
 def _find_chosen(request: HttpRequest, employees: list[Employee]) -> Employee | None:
-    """Return the employee that the form or the address names, else the first."""
+    """Return the employee named by the form or the address; otherwise the first."""
     wanted = request.POST.get("employee", request.GET.get("employee", ""))
     return next((each for each in employees if str(each.pk) == wanted), employees[0] if employees else None)
 
 
 def _find_example(request: HttpRequest, employee: Employee | None) -> str:
-    """Return the example task that the address names by its number; it never takes a text from the address."""
-    place = request.GET.get("example", "")
+    """Return the example task whose number the address gives; a link cannot supply its own text."""
+    number = request.GET.get("example", "")
     examples = employee.example_tasks if employee is not None else []
-    if not (place.isascii() and place.isdigit() and len(place) < 4 and int(place) < len(examples)):
+    if not (number.isascii() and number.isdigit() and len(number) < 4 and int(number) < len(examples)):
         return ""
-    return str(examples[int(place)])
+    return str(examples[int(number)])

@@ -44,4 +44,4 @@ def test_only_one_function_makes_absolute_links() -> None:
     """A link that is built from the request alone is http:// behind a proxy."""
     sources = [path for name in ("agents", "gadget_site", "tools") for path in (settings.BASE_DIR / name).rglob("*.py")]
     found = [path for path in sources if "build_absolute_uri" in path.read_text(encoding="utf-8")]
-    assert found == [Path(settings.BASE_DIR) / "agents" / "web" / "views" / "links.py"]
+    assert found == [Path(settings.BASE_DIR) / "agents" / "web" / "views" / "absolute_links.py"]

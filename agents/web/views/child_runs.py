@@ -1,4 +1,4 @@
-"""The run of a delegated task, as the panel of the run that waits for it shows it."""
+"""The fragment that shows a delegated run in the panel of its parent run."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from agents.web.views.pages import member_view, render_page
 
 
 @member_view("GET")
-def child_run(request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
-    """Show the run as it is now, without the page around it."""
+def child_run_fragment(request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
+    """Render the delegated run's current state, without a page around it."""
     run = Run.objects.filter(organization_id=member.organization_id, pk=run_id).first()
     child = load_child_run(run) if run is not None else None
     if child is None:
-        raise NotFound(f"There is no run {run_id} that another one waits for.")
+        raise NotFound(f"There is no delegated run {run_id}.")
     return render_page(request, member, "panel/child.html", {"child": child})
