@@ -57,7 +57,7 @@ class ToolSettings(BaseModel):
 
 
 class Config(BaseModel):
-    """The whole file; `services` is flat: {"google.cse": {"api_key": …}}.
+    """The content of the file; `services` is flat: {"google.cse": {"api_key": …}}.
 
     Attributes:
         unset: services left out because environment variables are missing, with the names of these variables.

@@ -73,7 +73,7 @@ def judge_tool(
     """Return the gate's verdict on one call: whether it runs, needs a decision or is refused, with the reason.
 
     Args:
-        grants: the employee's grants; None grants this tool alone.
+        grants: the employee's grants; None grants only this tool.
         policy: the installation's policy; None disables nothing.
     """
     instance = _instantiate(tool)

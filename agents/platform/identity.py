@@ -26,7 +26,7 @@ from agents.platform import signatures
 from agents.platform.encrypted_fields import UndecryptableText
 from agents.platform.models import Installation
 from agents.platform.redis_client import connect_redis
-from tools.files.modes import close_to_others, stored_paths
+from tools.files.modes import close_to_others, list_stored_paths
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ def confirm_at_start() -> None:
     if record_secret_key():
         logger.warning("%s %s", OTHER_SECRET_KEY, FIX_SECRET_KEY)
     connection.close()
-    close_to_others(stored_paths(settings.GADGET_DATA_DIR, settings.GADGET_SQLITE_FILE))
+    close_to_others(list_stored_paths(settings.GADGET_DATA_DIR, settings.GADGET_SQLITE_FILE))
 
 
 def confirm() -> None:

@@ -15,7 +15,7 @@ from agents.platform.identity import FIX_SECRET_KEY, OTHER_SECRET_KEY, find_diff
 from agents.platform.writability import check_writability
 from gadget_site.demo.accounts import FIX, describe, find_open_accounts
 from gadget_site.management.findings import Finding
-from tools.files.modes import find_open_paths, stored_paths
+from tools.files.modes import find_open_paths, list_stored_paths
 
 MOST_NAMED = 3
 LITTLE_ROOM = 200_000_000
@@ -82,6 +82,6 @@ def check_secret_key() -> Iterator[Finding]:
 
 def _list_paths() -> Iterator[Path]:
     database = settings.GADGET_SQLITE_FILE
-    yield from stored_paths(settings.GADGET_DATA_DIR, database)
+    yield from list_stored_paths(settings.GADGET_DATA_DIR, database)
     if database is not None and database.parent != settings.GADGET_DATA_DIR:
         yield database.parent

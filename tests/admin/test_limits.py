@@ -64,7 +64,7 @@ def test_the_employees_page_tells_them(world: World, admin: Client) -> None:
         (f"{SEARCH} limit maximum many", "does not start with a JSON value"),
         (f"{SEARCH} limit maximum 1 or ask", "after the value, not"),
         (f"{SEARCH} limit maximum true", "is not a number"),
-        (f'{SEARCH} text pattern "("', "is not a regular expression"),
+        (f'{SEARCH} text pattern "("', "is not a valid RE2 regular expression"),
         (f"{SEARCH} limit equals NaN", "Out of range float"),
         (f"{UPDATE} level read", "which cannot be lowered"),
         (f"{UPDATE} level severe", "is not a level"),

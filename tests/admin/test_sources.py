@@ -125,7 +125,7 @@ class TestConnecting:
     @pytest.mark.parametrize(
         ("reply", "told"),
         [
-            (Reply(404), "answers with 404"),
+            (Reply(404), "returned status 404"),
             (Reply(content=b"<html><body>Hi</body></html>"), "This is a web page, not an OpenAPI description"),
             (Reply(content=b'{"openapi": "3.1.0",\n "info": '), "neither JSON nor YAML: line 2, column "),
             (Reply(content=b"[1, 2]"), "This is a text, a number or a list, not an OpenAPI description."),

@@ -32,7 +32,7 @@ def test_a_broken_condition_asks_and_runs_once_approved(workshop: Workshop) -> N
     workshop.play(asking(call(SEARCH, limit=51)))
     run = workshop.work()
     card = workshop.card(run)
-    assert card.why == "limit is 51, not at most 50"
+    assert card.why == "limit is 51, but must be at most 50"
     workshop.approve(card)
     assert workshop.drive(run).status == RunStatus.SUCCEEDED
     assert [one.status for one in calls(run)] == [CallStatus.SUCCEEDED]
@@ -43,7 +43,7 @@ def test_one_that_forbids_is_refused_and_the_model_is_told(workshop: Workshop) -
     workshop.play(asking(call(SEARCH)))
     (one,) = calls(workshop.work())
     assert one.status == CallStatus.REJECTED
-    assert "region is not given" in one.content
+    assert "region is missing" in one.content
 
 
 def test_a_raised_level_asks(workshop: Workshop) -> None:

@@ -14,7 +14,7 @@ from pytest_django import Settings
 from tests.gadget_site.test_doctor import examined
 from tests.services import TEST_ENVIRONMENT
 from tools.files.changes import write_file
-from tools.files.modes import close_to_others, find_open_paths, stored_paths
+from tools.files.modes import close_to_others, find_open_paths, list_stored_paths
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -42,17 +42,17 @@ def older(tmp_path: Path) -> Path:
 @pytest.mark.once
 def test_what_an_older_version_left_is_closed(older: Path) -> None:
     database = older / "gadget.sqlite3"
-    assert close_to_others(stored_paths(older, database)) > 0
+    assert close_to_others(list_stored_paths(older, database)) > 0
     for name in ("gadget.sqlite3", "gadget.sqlite3-wal", "secret_key", "files/1/reports/a.txt"):
         assert mode_of(older / name) == 0o600, name
     for name in ("", "files", "files/1", "files/1/reports"):
         assert mode_of(older / name) == 0o700, name
-    assert not list(find_open_paths(stored_paths(older, database)))
+    assert not list(find_open_paths(list_stored_paths(older, database)))
 
 
 @pytest.mark.once
 def test_links_are_not_followed(older: Path) -> None:
-    close_to_others(stored_paths(older, None))
+    close_to_others(list_stored_paths(older, None))
     assert mode_of(older.parent / "outside") == 0o755
     assert mode_of(older.parent / "outside" / "b.txt") == 0o644
 
@@ -60,7 +60,7 @@ def test_links_are_not_followed(older: Path) -> None:
 @pytest.mark.once
 def test_a_database_elsewhere_is_closed_and_its_folder_is_left_alone(older: Path) -> None:
     elsewhere = older.parent / "outside" / "b.txt"
-    close_to_others(stored_paths(older, elsewhere))
+    close_to_others(list_stored_paths(older, elsewhere))
     assert mode_of(elsewhere) == 0o600
     assert mode_of(elsewhere.parent) == 0o755
 
@@ -68,7 +68,7 @@ def test_a_database_elsewhere_is_closed_and_its_folder_is_left_alone(older: Path
 @pytest.mark.once
 def test_a_folder_that_all_users_share_is_left_alone(tmp_path: Path) -> None:
     tmp_path.chmod(0o1777)
-    close_to_others(stored_paths(tmp_path, None))
+    close_to_others(list_stored_paths(tmp_path, None))
     assert mode_of(tmp_path) == 0o1777
 
 
@@ -85,7 +85,7 @@ def test_a_command_creates_everything_for_its_owner_alone(tmp_path: Path) -> Non
         "from agents.platform.identity import _leave_mark; _leave_mark()\n"
     )
     subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=environment, check=True)
-    stored = list(stored_paths(tmp_path / "var", tmp_path / "var" / "gadget.sqlite3"))
+    stored = list(list_stored_paths(tmp_path / "var", tmp_path / "var" / "gadget.sqlite3"))
     assert {"gadget.sqlite3", "gadget.sqlite3-wal", "a.txt", ".gadget-folder"} <= {path.name for path in stored}
     assert not list(find_open_paths(stored))
 
@@ -102,7 +102,7 @@ def test_the_doctor_names_what_is_too_open(older: Path, settings: Settings) -> N
     assert f"other users of this machine can open '{older}'" in finding["text"]
     assert " more" in finding["text"]
     assert finding["fix"] == f"chmod -R go-rwx {older}"
-    close_to_others(stored_paths(older, None))
+    close_to_others(list_stored_paths(older, None))
     _, findings = examined()
     (finding,) = [each for each in findings if each["subject"] == "folder"]
     assert finding["is_well"]

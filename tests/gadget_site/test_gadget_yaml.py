@@ -46,12 +46,12 @@ WRONG = [
     ("- tools\n", "line 1: expected the keys 'tools:' and 'services:'"),
     ("tools:\n  disabled: [\n", "line 3: this is not YAML"),
     ("tools: &here\n  disabled: *here\n", "line 2: tools.disabled: write it out; anchors"),
-    ("services:\n  slack: token\n", "line 2: services.slack needs a key with a value in it"),
-    ("services:\n  slack:\n    token: [a]\n", "line 3: services.slack.token needs a key with a value in it"),
+    ("services:\n  slack: token\n", "line 2: services.slack must contain a key with a value"),
+    ("services:\n  slack:\n    token: [a]\n", "line 3: services.slack.token must contain a key with a value"),
     ("tools:\n  orchestrator_id: ${NOBODY}\n", "line 2: tools.orchestrator_id needs the environment variable"),
-    ("google:\n  token: [a]\n", "line 2: google.token needs a key with a value in it"),
+    ("google:\n  token: [a]\n", "line 2: google.token must contain a key with a value"),
     ("google: text\n", "line 1: google needs keys with values"),
-    ("services: {slack: {token: a}}\nslack: {token: b}\n", "line 2: slack is given here and under 'services:'"),
+    ("services: {slack: {token: a}}\nslack: {token: b}\n", "line 2: slack is set here and under 'services:'"),
     ("services: !!python/object/apply:os.system [ls]\n", "line 1: services needs keys with values"),
 ]  # fmt: skip
 

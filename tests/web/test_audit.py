@@ -180,7 +180,7 @@ def test_many_entries_cost_no_more_questions(world: World, django_assert_max_num
 
 class TestExport:
     def test_csv_and_json_hold_all_that_fits_oldest_first(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(audit_view, "CHUNK", 7)
+        monkeypatch.setattr(audit_view, "CHUNK_SIZE", 7)
         note(world, *(entry(number, text="ä\n") for number in range(40)), entry(actor="gadget"))
         client = world.client("admin")
         rows = list(csv.DictReader(io.StringIO(exported(client, "?actor=admin"))))
@@ -205,7 +205,7 @@ class TestExport:
     def test_more_than_one_file_can_hold_is_refused_before_it_starts(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(audit_view, "MOST_EXPORTED", 2)
+        monkeypatch.setattr(audit_view, "MAX_EXPORTED", 2)
         note(world, entry(), entry())
         client = world.client("admin")
         assert exported(client, "").count("employee_changed") == 2
@@ -250,7 +250,7 @@ class TestVerification:
         assert "entry 2 was changed" in html
 
     def test_a_long_chain_is_read_a_part_at_a_time(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(audit_view, "MOST_VERIFIED", 3)
+        monkeypatch.setattr(audit_view, "MAX_VERIFIED", 3)
         note(world, *(entry(number) for number in range(7)))
         client, read = world.client("admin"), []
         sent: dict[str, str] = {}

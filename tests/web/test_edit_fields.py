@@ -200,12 +200,12 @@ def test_a_complaint_stands_at_the_innermost_input_that_it_is_about() -> None:
     [
         ("The 'count' parameter is required.", "This is required."),
         (
-            "The 'a.b' parameter is wrong: Input should be 'x' or 'y' (given: 'z').",
+            "The 'a.b' parameter is invalid: Input should be 'x' or 'y' (given: 'z').",
             "It has to be 'x' or 'y'.",
         ),
-        ("The 'name' parameter is wrong: Value error, it is blank (given: '').", "It is blank."),
+        ("The 'name' parameter is invalid: Value error, it is blank (given: '').", "It is blank."),
         (
-            "The 'code' parameter is wrong: String should match pattern '^[A-Z]{2}$' (given: 'x').",
+            "The 'code' parameter is invalid: String should match pattern '^[A-Z]{2}$' (given: 'x').",
             "It does not have the expected format.",
         ),
         ("There is no record 99.", "There is no record 99."),

@@ -58,7 +58,7 @@ class TestTheList:
         assert "<dt>Runs</dt><dd>0</dd>" in profile(world)
 
     def test_only_the_newest_runs_are_read(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(employees, "MOST_COUNTED", 2)
+        monkeypatch.setattr(employees, "MAX_COUNTED", 2)
         for _ in range(3):
             world.run(RunStatus.SUCCEEDED)
         assert "<b>2</b> runs" in text_of(world.client("viewer"), "/employees/")

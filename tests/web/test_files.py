@@ -284,7 +284,7 @@ def test_a_folder_that_stays_is_not_called_deleted(world: World, folder: Path) -
     assert "The files in reports are deleted. The folder remains because it is not empty." in html_of(client)
     again = client.post("/files/delete/reports")
     assert again.status_code == 409
-    assert "it holds only entries that cannot be deleted" in again.content.decode()
+    assert "it contains only entries that cannot be deleted" in again.content.decode()
     assert AuditEntry.objects.count() == 1
 
 

@@ -17,7 +17,7 @@ from agents.employees.models import Employee
 from agents.runs.models import Run
 from agents.web.lists import decision_pages
 from agents.web.lists.decision_pages import PAGE_SIZE as MOST_DECIDED
-from agents.web.views.approvals import MOST_CARDS
+from agents.web.views.approvals import MAX_CARDS
 from tests.world import DELETE, UPDATE, World, change, make_world
 
 pytestmark = pytest.mark.django_db
@@ -66,7 +66,7 @@ def test_siblings_of_one_run_stand_in_call_order(world: World, monkeypatch: pyte
     params = change(world.records[0], "+1 555 0199")
     edited = decisions.edit(world.member("approver"), second.pk, decisions.Decision(digest=second.digest), params)
     assert waiting(world) == [first.pk, edited.pk, third.pk]
-    monkeypatch.setattr("agents.web.views.approvals.MOST_CARDS", 1)
+    monkeypatch.setattr("agents.web.views.approvals.MAX_CARDS", 1)
     assert waiting(world, after=first.pk) == [edited.pk]
     assert waiting(world, after=edited.pk) == [third.pk]
     assert f"after={edited.pk}" in page(world.client("approver"), after=first.pk)
@@ -109,12 +109,12 @@ class TestWaiting:
 
     def test_it_goes_on_after_the_last_card_of_a_page(self, world: World) -> None:
         run = world.run()
-        cards = [world.card(run).pk for _ in range(MOST_CARDS + 2)]
+        cards = [world.card(run).pk for _ in range(MAX_CARDS + 2)]
         html = page(world.client("approver"), level="write")
         (following,) = re.findall(r'href="\?([^"]*)" rel="next"', html)
         query = dict(part.split("=") for part in following.replace("&amp;", "&").split("&"))
-        assert query == {"level": "write", "after": str(cards[MOST_CARDS - 1])}
-        assert waiting(world, **query) == cards[MOST_CARDS:]
+        assert query == {"level": "write", "after": str(cards[MAX_CARDS - 1])}
+        assert waiting(world, **query) == cards[MAX_CARDS:]
 
     def test_nothing_waits_is_told_apart_from_nothing_fits(self, world: World) -> None:
         client = world.client("approver")

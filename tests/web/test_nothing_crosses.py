@@ -48,7 +48,7 @@ NAMED = "Of Acme"
 @pytest.fixture
 def made(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostileWorld:
     settings.GADGET_FILES_DIR = tmp_path
-    monkeypatch.setattr(employees, "MOST_COUNTED", 2)
+    monkeypatch.setattr(employees, "MAX_COUNTED", 2)
     world = make_admin_world()
     audit.append(world.acme.pk, [audit.NewEntry("user:admin", "signed_in", "user:admin", {})])
     RecordList.objects.create(organization=world.acme, name=NAMED)

@@ -145,7 +145,7 @@ def test_the_error_of_a_failed_run_is_told_once(world: World) -> None:
 
 def test_a_rejected_call_is_told_in_plain_words(world: World) -> None:
     call = world.call(world.run(), status=CallStatus.REJECTED)
-    reason = "The 'changes.code' parameter is wrong: String should match pattern '^[A-Z]{2}$' (given: 'x')."
+    reason = "The 'changes.code' parameter is invalid: String should match pattern '^[A-Z]{2}$' (given: 'x')."
     payload = {"call_id": str(call.pk), "tool": call.tool, "code": "INVALID_PARAMETER", "reason": reason}
     (event,) = add_events(call.run, (EventType.TOOL_REJECTED, payload))
     html = render_lines(call.run_id, [event])[0].html

@@ -154,7 +154,7 @@ def test_a_look_at_the_next_times_makes_nothing_and_keeps_what_was_typed(world: 
     ("wrong", "told", "status"),
     [
         ({"cron": "0 0 31 2 *"}, "month 2 has no day 31", 422),
-        ({"cron": "0 9 32 * *"}, "the day of the month is &#x27;32&#x27;. Allowed are 1 to 31", 422),
+        ({"cron": "0 9 32 * *"}, "the day of the month is &#x27;32&#x27;. Allowed: 1 to 31", 422),
         ({"cron": ""}, "five fields", 422),
         ({"cron": "* * * * *"}, "at least 5", 422),
         ({"cron": "<b>9</b>"}, "five fields", 422),

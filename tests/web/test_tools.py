@@ -41,7 +41,7 @@ def test_every_tool_is_there_with_its_level(world: World) -> None:
 
 def test_it_says_what_a_tool_takes_and_who_may_use_it(world: World) -> None:
     update = entry(text_of(world.client("viewer")), UPDATE)
-    for part in ("changes.status", "one of active, inactive, pending", "required", "JSON schema", "every mode"):
+    for part in ("changes.status", "one of active, inactive, pending", "required", "JSON schema", "all modes"):
         assert part in update
     assert f'<a href="/employees/{world.employee.pk}/">Dana</a>' in update
     assert "No employees." in entry(text_of(world.client("outsider")), UPDATE)

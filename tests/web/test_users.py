@@ -16,7 +16,7 @@ from agents.accounts import invitations, members
 from agents.accounts.membership import authenticate_token, hash_secret, issue_token
 from agents.accounts.models import AuditEntry, Invitation, Membership, Role
 from agents.platform.refusals import Conflict, Forbidden
-from agents.web.views.users import LINK as LINK_KEY
+from agents.web.views.users import LINK_KEY
 from tests.world import World, make_world, nobody
 
 pytestmark = pytest.mark.django_db

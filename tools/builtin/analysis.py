@@ -202,8 +202,8 @@ def _compare_with_records(first: list[Record], second: list[Record], match_on: s
     data: dict[str, Any] = {
         group: [_build_reference(record) for record in records[:MAX_SHOWN]] for group, records in groups.items()
     }
-    alone = f"{counts['only_first']} only in the first, {counts['only_second']} only in the second"
-    summary = f"{counts['both']} in both, {alone}"
+    rest = f"{counts['only_first']} only in the first, {counts['only_second']} only in the second"
+    summary = f"{counts['both']} in both, {rest}"
     return ToolResult.ok({**data, "counts": counts}, summary)
 
 

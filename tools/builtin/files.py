@@ -94,7 +94,7 @@ class SearchFiles(Tool):
     display_name = "Search in files"
     description = (
         "Search the lines of text files in your organization's folder for a regular expression (RE2: no "
-        "backreferences, no look-around). ^ and $ are the start and the end of a line."
+        "backreferences, no look-around). ^ and $ match the start and the end of a line."
     )
     level = Level.READ
     Output = FileHits

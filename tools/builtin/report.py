@@ -9,7 +9,9 @@ class BuildPreview(Tool):
 
     name = "report.buildPreview"
     display_name = "Preview a report"
-    description = "Render a report from sections of text and tables of records, as content.buildReport does, but do not store it."
+    description = (
+        "Render a report from sections of text and tables of records, as content.buildReport does, but do not store it."
+    )
     level = Level.DRAFT
 
     class Params(ReportParams):

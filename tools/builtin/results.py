@@ -19,7 +19,7 @@ class ReadResult(Tool):
     idempotent = True
 
     class Params(BaseModel):
-        handle: str = Field(description="The handle in the last line of the shortened result", examples=["r-17"], max_length=40)
+        handle: str = Field(description="The handle of the shortened result", examples=["r-17"], max_length=40)
         offset: int = Field(0, ge=0, description="The first row, line or character to read, counted from 0")
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:

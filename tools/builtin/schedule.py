@@ -113,7 +113,7 @@ class CreateSchedule(ScheduleWrite):
         return Preview("start", (Target("", _build_label(params.task, new_schedule.times), after=after),))
 
     def sentence(self, params: Params, preview: Preview) -> str:
-        """Write the sentence with the current next times, which change and are therefore not sealed."""
+        """Write the sentence with the next times, which are not sealed because they change."""
         times = parse_cron(params.cron, params.time_zone)
         by = [
             f" by {format_name(str(target.after['employee']))}"

@@ -256,12 +256,12 @@ def _list_links(page: PageText, base: str) -> list[dict[str, str]]:
     found: dict[str, str] = {}
     for words, address in page.links:
         try:
-            whole = urljoin(base, remove_hidden_characters(address)).partition("#")[0]
+            absolute = urljoin(base, remove_hidden_characters(address)).partition("#")[0]
         except ValueError:
             continue
-        if whole.startswith(("http://", "https://")) and len(whole) <= 2_000:
-            found.setdefault(whole, words)
-    return [{"text": words, "url": whole} for whole, words in found.items()]
+        if absolute.startswith(("http://", "https://")) and len(absolute) <= 2_000:
+            found.setdefault(absolute, words)
+    return [{"text": words, "url": absolute} for absolute, words in found.items()]
 
 
 def _describe_http(http: dict[str, Any]) -> str:

@@ -74,7 +74,9 @@ def _describe_mcp(
     return _hide_secrets(found, secrets, secrets - {fields.get("username", "")})
 
 
-def _hide_secrets(found: SourceDescription, secrets: frozenset[str], forbidden_in_names: frozenset[str]) -> SourceDescription:
+def _hide_secrets(
+    found: SourceDescription, secrets: frozenset[str], forbidden_in_names: frozenset[str]
+) -> SourceDescription:
     """Hide the secrets in all texts.
 
     Args:

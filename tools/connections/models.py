@@ -129,7 +129,7 @@ class SourceTool(models.Model):
         definition: the definition that the tool is built from, as JSON.
         hash: the hash of the definition.
         accepted_hash: the hash of the definition that an admin accepted; empty for none. Any other is quarantined.
-        accepted_definition: the last accepted definition, kept while the source describes another; else empty.
+        accepted_definition: the last accepted definition, stored while the source describes another one; else empty.
         inferred_level: the level that the description suggests.
         level: the level that an admin has set; empty for the inferred one.
         gone_at: when the source stopped describing it.

@@ -36,7 +36,7 @@ def check_base_url(address: str) -> None:
     """
     read_url(address)
     if "?" in address or "#" in address:
-        raise ToolError(ErrorCode.INVALID_PARAMETER, "Remove everything from the ? or # on: paths are appended to the address.")
+        raise ToolError(ErrorCode.INVALID_PARAMETER, "Remove everything from ? or # on: paths are appended to it.")
 
 
 def required_fields(source: Source) -> tuple[str, ...]:

@@ -182,7 +182,7 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def resolve_reference(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Follow a schema's reference within `root`; return the schema itself if the reference is broken or circular."""
+    """Follow a schema's reference within `root`; return the schema itself if it is broken or circular."""
     here, seen = schema, set[str]()
     while isinstance(reference := here.get("$ref"), str) and reference.startswith("#/") and reference not in seen:
         seen.add(reference)
@@ -199,7 +199,9 @@ def resolve_reference(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Map
 def _find_hosts(text: str, name: str, *, is_named: bool) -> Iterator[str]:
     for plain in dict.fromkeys(_decode_variants(text)):
         found = [*_SCHEME.findall(plain), *_AFTER_SLASHES.findall(plain)]
-        found = [authority for authority in found if authority.strip(_TRAILING_PUNCTUATION)] + list(_find_hosts_in_text(plain))
+        found = [authority for authority in found if authority.strip(_TRAILING_PUNCTUATION)] + list(
+            _find_hosts_in_text(plain)
+        )
         if not found:
             found = list(_find_bare_host(plain, "" if is_named else name))
         if not found and is_named and plain and not _RELATIVE.match(plain):

@@ -92,8 +92,8 @@ def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
-        doubled = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"the key {doubled!r} appears twice")
+        duplicate = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {duplicate!r} appears twice")
     return found
 
 

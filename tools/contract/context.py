@@ -79,6 +79,6 @@ class ToolContext:
 
     def with_progress(self, progress: Callable[[float, str], None]) -> Self:
         """Return a copy that reports progress to this function."""
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__, progress=progress)
-        return twin
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__, progress=progress)
+        return copy

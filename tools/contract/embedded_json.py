@@ -8,7 +8,7 @@ TOO_DEEP = "JSON nested too deeply to read"
 
 
 def parse_embedded_json(text: str) -> list[Any]:
-    """Parse a text that is a JSON object or list, or has one on each line; return [TOO_DEEP] if it is nested too deeply."""
+    """Parse a JSON object or list, or one on each line; return [TOO_DEEP] if it is nested too deeply."""
     if not text.lstrip().startswith(("{", "[")):
         return []
     for parts in ([text], text.splitlines()):

@@ -1,4 +1,4 @@
-"""Detection of HTTP requests, RPC calls and GraphQL operations in a call's params, for tools not shipped with Gadget.
+"""Detection of HTTP requests, RPC calls and GraphQL in a call's params, for tools that do not ship with Gadget.
 
 A batch endpoint performs the requests in its params, so its own method and grant do not limit it.
 """
@@ -45,11 +45,11 @@ def find_embedded_requests(params: Mapping[str, Any]) -> tuple[str, ...]:
     methods as defaults.
     """
     objects, lists, texts = _flatten(params)
-    alone = [method for each in objects if (method := _find_method(each)) and not list(_find_destinations(each))]
+    lone_methods = [method for each in objects if (method := _find_method(each)) and not list(_find_destinations(each))]
     found, without_method = list[str](), list[str]()
     for each in objects:
         own = _find_method(each)
-        methods = [own] if own else sorted(set(alone))
+        methods = [own] if own else sorted(set(lone_methods))
         destinations = list(_find_destinations(each))
         found += [f"{method} {destination}" for destination in destinations for method in methods]
         without_method += [] if methods else [f"no method: {destination}" for destination in destinations]
@@ -71,7 +71,7 @@ def describe_requests(requests: Iterable[str], most: int = 5) -> str:
 
 
 def _flatten(params: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[list[Any]], list[str]]:
-    """Return all objects, lists and texts in order, without recursion: params may be nested as deeply as JSON allows."""
+    """Return all objects, lists and texts in order, without recursion, because params may be nested deeply."""
     objects: list[Mapping[str, Any]] = []
     lists: list[list[Any]] = []
     texts: list[str] = []

@@ -1,4 +1,4 @@
-"""Excerpts of large results, short enough for a model: whole rows, whole lines, or characters."""
+"""Excerpts of large results, short enough for a model: complete rows, complete lines, or characters."""
 
 import re
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class Excerpt:
     Attributes:
         text: the pieces from `start` up to, but not including, `end`.
         unit: rows, lines or characters.
-        total: the number of pieces in the whole result.
+        total: the number of pieces in the result.
     """
 
     text: str
@@ -41,21 +41,21 @@ def take_excerpt(result: ToolResult, start: int = 0) -> Excerpt:
     A list, or the longest list in an object, is cut by rows, and Markdown by lines. If a single row or line is too
     long, or a list makes up too little of the object, the text is cut by characters.
     """
-    whole = result.for_model()
+    text = result.for_model()
     if result.error is not None:
-        return _cut_characters(whole, start)
+        return _cut_characters(text, start)
     if result.markdown:
-        return _cut_pieces("lines", whole.split("\n"), start, "\n") or _cut_characters(whole, start)
+        return _cut_pieces("lines", text.split("\n"), start, "\n") or _cut_characters(text, start)
     found = _find_rows(result.data)
     excerpt = found and _cut_pieces("rows", [canonical_json(row) for row in found.rows], start, ",\n")
-    return excerpt or _cut_characters(whole, start)
+    return excerpt or _cut_characters(text, start)
 
 
 def format_for_model(result: ToolResult, handle: str) -> str:
     """Format the tool message; if the result is too long, it is shortened and its last line names the handle."""
-    whole = result.for_model() or "Done."
-    if len(whole) <= MAX_CHARACTERS:
-        return whole
+    text = result.for_model() or "Done."
+    if len(text) <= MAX_CHARACTERS:
+        return text
     portion = take_excerpt(result)
     text = portion.text
     if portion.unit == "rows" and (found := _find_rows(result.data)):

@@ -81,7 +81,8 @@ def _read_signature(function: Callable[..., Any], descriptions: dict[str, str]) 
 
 def _build_field(parameter: inspect.Parameter, hint: Any, description: str) -> Any:
     default = ... if parameter.default is parameter.empty else parameter.default
-    has_description = any(isinstance(part, FieldInfo) and part.description for part in getattr(hint, "__metadata__", ()))
+    annotations = getattr(hint, "__metadata__", ())
+    has_description = any(isinstance(part, FieldInfo) and part.description for part in annotations)
     return default if has_description or not description else Field(default, description=description)
 
 

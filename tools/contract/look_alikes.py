@@ -21,7 +21,7 @@ LOOK_ALIKES = dict(zip(_TWINS[::2], _TWINS[1::2], strict=True))
 """Maps a letter to the ASCII letter that it looks like."""
 
 WEAK = frozenset("вгкмнтνιυ")
-"""Lower-case letters that look like small capitals; they alone do not make a foreign word suspicious."""
+"""Lower-case letters that look like small capitals; on their own, they do not make a foreign word suspicious."""
 WORD = re.compile(r"[^\W\d_](?:[^\W\d_]|[\u0300-\u036f])*")
 LATIN, GREEK, STYLED = "LATIN", "GREEK", "STYLED"
 NEUTRAL = frozenset(

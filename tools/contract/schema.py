@@ -49,7 +49,7 @@ def check_model(model: type[BaseModel], raw: dict[str, Any], tool_name: str = ""
 
 
 def canonical_params(checked: BaseModel) -> dict[str, Any]:
-    """Return the params as plain JSON under the schema's names; loading them reloaded gives the same params.
+    """Return the params as plain JSON under the schema's names; loading them again gives the same params.
 
     Raises:
         ToolError: INVALID_PARAMETER for a value that has no JSON form, such as an infinite number.
@@ -89,7 +89,7 @@ def _refuse_unknown(model: type[BaseModel], raw: dict[str, Any]) -> None:
             f"There is no parameter {unknown[0]!r}.",
             parameter=unknown[0],
             expected=f"only: {', '.join(sorted(known)) or 'no parameters'}",
-            recovery_hint=f"Leave {unknown[0]!r} out and try reloaded.",
+            recovery_hint=f"Leave {unknown[0]!r} out and try again.",
             attempted=False,
         )
 
@@ -106,11 +106,11 @@ def _explain(model: type[BaseModel], error: ValidationError, tool_name: str) -> 
         ErrorCode.MISSING_PARAM if is_missing else ErrorCode.INVALID_PARAMETER,
         f"The '{name}' parameter is required."
         if is_missing
-        else f"The '{name}' parameter is wrong: {first['msg']} (given: {given}).",
+        else f"The '{name}' parameter is invalid: {first['msg']} (given: {given}).",
         parameter=name,
         expected=description or ("a value" if is_missing else first["msg"]),
         example=_format_example(tool_name, path[0], field) if field else "",
-        recovery_hint=f"{'Provide' if is_missing else 'Correct'} '{name}' and try reloaded.",
+        recovery_hint=f"{'Provide' if is_missing else 'Correct'} '{name}' and try again.",
         attempted=False,
     )
 

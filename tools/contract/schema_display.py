@@ -11,7 +11,7 @@ _TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list:
 def inline_references(schema: Any, root: Mapping[str, Any], trail: tuple[int, ...] = ()) -> Any:
     """Replace the schema's references with their targets; circular ones stay.
 
-    Keywords beside a reference, such as a description, are kept.
+    Keywords next to a reference, such as a description, stay too.
 
     Args:
         trail: ids of the schemas that the references led through so far.

@@ -1,4 +1,4 @@
-"""The folders of all organizations: their entries, and a block on changes during a backup."""
+"""The folders of all organizations: listing their entries, and blocking changes during a backup."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,7 +15,7 @@ def list_organizations_with_files() -> list[int]:
     top = Path(settings.GADGET_FILES_DIR)
     if not top.exists():
         return []
-    return sorted(int(one.name) for one in top.iterdir() if one.name.isascii() and one.name.isdecimal())
+    return sorted(int(folder.name) for folder in top.iterdir() if folder.name.isascii() and folder.name.isdecimal())
 
 
 def list_all_entries() -> Iterator[tuple[int, FolderEntry]]:
@@ -33,9 +33,9 @@ def blocking_changes() -> Iterator[None]:
         ToolError: OPERATION_FAILED, another process kept a folder locked for too long.
     """
     with ExitStack() as locks:
-        held: set[int] = set()
-        while missing := [one for one in list_organizations_with_files() if one not in held]:
+        locked: set[int] = set()
+        while missing := [each for each in list_organizations_with_files() if each not in locked]:
             for organization_id in missing:
                 locks.enter_context(lock_folder(organization_id))
-            held.update(missing)
+            locked.update(missing)
         yield

@@ -92,9 +92,9 @@ def list_deletions(organization_id: int, names: Names) -> tuple[FolderEntry, ...
     if not entry.is_folder:
         return (entry,)
     entries = list_tree(organization_id, names).entries
-    non_empty = {one.names[:-1] for one in entries}
-    leaves = [one for one in entries if one.names not in non_empty] or [entry]
-    deletions = tuple(one for one in leaves if not one.is_folder or is_empty(organization_id, one.names))
+    non_empty = {each.names[:-1] for each in entries}
+    leaves = [each for each in entries if each.names not in non_empty] or [entry]
+    deletions = tuple(each for each in leaves if not each.is_folder or is_empty(organization_id, each.names))
     if not deletions:
         raise _build_deletion_error(names, "it contains only entries that cannot be deleted, such as links and devices")
     if len(deletions) > MAX_DELETED:
@@ -171,7 +171,7 @@ def lock_folder(organization_id: int) -> Iterator[int]:
 
 def _remove_leftovers(top: int) -> None:
     with os.scandir(top) as found:
-        leftovers = [one.name for one in found if one.name.startswith(RESERVED)]
+        leftovers = [each.name for each in found if each.name.startswith(RESERVED)]
     for name in leftovers:
         with suppress(OSError):
             os.unlink(name, dir_fd=top)

@@ -230,18 +230,18 @@ def _scan(folder: int, names: Names, listing: FolderListing) -> list[FolderEntry
     """Add the folder's own entries to the listing, and return its subfolders."""
     folders = []
     with os.scandir(folder) as found:
-        for one in found:
-            if one.name.startswith(RESERVED):
+        for item in found:
+            if item.name.startswith(RESERVED):
                 continue
             try:
-                status = one.stat(follow_symlinks=False)
+                status = item.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue
             is_ordinary = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
-            if not is_valid_name(one.name) or not (is_ordinary or stat.S_ISDIR(status.st_mode)):
+            if not is_valid_name(item.name) or not (is_ordinary or stat.S_ISDIR(status.st_mode)):
                 listing.passed_over += 1
                 continue
-            entry = _build_entry((*names, one.name), status)
+            entry = _build_entry((*names, item.name), status)
             listing.entries.append(entry)
             if entry.is_folder:
                 folders.append(entry)

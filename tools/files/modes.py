@@ -17,7 +17,7 @@ def keep_new_files_private() -> None:
     os.umask(OTHERS)
 
 
-def stored_paths(data_dir: Path, database: Path | None) -> Iterator[Path]:
+def list_stored_paths(data_dir: Path, database: Path | None) -> Iterator[Path]:
     """Yield the data folder, its contents, and the SQLite database with its side files.
 
     A shared data folder such as `/tmp`, and a folder outside it that contains the database, are left out because others
@@ -47,7 +47,7 @@ def find_open_paths(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def close_to_others(paths: Iterable[Path]) -> int:
-    """Remove the permissions of all but the owner; return the number of changed paths. Other users' files stay unchanged."""
+    """Remove the permissions of all but the owner, except on other users' files; return the number of changed paths."""
     closed = 0
     for path in find_open_paths(paths):
         try:

@@ -1,4 +1,4 @@
-"""The guarded HTTP client, the only way for tools to reach the network: it checks addresses and limits every request."""
+"""The guarded HTTP client, the only way for tools to reach the network: it checks and limits every request."""
 
 import json
 import ssl
@@ -304,7 +304,7 @@ def _check_write_redirect(answer: ClientResponse, url: httpx2.URL) -> ClientResp
         return answer
     raise ToolError(
         ErrorCode.OPERATION_FAILED,
-        f"{get_host(url)} redirects this request without executing it; Gadget never repeats a write at another address.",
+        f"{get_host(url)} redirects this write, and Gadget never repeats a write at another address.",
         recovery_hint="An admin must correct the address of the service.",
     )
 

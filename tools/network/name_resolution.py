@@ -74,7 +74,7 @@ def resolve_host(server: HostPort, reach: NetworkAccess, resolve: Resolver, seco
 def look_up_host(server: HostPort, reach: NetworkAccess, resolve: Resolver, seconds: float) -> list[Address]:
     """Return the addresses of the server, all checked; none if the host does not exist.
 
-    One forbidden address refuses the whole host: no honest service has public and private addresses under one name.
+    One forbidden address refuses the host: no honest service has public and private addresses under one name.
 
     Raises:
         ToolError: SECURITY_VIOLATION, NETWORK_ERROR or TIMEOUT; nothing was sent.

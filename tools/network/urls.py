@@ -92,7 +92,5 @@ def _normalize_host(host: str) -> str:
         raise invalid_address("The host of the address is not a valid host name.")
     # Some resolvers read hosts that end in a number as addresses: 127.1, 2130706433, 0x7f.1, 0177.0.0.1.
     if _NUMBER.fullmatch(labels[-1]):
-        raise security_violation(
-            "The host is a number. Write an IP address in its plain form, such as 192.0.2.7."
-        )
+        raise security_violation("The host is a number. Write an IP address in its plain form, such as 192.0.2.7.")
     return name

@@ -23,7 +23,7 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "�
 
 
 class ImportRefusedError(Exception):
-    """The file as a whole cannot be read, so nothing was imported. The text is for the user."""
+    """The file cannot be imported at all, so nothing was. The message is for the user."""
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,7 @@ def _parse_cursor(after: str, sort: SortOrder) -> RecordCursor | None:
 def _filter_after(sort: SortOrder, position: RecordCursor) -> Q:
     """Build the condition `(key, id) > (…)`, a row comparison that PostgreSQL maps to one range of the index.
 
-    SQLite does so only for plain columns, so the condition also states the range of the key alone.
+    SQLite does so only for plain columns, so the condition also contains the range of the key.
     """
     own = Func(F("key"), F("id"), template="(%(expressions)s)", output_field=TextField())
     others = Func(position.key, Value(position.pk), template="(%(expressions)s)", output_field=TextField())
@@ -145,7 +145,7 @@ def _filter_after(sort: SortOrder, position: RecordCursor) -> Q:
 
 def _parse_name(text: str) -> Value:
     if "\0" in text:
-        raise ValueError("no name holds a null character")
+        raise ValueError("no name contains a null character")
     return Value(text, output_field=TextField())
 
 

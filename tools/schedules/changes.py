@@ -65,10 +65,10 @@ def check_new_schedule(organization_id: int, new: NewSchedule) -> None:
     """
     existing = get_schedules(organization_id).filter(cancelled_at=None)
     same = existing.filter(employee_id=new.employee_id, cron=new.times.cron, time_zone=new.times.time_zone)
-    if (twin := same.filter(task=new.task).values_list("pk", flat=True).first()) is not None:
+    if (duplicate := same.filter(task=new.task).values_list("pk", flat=True).first()) is not None:
         raise ToolError(
             ErrorCode.INVALID_OPERATION,
-            f"Schedule {twin} already does this.",
+            f"Schedule {duplicate} already does this.",
             recovery_hint="Nothing needs to be done; continue with the task.",
             attempted=False,
         )

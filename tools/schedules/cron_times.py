@@ -103,7 +103,7 @@ def parse_cron(cron: str, time_zone: str) -> CronTimes:
     except CronSimError as error:
         raise _build_cron_error(cron, f"month {fields[3]} has no day {fields[2]}.") from error
     if (gap := _find_shortest_gap(parsed)) < SMALLEST_MINUTES:
-        raise _build_cron_error(cron, f"its times are {gap} min gap; the minimum is {SMALLEST_MINUTES} min.")
+        raise _build_cron_error(cron, f"its times are {gap} min apart; the minimum is {SMALLEST_MINUTES} min.")
     if times.next_after(datetime.now(UTC)) is None:
         raise _build_cron_error(cron, "no day of the next 50 years matches it.")
     return times
@@ -129,7 +129,7 @@ def _build_cron_error(cron: str, why: str) -> ToolError:
         ErrorCode.INVALID_CRON_SPEC,
         f"The cron expression {cron[:LONGEST_CRON]!r} cannot be used: {why}",
         parameter="cron",
-        expected=f"{_FIELDS}; times at least {SMALLEST_MINUTES} minutes gap, on days that exist",
+        expected=f"{_FIELDS}; times at least {SMALLEST_MINUTES} minutes apart, on days that exist",
         example=EXAMPLE,
         recovery_hint="For example '0 9 * * MON-FRI' is 09:00 on weekdays, '*/30 * * * *' every half hour.",
         attempted=False,

@@ -1,4 +1,4 @@
-"""Several sources as one, with unique names; and the function that fills a toolbox."""
+"""A combination of several sources with unique names, and the function that fills a toolbox."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -11,7 +11,7 @@ from tools.toolbox import Toolbox
 class CombinedSource(ToolSource):
     """The tools of several sources, in order. Two sources with the same name are an error.
 
-    Names are compared, not ids: a name stands for its highest version, so another source's `mail.send@2.0` would
+    Names are compared, not ids: a name refers to its highest version, so another source's `mail.send@2.0` would
     silently replace `mail.send@1.0`. One source may have several versions.
     """
 

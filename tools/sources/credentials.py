@@ -14,7 +14,7 @@ def require_credentials(service: str, names: Iterable[str], values: Mapping[str,
     if missing := ", ".join(name for name in names if not values.get(name)):
         raise ToolError(
             ErrorCode.UNAUTHORIZED,
-            f"There are no credentials for {service!r}: {missing} is missing.",
+            f"The credentials for {service!r} are incomplete: {missing} is missing.",
             recovery_hint=f"An admin must enter {missing} for the service {service!r}.",
             attempted=False,
         )

@@ -25,18 +25,18 @@ def detect_embedded_requests(names: Mapping[str, str], schema: Mapping[str, Any]
     Args:
         names: its name, path and id, by their description in a sentence: {"its path": "/v1/batch"}.
         schema: the schema of its params.
-        only_reads: its HTTP method only reads, so a `batch` is a thing to read.
+        only_reads: its HTTP method only reads, so a `batch` is something to read.
     """
     for where, text in names.items():
         if word := _find_batch_word(text, only_reads=only_reads):
             return f"{where} says {word!r}"
     fields = list(_list_fields(schema))
     if any(_has_requests(each) for each in fields):
-        return "its params hold methods and paths of other requests"
+        return "its params contain methods and paths of other requests"
     if any({"query"} <= each.keys() and {"variables", "operationname"} & each.keys() for each in fields):
-        return "its params hold GraphQL"
+        return "its params contain GraphQL"
     if any({"jsonrpc", "method"} <= each.keys() for each in fields):
-        return "its params hold remote procedure calls"
+        return "its params contain remote procedure calls"
     is_bulk = any("bulk" in _split_words(text) for text in names.values())
     named_operations = any(name.removesuffix("s") in _OPERATIONS for each in fields for name in each)
     if is_bulk and (named_operations or any(len(ACTIONS & each.keys()) > 1 for each in fields)):
@@ -49,7 +49,7 @@ def _split_words(text: str) -> list[str]:
 
 
 def _find_batch_word(text: str, *, only_reads: bool) -> str:
-    """Return the word that suggests embedded requests; a `batch` in the middle only names a thing, such as a job."""
+    """Return the word that suggests embedded requests; a `batch` in the middle is part of a name, such as a job's."""
     for word in _CERTAIN_WORDS:
         if word in _split_words(text) or (len(word) > 3 and word in normalize_name(text)):
             return word
@@ -74,7 +74,7 @@ def _may_be_method(schema: Any) -> bool:
 
 
 def _list_fields(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the properties of every object in a schema, by plain name; those of one `allOf` together."""
+    """Yield the properties of every object in a schema, by normalized name; those of one `allOf` together."""
     waiting: list[Any] = [schema]
     seen: set[int] = set()
     while waiting:

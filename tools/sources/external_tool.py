@@ -1,4 +1,4 @@
-"""The base class of external tools: params by JSON schema, and param names that the toolbox reserves.
+"""The base class of external tools: params described by a JSON schema, and param names that the toolbox reserves.
 
 The toolbox refuses params for values of the run, such as `user`. In another system, `user` is someone else, so such a
 param gets an extra `_` inside Gadget; the model sees its original name.
@@ -125,7 +125,7 @@ def _expand_forms(schema: Any, root: Mapping[str, Any]) -> Iterator[Mapping[str,
 
 
 def _list_part_schemas(form: Mapping[str, Any], key: Any) -> Iterator[Any]:
-    """Yield the schemas for this key, or for this place of a list."""
+    """Yield the schemas for this key, or for this position in a list."""
     if isinstance(key, int):
         yield form.get("items")
         return

@@ -19,9 +19,9 @@ from referencing.jsonschema import DRAFT202012
 from tools.contract import ErrorCode, ToolError, storable_json
 
 MAX_EXPANDED = 20_000
-"""Subschemas of one schema, with all references expanded."""
+"""The most subschemas of one schema, with all references expanded."""
 MAX_STEPS = 100_000
-"""Keywords applied to the params of one call."""
+"""The most keywords applied to the params of one call."""
 MAX_CHECK_S = 10.0
 """A time limit besides MAX_STEPS, because one step can be slow: long lists of choices, messages about large values."""
 _QUOTED = 120
@@ -37,11 +37,11 @@ _REFERENCES = ("$ref", "$dynamicRef")
 
 
 class IllegalSchemaError(ValueError):
-    """A schema that cannot be used; the text says why, for the admin."""
+    """A schema that cannot be used; the message gives the reason, for the admin."""
 
 
 class UncheckableError(ValueError):
-    """A value that cannot be checked within the limits; the text says why, as part of a sentence."""
+    """A value that cannot be checked within the limits; the message gives the reason as part of a sentence."""
 
 
 @dataclass
@@ -57,7 +57,7 @@ class _StepBudget:
             raise UncheckableError("checking it against its schema takes too many steps")
 
 
-_budget: ContextVar[_StepBudget] = ContextVar("effort")
+_budget: ContextVar[_StepBudget] = ContextVar("step_budget")
 
 
 @lru_cache(maxsize=1024)
@@ -78,7 +78,7 @@ def _check_pattern(_: Any, pattern: Any, value: Any, __: Any) -> Iterator[Valida
 
 
 def refuse_endless(schema: Mapping[str, Any]) -> None:
-    """Refuse a schema that expands too far, or has a reference cycle that no value ends.
+    """Refuse a schema that expands too far or has an endless reference cycle.
 
     A cycle through parts of a value, such as a tree of folders, ends with the value; `find_faults` bounds its cost.
 
@@ -180,7 +180,7 @@ def find_faults(
     Args:
         validator: from `build_validator`.
         most: stop after this many faults; None for all.
-        steps: keywords that may be apply_keyword.
+        steps: the most keywords to apply.
 
     Raises:
         UncheckableError: the check exceeded `steps` or MAX_CHECK_S, or the nesting is endless.
@@ -231,15 +231,15 @@ def _explain_fault(fault: ValidationError, schema: Mapping[str, Any]) -> ToolErr
     here: Any = fault.schema
     if fault.validator == "required":
         name = next(each for each in wanted if each not in given)
-        return _missing_param_error(".".join(filter(None, [place, name])), here.get("properties", {}).get(name))
+        return _build_missing_param_error(".".join(filter(None, [place, name])), here.get("properties", {}).get(name))
     if fault.validator == "additionalProperties" and wanted is False:
         known = sorted(here.get("properties", {}))
-        return _unknown_param_error(place, next(name for name in sorted(given) if name not in known), known)
+        return _build_unknown_param_error(place, next(name for name in sorted(given) if name not in known), known)
     name = place or "params"
     part = schema.get("properties", {}).get(str(fault.absolute_path[0]), {}) if fault.absolute_path else {}
     return ToolError(
         ErrorCode.INVALID_PARAMETER,
-        f"The '{name}' parameter is wrong: {_describe_fault(fault)} (given: {given!r:.{_QUOTED}}).",
+        f"The '{name}' parameter is invalid: {_describe_fault(fault)} (given: {given!r:.{_QUOTED}}).",
         parameter=name,
         expected=str(part.get("description") or "") or _describe_fault(fault),
         recovery_hint=f"Correct '{name}' and try again.",
@@ -264,19 +264,19 @@ def _describe_fault(fault: ValidationError) -> str:
     return words.get(str(fault.validator), f"{fault.validator} must be {wanted:.200}")
 
 
-def _missing_param_error(name: str, part: Any) -> ToolError:
-    described = part.get("description", "") if isinstance(part, dict) else ""
+def _build_missing_param_error(name: str, part: Any) -> ToolError:
+    description = part.get("description", "") if isinstance(part, dict) else ""
     return ToolError(
         ErrorCode.MISSING_PARAM,
         f"The '{name}' parameter is required.",
         parameter=name,
-        expected=described or "a value",
+        expected=description or "a value",
         recovery_hint=f"Provide '{name}' and try again.",
         attempted=False,
     )
 
 
-def _unknown_param_error(place: str, name: str, known: list[str]) -> ToolError:
+def _build_unknown_param_error(place: str, name: str, known: list[str]) -> ToolError:
     named = ".".join(filter(None, [place, name]))
     return ToolError(
         ErrorCode.INVALID_PARAMETER,

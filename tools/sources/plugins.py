@@ -19,7 +19,7 @@ MAX_PROBLEM_LENGTH = 500
 
 
 class PluginError(ValueError):
-    """An entry point that cannot be used; the text says why."""
+    """An entry point that cannot be used; the message gives the reason."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class PluginSource(ToolSource):
         """Import the package and create its tools: all of them, or none if one is invalid.
 
         Raises:
-            PluginError: the entry point names something else than tools, no tools, or tools with taken names.
+            PluginError: the entry point names something other than tools, no tools, or tools whose names are taken.
             ValueError: a toolbox would refuse one of the tools.
             Exception: the package's own code failed.
         """
@@ -62,8 +62,8 @@ class PluginSource(ToolSource):
         if not tools:
             raise PluginError("it has no tools")
         _refuse_invalid(tools)
-        if twice := sorted({tool.name for tool in tools if tool.name in self._taken}):
-            raise PluginError(f"other tools have these names: {', '.join(twice)}")
+        if repeated := sorted({tool.name for tool in tools if tool.name in self._taken}):
+            raise PluginError(f"these names are already taken: {', '.join(repeated)}")
         author = _find_author(self._entry_point)
         for tool in tools:
             tool.source = self.name
@@ -131,7 +131,7 @@ def _build_tool(each: Any) -> Tool:
 
 
 def _refuse_invalid(tools: Iterable[Tool]) -> None:
-    """Register the tools in a trial toolbox first, so that a plugin is loaded whole or not at all."""
+    """Register the tools in a trial toolbox first, so that a plugin is loaded completely or not at all."""
     trial = Toolbox()
     for tool in tools:
         trial.register(tool)

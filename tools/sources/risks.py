@@ -8,7 +8,7 @@ from tools.contract import find_address_params
 from tools.sources.embedded_requests import detect_embedded_requests
 
 OPEN_WORLD = "openWorldHint"
-"""The hint by which an MCP server says that its tool reaches other servers."""
+"""The hint with which an MCP server declares that its tool reaches other servers."""
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 _MOST_NAMED = 5
 
@@ -39,7 +39,7 @@ def list_risks(definition: Mapping[str, Any]) -> Iterator[str]:
     if reaches := explain_exfiltration(definition):
         yield (
             f"A model can use it to send data out, because {reaches}. "
-            "At the levels read and draft, a person is asked only before it reaches a host that is not allowed."
+            "At the levels read and draft, it needs approval only for hosts that are not allowed."
         )
 
 

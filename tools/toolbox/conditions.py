@@ -106,7 +106,7 @@ class Condition:
         if self.rule in (Rule.MINIMUM, Rule.MAXIMUM) and not _is_number(value):
             raise ValueError(f"{self.param} {self.rule.value}: {value!r} is not a number")
         if self.rule is Rule.MAX_LENGTH and not (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
-            raise ValueError(f"{self.param} max_length: {value!r} is not a whole number of at least 0")
+            raise ValueError(f"{self.param} max_length: {value!r} is not a whole number of 0 or more")
         if self.rule is Rule.PATTERN:
             try:
                 _compile(str(value))

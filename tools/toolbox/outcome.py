@@ -101,7 +101,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_dump_m
 
 
 def _find_fault(value: Any, place: str, depth: int) -> str:
-    """Describe the first value that JSON cannot hold, with its place; return an empty string if there is none."""
+    """Describe the first value that JSON cannot represent, with its place; return an empty string if there is none."""
     if depth > 100:
         return f"{place} is nested too deeply, or contains itself"
     if isinstance(value, dict):

@@ -122,7 +122,7 @@ class Toolbox:
         with self._lock:
             if self._started and not self.allow_dynamic_registration:
                 raise RuntimeError(
-                    f"{tool.id} cannot be registered now: tools.allow_dynamic_registration is off, so register it before start()"
+                    f"{tool.id} cannot be registered after start(), because tools.allow_dynamic_registration is off"
                 )
             added = {tool.id: _refuse_duplicate(tool, self._by_id)}
             if modes is not None:

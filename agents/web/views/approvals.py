@@ -71,16 +71,16 @@ def _show_waiting(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 def _show_history(request: HttpRequest, member: Membership) -> HttpResponseBase:
     chosen = request.GET
-    found = load_decision_page(_list_approvals(member).defer("preview", "params"), _read_filters(chosen))
+    page = load_decision_page(_list_approvals(member).defer("preview", "params"), _read_filters(chosen))
     query = chosen.copy()
-    query["after"] = str(found.after or "")
+    query["after"] = str(page.after or "")
     people = Membership.objects.filter(organization_id=member.organization_id).order_by("user__username")
     tools = load_toolbox(member.organization_id).tools()
     context = {
-        "decided": build_brief_cards(found.cards),
-        "scanned_to": found.scanned_to,
+        "decided": build_brief_cards(page.cards),
+        "scanned_to": page.scanned_to,
         "max_scanned": f"{MAX_SCANNED:,}",
-        "next_query": query.urlencode() if found.after else "",
+        "next_query": query.urlencode() if page.after else "",
         "employees": Employee.objects.filter(organization_id=member.organization_id).values_list("pk", "name"),
         "people": people.values_list("user_id", "user__username"),
         "tools": sorted({tool.name for tool in tools if tool.has_side_effects or tool.suspends}),

@@ -81,17 +81,17 @@ def _require_admin(member: Membership) -> Membership:
 
 
 def _render_list(request: HttpRequest, member: Membership, extra: dict[str, Any]) -> HttpResponseBase:
-    found = load_audit_page(member.organization_id, _read_filter(request))
+    page = load_audit_page(member.organization_id, _read_filter(request))
     query = request.GET.copy()
     query.pop("before", None)
-    filters = query.urlencode()
-    query["before"] = str(found.next_before or "")
+    filter_query = query.urlencode()
+    query["before"] = str(page.next_before or "")
     context = {
-        "lines": describe_entries(member.organization_id, found.entries),
-        "scanned_to": found.scanned_to,
+        "lines": describe_entries(member.organization_id, page.entries),
+        "scanned_to": page.scanned_to,
         "max_scanned": f"{MAX_SCANNED:,}",
-        "next_query": query.urlencode() if found.next_before else "",
-        "filters": filters,
+        "next_query": query.urlencode() if page.next_before else "",
+        "filter_query": filter_query,
         "head": AuditHead.objects.filter(organization_id=member.organization_id).first(),
         "max_exported": f"{MAX_EXPORTED:,}",
         "groups": [(name, actions.items()) for name, actions in GROUPS],

@@ -86,7 +86,7 @@ def undo(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
         fresh = decisions.undo(member, approval_id)
     except Conflict as refusal:
         return _render_refused_decision(request, member, card, refusal)
-    messages.info(request, "Undone. The card waits again.")
+    messages.info(request, "Undone. The card is waiting for a decision again.")
     return redirect_to_card(request, fresh.pk, reverse("run", args=(card.run.pk,)))
 
 

@@ -68,10 +68,10 @@ def draft_page(request: HttpRequest, member: Membership, draft_id: int) -> HttpR
 def download(_request: HttpRequest, member: Membership, draft_id: int) -> HttpResponseBase:
     """Download the draft's text as a file."""
     draft = _load_draft(member, draft_id)
-    answer = HttpResponse(draft.body, content_type="text/markdown; charset=utf-8")
-    answer["Content-Disposition"] = f'attachment; filename="{_build_file_name(draft)}"'
-    answer["Cache-Control"] = "no-store"
-    return answer
+    response = HttpResponse(draft.body, content_type="text/markdown; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{_build_file_name(draft)}"'
+    response["Cache-Control"] = "no-store"
+    return response
 
 
 def _get_drafts(member: Membership) -> QuerySet[Draft]:

@@ -81,7 +81,7 @@ class RunFigures:
     """
 
     runs: int
-    at_work: int
+    in_progress: int
     success: int | None
     seconds: float | None
     tokens: int
@@ -157,8 +157,8 @@ def _count_runs(member: Membership) -> dict[int, dict[str, Any]]:
         .values("employee")
     )
     done = Count("pk", filter=Q(status=RunStatus.SUCCEEDED))
-    at_work = Count("pk", filter=~Q(status__in=ENDED))
-    counted = rows.annotate(runs=Count("pk"), done=done, at_work=at_work)
+    in_progress = Count("pk", filter=~Q(status__in=ENDED))
+    counted = rows.annotate(runs=Count("pk"), done=done, in_progress=in_progress)
     return {row["employee"]: dict(row) for row in counted}
 
 
@@ -172,11 +172,13 @@ def _compute_figures(runs: QuerySet[Run]) -> RunFigures:
     newest = [run for run in runs.order_by("-pk").only(*fields)[:MAX_COUNTED] if run.created_at >= since]
     ended = [run.status for run in newest if run.has_ended]
     endings = [(run.status, run.exit_reason) for run in newest]
-    durations = [(run.finished_at - run.started_at).total_seconds() for run in newest if run.started_at and run.finished_at]
+    durations = [
+        (run.finished_at - run.started_at).total_seconds() for run in newest if run.started_at and run.finished_at
+    ]
     tokens = sum(run.input_tokens + run.output_tokens for run in newest)
     return RunFigures(
         runs=len(newest),
-        at_work=len(newest) - len(ended),
+        in_progress=len(newest) - len(ended),
         success=round(100 * ended.count(RunStatus.SUCCEEDED) / len(ended)) if ended else None,
         seconds=median(durations) if durations else None,
         tokens=round(tokens / len(newest)) if newest else 0,

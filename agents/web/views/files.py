@@ -57,9 +57,9 @@ def upload(request: HttpRequest, member: Membership) -> HttpResponseBase:
     outcomes = [_store_upload(member, folder, file) for file in uploads]
     target = names if _is_folder(member, names) else ()
     if all(outcome.problem for outcome in outcomes):
-        answer = _render_list(request, member, target, refused=outcomes, folder=folder)
-        answer.status_code = 422
-        return answer
+        response = _render_list(request, member, target, refused=outcomes, folder=folder)
+        response.status_code = 422
+        return response
     _add_messages(request, outcomes)
     return redirect(_build_address(target))
 
@@ -71,12 +71,12 @@ def download(_request: HttpRequest, member: Membership, path: str) -> HttpRespon
         names = parse_file_path(path)
         file = open_file(member.organization_id, names)
     parts = _FileStream(file)
-    answer = StreamingHttpResponse(parts, content_type="application/octet-stream")
-    answer["Content-Length"] = str(parts.left)
-    answer["Content-Disposition"] = content_disposition_header(True, names[-1]) or "attachment"  # noqa: FBT003
-    answer["X-Content-Type-Options"] = "nosniff"
-    answer["Cache-Control"] = "no-store"
-    return answer
+    response = StreamingHttpResponse(parts, content_type="application/octet-stream")
+    response["Content-Length"] = str(parts.left)
+    response["Content-Disposition"] = content_disposition_header(True, names[-1]) or "attachment"  # noqa: FBT003
+    response["X-Content-Type-Options"] = "nosniff"
+    response["Cache-Control"] = "no-store"
+    return response
 
 
 @member_view("POST", page="files")
@@ -87,12 +87,12 @@ def delete_file(request: HttpRequest, member: Membership, path: str) -> HttpResp
     _require_role(member, Role.APPROVER, "delete files")
     with _refuse_path_errors():
         deletions = list_deletions(member.organization_id, names)
-    if request.POST.get("confirmed") != _compute_seal(deletions):
+    if request.POST.get("confirmed") != _compute_fingerprint(deletions):
         context = {
             "path": join_path(names),
             "deletions": deletions[:MAX_SHOWN],
             "total": len(deletions),
-            "seal": _compute_seal(deletions),
+            "fingerprint": _compute_fingerprint(deletions),
         }
         return render_page(request, member, "files/confirm.html", context | {"parent_folder": join_path(names[:-1])})
 
@@ -124,7 +124,7 @@ class FileRow:
     entry: FolderEntry
 
     @property
-    def changed(self) -> datetime:
+    def changed_at(self) -> datetime:
         return datetime.fromtimestamp(self.entry.changed_ns / 1e9, UTC)
 
     @property
@@ -168,9 +168,9 @@ def _is_folder(member: Membership, names: Names) -> bool:
 
 
 def _render_invalid_form(request: HttpRequest, member: Membership, problem: str, folder: str) -> HttpResponse:
-    answer = _render_list(request, member, (), problem=problem, folder=folder)
-    answer.status_code = 422
-    return answer
+    response = _render_list(request, member, (), problem=problem, folder=folder)
+    response.status_code = 422
+    return response
 
 
 def _build_address(names: Names) -> str:
@@ -206,9 +206,7 @@ def _add_messages(request: HttpRequest, outcomes: list[UploadOutcome]) -> None:
         if outcome.problem:
             messages.error(request, f"{outcome.name} was not uploaded: {outcome.problem}")
     stored = [outcome.name for outcome in outcomes if not outcome.problem]
-    named = ", ".join(stored[:MAX_NAMED]) + (
-        f" and {len(stored) - MAX_NAMED} more" if len(stored) > MAX_NAMED else ""
-    )
+    named = ", ".join(stored[:MAX_NAMED]) + (f" and {len(stored) - MAX_NAMED} more" if len(stored) > MAX_NAMED else "")
     messages.success(request, f"{named} {'is' if len(stored) == 1 else 'are'} uploaded.")
 
 
@@ -256,7 +254,7 @@ def _require_role(member: Membership, role: Role, action: str) -> None:
         raise Forbidden(f"Your role ({member.role}) cannot {action}.")
 
 
-def _compute_seal(deletions: tuple[FolderEntry, ...]) -> str:
+def _compute_fingerprint(deletions: tuple[FolderEntry, ...]) -> str:
     return fingerprint([(entry.path, entry.size, entry.changed_ns) for entry in deletions])[:16]
 
 

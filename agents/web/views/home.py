@@ -57,7 +57,7 @@ class EmployeeChoice:
 
 @member_view("GET", "POST")
 def home(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the page, or with `?live=1` only its live lists; POST starts a run and redirects to it."""
+    """Show the start page, or with `?live=1` only its live lists; POST starts a run and redirects to it."""
     if request.method != "POST":
         if request.GET.get("live"):
             return render_page(request, member, "home/live.html", _load_live_lists(member))
@@ -88,7 +88,7 @@ def _render_home(request: HttpRequest, member: Membership, extra: dict[str, Any]
     rows = Employee.objects.filter(organization_id=member.organization_id, is_active=True)
     employees = list(rows.select_related("provider").defer("instructions", "provider__script", "provider__api_key"))
     days = load_last_days(member.organization_id)
-    chosen = _find_chosen(request, employees)
+    chosen = _find_chosen_employee(request, employees)
     context = _load_live_lists(member) | {
         "employees": [EmployeeChoice(each, build_initials(each.name), each == chosen) for each in employees],
         "task": request.POST.get("task", _find_example(request, chosen)),
@@ -96,7 +96,7 @@ def _render_home(request: HttpRequest, member: Membership, extra: dict[str, Any]
         "problem": "",
         "request_id": uuid.uuid4().hex,
         "charts": build_charts(days),
-        "numbers": build_table(days),
+        "figures_by_day": build_table(days),
         "budgets": list_organization_budgets(member.organization, get_current_month()),
     }
     page = render_page(request, member, "home/home.html", context | extra)
@@ -111,18 +111,18 @@ def _load_live_lists(member: Membership) -> dict[str, Any]:
     cards = cards.annotate(is_late_effect=Q(tool_call__late_effect__isnull=False))
     shown = list(cards.defer("params", "preview", "run__answer")[:MAX_CARDS])
     first_steps = _load_first_steps(member.organization_id)
-    # Read in the order in which a run moves: a run that moves between two queries may appear twice, but is never missed.
-    parked, active, recent = (_load_newest(member, *each) for each in (PARKED, ACTIVE, ENDED))
-    active = _exclude_moved(active, recent)
-    at_work = [*active, *_exclude_moved(parked, [*active, *recent])][:MAX_RUNS]
+    # Read in the order in which runs change status, so that no run is missed between two queries.
+    parked, active, recent_runs = (_load_newest(member, *each) for each in (PARKED, ACTIVE, ENDED))
+    active = _exclude_moved(active, recent_runs)
+    active_runs = [*active, *_exclude_moved(parked, [*active, *recent_runs])][:MAX_RUNS]
     return {
         "guide": None if first_steps.is_complete else first_steps,
         "cards": shown,
         "own_cards": _find_own_cards(member, shown) if member.organization.four_eyes else set(),
-        "at_work": at_work,
-        "has_more_at_work": len(at_work) == MAX_RUNS,
-        "is_moving": any(run.status in ACTIVE for run in at_work),
-        "recent": recent,
+        "active_runs": active_runs,
+        "has_more_active_runs": len(active_runs) == MAX_RUNS,
+        "is_moving": any(run.status in ACTIVE for run in active_runs),
+        "recent_runs": recent_runs,
     }
 
 
@@ -157,10 +157,10 @@ def _load_first_steps(organization_id: int) -> FirstSteps:
     return FirstSteps(*row.get())
 
 
-def _find_chosen(request: HttpRequest, employees: list[Employee]) -> Employee | None:
+def _find_chosen_employee(request: HttpRequest, employees: list[Employee]) -> Employee | None:
     """Return the employee named by the form or the address; otherwise the first."""
-    wanted = request.POST.get("employee", request.GET.get("employee", ""))
-    return next((each for each in employees if str(each.pk) == wanted), employees[0] if employees else None)
+    employee_id = request.POST.get("employee", request.GET.get("employee", ""))
+    return next((each for each in employees if str(each.pk) == employee_id), employees[0] if employees else None)
 
 
 def _find_example(request: HttpRequest, employee: Employee | None) -> str:

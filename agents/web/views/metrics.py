@@ -1,4 +1,4 @@
-"""`/metrics`: the installation's metrics, for monitoring with the token or on this machine."""
+"""`/metrics`: the installation's metrics, for monitoring tools that have the token or run on this machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agents.insight.metrics import metrics_cache
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "::ffff:127.0.0.1"})
 FORWARDED_MARK = "X-Gadget-Forwarded"
-"""The mark on a request that replaces the headers a proxy sent."""
+"""The header that marks a request as forwarded by a proxy; it replaces the proxy's own headers."""
 
 
 @require_safe
@@ -34,14 +34,14 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 def _has_token(request: HttpRequest) -> bool:
     scheme, _, given = request.headers.get("Authorization", "").partition(" ")
-    same = compare_digest(given.strip().encode(), settings.GADGET_METRICS_TOKEN.encode())
-    return scheme.lower() == "bearer" and same
+    is_equal = compare_digest(given.strip().encode(), settings.GADGET_METRICS_TOKEN.encode())
+    return scheme.lower() == "bearer" and is_equal
 
 
 def _is_from_this_machine(request: HttpRequest) -> bool:
-    """Return False if a proxy may be in front, because everybody then seems to come from this machine."""
-    is_near = request.META.get("REMOTE_ADDR", "") in LOOPBACK
-    return settings.GADGET_ONLY_LOCAL and is_near and FORWARDED_MARK not in request.headers
+    """Return True for a local client; False behind a proxy, because every client then seems local."""
+    is_loopback = request.META.get("REMOTE_ADDR", "") in LOOPBACK
+    return settings.GADGET_ONLY_LOCAL and is_loopback and FORWARDED_MARK not in request.headers
 
 
 def _refuse(status: int, text: str) -> HttpResponse:

@@ -1,4 +1,4 @@
-"""The parts of a view that all pages share: the member who asks, the frame around the page, and refusals."""
+"""The shared parts of all page views: the membership check, the frame around a page, and refusals."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from agents.platform.refusals import NotFound, Refusal
 from agents.platform.row_ids import LARGEST_ID
 from agents.platform.writability import BackgroundCheck
 
-PAGES_TO_RETURN_TO = frozenset(
+RETURN_PAGES = frozenset(
     {"home", "runs", "run", "approvals", "approval", "employees", "employee", "tools", "users", "audit", "stop"}
     | {"records", "record", "drafts", "draft", "files", "schedules"}
 )
 
 PRESENCE = BackgroundCheck(load_presence, Presence(None, None, (REDIS,)), max_age_s=5.0, timeout_s=0.5)
-"""The parts of the installation that run. They are checked in the background: no page waits for a silent Redis."""
+"""The running parts of the installation, checked in the background so that no page waits for an unreachable Redis."""
 
 View = Callable[..., HttpResponseBase]
 
 
 def member_view(*methods: str, page: str = "") -> Callable[[View], View]:
-    """Make a view that gets the member who asks. Others are sent to the login; a Refusal becomes a page.
+    """Decorate a view that receives the member. Redirect others to the login; render a Refusal as a page.
 
     Args:
-        methods: the allowed methods; GET also allows HEAD. Neither of these two may change anything.
-        page: for an address that only takes forms, the name of the page where a person who opens it is sent.
+        methods: the allowed methods; GET also allows HEAD. Neither of them may change anything.
+        page: for an address that only accepts forms, the name of the page to which GET redirects.
     """
     allowed = [*methods, "HEAD"] if "GET" in methods else list(methods)
 
     def decorate(view: View) -> View:
         @functools.wraps(view)
-        def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        def wrapper(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if not request.user.is_authenticated:
                 return redirect_to_login(request.get_full_path() if request.method == "GET" else "/")
             member = load_session_member(request.user, request.session)
@@ -59,20 +59,20 @@ def member_view(*methods: str, page: str = "") -> Callable[[View], View]:
             except Refusal as refusal:
                 return render_refusal(request, member, refusal)
 
-        return answer
+        return wrapper
 
     return decorate
 
 
 def _answer_without_organization(request: HttpRequest) -> HttpResponseBase:
-    """Lead superusers to the admin, where they can create an organization; tell others to ask an admin."""
+    """Redirect superusers to the admin, where they can create an organization; show others a page with advice."""
     if request.user.is_superuser and request.method in ("GET", "HEAD"):
         return redirect("admin:index")
     return render(request, "parts/no_organization.html", status=403)
 
 
 def _find_address(page: str, kwargs: dict[str, Any]) -> str:
-    """Return the page's address: that of the same run or card where each has its own."""
+    """Return the page's address; a page of one run or card gets the id from the request's address."""
     try:
         return reverse(page, kwargs=kwargs)
     except NoReverseMatch:
@@ -87,7 +87,7 @@ def _reject_method(request: HttpRequest, member: Membership, allowed: list[str])
 
 
 def render_page(request: HttpRequest, member: Membership, template: str, context: dict[str, Any]) -> HttpResponse:
-    """Render a page with its frame: the member and their permissions, and the number of waiting cards."""
+    """Render a page in its frame, which shows the member, their permissions and the number of waiting cards."""
     frame = {
         "member": member,
         "memberships": list(list_memberships(member.user)),
@@ -104,8 +104,10 @@ def render_page(request: HttpRequest, member: Membership, template: str, context
 
 
 def render_refusal(request: HttpRequest, member: Membership, refusal: Refusal) -> HttpResponse:
-    """Render the page that says why something was refused, with the refusal's status and a link back."""
-    response = render_page(request, member, "parts/refused.html", {"refusal": refusal, "back": find_way_back(request)})
+    """Render the page that explains a refusal, with the refusal's status and a link back."""
+    response = render_page(
+        request, member, "parts/refused.html", {"refusal": refusal, "back": find_previous_page(request)}
+    )
     response.status_code = refusal.status
     return response
 
@@ -115,22 +117,22 @@ def count_pending_cards(organization_id: int) -> int:
     return Approval.objects.filter(organization_id=organization_id, status=ApprovalStatus.PENDING).count()
 
 
-def find_way_back(request: HttpRequest, default: str = "") -> str:
-    """Return the address of the page of ours that the request came from, else the default, else the start page."""
+def find_previous_page(request: HttpRequest, default: str = "") -> str:
+    """Return the address of the Gadget page that sent the request; otherwise the default, or the start page."""
     origin = request.headers.get("referer", "")
     if url_has_allowed_host_and_scheme(origin, {request.get_host()}, require_https=request.is_secure()):
         parts = urlsplit(origin)
-        if _find_page(parts.path) in PAGES_TO_RETURN_TO:
+        if _find_page(parts.path) in RETURN_PAGES:
             return f"{parts.path}?{parts.query}" if parts.query else parts.path
     return default or reverse("home")
 
 
 def redirect_to_card(request: HttpRequest, card_id: int, default: str) -> HttpResponse:
-    """Redirect to the page where the decision was made, at the card; from a card's own page to this card's."""
-    where = find_way_back(request, default).partition("#")[0]
-    if _find_page(where.partition("?")[0]) == "approval":
-        where = reverse("approval", args=(card_id,))
-    return redirect(f"{where}#card-{card_id}")
+    """Redirect to the card on the page where the person decided; from a card's own page, to this card's page."""
+    address = find_previous_page(request, default).partition("#")[0]
+    if _find_page(address.partition("?")[0]) == "approval":
+        address = reverse("approval", args=(card_id,))
+    return redirect(f"{address}#card-{card_id}")
 
 
 def _find_page(path: str) -> str | None:
@@ -141,7 +143,7 @@ def _find_page(path: str) -> str | None:
 
 
 def _check_ids(kwargs: dict[str, Any]) -> None:
-    """Refuse an id that no database can hold; a query with it would fail."""
+    """Refuse an id beyond the database's integer range, because a query with it would fail."""
     for name, value in kwargs.items():
         if isinstance(value, int) and value > LARGEST_ID:
             raise NotFound(f"There is no {name.removesuffix('_id')} {value}.")

@@ -1,4 +1,4 @@
-"""The page to change one's own password. It ends all other sessions of the account."""
+"""The page for changing one's own password, which ends all other sessions of the account."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ FIELDS = ("old_password", "new_password1", "new_password2")
 
 @sensitive_post_parameters(*FIELDS)
 @member_view("GET", "POST")
-def own_password(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the form on GET; on POST set the password, or say what is wrong. Wrong old ones count as failed logins."""
+def change_password(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Show the form; POST changes the password. A wrong old password counts as a failed login."""
     tries = LoginTries.for_request(request, member.user.get_username())
     if request.method == "POST" and not tries.count():
         return render_too_many_tries(request, tries)
@@ -37,6 +37,6 @@ def own_password(request: HttpRequest, member: Membership) -> HttpResponseBase:
         update_session_auth_hash(request, member.user)
         messages.success(request, "Your password is changed. You are logged out everywhere else.")
         return redirect("home")
-    answer = render_page(request, member, "users/own_password.html", {"form": form, "place": ""})
-    answer.status_code = 422 if form.is_bound else 200
-    return answer
+    page = render_page(request, member, "users/own_password.html", {"form": form, "place": ""})
+    page.status_code = 422 if form.is_bound else 200
+    return page

@@ -1,4 +1,4 @@
-"""The organization's business records: the list, one with its history, import and export of CSV."""
+"""The organization's business records: the list, one record with its history, and CSV import and export."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ from tools.records.lists import (
 from tools.records.models import Record, RecordChange, Status
 from tools.records.queries import get_records
 
-MOST_STEPS = 50
-MOST_LINKS = 100
-MOST_BAD_ROWS = 200
-REPORT = "import_report"
-"""The session key of an import's report until it is shown."""
+MAX_STEPS = 50
+MAX_LINKS = 100
+MAX_BAD_ROWS = 200
+REPORT_KEY = "import_report"
+"""The session key under which an import's report is stored until it is shown."""
 FIELDS = (
     ("status", "Status"),
     ("score", "Score"),
@@ -76,24 +76,24 @@ FIRST_DIRECTIONS = {"name": "name", "score": "-score", "changed": "-changed"}
 
 
 @member_view("GET")
-def all_records(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show records, filtered by text, region, category, status and list; the cursor is the last record shown."""
-    wanted, sort = _read_query(request.GET), parse_sort(request.GET.get("sort", ""))
+def record_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Show records, filtered by text, region, category, status and list; `?after=` is the last record shown."""
+    filters, sort = _read_query(request.GET), parse_sort(request.GET.get("sort", ""))
     after = request.GET.get("after", "")
-    found = load_page(filter_records(member.organization_id, wanted), sort, after)
+    page = load_page(filter_records(member.organization_id, filters), sort, after)
     context = {
-        "records": found.records,
-        "wanted": wanted,
+        "records": page.records,
+        "filters": filters,
         "sort": sort,
         "orders": ORDERS,
         "columns": {by: _build_column(request.GET, sort, by) for by in FIRST_DIRECTIONS},
-        "choices": _list_choices(member, wanted),
+        "choices": _list_choices(member, filters),
         "statuses": [*Status.choices, ("archived", "Archived records")],
         "lists": [(each.pk, each.name) for each in list_record_lists(member.organization_id)],
-        "is_filtered": wanted != RecordListQuery(),
-        "next_query": _build_query_string(request.GET, after=found.after) if found.after else "",
+        "is_filtered": filters != RecordListQuery(),
+        "next_query": _build_query_string(request.GET, after=page.after) if page.after else "",
         "first_query": _build_query_string(request.GET, after=""),
-        "is_later": bool(after),
+        "is_later_page": bool(after),
         "export_query": _build_query_string(request.GET, after="", sort=""),
         "may_import": member.may(Role.ADMIN),
     }
@@ -101,7 +101,7 @@ def all_records(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 
 @member_view("GET")
-def one_record(request: HttpRequest, member: Membership, record_id: int) -> HttpResponseBase:
+def record_page(request: HttpRequest, member: Membership, record_id: int) -> HttpResponseBase:
     """Show a record and its history, newest first; `?before=ID` shows older changes."""
     record = get_records(member.organization_id).filter(pk=record_id).first()
     if record is None:
@@ -111,8 +111,8 @@ def one_record(request: HttpRequest, member: Membership, record_id: int) -> Http
     context = {
         "record": record,
         "fields": [(label, getattr(record, name)) for name, label in FIELDS],
-        "lists": [entry.list for entry in entries.select_related("list").order_by("id")[:MOST_LINKS]],
-        "drafts": record.drafts.filter(organization_id=member.organization_id).defer("body")[:MOST_LINKS],
+        "lists": [entry.list for entry in entries.select_related("list").order_by("id")[:MAX_LINKS]],
+        "drafts": record.drafts.filter(organization_id=member.organization_id).defer("body")[:MAX_LINKS],
         "steps": steps,
         "before": before,
         "is_newest": "before" not in request.GET,
@@ -122,33 +122,35 @@ def one_record(request: HttpRequest, member: Membership, record_id: int) -> Http
 
 @member_view("GET", "POST")
 def import_records(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the import form and, once, the report; POST imports the valid rows of a file."""
+    """Show the import form, with the report directly after an import; POST imports a file's valid rows."""
     if not member.may(Role.ADMIN):
         raise Forbidden("Only admins can import records.")
     if request.method != "POST":
-        return _show_import_page(request, member, {"report": one_time_reports.take_report(request, member, REPORT)})
+        return _render_import_page(
+            request, member, {"report": one_time_reports.take_report(request, member, REPORT_KEY)}
+        )
     try:
         report = _import_file(request, member)
     except (Invalid, ImportRefusedError) as refusal:
-        return _show_import_page(request, member, {"problem": str(refusal)}, status=422)
-    report_shown = {
+        return _render_import_page(request, member, {"problem": str(refusal)}, status=422)
+    stored = {
         "imported": report.imported,
         "left_out": len(report.bad_rows),
-        "bad_rows": report.bad_rows[:MOST_BAD_ROWS],
+        "bad_rows": report.bad_rows[:MAX_BAD_ROWS],
     }
-    one_time_reports.store_report(request, member, REPORT, report_shown)
+    one_time_reports.store_report(request, member, REPORT_KEY, stored)
     return redirect("records-import")
 
 
 @member_view("GET")
 def export_records(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Export the filtered list as a CSV file, streamed."""
+    """Stream the filtered list as a CSV file."""
     records = filter_records(member.organization_id, _read_query(request.GET))
-    answer = StreamingHttpResponse(_read_lines(records), content_type="text/csv; charset=utf-8")
+    response = StreamingHttpResponse(_stream_lines(records), content_type="text/csv; charset=utf-8")
     name = f"records-{member.organization.slug}-{timezone.now():%Y-%m-%d}.csv"
-    answer["Content-Disposition"] = f'attachment; filename="{name}"'
-    answer["Cache-Control"] = "no-store"
-    return answer
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    response["Cache-Control"] = "no-store"
+    return response
 
 
 # The list
@@ -158,15 +160,15 @@ def _read_query(query: QueryDict) -> RecordListQuery:
     text, region, category, status = (
         query.get(name, "").replace("\0", "").strip() for name in ("q", "region", "category", "status")
     )
-    wanted = RecordListQuery(text, region, category, status)
+    filters = RecordListQuery(text, region, category, status)
     with suppress(ValueError):
-        wanted = replace(wanted, list_id=parse_row_id(query.get("list", "")))
-    return wanted
+        filters = replace(filters, list_id=parse_row_id(query.get("list", "")))
+    return filters
 
 
 @dataclass(frozen=True)
 class FilterChoice:
-    """A filter by one of the values in use; if there are too many to list, the value is typed."""
+    """A filter by one of the values in use; the value is typed if there are too many to list."""
 
     name: str
     label: str
@@ -182,11 +184,11 @@ class FilterChoice:
         return [(value, value) for value in self.values]
 
 
-def _list_choices(member: Membership, wanted: RecordListQuery) -> list[FilterChoice]:
+def _list_choices(member: Membership, filters: RecordListQuery) -> list[FilterChoice]:
     regions, categories = (list_values_in_use(member.organization_id, field) for field in ("region", "category"))
     return [
-        FilterChoice("region", "Region", _include(regions, wanted.region), wanted.region),
-        FilterChoice("category", "Category", _include(categories, wanted.category), wanted.category),
+        FilterChoice("region", "Region", _include(regions, filters.region), filters.region),
+        FilterChoice("category", "Category", _include(categories, filters.category), filters.category),
     ]
 
 
@@ -196,7 +198,7 @@ def _include(values: list[str], chosen: str) -> list[str]:
 
 @dataclass(frozen=True)
 class SortableColumn:
-    """A column heading that sorts; it reverses the direction if the list is sorted by it."""
+    """A column heading that sorts the list, or reverses the direction of the current sort."""
 
     by: str
     query: str
@@ -205,9 +207,9 @@ class SortableColumn:
 
 def _build_column(query: QueryDict, sort: SortOrder, by: str) -> SortableColumn:
     is_current = sort.by == by
-    following = str(sort.reversed) if is_current else FIRST_DIRECTIONS[by]
+    next_sort = str(sort.reversed) if is_current else FIRST_DIRECTIONS[by]
     direction = ("descending" if sort.descending else "ascending") if is_current else ""
-    return SortableColumn(by, _build_query_string(query, sort=following, after=""), direction)
+    return SortableColumn(by, _build_query_string(query, sort=next_sort, after=""), direction)
 
 
 def _build_query_string(query: QueryDict, **changes: str) -> str:
@@ -223,11 +225,11 @@ def _build_query_string(query: QueryDict, **changes: str) -> str:
 
 @dataclass(frozen=True)
 class HistoryStep:
-    """One change: its author, its run, the person who approved it, and each value before and after."""
+    """One change of a record: its author, its run, its approver, and each value before and after."""
 
     change: RecordChange
     run: Run | None
-    decided_by: str
+    approved_by: str
 
     @property
     def is_by_employee(self) -> bool:
@@ -244,16 +246,16 @@ class HistoryStep:
 
 
 def _load_steps(member: Membership, record: Record, before: str) -> tuple[list[HistoryStep], int | None]:
-    """Load the newest steps, or those before the given one, and the cursor of older ones."""
+    """Load the newest steps, or those before the given id, and the cursor for older steps."""
     changes = record.changes.order_by("-id")
     with suppress(ValueError):
         changes = changes.filter(pk__lt=parse_row_id(before))
-    rows = list(changes[: MOST_STEPS + 1])
-    shown = rows[:MOST_STEPS]
+    rows = list(changes[: MAX_STEPS + 1])
+    shown = rows[:MAX_STEPS]
     runs = _load_runs(member, {change.run_id for change in shown})
-    deciders = _load_approvers(member, {change.call_id for change in shown})
-    steps = [HistoryStep(change, runs.get(change.run_id), deciders.get(change.call_id, "")) for change in shown]
-    return steps, shown[-1].pk if len(rows) > MOST_STEPS else None
+    approvers = _load_approvers(member, {change.call_id for change in shown})
+    steps = [HistoryStep(change, runs.get(change.run_id), approvers.get(change.call_id, "")) for change in shown]
+    return steps, shown[-1].pk if len(rows) > MAX_STEPS else None
 
 
 def _load_runs(member: Membership, run_ids: set[str]) -> dict[str, Run]:
@@ -262,7 +264,7 @@ def _load_runs(member: Membership, run_ids: set[str]) -> dict[str, Run]:
 
 
 def _load_approvers(member: Membership, call_ids: set[str]) -> dict[str, str]:
-    """Load the approver of each call."""
+    """Load each call's approver."""
     approved = Approval.objects.filter(
         organization_id=member.organization_id,
         tool_call_id__in=_parse_ids(call_ids),
@@ -273,31 +275,31 @@ def _load_approvers(member: Membership, call_ids: set[str]) -> dict[str, str]:
 
 
 def _parse_ids(texts: set[str]) -> list[int]:
-    """Parse the valid ids; the history stores ids as text, possibly of other systems."""
+    """Parse the valid ids; the history stores ids as text, and some can come from other systems."""
     return [int(text) for text in texts if text.isascii() and text.isdigit() and len(text) <= 18]
 
 
 # Import and export
 
 
-def _show_import_page(
+def _render_import_page(
     request: HttpRequest, member: Membership, extra: dict[str, Any], status: int = 200
 ) -> HttpResponse:
     context = {
         "columns": COLUMNS,
-        "passed_over": ONLY_EXPORTED,
-        "most_rows": f"{MAX_ROWS:,}",
-        "largest_mb": LARGEST_IMPORT // 1_000_000,
+        "ignored_columns": ONLY_EXPORTED,
+        "max_rows": f"{MAX_ROWS:,}",
+        "max_file_mb": LARGEST_IMPORT // 1_000_000,
         "report": None,
         "problem": "",
     }
-    shown = render_page(request, member, "records/import.html", context | extra)
-    shown.status_code = status
-    return shown
+    page = render_page(request, member, "records/import.html", context | extra)
+    page.status_code = status
+    return page
 
 
 def _import_file(request: HttpRequest, member: Membership) -> ImportReport:
-    """Import the uploaded file; its records and their audit entry are one transaction."""
+    """Import the uploaded file; the records and their audit entry are written in one transaction."""
     upload = request.FILES.get("file")
     if not isinstance(upload, UploadedFile):
         raise Invalid("file", "Choose a CSV file.")
@@ -312,7 +314,7 @@ def _import_file(request: HttpRequest, member: Membership) -> ImportReport:
     return report
 
 
-async def _read_lines(records: QuerySet[Record]) -> AsyncIterator[str]:
+async def _stream_lines(records: QuerySet[Record]) -> AsyncIterator[str]:
     yield format_header()
     lines, last_id = await sync_to_async(format_rows_after)(records, 0)
     while lines:

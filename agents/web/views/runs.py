@@ -25,8 +25,8 @@ from agents.web.panel.run_state import build_state
 from agents.web.panel.slots import fold_events
 from agents.web.views.pages import member_view, render_page
 
-MOST_LINES = 300
-MOST_ROWS = 100
+MAX_LINES = 300
+MAX_ROWS = 100
 MESSAGE_NOTES = {
     RunStatus.QUEUED.value: "{name} reads this at the beginning of the next pass.",
     RunStatus.RUNNING.value: "{name} reads this at the beginning of the next pass. Running calls are not interrupted.",
@@ -39,27 +39,27 @@ MESSAGE_NOTES = {
 
 
 @member_view("GET")
-def all_runs(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show all runs, newest first, filtered by status, employee and text. The cursor is the last run examined."""
+def run_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Show runs, newest first, filtered by status, employee and text; `?before=` is the last run examined."""
     status = request.GET.get("status", "")
-    wanted = RunListFilter(
+    filters = RunListFilter(
         status=status if status in RunStatus.values else "",
         employee_id=parse_row_id_or_none(request.GET.get("employee", "")),
         text=request.GET.get("q", "").strip().replace("\0", "")[:200],
         before=parse_row_id_or_none(request.GET.get("before", "")),
     )
-    found = load_run_page(member.organization_id, wanted)
+    page = load_run_page(member.organization_id, filters)
     query = request.GET.copy()
-    query["before"] = str(found.next_before or "")
+    query["before"] = str(page.next_before or "")
     context = {
-        "runs": found.runs,
-        "scanned_to": found.scanned_to,
-        "most_looked_through": f"{MAX_SCANNED:,}",
-        "next_query": query.urlencode() if found.next_before else "",
+        "runs": page.runs,
+        "scanned_to": page.scanned_to,
+        "max_scanned": f"{MAX_SCANNED:,}",
+        "next_query": query.urlencode() if page.next_before else "",
         "statuses": RunStatus.choices,
         "employees": Employee.objects.filter(organization_id=member.organization_id).values_list("pk", "name"),
-        "is_filtered": bool(wanted.status or wanted.text or wanted.employee_id is not None),
-        "is_older": wanted.before is not None,
+        "is_filtered": bool(filters.status or filters.text or filters.employee_id is not None),
+        "is_older": filters.before is not None,
         "chosen": request.GET,
     }
     return render_page(request, member, "runs/list.html", context)
@@ -67,7 +67,7 @@ def all_runs(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 @member_view("GET")
 def run_page(request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
-    """Show one run: its newest 300 lines live, or with `?before=SEQ` the 300 lines before that one."""
+    """Show one run with its newest 300 lines, live, or with `?before=SEQ` the 300 lines before that event."""
     before = parse_row_id_or_none(request.GET.get("before", ""))
     return render_page(request, member, "runs/run.html", _build_context(request, member, run_id, before))
 
@@ -77,7 +77,7 @@ def _build_context(request: HttpRequest, member: Membership, run_id: int, before
     is_live = before is None
     events = _load_events(run, before)
     shown = fold_events(events)
-    end = _find_newest_end(shown) if is_live else None
+    end = _find_last_end(shown) if is_live else None
     lines = render_lines(run.pk, shown, run, PageContext(get_token(request), member, end.seq if end else 0))
     first = events[0].seq if events else 1
     return {
@@ -85,13 +85,13 @@ def _build_context(request: HttpRequest, member: Membership, run_id: int, before
         "lines": [line for line in lines if line.html],
         "end": end,
         "is_unknown_task": end is not None and is_unknown_task(end),
-        "most_text": actions.MOST_TEXT,
+        "max_text": actions.MOST_TEXT,
         "parts": build_state(run).parts,
         "after": events[-1].seq if events else 0,
         "earlier": first if first > 1 else None,
         "is_live": is_live,
         "message_notes": {status: note.format(name=run.employee.name) for status, note in MESSAGE_NOTES.items()},
-        "tried": _render_manual_result(run) if is_live else "",
+        "manual_result": _render_manual_result(run) if is_live else "",
         "place": "runs",
         "refusal": None,
         "typed": {"text": "", "max_passes": ""},
@@ -99,12 +99,12 @@ def _build_context(request: HttpRequest, member: Membership, run_id: int, before
 
 
 def _render_manual_result(run: Run) -> SafeString | str:
-    """Render the data of a manual call's result; empty for any other run."""
+    """Render the result data of a manual call; empty for other runs."""
     if run.origin != Origin.MANUAL or not run.has_ended:
         return ""
     result = run.tool_calls.values_list("result", flat=True).first() or {}
     data = result.get("data")
-    return render_data(data, MOST_ROWS) if data not in (None, {}, []) else ""
+    return render_data(data, MAX_ROWS) if data not in (None, {}, []) else ""
 
 
 @member_view("POST", page="run")
@@ -130,30 +130,30 @@ def add_message(request: HttpRequest, member: Membership, run_id: int) -> HttpRe
 @member_view("POST", page="run")
 def continue_run(request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
     """Continue the run with more passes."""
-    wanted = request.POST.get("max_passes", "").strip()
+    passes = request.POST.get("max_passes", "").strip()
     try:
-        actions.continue_run(member, run_id, _parse_passes(wanted) if wanted else None)
+        actions.continue_run(member, run_id, _parse_passes(passes) if passes else None)
     except (Invalid, Conflict) as refusal:
         return _render_refused(request, member, run_id, refusal)
     return redirect("run", run_id)
 
 
-def _parse_passes(wanted: str) -> int:
-    """Return the number of passes.
+def _parse_passes(text: str) -> int:
+    """Parse the number of passes.
 
     Raises:
-        Invalid: a run cannot get this many.
+        Invalid: the text is not a number within the limit.
     """
-    passes = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 6 else 0
+    passes = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
     if not 1 <= passes <= actions.MOST_PASSES:
         raise Invalid(
-            "max_passes", f"Enter a number of passes from 1 to {actions.MOST_PASSES}; {wanted[:40]!r} is not one."
+            "max_passes", f"Enter a number of passes from 1 to {actions.MOST_PASSES}; {text[:40]!r} is not one."
         )
     return passes
 
 
 def _render_refused(request: HttpRequest, member: Membership, run_id: int, refusal: Invalid | Conflict) -> HttpResponse:
-    """Show the run as it is, with what is wrong and what was typed."""
+    """Show the run with the refusal and the values that the person typed."""
     typed = {"text": request.POST.get("text", ""), "max_passes": request.POST.get("max_passes", "")}
     context = _build_context(request, member, run_id) | {"refusal": refusal, "typed": typed}
     page = render_page(request, member, "runs/run.html", context)
@@ -174,10 +174,10 @@ def _load_run(member: Membership, run_id: int) -> Run:
 
 
 def _load_events(run: Run, before: int | None) -> list[Event]:
-    """Load the newest events before that number, and none that is newer than the run's row."""
+    """Load the newest events before this number, but none newer than the loaded row of the run."""
     end = run.next_event_seq if before is None else min(before, run.next_event_seq)
-    return list(run.events.filter(seq__lt=end).order_by("-seq")[:MOST_LINES])[::-1]
+    return list(run.events.filter(seq__lt=end).order_by("-seq")[:MAX_LINES])[::-1]
 
 
-def _find_newest_end(events: list[Event]) -> Event | None:
+def _find_last_end(events: list[Event]) -> Event | None:
     return next((event for event in reversed(events) if event.type == EventType.RUN_FINISHED), None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from django.contrib import messages
@@ -33,26 +32,26 @@ EXAMPLES = ("0 9 * * MON-FRI", "30 17 * * FRI", "0 8 1 * *", "0 */4 * * *", "*/3
 
 
 @member_view("GET")
-def all_schedules(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the schedules, newest first; `?cancelled=1` shows cancelled ones; the cursor is the last one's id."""
-    return _show(request, member)
+def schedule_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Show active and paused schedules, newest first, or with `?cancelled=1` the cancelled ones."""
+    return _render_list(request, member)
 
 
 @member_view("POST", page="schedules")
 def create(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Create a schedule; with `look` only preview its next times."""
+    """Create a schedule, or with `look` only preview its next times."""
     if not member.may(Role.OPERATOR):
         raise Forbidden("Viewers cannot create schedules.")
     typed = _read_form(request)
     try:
         if "look" in request.POST:
-            return _show(request, member, typed=typed, upcoming=_preview_times(typed))
-        made = schedules.create(member, typed.employee_id, typed.task, (typed.cron, typed.time_zone))
+            return _render_list(request, member, typed=typed, upcoming=_preview_times(typed))
+        schedule = schedules.create(member, typed.employee_id, typed.task, (typed.cron, typed.time_zone))
     except (Invalid, Conflict, NotFound) as refusal:
-        answer = _show(request, member, typed=typed, refusal=refusal, wrong=refusal.extra.get("field", ""))
-        answer.status_code = refusal.status
-        return answer
-    messages.success(request, f"Schedule {made.pk} is created: {describe_times(made.times)}.")
+        page = _render_list(request, member, typed=typed, refusal=refusal, invalid_field=refusal.extra.get("field", ""))
+        page.status_code = refusal.status
+        return page
+    messages.success(request, f"Schedule {schedule.pk} is created: {describe_times(schedule.times)}.")
     return redirect("schedules")
 
 
@@ -66,7 +65,7 @@ def pause(request: HttpRequest, member: Membership, schedule_id: int) -> HttpRes
 
 @member_view("POST", page="schedules")
 def resume(request: HttpRequest, member: Membership, schedule_id: int) -> HttpResponseBase:
-    """Resume a schedule; whoever resumes it becomes its owner."""
+    """Resume a schedule; the member who resumes it becomes its owner."""
     schedules.resume(member, schedule_id)
     messages.success(request, f"Schedule {schedule_id} is resumed. You are its owner now.")
     return redirect("schedules")
@@ -79,33 +78,33 @@ def cancel(request: HttpRequest, member: Membership, schedule_id: int) -> HttpRe
         schedules.cancel(member, schedule_id)
         messages.success(request, f"Schedule {schedule_id} is cancelled.")
         return redirect("schedules")
-    found = _get_rows(member).filter(pk=schedule_id).first()
-    if found is None:
+    schedule = _get_rows(member).filter(pk=schedule_id).first()
+    if schedule is None:
         raise NotFound(f"There is no schedule {schedule_id}.")
     if not member.may(Role.OPERATOR):
         raise Forbidden("Viewers cannot cancel schedules.")
-    return render_page(request, member, "schedules/confirm.html", {"row": ListedSchedule(found)})
+    return render_page(request, member, "schedules/confirm.html", {"row": ListedSchedule(schedule)})
 
 
 @dataclass(frozen=True)
 class ListedSchedule:
-    """One schedule as the page shows it."""
+    """A schedule as the page shows it."""
 
     schedule: Schedule
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         return describe_times(self.schedule.times)
 
     @property
-    def next(self) -> str:
-        """Its next time in its own time zone; empty without one."""
+    def next_time(self) -> str:
+        """The next time in the schedule's time zone; empty if there is none."""
         at = self.schedule.next_at
         return format_moment(at.astimezone(self.schedule.times.zone)) if at else ""
 
     @property
     def badge(self) -> str:
-        """The name of its state for the stylesheet."""
+        """The state's name in the stylesheet."""
         return self.schedule.state.replace(" ", "-")
 
     @property
@@ -114,20 +113,20 @@ class ListedSchedule:
         return str(self.schedule) != self.schedule.task
 
     @property
-    def is_cut(self) -> bool:
+    def is_truncated(self) -> bool:
         """True if the heading shows only the beginning of the task."""
         return len(str(self.schedule)) < len(" ".join(self.schedule.task.split()))
 
     @property
     def is_held(self) -> bool:
-        """True if its employee is stopped, so that it waits until an admin resumes the employee."""
+        """True if the schedule's employee is stopped; nothing starts until an admin resumes the employee."""
         employee = self.schedule.employee
         return self.schedule.is_active and employee is not None and employee.stopped_at is not None
 
 
 @dataclass(frozen=True)
 class ScheduleForm:
-    """The contents of the form."""
+    """The typed contents of the form for a new schedule."""
 
     employee_id: int = 0
     task: str = ""
@@ -148,16 +147,15 @@ def _read_form(request: HttpRequest) -> ScheduleForm:
 
 
 def _preview_times(typed: ScheduleForm) -> dict[str, Any]:
-    """Return the next times in the schedule's time zone, and a description of all."""
+    """Return the description of the times, and the next ones in the schedule's time zone."""
     try:
         times = parse_cron(typed.cron, typed.time_zone)
     except ToolError as error:
         raise Invalid(error.parameter, error.message) from error
-    return {"words": describe_times(times), "times": [(time, format_moment(time)) for time in times.upcoming(_now())]}
-
-
-def _now() -> datetime:
-    return timezone.now()
+    return {
+        "description": describe_times(times),
+        "times": [(time, format_moment(time)) for time in times.upcoming(timezone.now())],
+    }
 
 
 def _get_rows(member: Membership) -> QuerySet[Schedule]:
@@ -166,7 +164,7 @@ def _get_rows(member: Membership) -> QuerySet[Schedule]:
     return rows.defer("employee__instructions")
 
 
-def _show(request: HttpRequest, member: Membership, **extra: Any) -> HttpResponse:
+def _render_list(request: HttpRequest, member: Membership, **extra: Any) -> HttpResponse:
     are_cancelled = bool(request.GET.get("cancelled"))
     rows = _get_rows(member).filter(cancelled_at__isnull=not are_cancelled)
     with suppress(ValueError):
@@ -187,9 +185,9 @@ def _show(request: HttpRequest, member: Membership, **extra: Any) -> HttpRespons
         "typed": ScheduleForm(),
         "upcoming": None,
         "refusal": None,
-        "wrong": "",
-        "most_text": MOST_TEXT,
-        "most_schedules": MAX_SCHEDULES,
+        "invalid_field": "",
+        "max_text": MOST_TEXT,
+        "max_schedules": MAX_SCHEDULES,
         "smallest_minutes": SMALLEST_MINUTES,
     }
     return render_page(request, member, "schedules/list.html", context | extra)

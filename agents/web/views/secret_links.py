@@ -1,7 +1,6 @@
 """The pages behind invitation and password links, for people who need not be logged in.
 
-A link's secret is used in the first request only: the session keeps its hash, and the next page has an address without
-it.
+Only the first request contains a link's secret: the session stores its hash, and the next page's address is without it.
 """
 
 from __future__ import annotations
@@ -21,61 +20,61 @@ from agents.accounts.models import Invitation, Membership
 from agents.platform.refusals import Conflict, Invalid, NotFound, Refusal
 from agents.web.text.safe_text import is_mixed_host
 
-JOINING = "joining"
-RESETTING = "resetting"
-"""Session keys that hold the hashes of opened links."""
+INVITATION_KEY = "joining"
+RESET_KEY = "resetting"
+"""The session keys under which the hashes of opened links are stored."""
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
 @never_cache
 @require_safe
-def join_link(request: HttpRequest, secret: str) -> HttpResponseBase:
-    """Open an invitation's link, which accepts nothing yet."""
+def open_invitation_link(request: HttpRequest, secret: str) -> HttpResponseBase:
+    """Open an invitation link and redirect to its page; this does not accept the invitation yet."""
     try:
         invitations.find_open_invitation(hash_secret(secret))
     except NotFound as refusal:
-        return _show_gone(request, refusal)
-    request.session[JOINING] = hash_secret(secret)
+        return _render_invalid_link(request, refusal)
+    request.session[INVITATION_KEY] = hash_secret(secret)
     return redirect("join")
 
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def join(request: HttpRequest) -> HttpResponseBase:
-    """Show an invitation; POST accepts it, with a new account or the one that is logged in."""
+    """Show an invitation; POST accepts it with the current account, or with a new one."""
     try:
-        invitation = invitations.find_open_invitation(request.session.get(JOINING, ""))
+        invitation = invitations.find_open_invitation(request.session.get(INVITATION_KEY, ""))
         if request.method != "POST":
-            return _show_join_page(request, invitation)
-        joined = _accept(request, invitation)
+            return _render_join_page(request, invitation)
+        membership = _accept(request, invitation)
     except NotFound as refusal:
-        return _show_gone(request, refusal)
+        return _render_invalid_link(request, refusal)
     except (Invalid, Conflict) as refusal:
-        return _show_join_page(request, invitation, refusal)
-    request.session.pop(JOINING, None)
-    switch_organization(joined.user, request.session, joined.organization_id)
-    messages.success(request, f"Welcome to {joined.organization.name}. You are {joined.as_noun}.")
+        return _render_join_page(request, invitation, refusal)
+    request.session.pop(INVITATION_KEY, None)
+    switch_organization(membership.user, request.session, membership.organization_id)
+    messages.success(request, f"Welcome to {membership.organization.name}. You are {membership.as_noun}.")
     return redirect("home")
 
 
 @never_cache
 @require_safe
-def new_password_link(request: HttpRequest, secret: str) -> HttpResponseBase:
-    """Open a password link, which changes nothing yet."""
+def open_password_link(request: HttpRequest, secret: str) -> HttpResponseBase:
+    """Open a password link and redirect to its page; this does not change the password yet."""
     try:
         members.find_open_reset(hash_secret(secret))
     except NotFound as refusal:
-        return _show_gone(request, refusal)
-    request.session[RESETTING] = hash_secret(secret)
+        return _render_invalid_link(request, refusal)
+    request.session[RESET_KEY] = hash_secret(secret)
     return redirect("new-password")
 
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-def new_password(request: HttpRequest) -> HttpResponseBase:
-    """Show the form for a new password; POST sets it, and the person then logs in."""
-    hash_ = request.session.get(RESETTING, "")
+def set_password(request: HttpRequest) -> HttpResponseBase:
+    """Show the form for a new password; POST sets it and redirects to the login."""
+    hash_ = request.session.get(RESET_KEY, "")
     try:
         reset = members.find_open_reset(hash_)
         context: dict[str, Any] = {
@@ -87,7 +86,7 @@ def new_password(request: HttpRequest) -> HttpResponseBase:
             return render(request, "users/new_password.html", context)
         members.use_password_reset(hash_, _read_password(request))
     except NotFound as refusal:
-        return _show_gone(request, refusal)
+        return _render_invalid_link(request, refusal)
     except Invalid as refusal:
         return render(request, "users/new_password.html", context | {"refusal": refusal}, status=refusal.status)
     logout(request)
@@ -102,9 +101,9 @@ def _accept(request: HttpRequest, invitation: Invitation) -> Membership:
     username = request.POST.get("username", "").strip()
     if is_mixed_host(username):
         raise Invalid("username", "This username mixes several alphabets. Choose another one.")
-    joined = invitations.accept_with_new_account(invitation.hash, username, _read_password(request))
-    login(request, joined.user, backend=BACKEND)
-    return joined
+    membership = invitations.accept_with_new_account(invitation.hash, username, _read_password(request))
+    login(request, membership.user, backend=BACKEND)
+    return membership
 
 
 def _read_password(request: HttpRequest) -> str:
@@ -114,10 +113,10 @@ def _read_password(request: HttpRequest) -> str:
     return password
 
 
-def _show_join_page(request: HttpRequest, invitation: Invitation, refusal: Refusal | None = None) -> HttpResponse:
+def _render_join_page(request: HttpRequest, invitation: Invitation, refusal: Refusal | None = None) -> HttpResponse:
     context = {"invitation": invitation, "refusal": refusal, "username": request.POST.get("username", "")}
     return render(request, "users/join.html", context, status=refusal.status if refusal else 200)
 
 
-def _show_gone(request: HttpRequest, refusal: NotFound) -> HttpResponse:
+def _render_invalid_link(request: HttpRequest, refusal: NotFound) -> HttpResponse:
     return render(request, "users/gone.html", {"refusal": refusal}, status=refusal.status)

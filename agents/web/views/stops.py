@@ -1,4 +1,4 @@
-"""The stop page: stops everything, one employee or one tool at once; an admin resumes."""
+"""The stop page: members stop everything, an employee or a tool immediately; only admins resume."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from agents.runs.models import ENDED, Run
 from agents.web.views.pages import member_view, render_page
 from tools.toolbox.permissions import determine_level
 
-_ACTS: Mapping[tuple[str, str], Callable[[Membership, str], object]] = {
+_ACTIONS: Mapping[tuple[str, str], Callable[[Membership, str], object]] = {
     ("everything", "stop"): lambda member, _: stops.stop_everything(member),
     ("everything", "release"): lambda member, _: stops.release_everything(member),
     ("employee", "stop"): lambda member, which: stops.stop_employee(member, _parse_employee_id(which)),
@@ -44,18 +44,18 @@ def _parse_employee_id(text: str) -> int:
 
 @member_view("GET", "POST")
 def stop_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show what is stopped; POST stops or resumes one thing.
+    """Show what is stopped; POST stops or resumes everything, an employee or a tool.
 
     The form has `what` (everything, employee, tool), `act` (stop, release) and `which` (employee id, tool name).
     """
     if request.method != "POST":
         return render_page(request, member, "stops/page.html", _build_context(member))
     what, act = request.POST.get("what", ""), request.POST.get("act", "")
-    if (what, act) not in _ACTS:
+    if (what, act) not in _ACTIONS:
         raise Invalid("act", "Choose what to stop or resume.")
     try:
-        _ACTS[what, act](member, request.POST.get("which", "").replace("\0", ""))
-    except Conflict as refusal:  # somebody else was faster
+        _ACTIONS[what, act](member, request.POST.get("which", "").replace("\0", ""))
+    except Conflict as refusal:  # somebody else did it first
         messages.info(request, refusal.detail)
     else:
         messages.success(request, _MESSAGES[act])
@@ -64,7 +64,7 @@ def stop_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 @dataclass(frozen=True)
 class StoppableTool:
-    """One tool as the page names it.
+    """A tool as the page shows it.
 
     Attributes:
         level: the tool's own, or a higher one that an admin set for all; empty if it is no longer installed.
@@ -82,21 +82,21 @@ def _list_tools(organization_id: int) -> list[StoppableTool]:
     rules = ToolRule.objects.filter(organization_id=organization_id, stopped_at__isnull=False)
     stopped, raised = {rule.tool: rule for rule in rules}, load_organization_rules(organization_id)
     installed = {tool.name: tool for tool in load_toolbox(organization_id).tools()}
-    lines = [
+    tools = [
         StoppableTool(tool.name, tool.title, determine_level(tool, raised).value, stopped.get(tool.name))
         for tool in installed.values()
     ]
-    lines += [StoppableTool(name, name, "", rule) for name, rule in stopped.items() if name not in installed]
-    return sorted(lines, key=lambda line: (line.title.casefold(), line.name))
+    tools += [StoppableTool(name, name, "", rule) for name, rule in stopped.items() if name not in installed]
+    return sorted(tools, key=lambda tool: (tool.title.casefold(), tool.name))
 
 
 def _build_context(member: Membership) -> dict[str, Any]:
-    own, tools = member.organization_id, _list_tools(member.organization_id)
+    organization_id, tools = member.organization_id, _list_tools(member.organization_id)
     return {
         "organization": member.organization,
-        "employees": Employee.objects.filter(organization_id=own).order_by("name"),
-        "stopped_tools": [line for line in tools if line.rule is not None],
-        "other_tools": [line for line in tools if line.rule is None],
-        "living": Run.objects.filter(organization_id=own).exclude(status__in=ENDED).count(),
+        "employees": Employee.objects.filter(organization_id=organization_id).order_by("name"),
+        "stopped_tools": [tool for tool in tools if tool.rule is not None],
+        "other_tools": [tool for tool in tools if tool.rule is None],
+        "unfinished_runs": Run.objects.filter(organization_id=organization_id).exclude(status__in=ENDED).count(),
         "may_release": member.may(Role.ADMIN),
     }

@@ -1,4 +1,4 @@
-"""The catalog: every tool with its level, its params, who may use it, how it did lately, and a form to try it."""
+"""The catalog of tools, with each tool's level, params, users and recent figures, and a form to try it."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ PAGE_SIZE = 100
 
 
 @dataclass(frozen=True)
-class Attempt:
-    """A person's refused attempt to try a tool, with the problems; empty if there was none."""
+class RefusedTrial:
+    """A refused attempt to try a tool: the typed values and the problems; empty without an attempt."""
 
     tool: str = ""
     employee: str = ""
@@ -44,9 +44,9 @@ class TrialForm:
     """The form to try one tool.
 
     Attributes:
-        employees: ids and names of the employees on whose behalf it may be tried.
-        chosen: the id of the chosen one.
-        problem: a problem of the whole form; those of one field are shown beside it.
+        employees: ids and names of the employees for whom the tool can be tried.
+        chosen: the chosen employee's id.
+        problem: a problem with the whole form; each field shows its own problem.
     """
 
     fields: list[Field]
@@ -58,13 +58,13 @@ class TrialForm:
 
 @dataclass(frozen=True)
 class ToolView:
-    """One tool as the catalog shows it.
+    """A tool as the catalog shows it.
 
     Attributes:
         level: the tool's own, or a higher one that an admin set for all.
-        users: (id, name, is active) of the employees that may use it.
-        figures, chart: of the last 30 days; no chart without calls.
-        trial: the form to try it, if this person may.
+        users: the id, name and active state of each employee that may use the tool.
+        figures, chart: cover the last 30 days; there is no chart without calls.
+        trial: the form to try the tool; None if this person may not.
     """
 
     tool: Tool
@@ -85,7 +85,7 @@ class ToolView:
     def traits(self) -> str:
         """The tool's declared traits, in words."""
         tool = self.tool
-        said = {
+        traits = {
             "writes in one transaction": tool.transactional,
             "safe to repeat": tool.idempotent,
             "never treated as a duplicate": tool.volatile,
@@ -94,7 +94,7 @@ class ToolView:
             "waits for an answer": tool.suspends,
             f"caches results for {tool.cacheable_s:g} s": tool.cacheable_s,
         }
-        return ", ".join(words for words, holds in said.items() if holds)
+        return ", ".join(trait for trait, applies in traits.items() if applies)
 
     @property
     def side_effects(self) -> str:
@@ -103,34 +103,34 @@ class ToolView:
 
     @property
     def capabilities(self) -> str:
-        """The capabilities that the tool requires of the employee."""
+        """The capabilities that an employee needs to use the tool."""
         return ", ".join(sorted(self.tool.capabilities))
 
     @property
     def features(self) -> str:
-        """The features that the tool requires of the organization's plan."""
+        """The features that the organization's plan needs to include."""
         return ", ".join(sorted(self.tool.features))
 
     @property
     def optional_facts(self) -> list[tuple[str, str]]:
-        """The traits, capabilities and features that exist, with their labels."""
+        """The labels and texts of traits, capabilities and features, without empty ones."""
         facts = [("Traits", self.traits), ("Capabilities", self.capabilities), ("Plan features", self.features)]
         return [(label, value) for label, value in facts if value]
 
     @property
     def modes(self) -> str:
-        return "every mode" if self.tool.modes is None else ", ".join(sorted(self.tool.modes)) or "none"
+        return "all modes" if self.tool.modes is None else ", ".join(sorted(self.tool.modes)) or "none"
 
 
 @member_view("GET")
 def catalog(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the tools, filtered by category, level, source and text; `?after=` is the last tool of the page before."""
-    return _show(request, member, Attempt())
+    """Show tools, filtered by category, level, source and text; `?after=` is the last tool of the previous page."""
+    return _render_list(request, member, RefusedTrial())
 
 
 @member_view("POST", page="tools")
 def try_tool(request: HttpRequest, member: Membership, name: str) -> HttpResponseBase:
-    """Start a run of this one call and go to it; show problems in the form."""
+    """Start a run with this one call and redirect to it; show problems in the form."""
     if not member.may(Role.OPERATOR):
         raise Forbidden("Only operators can try tools.")
     tool = load_toolbox(member.organization_id).get_tool(name)
@@ -142,10 +142,10 @@ def try_tool(request: HttpRequest, member: Membership, name: str) -> HttpRespons
         params = read_typed(fields, typed)
         run = manual_calls.submit(member, manual_calls.ManualCall(_parse_employee_id(employee), tool.name, params))
     except (UnreadableField, Invalid, Conflict) as problem:
-        attempt = Attempt(tool.name, employee, TypedValues(typed, _find_problems(fields, problem)))
-        answer = _show(request, member, attempt)
-        answer.status_code = 422 if isinstance(problem, UnreadableField) else problem.status
-        return answer
+        refused = RefusedTrial(tool.name, employee, TypedValues(typed, _find_problems(fields, problem)))
+        response = _render_list(request, member, refused)
+        response.status_code = 422 if isinstance(problem, UnreadableField) else problem.status
+        return response
     return redirect("run", run.pk)
 
 
@@ -166,23 +166,23 @@ def _find_problems(fields: list[Field], problem: UnreadableField | Invalid | Con
     return {key: simplify_complaint(problem.detail, is_named=not key)}
 
 
-def _show(request: HttpRequest, member: Membership, attempt: Attempt) -> HttpResponse:
-    """Show the matching tools, or the one of a refused attempt."""
+def _render_list(request: HttpRequest, member: Membership, refused: RefusedTrial) -> HttpResponse:
+    """Show the matching tools, or only the tool of a refused trial."""
     toolbox = load_toolbox(member.organization_id)
-    every = toolbox.tools()
+    tools = toolbox.tools()
     rules = load_organization_rules(member.organization_id)
-    if attempt.tool:
-        fitting = [tool for tool in every if toolbox.get_tool(attempt.tool) is tool]
+    if refused.tool:
+        fitting = [tool for tool in tools if toolbox.get_tool(refused.tool) is tool]
     else:
-        fitting = sorted(_filter_tools(every, request, rules), key=lambda tool: (tool.category, tool.id))
+        fitting = sorted(_filter_tools(tools, request, rules), key=lambda tool: (tool.category, tool.id))
     shown = fitting[:PAGE_SIZE]
     query = request.GET.copy()
     query["after"] = shown[-1].id if len(fitting) > PAGE_SIZE else ""
-    views = [_add_trial(view, member, attempt) for view in _build_views(shown, member, rules)]
+    views = [_add_trial(view, member, refused) for view in _build_views(shown, member, rules)]
     context = {
-        "categories": [(name, list(tools)) for name, tools in groupby(views, key=lambda view: view.tool.category)],
+        "categories": [(name, list(group)) for name, group in groupby(views, key=lambda view: view.tool.category)],
         "is_single": len(shown) == 1,
-        "filters": _list_filters(every),
+        "filters": _list_filters(tools),
         "chosen": request.GET,
         "next_query": query.urlencode() if query["after"] else "",
         "days": figures.DAYS,
@@ -192,33 +192,33 @@ def _show(request: HttpRequest, member: Membership, attempt: Attempt) -> HttpRes
     return render_page(request, member, "tools/list.html", context)
 
 
-def _list_filters(every: Iterable[Tool]) -> list[tuple[str, str, list[tuple[str, str]]]]:
-    """List the filters with their label, name and choices; the source only where there are several."""
+def _list_filters(tools: Iterable[Tool]) -> list[tuple[str, str, list[tuple[str, str]]]]:
+    """List the filters with label, name and choices; without the source if there is only one."""
     values = [
-        ("Category", "category", sorted({tool.category for tool in every})),
+        ("Category", "category", sorted({tool.category for tool in tools})),
         ("Level", "level", [level.value for level in Level]),
-        ("Source", "source", sorted({tool.source for tool in every})),
+        ("Source", "source", sorted({tool.source for tool in tools})),
     ]
     return [
-        (label, name, [(one, one) for one in found])
-        for label, name, found in values
-        if name != "source" or len(found) > 1
+        (label, name, [(choice, choice) for choice in choices])
+        for label, name, choices in values
+        if name != "source" or len(choices) > 1
     ]
 
 
-def _filter_tools(every: Iterable[Tool], request: HttpRequest, rules: Grants) -> list[Tool]:
+def _filter_tools(tools: Iterable[Tool], request: HttpRequest, rules: Grants) -> list[Tool]:
     category, level, source = (request.GET.get(name, "") for name in ("category", "level", "source"))
-    wanted = request.GET.get("q", "").casefold().split()
+    words = request.GET.get("q", "").casefold().split()
     after = request.GET.get("after", "")
-    behind = (after.partition(".")[0].partition("@")[0], after)
+    position = (after.partition(".")[0].partition("@")[0], after)
     return [
         tool
-        for tool in every
+        for tool in tools
         if category in ("", tool.category)
         and level in ("", determine_level(tool, rules).value)
         and source in ("", tool.source)
-        and all(word in f"{tool.name} {tool.title} {tool.description}".casefold() for word in wanted)
-        and (not after or (tool.category, tool.id) > behind)
+        and all(word in f"{tool.name} {tool.title} {tool.description}".casefold() for word in words)
+        and (not after or (tool.category, tool.id) > position)
     ]
 
 
@@ -240,7 +240,7 @@ def _build_views(shown: list[Tool], member: Membership, rules: Grants) -> list[T
     ]
 
 
-def _add_trial(view: ToolView, member: Membership, attempt: Attempt) -> ToolView:
+def _add_trial(view: ToolView, member: Membership, refused: RefusedTrial) -> ToolView:
     employees = [(pk, name) for pk, name, is_active in view.users if is_active]
     is_off = not view.is_enabled or view.stopped_by
     if (
@@ -250,10 +250,10 @@ def _add_trial(view: ToolView, member: Membership, attempt: Attempt) -> ToolView
         or not manual_calls.can_run_by_hand(load_toolbox(member.organization_id), view.tool, view.level)
     ):
         return view
-    is_tried = attempt.tool == view.tool.name
-    typed = attempt.typed if is_tried else TypedValues()
+    is_tried = refused.tool == view.tool.name
+    typed = refused.typed if is_tried else TypedValues()
     fields = build_fields(view.tool.schema, {}, typed)
-    chosen = next((pk for pk, _ in employees if str(pk) == attempt.employee), None)
+    chosen = next((pk for pk, _ in employees if str(pk) == refused.employee), None)
     form = TrialForm(fields, employees, chosen, typed.problems.get("", ""), is_tried)
     return replace(view, trial=form)
 

@@ -1,4 +1,4 @@
-"""A run's transcript as a download, streamed in parts, because long runs with large results need much memory."""
+"""Downloads of a run's transcript, streamed because a long run with large results would fill the memory."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from agents.web.views.pages import member_view
 
 
 @member_view("GET")
-def as_markdown(_request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
+def download_markdown(_request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
     """Download the transcript as Markdown."""
     return _download(member, run_id, MarkdownTranscript())
 
 
 @member_view("GET")
-def as_json(_request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
+def download_json(_request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
     """Download the transcript as JSON."""
     return _download(member, run_id, JsonTranscript())
 
@@ -38,7 +38,7 @@ def _download(member: Membership, run_id: int, writer: MarkdownTranscript | Json
 
 
 async def _stream(run: Run, head: str, writer: MarkdownTranscript | JsonTranscript) -> AsyncIterator[bytes]:
-    """Stream all entries so far; results that their events truncate are loaded one at a time."""
+    """Stream all entries so far; load a result in full, one at a time, if its event holds only a part."""
     read, read_whole = database_to_async(read_entries), database_to_async(load_result)
     after, upto, seen = 0, run.next_event_seq - 1, set[int]()
     yield _encode(head)

@@ -1,4 +1,4 @@
-"""The page for a database that cannot do what a request needs: its condition in one sentence, and the next step."""
+"""The page for a database outage, with the database's condition in one sentence and the next step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RETRY_AFTER_S = "5"
 
 
 class DatabaseConditionMiddleware:
-    """Middleware that answers an outage of the database with a page that names it, with status 503."""
+    """Middleware that answers a database outage with status 503 and a page that explains it."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response = get_response
@@ -26,7 +26,7 @@ class DatabaseConditionMiddleware:
         return self._get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """Answer an error that a view or its template raised."""
+        """Answer an error raised by a view or its template."""
         condition = describe_outage(exception)
         return _render_unavailable(request, condition, exception) if condition else None
 

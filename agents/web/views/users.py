@@ -1,4 +1,4 @@
-"""Users: the members of the organization and their roles; admins invite, change roles, remove, reset passwords."""
+"""The members of the organization; admins invite and remove them, change roles and reset passwords."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from agents.accounts.models import Invitation, Membership, PasswordReset, Role
 from agents.platform.refusals import Conflict, Invalid
 from agents.web.text.initials import build_initials
 from agents.web.views import one_time_reports
-from agents.web.views.links import absolute_link
+from agents.web.views.absolute_links import build_absolute_link
 from agents.web.views.pages import member_view, render_page
 from tools.contract import fingerprint
 
 PAGE_SIZE = 50
-LINK = "made_link"
-"""The session key of a new link until it is shown."""
+LINK_KEY = "made_link"
+"""The session key under which a new link is stored until it is shown."""
 
 
 @member_view("GET")
-def all_users(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show members by name; `?q=` searches, `?after=` is the last name of the page before. A new link shows once."""
-    return _show(request, member, **_take_link(request, member))
+def user_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Show members by name, and a new link once; `?q=` searches, `?after=` is the last name of the previous page."""
+    return _render_list(request, member, **_take_new_link(request, member))
 
 
 @member_view("POST", page="users")
 def invite(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Create an invitation, whose link the next page shows once; inviting an admin asks for confirmation."""
+    """Create an invitation; the next page shows its link once. Inviting an admin needs confirmation."""
     days = request.POST.get("days", "7")
     offer = invitations.Offer(
         role=request.POST.get("role", ""),
@@ -43,13 +43,13 @@ def invite(request: HttpRequest, member: Membership) -> HttpResponseBase:
         if not _is_confirmed(request, sentence):
             return _ask_to_confirm(request, member, sentence, "Invite an admin")
     try:
-        made, secret = invitations.invite(member, offer)
+        invitation, secret = invitations.invite(member, offer)
     except (Invalid, Conflict) as refusal:
-        page = _show(request, member, refusal=refusal, offer=offer)
+        page = _render_list(request, member, refusal=refusal, offer=offer)
         page.status_code = refusal.status
         return page
-    link = absolute_link(request, "join-link", secret)
-    one_time_reports.store_report(request, member, LINK, {"link": link, "invitation": made.pk})
+    link = build_absolute_link(request, "join-link", secret)
+    one_time_reports.store_report(request, member, LINK_KEY, {"link": link, "invitation": invitation.pk})
     return redirect("users")
 
 
@@ -63,7 +63,7 @@ def revoke_invitation(request: HttpRequest, member: Membership, invitation_id: i
 
 @member_view("POST", page="users")
 def change_role(request: HttpRequest, member: Membership, membership_id: int) -> HttpResponseBase:
-    """Change a member's role; granting or removing the admin role asks for confirmation."""
+    """Change a member's role; granting or removing the admin role needs confirmation."""
     role = request.POST.get("role", "")
     sentence = members.describe_role_change(member, membership_id, role)
     if sentence and not _is_confirmed(request, sentence):
@@ -75,26 +75,26 @@ def change_role(request: HttpRequest, member: Membership, membership_id: int) ->
 
 @member_view("POST", page="users")
 def remove_member(request: HttpRequest, member: Membership, membership_id: int) -> HttpResponseBase:
-    """Remove a member from the organization; those who leave go to the start page."""
-    gone = members.remove_member(member, membership_id)
-    if gone.user_id == member.user_id:
+    """Remove a member from the organization; redirect members who remove themselves to the start page."""
+    removed = members.remove_member(member, membership_id)
+    if removed.user_id == member.user_id:
         return redirect("home")
-    messages.success(request, f"{gone.user.get_username()} was removed from {member.organization.name}.")
+    messages.success(request, f"{removed.user.get_username()} was removed from {member.organization.name}.")
     return redirect("users")
 
 
 @member_view("POST", page="users")
-def password_link(request: HttpRequest, member: Membership, membership_id: int) -> HttpResponseBase:
-    """Create a password link, which the next page shows once."""
-    made, secret = members.create_password_reset(member, membership_id)
-    link = absolute_link(request, "new-password-link", secret)
-    one_time_reports.store_report(request, member, LINK, {"link": link, "reset": made.pk})
+def create_password_link(request: HttpRequest, member: Membership, membership_id: int) -> HttpResponseBase:
+    """Create a password link; the next page shows it once."""
+    reset, secret = members.create_password_reset(member, membership_id)
+    link = build_absolute_link(request, "new-password-link", secret)
+    one_time_reports.store_report(request, member, LINK_KEY, {"link": link, "reset": reset.pk})
     return redirect("users")
 
 
-def _take_link(request: HttpRequest, member: Membership) -> dict[str, Any]:
-    """Return the newly created link, with the invitation or reset behind it."""
-    report = one_time_reports.take_report(request, member, LINK)
+def _take_new_link(request: HttpRequest, member: Membership) -> dict[str, Any]:
+    """Return the new link with its invitation or password reset; empty if there is none."""
+    report = one_time_reports.take_report(request, member, LINK_KEY)
     if not report or not member.may(Role.ADMIN):
         return {}
     resets = PasswordReset.objects.select_related("membership__user")
@@ -108,16 +108,20 @@ def _is_confirmed(request: HttpRequest, sentence: str) -> bool:
     return request.POST.get("confirmed") == fingerprint(sentence)[:16]
 
 
-def _ask_to_confirm(request: HttpRequest, member: Membership, sentence: str, act: str) -> HttpResponse:
-    """Show the consequence of the submitted form, with a button that submits it again."""
-    again = [(name, request.POST.get(name)) for name in ("role", "note", "days") if name in request.POST]
-    context = {"sentence": sentence, "act": act, "again": [*again, ("confirmed", fingerprint(sentence)[:16])]}
+def _ask_to_confirm(request: HttpRequest, member: Membership, sentence: str, action: str) -> HttpResponse:
+    """Show the consequence of the submitted form, with a button that confirms and submits it again."""
+    fields = [(name, request.POST.get(name)) for name in ("role", "note", "days") if name in request.POST]
+    context = {
+        "sentence": sentence,
+        "action": action,
+        "hidden_fields": [*fields, ("confirmed", fingerprint(sentence)[:16])],
+    }
     return render_page(request, member, "users/confirm.html", context)
 
 
-def _show(request: HttpRequest, member: Membership, **extra: Any) -> HttpResponse:
+def _render_list(request: HttpRequest, member: Membership, **extra: Any) -> HttpResponse:
     is_admin = member.may(Role.ADMIN)
-    people, next_query = _take_page(members.list_members(member.organization_id), request)
+    people, next_query = _load_page(members.list_members(member.organization_id), request)
     for person in people:
         person.initials = build_initials(person.user.get_username())  # type: ignore[attr-defined]
         person.may_reset = is_admin and members.may_reset_password(member, person)  # type: ignore[attr-defined]
@@ -137,8 +141,8 @@ def _show(request: HttpRequest, member: Membership, **extra: Any) -> HttpRespons
     return render_page(request, member, "users/list.html", context | extra)
 
 
-def _take_page(rows: QuerySet[Membership], request: HttpRequest) -> tuple[list[Membership], str]:
-    """Return the page's members, and the query of the next page or an empty text."""
+def _load_page(rows: QuerySet[Membership], request: HttpRequest) -> tuple[list[Membership], str]:
+    """Load the page's members, and return the query string of the next page; empty on the last page."""
     text, after = (request.GET.get(name, "").replace("\0", "")[:150] for name in ("q", "after"))
     if text.strip():
         rows = rows.filter(user__username__icontains=text.strip())

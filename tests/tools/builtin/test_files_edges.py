@@ -84,7 +84,7 @@ class TestDeletion:
         result = run_tool(DeleteFile, {"path": "a"})
         assert result.error is not None
         assert (result.error.code, result.error.is_definite) == ("OPERATION_FAILED", True)
-        assert "Nothing of 'a' was deleted: it holds only entries that cannot be deleted" in result.for_model()
+        assert "'a' was not deleted: it contains only entries that cannot be deleted" in result.for_model()
 
     def test_only_what_went_is_reported(self, folder: Path) -> None:
         for name in ("empty", "linked"):
@@ -95,7 +95,7 @@ class TestDeletion:
 
     def test_an_empty_folder_that_is_filled_in_the_last_moment_stays_and_says_so(self, folder: Path) -> None:
         (folder / "a").mkdir()
-        with pytest.raises(ToolError, match="Nothing of 'a' was deleted") as caught:
+        with pytest.raises(ToolError, match="'a' was not deleted") as caught:
             delete_files(1, ("a",), lambda _: (folder / "a" / "link").symlink_to("/tmp"))
         assert caught.value.is_definite
 
@@ -114,7 +114,7 @@ class TestDeletion:
             delete_files(1, ("a",), lose)
         assert caught.value.is_definite is is_definite
         assert (folder / "a" / "1").exists() is False
-        assert ("Nothing of 'a' was deleted" if is_definite else "of 3 files in 'a' were deleted") in str(caught.value)
+        assert ("'a' was not deleted" if is_definite else "of 3 files in 'a' were deleted") in str(caught.value)
 
     def test_the_sentence_says_what_it_is(self, folder: Path) -> None:
         (folder / "e").mkdir()

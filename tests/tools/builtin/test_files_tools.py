@@ -117,7 +117,9 @@ class TestRead:
 
     def test_beyond_the_end_it_says_how_many_lines_there_are(self, folder: Path) -> None:
         put(folder, "a.txt", "one\ntwo")
-        assert "no lines from line 9 on; it has 2" in run_tool(ReadFile, {"path": "a.txt", "offset": 9}).for_model()
+        assert (
+            "no lines from line 9 on; the file has 2" in run_tool(ReadFile, {"path": "a.txt", "offset": 9}).for_model()
+        )
         put(folder, "empty.txt", "")
         assert data(ReadFile, path="empty.txt")["total_lines"] == 0
 
@@ -148,7 +150,7 @@ def test_a_file_of_100_mb_is_listed_refused_and_deleted_quickly(folder: Path) ->
             file.write(b"x" * 999_999 + b"\n")
     started = time.monotonic()
     assert data(ListFiles)["entries"][0]["size"] == 100_000_000
-    assert "more than 20 MB cannot be read" in run_tool(ReadFile, {"path": "big.txt"}).for_model()
+    assert "files over 20 MB cannot be read" in run_tool(ReadFile, {"path": "big.txt"}).for_model()
     assert data(SearchFiles, pattern="x")["passed_over"] == 1
     preview = previewed(WriteFile, path="big.txt", text="small")
     assert "(text, 100,000,000 bytes, SHA-256 " in preview.targets[0].before["content"]
@@ -252,7 +254,7 @@ class TestWrite:
     def test_a_text_that_is_there_already_is_nothing_to_do(self, folder: Path) -> None:
         put(folder, "a.txt", "same")
         made = WriteFile()
-        with pytest.raises(Exception, match="already holds this text"):
+        with pytest.raises(Exception, match="already contains exactly this text"):
             made.preview(made.load_params({"path": "a.txt", "text": "same"}), ToolContext(organization_id=1))
 
     def test_the_same_call_twice_has_one_effect(self, folder: Path) -> None:

@@ -27,7 +27,7 @@ def source(workshop: Workshop, api: Api) -> Source:
 
 def test_a_batch_is_destructive_and_its_card_lists_the_requests(workshop: Workshop, api: Api, source: Source) -> None:
     assert row_of(source, "crm.sendMany").definition["level_reason"] == (
-        "it may embed other requests: its params hold methods and paths of other requests"
+        "it may embed other requests: its params contain methods and paths of other requests"
     )
     offer(workshop, source, "crm.sendMany")
     workshop.play(asking(call("crm.sendMany", requests=SENT)))

@@ -147,7 +147,7 @@ class TestTheInstallationsOwn:
     def test_go_to_no_server(self, workshop: Workshop, installation: None) -> None:
         with older_server() as server:
             source = connect_server(workshop, server, service="github")
-            assert "There are no credentials for 'github': token is missing." in refresh_source(source).problem
+            assert "The credentials for 'github' are incomplete: token is missing." in refresh_source(source).problem
             assert server.asked == []
             set_credentials(workshop.organization, "github", token=FIRST)
             offer(workshop, read(source), "pets.save", level=Level.READ)

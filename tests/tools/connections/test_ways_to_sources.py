@@ -53,7 +53,7 @@ def test_a_program_gets_its_variables_as_they_are() -> None:
 
 
 def test_all_kinds_of_sources_say_the_same_of_what_is_missing() -> None:
-    said = "There are no credentials for 'crm': token is missing."
+    said = "The credentials for 'crm' are incomplete: token is missing."
     program = source_of(SourceKind.MCP_STDIO, command=["crm-server"], environment={"CRM_KEY": "token"})
     behind = source_of(SourceKind.MCP_HTTP, authentication=AuthenticationMethod.BEARER)
     for source in (program, behind):

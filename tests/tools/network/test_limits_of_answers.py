@@ -80,7 +80,7 @@ def test_what_fits_comes_whole(server: WebServer) -> None:
 def test_a_longer_answer_is_cut_off(server: WebServer, answer: Reply) -> None:
     error = failure_of(server, answer)
     assert error.code is ErrorCode.LIMIT_EXCEEDED
-    assert error.message.startswith("The answer of 127.0.0.1 is larger than")
+    assert error.message.startswith("The response of 127.0.0.1 is larger than")
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])
@@ -109,7 +109,7 @@ def test_what_is_packed_twice_is_refused(server: WebServer, coding: str) -> None
 
 def test_what_cannot_be_unpacked_is_told(server: WebServer) -> None:
     error = failure_of(server, reply(b"not packed at all", content_encoding="gzip"))
-    assert (error.code, error.message) == ("NETWORK_ERROR", "127.0.0.1 sent an answer that cannot be decompressed.")
+    assert (error.code, error.message) == ("NETWORK_ERROR", "127.0.0.1 sent a response that cannot be decompressed.")
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_what_cannot_be_unpacked_is_told(server: WebServer) -> None:
 def test_headers_have_an_end(server: WebServer, answer: Reply) -> None:
     error = failure_of(server, answer)
     assert error.code is ErrorCode.LIMIT_EXCEEDED
-    assert "head of the answer" in error.message
+    assert "head of the response" in error.message
 
 
 @pytest.mark.parametrize(
@@ -243,5 +243,5 @@ def test_text_is_read_by_its_charset(server: WebServer, content: bytes, content_
 def test_json_that_is_none_is_told_without_its_words(server: WebServer) -> None:
     assert ask(server, reply(b'{"a": 1}')).json() == {"a": 1}
     for junk in (b"<html>", b"[" * 100_000):
-        with pytest.raises(ToolError, match=r"The answer of 127\.0\.0\.1 is not JSON\."):
+        with pytest.raises(ToolError, match=r"The response of 127\.0\.0\.1 is not JSON\."):
             ask(server, reply(junk)).json()

@@ -93,7 +93,7 @@ def test_what_is_no_text_is_told(server: WebServer) -> None:
     result = fetch(server)
     assert (code_of(result), result.summary) == (
         "INVALID_OPERATION",
-        "This is not a readable page, but application/pdf of 4 bytes.",
+        "This is not a readable page: it is application/pdf of 4 bytes.",
     )
 
 
@@ -246,7 +246,7 @@ def test_a_certificate_that_has_expired_is_told_and_http_is_asked(authority: Aut
     assert "expired" in result.data["tls"]["problem"]
     assert result.data["http"]["url"].startswith("http://")
     assert result.summary == (
-        "good.test: its website answers with 200, its certificate is not valid (certificate has expired)"
+        "good.test: its website returns status 200, its certificate is not valid (certificate has expired)"
     )
 
 

@@ -110,8 +110,8 @@ def test_the_doctor_names_each_with_its_reason(installation: Installation) -> No
         "exits": "SystemExit: goodbye",
         "empty": "it has no tools",
         "half": "3 is not a tool",
-        "shipped": "other tools have these names: data.searchRecords",
-        "newer": "other tools have these names: data.searchRecords",
+        "shipped": "these names are already taken: data.searchRecords",
+        "newer": "these names are already taken: data.searchRecords",
         "absent": "no installed package has an entry point of this name",
     }.items():
         assert reason in reasons[name]

@@ -24,7 +24,7 @@ LEFT_OUT = {
     "word": "expected a list of tools, not str",
     "half": "3 is not a tool",
     "abstract": "TypeError: Can't instantiate abstract class Idea",
-    "spaced": "the name 'say hello' is not like 'category.toolName'",
+    "spaced": "the name 'say hello' must look like 'category.toolName'",
     "speechless": "mute.hello has no description for the model",
     "curious": "the parameter 'organization_id' comes from the run (context), never from the model",
     "failing": "OSError: no table",
@@ -73,7 +73,7 @@ def test_the_name_of_a_tool_that_ships_is_reserved_in_every_version(name: str) -
     shipped.start()
     sources, broken = start_plugins([name, "iban"], {tool.name for tool in shipped.tools()})
     assert [source.name for source in sources] == ["iban"]
-    assert broken[0].problem.startswith("other tools have these names: ")
+    assert broken[0].problem.startswith("these names are already taken: ")
     assert "data.searchRecords" in broken[0].problem
     assert {tool.source for tool in shipped.tools()} == {"built in"}
     toolbox = Toolbox()
@@ -85,7 +85,7 @@ def test_of_two_plugins_with_the_same_name_the_first_is_taken() -> None:
     for names in (["fine", "again"], ["again", "fine"]):
         sources, broken = start_plugins(names)
         assert [source.name for source in sources] == names[:1]
-        assert broken[0].problem == "other tools have these names: fine.hello"
+        assert broken[0].problem == "these names are already taken: fine.hello"
 
 
 def test_one_that_is_named_twice_is_taken_once() -> None:

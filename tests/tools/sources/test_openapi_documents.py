@@ -118,7 +118,7 @@ def test_a_description_with_faults_is_read_as_far_as_it_goes() -> None:
     assert {left.where: left.reason for left in description.skipped} == {
         "GET /gone": "it has a broken reference: '#/nowhere'",
         "POST /away": "it refers to another document: 'other.yaml#/Body'",
-        "/../up": "its path holds '.' or '..'",
+        "/../up": "its path contains '.' or '..'",
         "bare": "its path does not begin with a slash",
         "TRACE /trace": "the method TRACE is not supported",
     }
@@ -177,7 +177,7 @@ def test_many_parameters_that_many_paths_share_cost_little() -> None:
     assert time.process_time() - began < 1
     assert [operation.name for operation in found.operations] == ["getPet"]
     assert len(found.skipped) == 100
-    assert found.skipped[0].reason == "it has 1,000 parameters; at most 150 are read"
+    assert found.skipped[0].reason == "it has 1,000 parameters; the limit is 150"
 
 
 def test_all_parameters_of_a_description_have_an_end() -> None:

@@ -192,7 +192,7 @@ def test_a_credential_that_cannot_come_from_the_connection_leaves_the_operation_
     left = read_description(described(paths)).skipped
     assert [each.reason for each in left] == [
         "its body needs a credential: 'client_secret'",
-        "its path holds a credential: {access_token}",
+        "its path contains a credential: {access_token}",
     ]
 
 

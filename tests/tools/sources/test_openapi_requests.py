@@ -113,7 +113,7 @@ def test_a_path_value_that_leads_elsewhere_for_any_reader_is_refused(outside: Ou
         result = outside.call(outside.tool({path: {"get": {}}}), {"id": value})
         assert result.error is not None, path
         assert result.error.code is ErrorCode.INVALID_PARAMETER
-        assert result.error.message.startswith("The 'id' parameter is wrong")
+        assert result.error.message.startswith("The 'id' parameter is invalid")
     assert outside.received == []
 
 

@@ -109,4 +109,4 @@ def test_a_path_param_that_only_looks_like_a_credential_stays(name: str) -> None
     assert list(found.params["properties"]) == [name]
     told = [{"name": name, "in": "path", "required": True, "description": "Your API key, an access token."}]
     refused = read({f"/grants/{{{name}}}": {"get": operation(parameters=told)}})
-    assert "its path holds a credential" in refused.skipped[0].reason
+    assert "its path contains a credential" in refused.skipped[0].reason

@@ -158,7 +158,7 @@ def test_a_value_that_makes_a_legal_schema_explode_is_refused_in_time() -> None:
 def test_what_is_not_read_in_time_is_left_out() -> None:
     found, left_out = read_definitions([described("a"), described("b")], time.monotonic() - 1)
     assert (found, len(left_out)) == ([], 1)
-    assert "2 more are left out" in left_out[0].reason
+    assert "2 more are skipped" in left_out[0].reason
 
 
 def test_patterns_of_names_and_sets_are_left_to_the_server() -> None:
@@ -185,7 +185,7 @@ def test_words_are_made_fit_to_be_shown() -> None:
 
 def test_two_tools_of_one_name_are_one() -> None:
     found, left_out = read_definitions([described(), described(description="other")])
-    assert (len(found), left_out[0].reason) == (1, "the server lists two tools of this name")
+    assert (len(found), left_out[0].reason) == (1, "the server lists two tools with this name")
 
 
 def test_it_can_be_kept_as_json() -> None:

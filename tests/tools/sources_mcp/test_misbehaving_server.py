@@ -75,7 +75,7 @@ def test_an_answer_that_is_none_leaves_the_outcome_open() -> None:
     for name in ("broken", "wrong_structure"):
         code, definite, message = failure_of(called(tool_of(misbehaving(), name, Level.WRITE)))
         assert (code, definite) == ("TOOL_EXECUTION_FAILED", False)
-        assert "answered, but" in message
+        assert "sent an invalid answer" in message
 
 
 def test_a_failure_that_the_server_reports_is_definite_short_and_clean() -> None:

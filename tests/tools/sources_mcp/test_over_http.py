@@ -50,11 +50,11 @@ def test_an_older_server_is_spoken_to_in_its_revision(older: OlderServer, caplog
 @pytest.mark.parametrize(
     ("behavior", "code", "words"),
     [
-        ("breaks", "NETWORK_ERROR", "broke off before it answered"),
+        ("breaks", "NETWORK_ERROR", "disconnected before it answered"),
         ("fails", "NETWORK_ERROR", "failed with status 502"),
         ("huge", "NETWORK_ERROR", "larger than 10,000,000 bytes"),
-        ("nonsense", "NETWORK_ERROR", "broke off"),
-        ("accepts", "NETWORK_ERROR", "broke off"),
+        ("nonsense", "NETWORK_ERROR", "disconnected"),
+        ("accepts", "NETWORK_ERROR", "disconnected"),
         ("fails_inside", "NETWORK_ERROR", "had an internal error during the call: Internal error."),
         ("times_out", "NETWORK_ERROR", "failed with status 408"),
         ("did_and_moves", "NETWORK_ERROR", "failed with status 302"),
@@ -103,7 +103,7 @@ def test_a_hanging_server_ends_at_the_timeout(older: OlderServer) -> None:
 def test_a_write_that_belongs_elsewhere_was_not_done_and_is_said_once(older: OlderServer, behavior: str) -> None:
     code, definite, message = failure_of(called(tool_behind(older, behavior)))
     assert (code, definite) == ("OPERATION_FAILED", True)
-    assert "redirects to another address, which is not followed" in message
+    assert "redirects to another address, and redirects are not followed" in message
     assert older.calls() == 1
 
 

@@ -36,21 +36,26 @@ HOLD = [
     ("changes", Rule.EQUALS, {"score": None, "status": "inactive"}),
 ]
 BREAK = [
-    ("region", Rule.EQUALS, "eu", 'region is "EU", not "eu"'),
-    ("region", Rule.ONE_OF, ["US"], 'region is "EU", not one of ["US"]'),
-    ("region", Rule.PATTERN, "E", 'region is "EU", not like "E"'),
-    ("score", Rule.MINIMUM, 61, "score is 60, not at least 61"),
-    ("score", Rule.MAXIMUM, 59, "score is 60, not at most 59"),
-    ("ids", Rule.MAX_LENGTH, 1, 'ids is ["a","bb"], not at most 1 long'),
-    ("rows.n", Rule.MAXIMUM, 4, "rows.n is 5, not at most 4"),
-    ("missing", Rule.EQUALS, None, "missing is not given, not null"),
-    ("changes.score", Rule.MINIMUM, 0, "changes.score is not given, not at least 0"),
-    ("changes.status.deeper", Rule.MAX_LENGTH, 9, "changes.status.deeper is not given, not at most 9 long"),
-    ("region", Rule.MINIMUM, 0, 'region is "EU", not at least 0'),
-    ("flag", Rule.EQUALS, 1, "flag is true, not 1"),
-    ("flag", Rule.MAXIMUM, 2, "flag is true, not at most 2"),
-    ("score", Rule.PATTERN, "60", 'score is 60, not like "60"'),
-    ("none.n", Rule.MAXIMUM, 5, "none.n is not given, not at most 5"),
+    ("region", Rule.EQUALS, "eu", 'region is "EU", but must be "eu"'),
+    ("region", Rule.ONE_OF, ["US"], 'region is "EU", but must be one of ["US"]'),
+    ("region", Rule.PATTERN, "E", 'region is "EU", but must be like "E"'),
+    ("score", Rule.MINIMUM, 61, "score is 60, but must be at least 61"),
+    ("score", Rule.MAXIMUM, 59, "score is 60, but must be at most 59"),
+    ("ids", Rule.MAX_LENGTH, 1, 'ids is ["a","bb"], but must be at most 1 characters or entries'),
+    ("rows.n", Rule.MAXIMUM, 4, "rows.n is 5, but must be at most 4"),
+    ("missing", Rule.EQUALS, None, "missing is missing, but must be null"),
+    ("changes.score", Rule.MINIMUM, 0, "changes.score is missing, but must be at least 0"),
+    (
+        "changes.status.deeper",
+        Rule.MAX_LENGTH,
+        9,
+        "changes.status.deeper is missing, but must be at most 9 characters or entries",
+    ),
+    ("region", Rule.MINIMUM, 0, 'region is "EU", but must be at least 0'),
+    ("flag", Rule.EQUALS, 1, "flag is true, but must be 1"),
+    ("flag", Rule.MAXIMUM, 2, "flag is true, but must be at most 2"),
+    ("score", Rule.PATTERN, "60", 'score is 60, but must be like "60"'),
+    ("none.n", Rule.MAXIMUM, 5, "none.n is missing, but must be at most 5"),
 ]
 
 
@@ -82,10 +87,13 @@ def test_a_long_value_is_shown_shortened_and_never_searched() -> None:
         ({"param": "a", "rule": "minimum", "value": "1", "otherwise": "ask"}, "is not a number"),
         ({"param": "a", "rule": "max_length", "value": -1, "otherwise": "ask"}, "not a whole number"),
         ({"param": "a", "rule": "max_length", "value": True, "otherwise": "ask"}, "not a whole number"),
-        ({"param": "a", "rule": "pattern", "value": "(", "otherwise": "ask"}, "is not a regular expression"),
-        ({"param": "a", "rule": "pattern", "value": r"(a)\1", "otherwise": "ask"}, "not a regular expression of RE2"),
+        ({"param": "a", "rule": "pattern", "value": "(", "otherwise": "ask"}, "is not a valid RE2 regular expression"),
+        (
+            {"param": "a", "rule": "pattern", "value": r"(a)\1", "otherwise": "ask"},
+            "not a valid RE2 regular expression",
+        ),
         ({"param": "a", "rule": "equals", "value": float("nan"), "otherwise": "ask"}, "Out of range float"),
-        ({"param": "a", "rule": "one_of", "value": ["\0"], "otherwise": "ask"}, "a text holds a NUL character"),
+        ({"param": "a", "rule": "one_of", "value": ["\0"], "otherwise": "ask"}, "a text contains a NUL character"),
     ],
 )
 def test_what_cannot_be_judged_is_refused(kept: dict[str, Any], why: str) -> None:
@@ -120,9 +128,9 @@ def test_a_read_within_its_conditions_runs_by_itself() -> None:
 def test_a_broken_one_asks_and_the_card_says_why() -> None:
     verdict = judge_call(Echo(), {"text": "a", "times": 3}, grants(AT_MOST_TWICE), Policy())
     assert verdict.permission is Permission.ASK
-    assert verdict.reason == "times is 3, not at most 2"
+    assert verdict.reason == "times is 3, but must be at most 2"
     write = judge_call(Echo(level=Level.WRITE), {"text": "a", "times": 3}, grants(AT_MOST_TWICE), Policy())
-    assert write.reason == "this changes data; times is 3, not at most 2"
+    assert write.reason == "this changes data; times is 3, but must be at most 2"
 
 
 def test_forbidding_beats_asking() -> None:
@@ -131,7 +139,7 @@ def test_forbidding_beats_asking() -> None:
     assert verdict.permission is Permission.FORBIDDEN
     assert verdict.error is not None
     assert verdict.error.code is ErrorCode.NOT_PERMITTED
-    assert 'style is "loud", not "plain"' in verdict.error.message
+    assert 'style is "loud", but must be "plain"' in verdict.error.message
 
 
 def test_a_stopped_tool_is_refused_and_names_who_stopped_it() -> None:

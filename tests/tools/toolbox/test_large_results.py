@@ -27,7 +27,7 @@ LARGE = {
     "a text": ToolResult.ok("w" * 100_000),
     "an error": ToolResult.failed(ToolError(ErrorCode.OPERATION_FAILED, "e" * 100_000)),
 }
-CONTINUE_REQUEST = "continue with results.read if you have it, else request less"
+CONTINUE_REQUEST = "continue with results.read if available; otherwise request less"
 GLUE = {"rows": ",\n", "lines": "\n", "characters": ""}
 
 

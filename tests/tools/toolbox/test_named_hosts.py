@@ -179,7 +179,7 @@ def test_an_escaped_host_is_found_in_what_only_others_can_read(body: str) -> Non
 
 def test_json_too_deep_to_read_names_a_host_that_nobody_allows() -> None:
     body = '{"to": "evil.com", "n": ' + "[" * 9_000 + "]" * 9_000 + "}"
-    assert find_named_hosts({"body": body}) == {"'JSON nested too deep to read'"}
+    assert find_named_hosts({"body": body}) == {"'JSON nested too deeply to read'"}
 
 
 def test_a_file_or_a_field_is_no_host() -> None:

@@ -62,7 +62,7 @@ class TestInARun:
         report = finished(Undeclared(), may_suspend=True)
         assert report.suspend is None
         assert report.result.error is not None
-        assert "does not declare that it suspends" in report.result.error.message
+        assert "its attribute `suspends` is False" in report.result.error.message
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_fails_clearly_outside_a_run(tool: type[Tool], params: dict[str, str]) -
     for result in (run_tool(tool, params), toolbox.execute_tool_by_name(tool.name, params, CONTEXT, grants)):
         assert result.error is not None
         assert result.error.code == ErrorCode.OPERATION_NOT_ALLOWED
-        assert "only works in a run" in result.error.message
+        assert "is only possible in a run" in result.error.message
         assert result.error.is_definite
 
 

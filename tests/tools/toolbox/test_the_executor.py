@@ -187,7 +187,7 @@ def test_a_second_progress_report_comes_by_itself_when_it_is_due() -> None:
 def test_the_same_key_is_not_started_twice() -> None:
     batch = Batch()
     batch.start(prepared(Echo(), 1))
-    with pytest.raises(ValueError, match="1 was started before"):
+    with pytest.raises(ValueError, match="1 was already started"):
         batch.start(prepared(Echo(), 1))
     finished(batch)
 

@@ -55,7 +55,7 @@ def test_the_same_name_and_version_twice_names_both() -> None:
 
 @pytest.mark.parametrize("name", ["", "a b", "data.", ".x", "a@1", "data.search\n", "1a", "a..b"])
 def test_a_name_has_to_be_plain(name: str) -> None:
-    with pytest.raises(ValueError, match="is not like"):
+    with pytest.raises(ValueError, match="must look like"):
         filled(Echo(name=name))
 
 

@@ -106,7 +106,7 @@ def test_what_a_model_cannot_fill_is_refused_when_the_tool_is_made() -> None:
     def many(*cities: str) -> str:
         return " ".join(cities)
 
-    for function, why in ((untyped, "'city' needs a type"), (many, "cannot be filled by name")):
+    for function, why in ((untyped, "'city' needs a type"), (many, "cannot be passed by name")):
         with pytest.raises(TypeError, match=why):
             tool("sample.refused")(function)
     with pytest.raises(TypeError, match="no attribute 'color'"):

@@ -46,9 +46,9 @@ class McpCall:
 
     Attributes:
         params: under the server's own names.
-        seconds: the time limit; at most half of it may go into opening the connection.
+        seconds: the time limit; at most half of it may be spent on opening the connection.
         on_progress: called with `(progress, total or None, text or None)` on the event loop's thread.
-        logger: receives the server's log messages, as far as they belong to this call.
+        logger: receives the server's log messages that belong to this call.
     """
 
     definition: Definition
@@ -78,7 +78,7 @@ def list_tools(server: Server, *, timeout_s: float = 60.0) -> McpToolList:
             standard error, for the admin.
     """
     raw = LOOP.submit(_fetch_tools(server, timeout_s)).result()
-    # Not on the event loop, because all servers share it.
+    # Read them outside the event loop, because all servers share it.
     definitions, illegal = read_definitions(raw.tools, time.monotonic() + READING_S)
     return McpToolList(
         name=clean_line(raw.info.name if raw.info else "", 100),

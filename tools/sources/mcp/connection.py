@@ -63,7 +63,7 @@ def clear_tool_list_change(server: Server) -> None:
 
 @dataclass
 class ClientCallbacks:
-    """Callbacks for a server's notifications; its requests are declined, because no such capability is announced."""
+    """Callbacks for a server's notifications; its requests are declined, because Gadget announces no such ability."""
 
     server: Server
     logger: logging.Logger

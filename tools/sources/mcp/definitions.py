@@ -112,11 +112,11 @@ def read_definitions(
     definitions = []
     for number, tool in enumerate(found):
         if time.monotonic() > ends_at:
-            skipped.append(SkippedTool("…", f"reading takes too long: {len(found) - number:,} more are left out"))
+            skipped.append(SkippedTool("…", f"reading takes too long: {len(found) - number:,} more are skipped"))
             break
         try:
             if tool.name in seen:
-                raise IllegalSchemaError("the server lists two tools of this name")
+                raise IllegalSchemaError("the server lists two tools with this name")
             definitions.append(_read_definition(tool, names[tool.name]))
         except (IllegalSchemaError, RecursionError, ValueError) as error:
             reason = str(error) if isinstance(error, IllegalSchemaError) else "its schema is not valid JSON"
@@ -158,7 +158,7 @@ def _read_definition(tool: mcp_types.Tool, legal_name: str) -> Definition:
     )
     stored = definition.to_json()
     if make_storable(stored) != stored:
-        raise IllegalSchemaError("its name or its schema holds characters that cannot be stored")
+        raise IllegalSchemaError("its name or its schema contains characters that cannot be stored")
     return definition
 
 

@@ -8,7 +8,7 @@ from tools.contract import make_storable
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])")
 _UNSEEN = frozenset({"Cc", "Cf", "Co", "Cs"})
 _MARGIN = 4
-"""A factor of the length: so much text is read to find enough visible characters."""
+"""A multiple of the length: this much text is read to find enough visible characters."""
 
 
 def clean_text(text: str, most: int) -> str:

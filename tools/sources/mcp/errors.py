@@ -32,9 +32,9 @@ LOST_STATUSES = frozenset({301, 302, 303, 408})
 _BY_STATUS = {
     401: (ErrorCode.UNAUTHORIZED, "does not accept the credentials"),
     403: (ErrorCode.FORBIDDEN, "denies access with these credentials"),
-    404: (ErrorCode.NOT_FOUND, "has nothing at this address"),
+    404: (ErrorCode.NOT_FOUND, "found nothing at this address"),
     405: (ErrorCode.OPERATION_FAILED, "does not support streamable HTTP at this address"),
-    429: (ErrorCode.RATE_LIMIT_EXCEEDED, "limits the number of calls"),
+    429: (ErrorCode.RATE_LIMIT_EXCEEDED, "has reached its limit of calls"),
 }
 
 
@@ -66,13 +66,13 @@ def translate_connect_error(title: str, error: BaseException, status: int, fault
     if fault:
         return source_error(f"{title} {fault} before the connection was ready.")
     if status >= 300:
-        return _status_error(title, status, attempted=False)
+        return _build_status_error(title, status, attempted=False)
     if isinstance(cause, TimeoutError) or _is_code(cause, REQUEST_TIMEOUT):
         return ToolError(ErrorCode.TIMEOUT, f"{title} did not answer in time.", attempted=False)
     if isinstance(cause, httpx2.HTTPError):
         return ToolError(ErrorCode.NETWORK_ERROR, f"{title} cannot be reached.", attempted=False)
     reason = _clean_reason(cause) if isinstance(cause, MCPError) else "its messages are not valid"
-    return source_error(f"{title} and Gadget share no protocol version: {reason}.")
+    return source_error(f"{title} and Gadget have no protocol version in common: {reason}.")
 
 
 def source_error(message: str) -> ToolError:
@@ -100,14 +100,14 @@ def translate_call_error(title: str, error: BaseException, status: int, fault: s
     if status >= 500 or status in LOST_STATUSES:
         raise ConnectionLostError(f"failed with status {status}") from error
     if status >= 300:
-        return _status_error(title, status, attempted=True)
+        return _build_status_error(title, status, attempted=True)
     if isinstance(cause, MCPError) and cause.code == INTERNAL_ERROR:
         raise ConnectionLostError(f"had an internal error during the call: {_clean_reason(cause)}") from error
     if isinstance(cause, MCPError) and cause.code not in LOST_CODES:
         return ToolError(ErrorCode.OPERATION_FAILED, f"{title} refused the call: {_clean_reason(cause)}.")
     if isinstance(cause, MCPError | httpx2.HTTPError | httpx2.StreamError | OSError):
-        raise ConnectionLostError(f"{fault or 'broke off'} before it answered") from error
-    return ToolError(ErrorCode.TOOL_EXECUTION_FAILED, f"{title} answered, but the answer violates the protocol.")
+        raise ConnectionLostError(f"{fault or 'disconnected'} before it answered") from error
+    return ToolError(ErrorCode.TOOL_EXECUTION_FAILED, f"{title} sent an invalid answer.")
 
 
 def connection_lost_error(title: str, fault: str, has_side_effects: bool) -> ToolError:
@@ -116,10 +116,10 @@ def connection_lost_error(title: str, fault: str, has_side_effects: bool) -> Too
     return ToolError(ErrorCode.NETWORK_ERROR, f"{title} {fault}.", recovery_hint=hint)
 
 
-def _status_error(title: str, status: int, attempted: bool) -> ToolError:
+def _build_status_error(title: str, status: int, attempted: bool) -> ToolError:
     code, words = _BY_STATUS.get(status, (ErrorCode.OPERATION_FAILED, f"answered with status {status}"))
     if 300 <= status < 400:
-        words = "redirects to another address, which is not followed"
+        words = "redirects to another address, and redirects are not followed"
     hint = "An admin must check this source."
     return ToolError(code, f"{title} {words}.", recovery_hint=hint, attempted=attempted)
 

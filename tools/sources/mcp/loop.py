@@ -19,7 +19,7 @@ class LoopThread:
 
     def submit(self, work: Coroutine[Any, Any, Value]) -> "Future[Value]":
         """Start the coroutine; canceling the returned future cancels it, and its failure is then dropped."""
-        return asyncio.run_coroutine_threadsafe(_run_quietly(work), self._running_loop())
+        return asyncio.run_coroutine_threadsafe(_run_quietly(work), self._get_loop())
 
     async def run(self, work: Coroutine[Any, Any, Value]) -> Value:
         """Run the coroutine here and await its result on the caller's loop; cancellation is passed on, not awaited."""
@@ -30,7 +30,7 @@ class LoopThread:
         self._lock = threading.Lock()
         self._loop = None
 
-    def _running_loop(self) -> asyncio.AbstractEventLoop:
+    def _get_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()

@@ -15,7 +15,7 @@ MAX_ERROR_LENGTH = 1_000
 MAX_SUMMARY_LENGTH = 200
 MAX_ADDRESS_LENGTH = 300
 MAX_STEPS = 500_000
-"""Keywords applied to structured content, which may have very many entries."""
+"""The most keywords applied to structured content, which may have very many entries."""
 
 
 def build_result(answer: mcp_types.CallToolResult, definition: Definition, title: str) -> ToolResult:
@@ -31,7 +31,7 @@ def build_result(answer: mcp_types.CallToolResult, definition: Definition, title
     parts = [_render_part(part) for part in answer.content]
     text = "\n\n".join(part for part in parts if part)
     if answer.is_error:
-        reason = clean_line(text, MAX_ERROR_LENGTH) or "it gives no reason"
+        reason = clean_line(text, MAX_ERROR_LENGTH) or "the server gave no reason"
         raise ToolError(ErrorCode.OPERATION_FAILED, f"{title} failed: {reason}")
     data = answer.structured_content
     if definition.output_schema is not None:
@@ -86,13 +86,13 @@ def _check_data(data: Any, schema: Mapping[str, Any], title: str) -> None:
     try:
         faults = find_faults(build_validator(schema), data, most=1, steps=MAX_STEPS)
     except UncheckableError as error:
-        raise _invalid_result_error(title, f"it cannot be checked: {error}") from None
+        raise _build_invalid_result_error(title, f"it cannot be checked: {error}") from None
     for fault in faults:
         place = ".".join(["data", *(str(part) for part in fault.absolute_path)])
-        raise _invalid_result_error(title, f"{place:.200}: {fault.message:.300}")
+        raise _build_invalid_result_error(title, f"{place:.200}: {fault.message:.300}")
 
 
-def _invalid_result_error(title: str, fault: str) -> ToolError:
+def _build_invalid_result_error(title: str, fault: str) -> ToolError:
     return ToolError(
-        ErrorCode.TOOL_EXECUTION_FAILED, f"{title} answered, but its result violates its output schema: {fault}."
+        ErrorCode.TOOL_EXECUTION_FAILED, f"{title} returned a result that violates its output schema: {fault}."
     )

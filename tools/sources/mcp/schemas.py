@@ -1,4 +1,4 @@
-"""Schemas of servers: refused if they cannot be used, else adapted for a model."""
+"""Schemas of servers: checks, and adaptation for a model."""
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
@@ -62,7 +62,7 @@ def refuse_illegal(schema: Mapping[str, Any]) -> None:
 def map_reserved_names(schema: Mapping[str, Any]) -> dict[str, str]:
     """Return {own name: name for the model} for every property whose name the toolbox reserves, such as `user_id`.
 
-    Each gets one `_` more, or as many as make it unique.
+    Each gets an extra `_`, or as many as it needs to be unique.
     """
     names = {name for node in _list_nodes(schema) for name in _list_properties(node)}
     changed: dict[str, str] = {}
@@ -75,7 +75,7 @@ def map_reserved_names(schema: Mapping[str, Any]) -> dict[str, str]:
 
 
 def adapt_schema(schema: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Adapt the schema for a model: rename properties, clean descriptions, drop keywords for the server alone."""
+    """Adapt the schema for a model: rename properties, clean descriptions, drop some keywords."""
     adapted: dict[str, Any] = _adapt_node(schema, names)
     return adapted
 

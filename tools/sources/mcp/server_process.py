@@ -1,4 +1,4 @@
-"""A server's process: its start, its streams, its log and its end. Tools start processes here only."""
+"""A server's process: its start, its streams, its log and its end. Only this module starts processes for tools."""
 
 import asyncio
 import logging
@@ -132,7 +132,7 @@ class ServerProcess:
             )
         except (OSError, ValueError) as error:
             self.release_tether()
-            raise _start_error(f"{self._server.title} cannot be started: {_describe_failure(error)}.") from error
+            raise _build_start_error(f"{self._server.title} cannot be started: {_describe_failure(error)}.") from error
         finally:
             os.close(theirs)
 
@@ -190,7 +190,7 @@ class ServerProcess:
                 await process.stdin.drain()
 
     async def _log_stderr(self, process: asyncio.subprocess.Process) -> None:
-        """Log standard error: short lines whole, long ones in pieces, so that no line end is awaited.
+        """Log standard error: long lines in pieces, so that it never waits for the end of a line.
 
         After the limit, discard everything but the last lines, slowly, because all servers share the event loop.
         """
@@ -250,15 +250,15 @@ def _signal_group(process: asyncio.subprocess.Process, number: signal.Signals) -
 
 def _resolve_command(server: StdioServer, path: str) -> list[str]:
     if not server.command or not server.command[0]:
-        raise _start_error("The source has no command.")
+        raise _build_start_error("The source has no command.")
     program = server.command[0]
     found = shutil.which(Path(program).absolute()) if os.sep in program else shutil.which(program, path=path)
     if found is None:
-        raise _start_error(f"The program {program!r:.200} is not installed on this machine.")
+        raise _build_start_error(f"The program {program!r:.200} is not installed on this machine.")
     return [found, *server.command[1:]]
 
 
-def _start_error(message: str) -> ToolError:
+def _build_start_error(message: str) -> ToolError:
     return ToolError(
         ErrorCode.OPERATION_FAILED,
         message,

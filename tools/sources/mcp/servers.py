@@ -15,7 +15,7 @@ class StdioServer:
     """A server program that communicates over standard input and output.
 
     Attributes:
-        command: the program and its arguments; no shell reads them.
+        command: the program and its arguments; no shell interprets them.
         environment: variables besides HOME, PATH, LANG and TMPDIR; their values are secret.
         owner: the owner, e.g. an organization's id; servers of different owners never share a process.
     """
@@ -38,7 +38,7 @@ class StdioServer:
 
     @cached_property
     def place_hash(self) -> str:
-        """The hash of the place that its tools come from; another password is the same place."""
+        """The hash of the place that its tools come from; a new password does not change it."""
         return fingerprint([list(self.command), sorted(self.environment)])
 
     @cached_property

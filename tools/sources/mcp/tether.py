@@ -1,6 +1,6 @@
 """A script that ties a command to the process at the other end of a pipe: `python tether.py PIPE COMMAND…`.
 
-It runs beside the command and leads their process group. When the other process dies for any reason, the pipe closes
+It runs next to the command and leads their process group. When the other process dies for any reason, the pipe closes
 and the whole group is killed, because the command may be a launcher of the server. Only the command uses standard input
 and output. The script runs without Gadget's environment, so it imports the standard library only.
 """
@@ -38,9 +38,9 @@ def main(pipe: int, command: list[str]) -> int:
 
 
 def _ignore_signal(number: int, _frame: object) -> None:
-    """Ignore the signal: it was sent to the whole group, so the command decides about it.
+    """Ignore the signal: it was sent to the whole group, so the command handles it.
 
-    A handler instead of SIG_IGN, because the command would inherit SIG_IGN.
+    SIG_IGN would not work here, because the command would inherit it.
     """
 
 

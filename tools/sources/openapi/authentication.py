@@ -134,7 +134,7 @@ def authenticate(
     """
     values = _load_credentials(settings, context)
     if settings.kind is AuthenticationKind.API_KEY:
-        return _build_key(settings, values["api_key"])
+        return _build_api_key(settings, values["api_key"])
     if settings.kind is AuthenticationKind.BEARER:
         return _build_authorization("Bearer", values["token"])
     if settings.kind is AuthenticationKind.BASIC:
@@ -160,14 +160,14 @@ def _load_credentials(settings: AuthenticationSettings, context: ToolContext) ->
     require_credentials(settings.service, settings.kind.fields, values)
     broken = [name for name in settings.kind.fields if has_control_characters(values[name])]
     if broken:
-        raise _unauthorized_error(
-            f"The {broken[0]} of {settings.service!r} holds a line break or another control character.",
+        raise _build_unauthorized_error(
+            f"The {broken[0]} of {settings.service!r} contains a line break or another control character.",
             f"An admin must enter {broken[0]} again for the service {settings.service!r}.",
         )
     return values
 
 
-def _build_key(settings: AuthenticationSettings, key: str) -> RequestCredentials:
+def _build_api_key(settings: AuthenticationSettings, key: str) -> RequestCredentials:
     encoded = quote(key, safe="")
     if settings.place == "query":
         return RequestCredentials(
@@ -199,7 +199,7 @@ def _build_token_key(settings: AuthenticationSettings, context: ToolContext, val
 def _fetch_token(
     settings: AuthenticationSettings, context: ToolContext, values: Mapping[str, str], deadline: Deadline
 ) -> tuple[str, float]:
-    """Fetch a token by RFC 6749, 4.4: the client authenticates by Basic, with its id and secret form-encoded."""
+    """Fetch a token as in RFC 6749, 4.4: the client uses Basic authentication, with its id and secret form-encoded."""
     form = {"grant_type": "client_credentials"}
     if settings.scopes:
         form["scope"] = " ".join(settings.scopes)
@@ -240,13 +240,13 @@ def _parse_token(answer: ClientResponse, service: str) -> tuple[str, float]:
         or has_control_characters(token)
         or not token.isascii()
     ):
-        raise _unauthorized_error(
-            f"No access token for {service!r}: its server answered {answer.status}.",
+        raise _build_unauthorized_error(
+            f"No access token for {service!r}: its token server returned status {answer.status}.",
             f"An admin must check the client id and secret of the service {service!r}.",
         )
     lifetime = document.get("expires_in")
     return token, float(lifetime) if isinstance(lifetime, int | float) and 0 < lifetime < 1e9 else _DEFAULT_LIFETIME_S
 
 
-def _unauthorized_error(message: str, hint: str) -> ToolError:
+def _build_unauthorized_error(message: str, hint: str) -> ToolError:
     return ToolError(ErrorCode.UNAUTHORIZED, message, recovery_hint=hint, attempted=False)

@@ -1,4 +1,4 @@
-"""The reader of descriptions (OpenAPI 3.1, 3.0 or Swagger 2.0): every operation becomes a tool or is skipped."""
+"""The reader of descriptions (OpenAPI 3.1, 3.0 or Swagger 2.0): each operation becomes a tool or is skipped."""
 
 import re
 import time
@@ -25,7 +25,7 @@ _VERSION = re.compile(r"2\.0|3\.[012](\.\d+)?")
 
 
 def read_description(text: str, *, limits: DocumentLimits | None = None, base_url: str = "") -> ApiDescription:
-    """Read the description in the text; an operation with a fault is skipped with the reason.
+    """Read the description in the text; an invalid operation is skipped with the reason.
 
     Args:
         base_url: the admin's address for the operations; operations of another server are skipped.
@@ -135,7 +135,7 @@ class _DescriptionReader:
         return choose_content(media, required=body.get("required") is True)
 
     def _read_swagger_content(self, node: Mapping[str, Any], parameters: list[dict[str, Any]]) -> BodyContent | None:
-        """Read the body or form, which Swagger 2.0 keeps among the parameters."""
+        """Read the body or form, which Swagger 2.0 lists among the parameters."""
         consumes = _as_list(node.get("consumes", self._document.get("consumes"))) or ["application/json"]
         for each in parameters:
             if each["in"] == "body":
@@ -168,9 +168,9 @@ def _refuse_path(path: str) -> None:
     if not path.startswith("/"):
         raise UnsupportedOperationError("its path does not begin with a slash")
     if any(ord(character) < 32 for character in path) or "\\" in path:
-        raise UnsupportedOperationError("its path holds characters that are not allowed in a URL")
+        raise UnsupportedOperationError("its path contains characters that are not allowed in a URL")
     if any(map(has_path_traversal, path.partition("?")[0].split("/"))):
-        raise UnsupportedOperationError("its path holds '.' or '..'")
+        raise UnsupportedOperationError("its path contains '.' or '..'")
 
 
 def _read_server(server: Mapping[str, Any]) -> str:

@@ -23,7 +23,7 @@ _WORDS: dict[str, Any] = {
 
 
 class DocumentError(ValueError):
-    """A description that cannot be read; the text says why, for the admin."""
+    """A description that cannot be read; the message gives the reason, for the admin."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def read_document(text: str, limits: DocumentLimits) -> dict[str, Any]:
     """
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > limits.size:
-        raise DocumentError(f"the description has {size:,} bytes; at most {limits.size:,} are read")
+        raise DocumentError(f"the description has {size:,} bytes; the limit is {limits.size:,}")
     plain = text.removeprefix("\ufeff")
     document = _parse_json(plain) if plain.lstrip()[:1] == "{" else None
     if document is None:
@@ -65,7 +65,7 @@ def read_document(text: str, limits: DocumentLimits) -> dict[str, Any]:
 
 
 def _parse_json(text: str) -> Any:
-    """Parse JSON; return None if the text is none, because YAML may begin with a brace too."""
+    """Parse JSON; return None if it is not JSON, because YAML may also begin with a brace."""
     try:
         return json.loads(text)
     except ValueError:
@@ -139,7 +139,7 @@ class _DocumentBuilder:
         elif isinstance(event, yaml.DocumentStartEvent):
             self._documents += 1
             if self._documents > 1:
-                raise DocumentError("the text holds more than one document")
+                raise DocumentError("the text contains more than one document")
 
     def _add_value(self, value: Any, weight: int, anchor: str | None) -> None:
         if anchor is not None:
@@ -150,7 +150,7 @@ class _DocumentBuilder:
         parent = self._open[-1]
         parent.weight += weight
         if parent.weight > self._limits.nodes:
-            raise DocumentError(f"the description holds more than {self._limits.nodes:,} values, aliases included")
+            raise DocumentError(f"the description contains more than {self._limits.nodes:,} values, aliases included")
         if isinstance(parent.value, list):
             parent.value.append(value)
         elif parent.key is None:
@@ -163,7 +163,7 @@ class _DocumentBuilder:
 def _to_key(value: Any) -> str:
     """Convert a key to text, such as 200 or null."""
     if isinstance(value, dict | list):
-        raise DocumentError("a key must be a word")
+        raise DocumentError("a key must be plain text")
     return value if isinstance(value, str) else json.dumps(value)
 
 
@@ -178,7 +178,7 @@ def _set_key(mapping: dict[str, Any], key: str, value: Any) -> None:
 
 
 def _convert_scalar(event: yaml.ScalarEvent) -> Any:
-    """Convert a scalar by the core schema of YAML 1.2: all but true, false, null and decimal numbers is text."""
+    """Convert a scalar by the core schema of YAML 1.2: only true, false, null and decimal numbers are not text."""
     text: str = event.value
     if event.tag is None and not event.implicit[0]:
         return text

@@ -12,7 +12,7 @@ MAX_TOOL_NAME_LENGTH = 64
 MAX_PARAM_NAME_LENGTH = 64
 
 _MARGIN = 4
-"""A factor of the length: so much text is read to find enough characters besides spaces."""
+"""A multiple of the length: this much text is read to find enough characters besides spaces."""
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _LEADING_CAPITALS = re.compile(r"^(?:[A-Z]+(?![a-z])|[A-Z])")
 _ILLEGAL_IN_PARAM = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -29,9 +29,9 @@ def one_line(value: Any, longest: int) -> str:
 
 
 def assign_tool_names(operation_ids: Mapping[str, str]) -> dict[str, str]:
-    """Assign a name to each operation's key (`GET /pets/{id}`), unique even without case.
+    """Assign a name to each operation's key (`GET /pets/{id}`), unique even if case is ignored.
 
-    Operations that would share a name each get a part of their key's hash, so that no name depends on their order.
+    Operations that would share a name get a part of their key's hash, so that no name depends on their order.
 
     Args:
         operation_ids: by key; empty for an operation without one.
@@ -45,8 +45,8 @@ def assign_tool_names(operation_ids: Mapping[str, str]) -> dict[str, str]:
         taken: dict[str, int] = {}
         for name in names.values():
             taken[name.lower()] = taken.get(name.lower(), 0) + 1
-        doubled = [key for key, name in names.items() if taken[name.lower()] > 1]
-        names.update({key: f"{names[key][:55]}_{_digest(key)[:digits]}" for key in doubled})
+        duplicates = [key for key, name in names.items() if taken[name.lower()] > 1]
+        names.update({key: f"{names[key][:55]}_{_digest(key)[:digits]}" for key in duplicates})
     return names
 
 
@@ -76,7 +76,7 @@ def choose_param_name(wanted: str, taken: Collection[str], place: str) -> str:
 
 
 def avoid_reserved_name(name: str) -> str:
-    """Return the name, with one `_` more if the toolbox reserves it, such as `user_id`."""
+    """Return the name, with an extra `_` if the toolbox reserves it, as for `user_id`."""
     return f"{name}_" if is_run_parameter(name.rstrip("_")) else name
 
 

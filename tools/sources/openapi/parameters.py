@@ -80,7 +80,7 @@ class ParameterReader:
         self._left = _MAX_IN_TOTAL
 
     def merge(self, *lists: Any) -> list[dict[str, Any]]:
-        """Merge the parameters of path and operation; of two with the same name and place, keep the later one.
+        """Merge the parameters of path and operation; the later of two with the same name and place wins.
 
         Raises:
             UnsupportedOperationError: a reference is broken, or there are too many.
@@ -147,7 +147,7 @@ class ParameterReader:
         """
         if (place, name.lower()) in self._keys or is_credential(name, place, description):
             if place == "path":
-                raise UnsupportedOperationError(f"its path holds a credential: {{{name}}}")
+                raise UnsupportedOperationError(f"its path contains a credential: {{{name}}}")
             return True
         if place != "path" and may_change_method(name):
             if is_required:
@@ -162,13 +162,13 @@ class ParameterReader:
         return sorted(keys | inputs.fixed if placement.spread == "query" else keys)
 
     def _read_placement(self, name: str, place: str, parameter: Mapping[str, Any]) -> tuple[Placement, Any]:
-        """Read the placement of its value, without its name for the model, and its schema."""
+        """Read the parameter's placement, without its name for the model, and its schema."""
         default = _STYLES[place][0]
         content = parameter.get("content")
         if isinstance(content, Mapping) and content:
             media_type, media = next(iter(content.items()))
             if not _is_json(str(media_type)):
-                raise UnsupportedOperationError(f"its parameter {name!r} is written as {str(media_type)[:100]}")
+                raise UnsupportedOperationError(f"its parameter {name!r} has the media type {str(media_type)[:100]}")
             placement = Placement("", name, place, default, explode=False, as_json=True)
             return placement, self._references.resolve_object(media).get("schema", {})
         if "schema" not in parameter:
@@ -177,8 +177,8 @@ class ParameterReader:
         style = str(parameter.get("style") or default)
         if style not in _STYLES[place]:
             raise UnsupportedOperationError(f"its {place} parameter {name!r} has the style {style[:40]!r}")
-        each_by_itself = parameter.get("explode")
-        explode = each_by_itself if isinstance(each_by_itself, bool) else style == "form"
+        given_explode = parameter.get("explode")
+        explode = given_explode if isinstance(given_explode, bool) else style == "form"
         return Placement("", name, place, style, explode), parameter["schema"]
 
     def _add_body(self, inputs: OperationInputs, content: BodyContent) -> None:
@@ -208,7 +208,7 @@ def pin_parameters(parameters: list[dict[str, Any]], mark: str) -> list[dict[str
     That part is sent as a parameter, with only the given value.
 
     Raises:
-        UnsupportedOperationError: no parameter takes that part, so the request would be that of another operation.
+        UnsupportedOperationError: no parameter takes that part, so the request would call another operation.
     """
     if not mark:
         return parameters
@@ -230,11 +230,11 @@ def _fix_value(value: str) -> dict[str, Any]:
 
 def _refuse_many(count: int) -> None:
     if count > _MAX_PARAMETERS:
-        raise UnsupportedOperationError(f"it has {count:,} parameters; at most {_MAX_PARAMETERS} are read")
+        raise UnsupportedOperationError(f"it has {count:,} parameters; the limit is {_MAX_PARAMETERS}")
 
 
 def choose_content(content: Mapping[str, Any], *, required: bool) -> BodyContent | None:
-    """Choose the media type that is the easiest to write; return None if there is no body.
+    """Choose the media type that is easiest to write; return None if there is no body.
 
     Raises:
         UnsupportedOperationError: none of them can be written from JSON.
@@ -286,14 +286,14 @@ def _list_fields(shape: Shape, content: BodyContent) -> dict[str, Any] | None:
     schema = shape.schema
     if not _is_json(content.media_type) and not _is_form(content.media_type) and not _is_multipart(content.media_type):
         return None
-    merge = _merge_forms(schema)
-    if merge is None or merge.get("additionalProperties") or "object" not in str(merge.get("type")):
+    merged = _merge_forms(schema)
+    if merged is None or merged.get("additionalProperties") or "object" not in str(merged.get("type")):
         return None
-    if not content.required and merge.get("required"):
+    if not content.required and merged.get("required"):
         return None
-    schema.update(merge)
-    is_empty = not merge.get("properties") and merge.get("additionalProperties") is not False
-    return None if is_empty else dict(merge.get("properties", {}))
+    schema.update(merged)
+    is_empty = not merged.get("properties") and merged.get("additionalProperties") is not False
+    return None if is_empty else dict(merged.get("properties", {}))
 
 
 def _merge_forms(schema: dict[str, Any]) -> dict[str, Any] | None:
@@ -301,11 +301,11 @@ def _merge_forms(schema: dict[str, Any]) -> dict[str, Any] | None:
     if "anyOf" in schema or "enum" in schema or "const" in schema or isinstance(schema.get("type"), list):
         return None
     parts = [_merge_forms(form) for form in schema.get("allOf", ())]
-    merge = {key: value for key, value in schema.items() if key != "allOf"}
+    merged = {key: value for key, value in schema.items() if key != "allOf"}
     for part in parts:
         if part is None or part.get("additionalProperties") or part.get("type", "object") != "object":
             return None
-        merge["type"] = "object"
-        merge["properties"] = {**part.get("properties", {}), **merge.get("properties", {})}
-        merge["required"] = list(dict.fromkeys([*merge.get("required", []), *part.get("required", [])]))
-    return merge
+        merged["type"] = "object"
+        merged["properties"] = {**part.get("properties", {}), **merged.get("properties", {})}
+        merged["required"] = list(dict.fromkeys([*merged.get("required", []), *part.get("required", [])]))
+    return merged

@@ -12,7 +12,7 @@ _MAX_REFERENCE_LENGTH = 2_000
 
 
 class UnsupportedOperationError(Exception):
-    """An operation that cannot become a tool; the text says why, for the admin."""
+    """An operation that cannot become a tool; the message gives the reason, for the admin."""
 
 
 class CycleError(Exception):
@@ -48,10 +48,10 @@ class References:
             raise UnsupportedOperationError("the description takes too long to read")
 
     def resolve(self, node: Any, trail: frozenset[str] = frozenset()) -> ResolvedNode:
-        """Resolve the node if it is a reference; keywords beside the reference are kept.
+        """Resolve the node if it is a reference; keywords next to the reference stay.
 
         Raises:
-            UnsupportedOperationError: the reference is broken or leaves the document, or the time is over.
+            UnsupportedOperationError: the reference is broken or leaves the document, or no time is left.
             CycleError: the reference is already part of the trail.
         """
         self.check_time()
@@ -65,7 +65,7 @@ class References:
                 raise CycleError(target)
             resolved = ResolvedNode(_add_siblings(resolved.node, target), resolved.trail | {reference})
         raise UnsupportedOperationError(
-            f"the reference {node.get('$ref')!r} goes through more than {_MAX_CHAIN} others"
+            f"the reference {node.get('$ref')!r} leads through more than {_MAX_CHAIN} others"
         )
 
     def resolve_object(self, node: Any) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class References:
 
 
 def _add_siblings(node: dict[str, Any], target: Any) -> Any:
-    """Combine a reference's target with the keywords beside it, which OpenAPI 3.1 allows; their description wins."""
+    """Combine a reference's target with the keywords next to it, which OpenAPI 3.1 allows; they take precedence."""
     words = {key: value for key, value in node.items() if key != "$ref" and not key.startswith("x-")}
     if not words or not isinstance(target, dict):
         return target

@@ -69,7 +69,7 @@ def build_request(operation: ApiOperation, params: Mapping[str, Any]) -> ApiRequ
 
 
 def has_control_characters(text: str) -> bool:
-    """Return True if the text holds a control character, which could end a header or path early."""
+    """Return True if the text contains a control character, which could end a header or path early."""
     return any(ord(character) < 32 or ord(character) == 127 for character in text)
 
 
@@ -84,8 +84,8 @@ def _refuse_forbidden_keys(placement: Placement, value: Any) -> None:
 
 def _refuse_names(shown: str, names: list[str]) -> None:
     if names:
-        fault = f"it holds {names[0][:100]!r}, which is a credential or would change the operation"
-        raise _invalid_param_error(shown, fault, "a value without it, because credentials come from the connection")
+        fault = f"it contains {names[0][:100]!r}, which is a credential or would change the operation"
+        raise _build_param_error(shown, fault, "a value without it; credentials come from the connection")
 
 
 def _find_credentials(*values: Any) -> Iterator[str]:
@@ -110,29 +110,29 @@ def _fill_path(path: str, segments: Mapping[str, str]) -> str:
         parts.append(segments[name] if closed and name in segments else quote(f"{{{name}{closed}", safe=_PATH_TEXT))
     filled = "".join([*parts, quote(rest, safe=_PATH_TEXT)])
     if any(map(has_path_traversal, filled.split("/"))):
-        raise _invalid_param_error(
-            "path", "the values turn a part of the path into '.' or '..'", "values that name one thing"
+        raise _build_param_error(
+            "path", "the values turn a part of the path into '.' or '..'", "values that are plain path segments"
         )
     return filled
 
 
 def _encode_path_value(placement: Placement, value: Any) -> str:
     parts = [_to_text(each) for each in _list_entries(placement, value)]
-    whole = ",".join(parts)
-    if not whole or has_path_traversal(whole):
-        raise _invalid_param_error(
-            placement.shown, f"{whole!r:.100} cannot be part of a path", "a value that names one thing"
+    text = ",".join(parts)
+    if not text or has_path_traversal(text):
+        raise _build_param_error(
+            placement.shown, f"{text!r:.100} cannot be part of a path", "a plain path segment, such as an id"
         )
-    if has_control_characters(whole):
-        raise _invalid_param_error(placement.shown, "it holds a line break or another control character", "plain text")
+    if has_control_characters(text):
+        raise _build_param_error(placement.shown, "it contains a line break or another control character", "plain text")
     return ",".join(quote(part, safe="") for part in parts)
 
 
 def _encode_header_value(placement: Placement, value: Any) -> str:
     text = ",".join(_to_text(each) for each in _list_entries(placement, value))
     if has_control_characters(text) or not text.isascii():
-        raise _invalid_param_error(
-            placement.shown, "a header holds printable ASCII on one line", "printable ASCII on one line"
+        raise _build_param_error(
+            placement.shown, "a header value must be printable ASCII on one line", "printable ASCII on one line"
         )
     return text
 
@@ -212,7 +212,7 @@ def _encode_body(body: OperationBody | None, params: Mapping[str, Any]) -> tuple
 
 def _list_form_pairs(value: Any) -> list[tuple[str, str]]:
     if not isinstance(value, dict):
-        raise _invalid_param_error("body", "a form is an object with fields", "an object")
+        raise _build_param_error("body", "a form must be an object with fields", "an object")
     listed = ((name, entry if isinstance(entry, list) else [entry]) for name, entry in value.items())
     return [(name, "" if each is None else _to_text(each)) for name, entries in listed for each in entries]
 
@@ -231,10 +231,10 @@ def _to_text(value: Any) -> str:
     return value if isinstance(value, str) else canonical_json(value)
 
 
-def _invalid_param_error(shown: str, fault: str, expected: str) -> ToolError:
+def _build_param_error(shown: str, fault: str, expected: str) -> ToolError:
     return ToolError(
         ErrorCode.INVALID_PARAMETER,
-        f"The '{shown}' parameter is wrong: {fault}.",
+        f"The '{shown}' parameter is invalid: {fault}.",
         parameter=shown,
         expected=expected,
         recovery_hint=f"Correct '{shown}' and try again.",

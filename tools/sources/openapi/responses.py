@@ -49,7 +49,7 @@ def build_result(answer: ClientResponse, summary: str) -> ToolResult:
         headers = {name: answer.headers[name] for name in _RESULT_HEADERS if name in answer.headers}
         return ToolResult.ok({"status": answer.status, **headers}, line, **metadata)
     is_json = media_type.endswith("json") or not media_type
-    if is_json and (found := _parse_json(answer)) is not _NO_JSON:
+    if is_json and (found := _parse_json(answer)) is not _NOT_JSON:
         return ToolResult.ok(found, line, **metadata)
     if (
         is_json
@@ -87,7 +87,7 @@ def extract_excerpt(answer: ClientResponse) -> str:
     """Extract the error message of a JSON or plain text response, on one line of at most 300 characters."""
     found = _parse_json(answer)
     plain = answer.headers.get("content-type", "").startswith("text/plain")
-    text = answer.text if found is _NO_JSON and plain else "" if found is _NO_JSON else _join_messages(found)
+    text = answer.text if found is _NOT_JSON and plain else "" if found is _NOT_JSON else _join_messages(found)
     line = " ".join(_UNPRINTABLE.sub(" ", text).split())
     return line if len(line) <= _MAX_EXCERPT_LENGTH else f"{line[: _MAX_EXCERPT_LENGTH - 1]}…"
 
@@ -103,7 +103,7 @@ def _choose_hint(code: ErrorCode, answer: ClientResponse) -> str:
     return _HINTS.get(code, "")
 
 
-_NO_JSON: Any = object()
+_NOT_JSON: Any = object()
 
 
 def _refuse_constant(name: str) -> float:
@@ -114,7 +114,7 @@ def _parse_json(answer: ClientResponse) -> Any:
     try:
         return json.loads(answer.content, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
-        return _NO_JSON
+        return _NOT_JSON
 
 
 def _join_messages(value: Any) -> str:

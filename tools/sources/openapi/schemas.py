@@ -29,7 +29,7 @@ _COUNTS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "m
 
 
 class ForbiddenParamError(UnsupportedOperationError):
-    """A value that needs a name no model may use; the text says which, as part of a sentence."""
+    """A value that needs a name no model may use; the message names it, as part of a sentence."""
 
 
 class _TooLargeError(Exception):
@@ -51,7 +51,7 @@ ExplainForbidden = Callable[[str, str, int], str]
 class SchemaReader:
     """A reader of the schemas in one document; after 300,000 parts, it reads only the top level of the rest.
 
-    Names that no model may use are in none of them: optional properties are dropped, and so are forms that need one.
+    It drops names that no model may use: optional properties with such a name, and forms that require one.
 
     Args:
         keys: place and name, in lower case, of the API keys in the document's security schemes.
@@ -63,10 +63,10 @@ class SchemaReader:
         self._left = _MAX_IN_TOTAL
 
     def read_body(self, schema: Any) -> Shape:
-        """Read a body's schema, at most 1,500 parts: deeper and recursive parts become any object.
+        """Read a body's schema, at most 1,500 parts: deeper and recursive parts accept any object.
 
         Raises:
-            ForbiddenParamError, UnsupportedOperationError: no model may give it, or it cannot be read.
+            ForbiddenParamError, UnsupportedOperationError: no model may provide it, or it cannot be read.
         """
 
         def explain(name: str, description: str, depth: int) -> str:
@@ -81,7 +81,7 @@ class SchemaReader:
             spread: query or cookie, if each property of an object becomes a parameter of its own there.
 
         Raises:
-            ForbiddenParamError, UnsupportedOperationError: no model may give it, or it cannot be read.
+            ForbiddenParamError, UnsupportedOperationError: no model may provide it, or it cannot be read.
         """
 
         def explain(name: str, description: str, depth: int) -> str:
@@ -138,7 +138,7 @@ class _SchemaAttempt:
             **_read_annotations(node),
         }
         if depth >= self._depth and _has_content(node):
-            return Shape(_truncate(node, "its content is too deep to show"))
+            return Shape(_truncate(node, "its content is nested too deeply to show"))
         parts = (
             self._read_properties(node, depth, trail),
             self._read_items(node, depth, trail),
@@ -176,8 +176,8 @@ class _SchemaAttempt:
             if shape.names or avoid_reserved_name(name) != name:
                 names[avoid_reserved_name(name)] = [name, shape.names]
         result: dict[str, Any] = {"type": "object", "properties": converted} if converted else {}
-        if kept_names := [name for name in converted if names.get(name, [name])[0] in required]:
-            result["required"] = kept_names
+        if required_names := [name for name in converted if names.get(name, [name])[0] in required]:
+            result["required"] = required_names
         if is_partial and not converted and self._is_alone(node):
             result = {"type": "object", "additionalProperties": False}
         return self._read_additional(node, Shape(result, names), depth, trail)
@@ -273,7 +273,7 @@ def merge_names(names: Names, more: Names) -> Names:
 
 
 def restore_api_names(value: Any, names: Names) -> Any:
-    """Restore the API's own names in the value; explicit nulls are kept_names."""
+    """Restore the API's own names in the value; explicit nulls are kept."""
     if not names:
         return value
     if isinstance(value, list):
@@ -324,7 +324,7 @@ def _read_type(node: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _apply_nullable(converted: dict[str, Any], node: Mapping[str, Any]) -> dict[str, Any]:
-    """Apply `nullable`, by which OpenAPI 3.0 allows null beside the type."""
+    """Apply `nullable`, with which OpenAPI 3.0 allows null besides the type."""
     if node.get("nullable") is not True and node.get("x-nullable") is not True:
         return converted
     kind = converted.get("type")

@@ -22,7 +22,7 @@ def read_security_schemes(document: Mapping[str, Any], references: References) -
 
 
 def list_api_keys(schemes: Iterable[SecurityScheme]) -> frozenset[tuple[str, str]]:
-    """List place and name, in lower case, of every parameter that is an API key."""
+    """List the place and the name, in lower case, of every parameter that is an API key."""
     return frozenset((scheme.place, scheme.parameter.lower()) for scheme in schemes if scheme.kind == "api_key")
 
 

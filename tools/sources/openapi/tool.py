@@ -39,7 +39,7 @@ class ApiConnection:
         title: the connection's name for people.
 
     Raises:
-        ToolError: INVALID_PARAMETER, `base_url` holds a query or a fragment, which would absorb the operation's path.
+        ToolError: INVALID_PARAMETER, `base_url` contains a query or a fragment, which would swallow its path.
     """
 
     source: str
@@ -52,7 +52,7 @@ class ApiConnection:
         if "?" in self.base_url or "#" in self.base_url:
             raise ToolError(
                 ErrorCode.INVALID_PARAMETER,
-                "The base address holds a query or a fragment.",
+                "The base address contains a query or a fragment.",
                 expected="scheme, host and path, such as https://api.example.com/v1",
                 recovery_hint="An admin must correct the address of the operations.",
                 attempted=False,
@@ -77,12 +77,12 @@ class ApiConnection:
 class OpenAPITool(ExternalTool):
     """A tool that sends one request for each call.
 
-    It is not open world: every call goes to the host of the base address, which an admin chose, redirects included. If
+    It is not open world: every call, redirects included, goes to the host of the base address, which an admin chose. If
     its params name another address, the API may connect to it, and the gate checks that.
 
     Args:
-        level: the admin's level; None for the inferred one. An operation that embeds other requests is destructive
-            unless it was inferred to be, because only then has an admin seen the reason.
+        level: the admin's level; None for the inferred one. An operation that embeds other requests is always
+            destructive unless it was inferred as such, because otherwise no admin has seen the reason.
         tokens: the cache of OAuth 2 access tokens.
     """
 
@@ -182,7 +182,7 @@ class OpenAPITool(ExternalTool):
 
 
 def _merge_headers(headers: Mapping[str, str], credentials: Mapping[str, str]) -> dict[str, str]:
-    """Merge the headers; credentials replace params of the same name, but cookies are combined."""
+    """Merge the headers; credentials replace params with the same name, but cookies are combined."""
     lower = {name.lower() for name in credentials}
     selected = {name: value for name, value in headers.items() if name.lower() not in lower}
     joined = {"Accept": "application/json, text/*;q=0.8, */*;q=0.5", **selected, **credentials}
