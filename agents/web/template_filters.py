@@ -156,5 +156,5 @@ def exit_reason(name: str) -> str:
 
 def column_values(target: AffectedTarget, effect: Effect) -> list[Any]:
     """List the target's values in the order of the effect's columns; None where it has no such field."""
-    values = {change.name: change.after if effect.side == "made" else change.before for change in target.changes}
+    values = {change.name: change.after if effect.row_state == "created" else change.before for change in target.changes}
     return [values.get(name) for name in effect.columns]

@@ -16,7 +16,8 @@ from django.test.utils import CaptureQueriesContext
 
 TRANSACTION_WORDS = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")
 _PASS_IS_RECORDED = "INSERT pass"
-_TABLE = re.compile(r'(?:FROM|JOIN|INTO|UPDATE) "?(?!ROWS\b|jsonb_)(?:agents_|auth_|records_)?(\w+)"?')
+_APPS = "accounts|employees|runs|approvals|insight|auth|records"
+_TABLE = re.compile(rf'(?:FROM|JOIN|INTO|UPDATE) "?(?!ROWS\b|jsonb_)(?:(?:{_APPS})_)?(\w+)"?')
 
 
 @dataclass(frozen=True)

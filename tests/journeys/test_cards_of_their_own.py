@@ -42,10 +42,10 @@ class TestOnItsOwnPage:
         decider.approve(decider.card(card.pk))
         expect(decider.card(card.pk)).to_contain_text("Approved by")
         office.end_grace()
-        expect(decider.page.locator("[data-fate]")).to_contain_text("Succeeded: ")
+        expect(decider.page.locator("[data-report]")).to_contain_text("Succeeded: ")
         expect(decider.card(card.pk).get_by_role("button", name="Undo")).to_have_count(0)
         reader.page.goto(f"/approvals/{card.pk}/")
-        expect(reader.page.locator("[data-fate]")).to_contain_text("Succeeded: ")
+        expect(reader.page.locator("[data-report]")).to_contain_text("Succeeded: ")
         office.await_end(run.pk)
 
     def test_a_card_whose_target_drifted_leads_to_the_one_that_replaced_it(self, office: Office, visit: Visit) -> None:

@@ -129,7 +129,7 @@ def test_nothing_runs_and_nothing_hides_on_any_page(hostile: Office, visit: Visi
     visitor.open_run(run_id)
     visitor.deny(visitor.card(update.pk), TEXT)
     expect(visitor.card(update.pk)).to_contain_text("Denied by")
-    assert_tokens(visitor, f"#card-{update.pk} .verdict")
+    assert_tokens(visitor, f"#card-{update.pk} .decision")
     hostile.workshop.deny(deletion, TEXT)
     hostile.await_end(run_id)
     expect(visitor.answer).to_contain_text("⟦U+202E⟧")

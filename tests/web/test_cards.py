@@ -333,7 +333,7 @@ class TestTheFateOfTheCall:
         ToolCall.objects.filter(pk=card.tool_call_id).update(status=status, **executed, **ends)
         html = card_page(world, card)
         assert f'href="/runs/{card.run_id}/calls/{card.tool_call_id}/"' in html
-        return html.split("data-fate>")[1].split("<a ")[0]
+        return html.split("data-report>")[1].split("<a ")[0]
 
     def test_is_told_while_it_is_carried_out(self, world: World) -> None:
         assert "Running." in self.decided(world, CallStatus.EXECUTING)

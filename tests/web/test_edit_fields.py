@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from agents.web.cards.edit_form import build_fields, find_blamed_key, simplify_complaint
-from agents.web.cards.fields import Field, TypedValues
-from agents.web.cards.typed import UnreadableField, read_typed
+from agents.web.cards.form_fields import FormField, FormInput
+from agents.web.cards.form_values import InvalidFieldText, parse_form
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -60,7 +60,7 @@ PARAMS: dict[str, Any] = {
 }
 
 
-def every(fields: list[Field] | tuple[Field, ...]) -> list[Field]:
+def every(fields: list[FormField] | tuple[FormField, ...]) -> list[FormField]:
     """The inputs, those of groups included."""
     return [one for field in fields for one in ([field] if field.kind != "group" else every(field.fields))]
 
@@ -69,7 +69,7 @@ def read(params: dict[str, Any] = PARAMS, **changed: str) -> dict[str, Any]:
     """What the form gives back if only these inputs are touched; `changes__phone` is that of `changes.phone`."""
     fields = build_fields(SCHEMA, params)
     typed = {field.key: field.value for field in every(fields)}
-    return read_typed(fields, typed | {key.replace("__", "."): text for key, text in changed.items()})
+    return parse_form(fields, typed | {key.replace("__", "."): text for key, text in changed.items()})
 
 
 def test_each_type_has_its_input() -> None:
@@ -100,8 +100,8 @@ def test_a_nested_object_has_an_input_for_each_of_its_fields() -> None:
         ("changes.status", "choice"),
         ("changes.archived", "flag"),
     ]
-    assert [one.name for one in changes.used] == ["phone", "status"]
-    assert [one.name for one in changes.unused] == ["score", "archived"]
+    assert [one.name for one in changes.used_fields] == ["phone", "status"]
+    assert [one.name for one in changes.unused_fields] == ["score", "archived"]
 
 
 def test_an_untouched_form_changes_nothing() -> None:
@@ -182,7 +182,7 @@ def test_an_emptied_optional_field_is_null_or_left_out() -> None:
     ],
 )
 def test_what_is_not_of_its_type_names_the_field(key: str, text: str) -> None:
-    with pytest.raises(UnreadableField) as caught:
+    with pytest.raises(InvalidFieldText) as caught:
         read(**dict[str, Any]({key.replace(".", "__"): text}))
     assert caught.value.key == key
 
@@ -216,7 +216,7 @@ def test_complaints_are_told_in_plain_words(complaint: str, words: str) -> None:
 
 
 def test_what_was_typed_stays_with_its_problem() -> None:
-    typed = TypedValues({"changes.score": "many"}, {"changes.score": "That is no number."})
+    typed = FormInput({"changes.score": "many"}, {"changes.score": "That is no number."})
     (changes,) = (field for field in build_fields(SCHEMA, PARAMS, typed) if field.name == "changes")
-    (score,) = (field for field in changes.used if field.name == "score")
+    (score,) = (field for field in changes.used_fields if field.name == "score")
     assert (score.value, score.problem) == ("many", "That is no number.")

@@ -166,7 +166,7 @@ class TestACard:
     def test_finds_the_twin_behind_many_records_of_the_same_name(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(similar_names, "MOST_NAMES", 2)
+        monkeypatch.setattr(similar_names, "MAX_NAMES", 2)
         for name in ("Acme Corp", "Acme Corp", "Acrne Corp"):
             self.twin(world, name)
         assert '<bdi class="value">Acrne Corp</bdi>' in self.page(world, world.records[0], phone="+1")

@@ -10,8 +10,8 @@ import pytest
 from django.core.exceptions import SynchronousOnlyOperation
 from django.utils.safestring import SafeString
 
-from agents.web.text.kept_html import KeptHtml
-from agents.web.text.markdown import CUT_NOTE, NOTE, render_markdown, render_unkept
+from agents.web.text.html_cache import HtmlCache
+from agents.web.text.markdown import CUT_NOTE, NOTE, render_markdown, render_uncached
 from tests.hostile.markdown import SHAPES, hostile_texts
 
 MOST_BYTES = 200_000
@@ -21,7 +21,7 @@ def test_hostile_texts_stay_small_and_quick() -> None:
     """A sample; `make soak` renders 1,000 of them and asserts 100 ms for each."""
     texts = list(hostile_texts(len(SHAPES) + 60))
     began = time.thread_time()
-    sizes = [len(render_unkept(text).encode()) for text in texts]
+    sizes = [len(render_uncached(text).encode()) for text in texts]
     assert max(sizes) <= MOST_BYTES
     assert time.thread_time() - began < len(texts) * 0.1
 
@@ -29,18 +29,18 @@ def test_hostile_texts_stay_small_and_quick() -> None:
 def test_a_long_text_has_bounds_too() -> None:
     wide = "|" + "a|" * 1_000 + "\n|" + "-|" * 1_000 + "\n" + "|\n" * 100_000
     for text in ("\x01" * 1_000_000, wide, "[a]: /" + "x" * 50_000 + "\n\n" + "[a]" * 50_000):
-        assert len(render_unkept(text).encode()) <= 3 * MOST_BYTES
+        assert len(render_uncached(text).encode()) <= 3 * MOST_BYTES
 
 
 @pytest.mark.parametrize("text", [">" * 50 + " deep", "- " * 60 + "deep", "|a|\n|-|\n" + "|deep|\n" * 3_900])
 def test_what_is_too_intricate_is_shown_as_it_was_written(text: str) -> None:
-    html = render_unkept(text)
+    html = render_uncached(text)
     assert NOTE in html
     assert text in unescape(html)
 
 
 def test_what_is_too_long_even_so_says_that_it_is_cut() -> None:
-    html = render_unkept("[" * 1_000 + "\x01" * 19_000)
+    html = render_uncached("[" * 1_000 + "\x01" * 19_000)
     assert CUT_NOTE in html
     assert "[[[" in html
 
@@ -56,7 +56,7 @@ def test_what_is_too_long_even_so_says_that_it_is_cut() -> None:
     ids=["table", "list", "nested", "long"],
 )
 def test_what_people_write_stays_formatted(text: str, tag: str) -> None:
-    html = render_unkept(text)
+    html = render_uncached(text)
     assert tag in html
     assert NOTE not in html
 
@@ -67,7 +67,7 @@ def test_a_text_is_rendered_once_for_each_place() -> None:
 
 
 def test_what_is_kept_is_bounded_and_the_longest_unused_goes_first() -> None:
-    kept, rendered = KeptHtml(most_characters=10), list[str]()
+    kept, rendered = HtmlCache(max_characters=10), list[str]()
 
     def render(text: str) -> SafeString:
         rendered.append(text)

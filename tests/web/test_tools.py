@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from agents.employees.toolboxes import get_installed_toolbox
-from agents.web.cards.schema_table import params_of
+from agents.web.cards.param_table import build_param_rows
 from agents.web.views import tools
 from tests.web.counted import count_calls, last_error, sweep_at
 from tests.world import DELETE, SEARCH, UPDATE, World, make_world
@@ -152,7 +152,7 @@ class TestParams:
             },
             "required": ["n"],
         }
-        rows = {row.name: row for row in params_of(schema)}
+        rows = {row.name: row for row in build_param_rows(schema)}
         assert (rows["n"].kind, rows["n"].is_required) == ("whole number", True)
         assert rows["n"].limits == "at least 1, at most 9, otherwise 3"
         assert (rows["tags"].kind, rows["tags"].limits) == ("list of text", "at most 5 values")
@@ -162,6 +162,6 @@ class TestParams:
 
     def test_a_schema_that_holds_itself_ends(self) -> None:
         node = {"properties": {"child": {"$ref": "#/$defs/Node"}, "all": {"items": {"$ref": "#/$defs/Node"}}}}
-        rows = params_of({**node, "$defs": {"Node": {"type": "object", **node}, "Loop": {"$ref": "#/$defs/Loop"}}})
+        rows = build_param_rows({**node, "$defs": {"Node": {"type": "object", **node}, "Loop": {"$ref": "#/$defs/Loop"}}})
         assert rows[1].name == "child.child"
         assert len(rows) < 200

@@ -115,7 +115,7 @@ def _build_targets(selection: Selection, context: ToolContext, changes: dict[str
     records = load_selection(context.organization_id, selection)
     targets = tuple(target for record in records if (target := build_update_target(record, changes)) is not None)
     if not targets:
-        raise build_no_change_error(f"All of these {len(records)} records already have these values.")
+        raise build_no_change_error("The selected records already have these values.")
     return targets
 
 

@@ -160,9 +160,7 @@ class AddToList(RecordWrite):
             if record.pk not in on_list
         )
         if not targets:
-            raise build_no_change_error(
-                f"All of these {len(records)} records are already on the list {params.list_name!r}."
-            )
+            raise build_no_change_error(f"The selected records are already on the list {params.list_name!r}.")
         return Preview("add", targets)
 
     def sentence(self, params: Params, preview: Preview) -> str:

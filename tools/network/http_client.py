@@ -202,7 +202,7 @@ class GuardedClient:
         host, limits = get_host(url), self.limits
         traffic = Traffic(host, limits.header_bytes, partial(check_fence, outgoing.is_read))
         try:
-            with _translated_errors(traffic, timer):
+            with _translating_errors(traffic, timer):
                 addresses = resolve_host(HostPort(host, get_port(url)), self.reach, self.resolve, timer.remaining())
                 backend = PinnedBackend(self.dial, addresses, timer, traffic)
                 wire_request = outgoing.to_wire(url, limits.connect_s)
@@ -321,7 +321,7 @@ def _load_system_trust() -> ssl.SSLContext:
 
 
 @contextmanager
-def _translated_errors(traffic: Traffic, timer: RequestTimer) -> Iterator[None]:
+def _translating_errors(traffic: Traffic, timer: RequestTimer) -> Iterator[None]:
     """Translate the HTTP library's errors into texts that quote neither the request nor the server."""
     host = traffic.host
     try:

@@ -21,14 +21,14 @@ from agents.web.cards.call_reports import CallReport, describe_call
 from agents.web.cards.differences import Change, find_differences
 from agents.web.cards.edit_form import build_fields
 from agents.web.cards.effects import Effect
-from agents.web.cards.fields import Field, TypedValues
+from agents.web.cards.form_fields import FormField, FormInput
 from agents.web.cards.questions import AskedQuestion, read_question
 from agents.web.cards.similar_names import SimilarName, find_similar_names
 from agents.web.panel.child_runs import describe_delegations
 from agents.web.text.safe_text import own_words
 from tools.contract import Level, Tool
 
-MOST_EARLIER = 5
+MAX_EARLIER = 5
 DECIDED = (ApprovalStatus.DENIED, ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
 GRACE_S = {Level.WRITE.value: 5, Level.DESTRUCTIVE.value: 10}
 LEVEL_REASONS = {
@@ -43,7 +43,7 @@ ICONS = {
     Level.WRITE.value: "pencil-line",
     Level.DESTRUCTIVE.value: "triangle-alert",
 }
-VERDICT_ICONS = {
+OUTCOME_ICONS = {
     "Approved": "circle-check",
     "Settled": "circle-check",
     "Acknowledged": "circle-check",
@@ -70,7 +70,7 @@ class Card:
         typed: the values that a person typed into the edit form, and what is wrong with them.
         reported: the report of the call, where the page does not show it beside the card.
         said: a typed answer that was refused.
-        asked_by: the delegation of the task, if there is one: `Dana asked Kim`.
+        delegation: the delegation of the task, if there is one: `Dana asked Kim`.
         similar: names on the card that look like another record's, while it is open.
         requesters: the people who requested the call and may not decide it, by the two-person rule.
     """
@@ -79,17 +79,17 @@ class Card:
     call: ToolCall
     run: Run
     tool: Tool | None
-    words: str = ""
-    earlier: list[Approval] = field(default_factory=list)
+    employee_words: str = ""
+    earlier_decisions: list[Approval] = field(default_factory=list)
     previous: Approval | None = None
     successor: Approval | None = None
     all_targets: bool = False
-    typed: TypedValues = field(default_factory=TypedValues)
-    reported: str = ""
-    said: str = ""
-    asked_by: str = ""
+    form_input: FormInput = field(default_factory=FormInput)
+    report_text: str = ""
+    refused_answer: str = ""
+    delegation: str = ""
     requesters: list[Requester] = field(default_factory=list)
-    similar: list[SimilarName] = field(default_factory=list)
+    similar_names: list[SimilarName] = field(default_factory=list)
     now: datetime = field(default_factory=timezone.now)
 
     @property
@@ -123,12 +123,12 @@ class Card:
         return ""
 
     @property
-    def connected_as(self) -> str:
+    def source_name(self) -> str:
         """See `find_source_name`."""
         return find_source_name(self.tool)
 
     @property
-    def verdict(self) -> str:
+    def outcome(self) -> str:
         """The decision of a person, or how the card was closed without one."""
         if self.approval.kind == ApprovalKind.UNKNOWN and self.approval.status == ApprovalStatus.CANCELLED:
             return "Settled"
@@ -138,8 +138,8 @@ class Card:
         return "Approved" if self.was_withdrawn or was_approved else self.approval.get_status_display()
 
     @property
-    def verdict_icon(self) -> str:
-        return VERDICT_ICONS.get(self.verdict, "ban")
+    def outcome_icon(self) -> str:
+        return OUTCOME_ICONS.get(self.outcome, "ban")
 
     @property
     def was_withdrawn(self) -> bool:
@@ -148,7 +148,7 @@ class Card:
         return self.approval.start_after is not None and self.approval.status in ended
 
     @property
-    def not_by(self) -> str:
+    def barred_usernames(self) -> str:
         """The names of the requesters who may not decide the card; usernames have no spaces."""
         return " ".join(requester.name for requester in self.requesters)
 
@@ -160,7 +160,7 @@ class Card:
     @property
     def report(self) -> CallReport | None:
         """The progress or result of the call, if this card let it start."""
-        return describe_call(self.approval, self.call.status, self.reported, is_graced=self.undo_left_s > 0)
+        return describe_call(self.approval, self.call.status, self.report_text, is_graced=self.undo_left_s > 0)
 
     @property
     def is_destructive(self) -> bool:
@@ -188,7 +188,7 @@ class Card:
         return Effect(preview, nouns, self.all_targets, lists_requests=is_sent)
 
     @property
-    def act(self) -> str:
+    def action_label(self) -> str:
         """Verb and object for the Approve button: `update Acme Corp`, `delete 212 records`."""
         target = self.effect.target
         if self.effect.has_no_preview or not target:
@@ -197,7 +197,7 @@ class Card:
         return f"{self.effect.verb} {label}"
 
     @cached_property
-    def confirm(self) -> str:
+    def confirmation_phrase(self) -> str:
         """The phrase to type before approving; empty below the destructive level."""
         return make_confirmation_phrase(self.approval) if self.is_destructive else ""
 
@@ -218,19 +218,19 @@ class Card:
         return self.tool is not None and self.is_open
 
     @cached_property
-    def edit_fields(self) -> list[Field]:
+    def edit_fields(self) -> list[FormField]:
         """The typed form made from the tool's schema; empty if the tool is gone."""
-        return build_fields(self.tool.schema, self.approval.params, self.typed) if self.tool is not None else []
+        return build_fields(self.tool.schema, self.approval.params, self.form_input) if self.tool is not None else []
 
     @property
     def problem(self) -> str:
         """The problem of the edit form as a whole; a problem of one field stands beside it."""
-        return self.typed.problems.get("", "")
+        return self.form_input.problems.get("", "")
 
     @property
     def is_editing(self) -> bool:
         """Check if a person tried to edit the card and something was wrong."""
-        return bool(self.typed.problems)
+        return bool(self.form_input.problems)
 
     @property
     def deny_reasons(self) -> tuple[str, ...]:
@@ -252,10 +252,10 @@ def build_cards(approvals: Iterable[Approval], *, all_targets: bool = False, wit
     """
     wanted = list(approvals)
     waiting = [one for one in wanted if one.status == ApprovalStatus.PENDING and one.kind != ApprovalKind.QUESTION]
-    askings = describe_delegations([one.run for one in wanted])
+    delegations = describe_delegations([one.run for one in wanted])
     earlier = _load_earlier_decisions(waiting) if with_earlier else {}
-    not_by = find_requesters([one for one in waiting if one.run.organization.four_eyes])
-    similar = find_similar_names([one for one in waiting if one.kind == ApprovalKind.APPROVAL])
+    requesters = find_requesters([one for one in waiting if one.run.organization.four_eyes])
+    similar_names = find_similar_names([one for one in waiting if one.kind == ApprovalKind.APPROVAL])
     passes = _load_texts({(one.run_id, one.tool_call.pass_number) for one in wanted})
     by_call = _group_by_call(wanted)
     return [
@@ -264,14 +264,14 @@ def build_cards(approvals: Iterable[Approval], *, all_targets: bool = False, wit
             call=one.tool_call,
             run=one.run,
             tool=find_call_tool(one.tool_call),
-            words=own_words(passes.get((one.run_id, one.tool_call.pass_number), "")),
-            earlier=earlier.get(_get_shape(one), []) if one.status == ApprovalStatus.PENDING else [],
+            employee_words=own_words(passes.get((one.run_id, one.tool_call.pass_number), "")),
+            earlier_decisions=earlier.get(_get_shape(one), []) if one.status == ApprovalStatus.PENDING else [],
             previous=_find_previous(one, by_call[one.tool_call_id]),
             successor=_find_successor(one, by_call[one.tool_call_id]),
             all_targets=all_targets,
-            asked_by=askings.get(one.run_id, ""),
-            requesters=not_by.get(one.pk, []),
-            similar=similar.get(one.pk, []),
+            delegation=delegations.get(one.run_id, ""),
+            requesters=requesters.get(one.pk, []),
+            similar_names=similar_names.get(one.pk, []),
         )
         for one in wanted
     ]
@@ -317,7 +317,7 @@ def _load_earlier_decisions(open_cards: list[Approval]) -> dict[tuple[str, int],
             run__employee_id=employee_id,
             status__in=DECIDED,
         )
-        found[shape] = list(decided.select_related("decided_by").order_by("-tool_call_id", "-id")[:MOST_EARLIER])
+        found[shape] = list(decided.select_related("decided_by").order_by("-tool_call_id", "-id")[:MAX_EARLIER])
     return found
 
 

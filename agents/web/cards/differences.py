@@ -9,8 +9,8 @@ from typing import Any
 
 from agents.approvals.models import Approval
 
-MOST_CHANGES = 20
-MOST_LABELS = 5
+MAX_CHANGES = 20
+MAX_LABELS = 5
 INSIDE = " · "
 WOULD_BE = " as it would be"
 
@@ -35,7 +35,7 @@ def find_differences(old: Approval, new: Approval) -> list[Change]:
     params = list(_of_params(old, new))
     said = {(change.name.rpartition(INSIDE)[2], change.after) for change in params if _is_simple(change.after)}
     effect = (change for change in _of_effect(old, new) if not _is_said(change, said))
-    found = list(islice((*params, *effect), MOST_CHANGES))
+    found = list(islice((*params, *effect), MAX_CHANGES))
     if not found and old.sentence != new.sentence:
         return [Change("sentence", old.sentence.replace("**", ""), new.sentence.replace("**", ""))]
     return found
@@ -111,8 +111,8 @@ def _is_simple(value: Any) -> bool:
 
 
 def _join_labels(labels: list[str]) -> str:
-    more = len(labels) - MOST_LABELS
-    return ", ".join(labels[:MOST_LABELS]) + (f" and {more} more" if more > 0 else "")
+    more = len(labels) - MAX_LABELS
+    return ", ".join(labels[:MAX_LABELS]) + (f" and {more} more" if more > 0 else "")
 
 
 def _preview(approval: Approval) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agents.web.cards.fields import Field, TypedValues
-from agents.web.cards.typed import fits_pairs, format_value
+from agents.web.cards.form_fields import FormField, FormInput
+from agents.web.cards.form_values import can_write_as_pairs, format_value
 
 LONG_TEXT = 80
 DEEPEST = 4
@@ -31,15 +31,15 @@ class _Slot:
     path: tuple[str, ...]
     schema: Mapping[str, Any]
     required: bool
-    present: Any
+    current: Any
 
 
-def build_fields(schema: Mapping[str, Any], params: Mapping[str, Any], typed: TypedValues | None = None) -> list[Field]:
+def build_fields(schema: Mapping[str, Any], params: Mapping[str, Any], typed: FormInput | None = None) -> list[FormField]:
     """Build the form for these params; typed values take precedence over current ones."""
-    return _fields(_Slot((), schema, required=True, present=params), schema.get("$defs", {}), typed or TypedValues())
+    return _fields(_Slot((), schema, required=True, current=params), schema.get("$defs", {}), typed or FormInput())
 
 
-def list_changed_texts(fields: Iterable[Field], typed: TypedValues) -> list[tuple[str, str]]:
+def list_changed_texts(fields: Iterable[FormField], typed: FormInput) -> list[tuple[str, str]]:
     """Return the inputs that were changed, by name, with the typed text."""
     found: list[tuple[str, str]] = []
     for one in fields:
@@ -50,7 +50,7 @@ def list_changed_texts(fields: Iterable[Field], typed: TypedValues) -> list[tupl
     return found
 
 
-def find_blamed_key(fields: Iterable[Field], key: str) -> str:
+def find_blamed_key(fields: Iterable[FormField], key: str) -> str:
     """Find the innermost input that a complaint about `changes.phone` or `record_ids.3` belongs to; empty for none."""
     for one in fields:
         if key == one.key or key.startswith(f"{one.key}."):
@@ -70,9 +70,9 @@ def simplify_complaint(complaint: str, *, is_named: bool = False) -> str:
     return f"{found['name']}: {said}" if is_named else said
 
 
-def _fields(slot: _Slot, definitions: Mapping[str, Any], typed: TypedValues) -> list[Field]:
+def _fields(slot: _Slot, definitions: Mapping[str, Any], typed: FormInput) -> list[FormField]:
     required = slot.schema.get("required", [])
-    present = slot.present if isinstance(slot.present, Mapping) else {}
+    present = slot.current if isinstance(slot.current, Mapping) else {}
     return [
         _field(
             _Slot((*slot.path, name), _resolve(part, definitions), name in required, present.get(name)),
@@ -83,21 +83,21 @@ def _fields(slot: _Slot, definitions: Mapping[str, Any], typed: TypedValues) -> 
     ]
 
 
-def _field(slot: _Slot, definitions: Mapping[str, Any], typed: TypedValues) -> Field:
+def _field(slot: _Slot, definitions: Mapping[str, Any], typed: FormInput) -> FormField:
     core, nullable = _without_null(slot.schema)
     kind = _kind(core, slot)
     key = ".".join(slot.path)
-    inner = _Slot(slot.path, core, slot.required, slot.present)
-    return Field(
+    inner = _Slot(slot.path, core, slot.required, slot.current)
+    return FormField(
         path=slot.path,
         kind=kind,
-        present=slot.present,
-        value=typed.values.get(key, format_value(kind, slot.present, _item(core, kind))),
+        current=slot.current,
+        value=typed.values.get(key, format_value(kind, slot.current, _item(core, kind))),
         description=str(slot.schema.get("description", "")),
-        optional=not slot.required,
-        nullable=nullable,
+        is_optional=not slot.required,
+        is_nullable=nullable,
         choices=_choices(core, kind),
-        item=_item(core, kind),
+        item_kind=_item(core, kind),
         limits={key: core[key] for key in ("minimum", "maximum") if key in core},
         problem=typed.problems.get(key, ""),
         fields=tuple(_fields(inner, definitions, typed)) if kind == "group" else (),
@@ -105,7 +105,7 @@ def _field(slot: _Slot, definitions: Mapping[str, Any], typed: TypedValues) -> F
 
 
 def _kind(schema: Mapping[str, Any], slot: _Slot) -> str:
-    choices, type_, present = schema.get("enum"), schema.get("type"), slot.present
+    choices, type_, present = schema.get("enum"), schema.get("type"), slot.current
     if choices and all(isinstance(choice, str) for choice in choices if choice is not None):
         return "choice"
     if type_ == "string":
@@ -125,9 +125,9 @@ def _kind(schema: Mapping[str, Any], slot: _Slot) -> str:
 def _kind_of_object(schema: Mapping[str, Any], slot: _Slot) -> str:
     known = schema.get("properties")
     if known:
-        is_whole = slot.present is None or (isinstance(slot.present, dict) and slot.present.keys() <= known.keys())
+        is_whole = slot.current is None or (isinstance(slot.current, dict) and slot.current.keys() <= known.keys())
         return "group" if is_whole and len(slot.path) < DEEPEST else "json"
-    return "pairs" if fits_pairs(slot.present, _item(schema, "pairs")) else "json"
+    return "pairs" if can_write_as_pairs(slot.current, _item(schema, "pairs")) else "json"
 
 
 def _item(schema: Mapping[str, Any], kind: str) -> str:

@@ -1,4 +1,4 @@
-"""Questions on cards: the employee's own words, and the answers that it offers."""
+"""Questions of employees on cards, with the suggested answers."""
 
 from __future__ import annotations
 
@@ -10,18 +10,23 @@ from agents.approvals.questions import MOST_ANSWER
 
 @dataclass(frozen=True)
 class AskedQuestion:
-    """A question as the employee asked it, not verified. An answer has at most `most` characters."""
+    """A question in the employee's own words, which nobody has verified.
+
+    Attributes:
+        choices: the suggested answers.
+        max_length: the most characters of an answer.
+    """
 
     text: str
     choices: list[str]
     is_open: bool
-    most: int = MOST_ANSWER
+    max_length: int = MOST_ANSWER
 
 
 def read_question(approval: Approval) -> AskedQuestion | None:
     """Read the card's question; None for a card of another kind."""
     if approval.kind != ApprovalKind.QUESTION:
         return None
-    kept = approval.preview if isinstance(approval.preview, dict) else {}
-    choices = [str(choice) for choice in kept.get("choices", ())]
-    return AskedQuestion(str(kept.get("question", "")), choices, approval.status == ApprovalStatus.PENDING)
+    preview = approval.preview if isinstance(approval.preview, dict) else {}
+    choices = [str(choice) for choice in preview.get("choices", ())]
+    return AskedQuestion(str(preview.get("question", "")), choices, approval.status == ApprovalStatus.PENDING)

@@ -1,4 +1,4 @@
-"""Names on a card that readers can mistake for another record of the organization."""
+"""Detection of names on a card that a reader can mistake for another record's."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tools.records.models import Record, compute_look
 
 LONGEST_NAME = 200
 SHORTEST_LOOK = 3
-MOST_VALUES = 250
-"""The values of one card that are compared; the labels of the targets come first."""
-MOST_SIMILAR = 5
-MOST_NAMES = 1_000
+MAX_VALUES = 250
+"""The most values compared for one card; the labels of its targets come first."""
+MAX_SIMILAR = 5
+MAX_NAMES = 1_000
 
 
 @dataclass(frozen=True)
@@ -30,21 +30,21 @@ class SimilarName:
 
 def find_similar_names(cards: Collection[Approval]) -> dict[int, list[SimilarName]]:
     """Find similar names by card id, at most 5 for each card, with one query for all cards of an organization."""
-    looks = {card.pk: {value: compute_look(value) for value in islice(_values(card), MOST_VALUES)} for card in cards}
-    wanted = {look for of_card in looks.values() for look in of_card.values() if len(look) >= SHORTEST_LOOK}
+    looks = {card.pk: {value: compute_look(value) for value in islice(_list_values(card), MAX_VALUES)} for card in cards}
+    wanted = {look for card_looks in looks.values() for look in card_looks.values() if len(look) >= SHORTEST_LOOK}
     if not wanted:
         return {}
     organization_id = next(iter(cards)).organization_id
     alike = Record.objects.filter(organization_id=organization_id, look__in=wanted).values_list("name", "look")
-    rows = alike.annotate(first=Min("pk")).order_by("first")  # thousands of records may have one and the same name
+    rows = alike.annotate(first=Min("pk")).order_by("first")  # grouped, because thousands of records can share a name
     named: dict[str, list[tuple[int, str]]] = {}
-    for name, look, pk in rows[:MOST_NAMES]:
+    for name, look, pk in rows[:MAX_NAMES]:
         named.setdefault(look, []).append((pk, name))
-    return {card.pk: list(islice(_similar(card, looks[card.pk], named), MOST_SIMILAR)) for card in cards}
+    return {card.pk: list(islice(_compare_names(card, looks[card.pk], named), MAX_SIMILAR)) for card in cards}
 
 
-def _similar(card: Approval, looks: dict[str, str], named: dict[str, list[tuple[int, str]]]) -> Iterator[SimilarName]:
-    targets = _targets(card)
+def _compare_names(card: Approval, looks: dict[str, str], named: dict[str, list[tuple[int, str]]]) -> Iterator[SimilarName]:
+    targets = _get_targets(card)
     own = str(targets[0].get("id")) if len(targets) == 1 else ""
     for value, look in looks.items():
         for pk, name in named.get(look, ()):
@@ -53,23 +53,23 @@ def _similar(card: Approval, looks: dict[str, str], named: dict[str, list[tuple[
                 break
 
 
-def _values(card: Approval) -> Iterator[str]:
-    targets = _targets(card)
+def _list_values(card: Approval) -> Iterator[str]:
+    targets = _get_targets(card)
     yield from (str(target.get("label", "")) for target in targets)
-    yield from _texts(card.params)
+    yield from _list_texts(card.params)
     for target in targets:
-        yield from _texts(target.get("after"))
+        yield from _list_texts(target.get("after"))
 
 
-def _targets(card: Approval) -> list[dict[str, Any]]:
+def _get_targets(card: Approval) -> list[dict[str, Any]]:
     preview = card.preview if isinstance(card.preview, dict) else {}
     return [target for target in preview.get("targets") or [] if isinstance(target, dict)]
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _list_texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         if value and len(value) <= LONGEST_NAME:
             yield value
     elif isinstance(value, (dict, list)):
         for child in value.values() if isinstance(value, dict) else value:
-            yield from _texts(child)
+            yield from _list_texts(child)

@@ -17,7 +17,7 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from typing_extensions import override
 
-from agents.web.text.kept_html import KeptHtml
+from agents.web.text.html_cache import HtmlCache
 from agents.web.text.safe_text import flagged_text, visible_text
 
 TAGS = {
@@ -31,16 +31,16 @@ TEXTS = frozenset({"text", "code_inline", "code_block", "fence"})
 
 PORTION = 20_000
 """Characters; the limits below apply to texts up to this length."""
-MOST_PORTIONS = 3
+MAX_PORTIONS = 3
 """A longer text gets the limits of this many portions."""
-MOST_TOKENS = 10_000
+MAX_TOKENS = 10_000
 """Openings, closings and texts; a table's cell has four."""
-MOST_BRACKETS = 600
+MAX_BRACKETS = 600
 """The parser looks behind each for a link."""
-MOST_LINES = 4_000
-MOST_VISIBLE = 60_000
+MAX_LINES = 4_000
+MAX_VISIBLE = 60_000
 """Characters once each hidden one is written as ⟦U+200B⟧: the parser would read all of them."""
-MOST_HTML = 190_000
+MAX_HTML = 190_000
 """Bytes."""
 DEEPEST = 19
 """Two levels for each list, one for each quotation; the parser would leave out what is deeper."""
@@ -49,7 +49,7 @@ LARGEST_CHARACTER = 16
 """Bytes of HTML that one character may become: a hidden one stands as ⟦U+E0001⟧."""
 NOTE = "Too complex to format: shown as written."
 CUT_NOTE = "Too complex to format and too long to show: only the beginning is shown, as written."
-KEPT = KeptHtml()
+KEPT = HtmlCache()
 
 
 class _Intricate(Exception):
@@ -96,25 +96,25 @@ def render_markdown(text: str, under: int = 2) -> SafeString:
     Args:
         under: level of the heading that the text stands under, 1 to 6.
     """
-    return KEPT.get(text, lambda text: render_unkept(text, under), under)
+    return KEPT.get(text, lambda text: render_uncached(text, under), under)
 
 
-def render_unkept(text: str, under: int = 2) -> SafeString:
+def render_uncached(text: str, under: int = 2) -> SafeString:
     """Render without the cache."""
-    portions = min(max(len(text) / PORTION, 1), MOST_PORTIONS)
+    portions = min(max(len(text) / PORTION, 1), MAX_PORTIONS)
     try:
         return _as_markdown(text, under, portions)
     except _Intricate:
-        return _as_written(text, int(MOST_HTML * portions))
+        return _as_written(text, int(MAX_HTML * portions))
 
 
 def _as_markdown(text: str, under: int, portions: float) -> SafeString:
-    if text.count("[") > MOST_BRACKETS * portions or text.count("\n") > MOST_LINES * portions:
+    if text.count("[") > MAX_BRACKETS * portions or text.count("\n") > MAX_LINES * portions:
         raise _Intricate
     readable = visible_text(text)
-    if len(readable) > MOST_VISIBLE * portions:
+    if len(readable) > MAX_VISIBLE * portions:
         raise _Intricate
-    tokens = PARSER.parse(readable, {"left": [int(MOST_TOKENS * portions)]})
+    tokens = PARSER.parse(readable, {"left": [int(MAX_TOKENS * portions)]})
     size = 0
     for token in _all_of(tokens):
         if token.type in ("heading_open", "heading_close"):
@@ -123,7 +123,7 @@ def _as_markdown(text: str, under: int, portions: float) -> SafeString:
             token.content = flagged_text(visible_text(token.content))
             size += len(token.content)
         size += sum(len(str(value)) for value in token.attrs.values())
-        if size > MOST_HTML * portions:
+        if size > MAX_HTML * portions:
             raise _Intricate
     html = PARSER.renderer.render(tokens, PARSER.options, {})
     clean = nh3.clean(
@@ -137,7 +137,7 @@ def _as_markdown(text: str, under: int, portions: float) -> SafeString:
     )
     # Sanitized tables have no attributes, and whatever else looks like their tags is escaped.
     boxed = clean.replace("<table>", TABLE_BOX + "<table>").replace("</table>", "</table></div>")
-    if len(boxed.encode()) > MOST_HTML * portions:
+    if len(boxed.encode()) > MAX_HTML * portions:
         raise _Intricate
     return SafeString(boxed)
 

@@ -38,8 +38,8 @@ LINK = re.compile(r"\b(?:[a-z][a-z0-9+.-]{0,30}+://|www\.)\S+", re.IGNORECASE)
 FLAG = " ⚠ mixed alphabets"
 HOST_FLAG = '<span class="mixed-host" title="Letters of several alphabets in one address">⚠ mixed alphabets</span>'
 ALPHABETS = {"Styled": "not plain letters"}
-MOST_NAMED = 4
-MOST_MARKED = 500
+MAX_NAMED = 4
+MAX_MARKED = 500
 """Odd words marked in one text; more would tell a reader nothing new."""
 BOLD = re.compile(r"\*\*(.+?)\*\*", re.DOTALL)
 
@@ -61,7 +61,7 @@ def visible(text: str, *, keep: str = "\n\t") -> SafeString:
         return SafeString(html.escape(text))  # most texts: nothing hidden, and one alphabet
     text = text.replace("\r\n", "\n")
     pieces, at = [], 0
-    for odd in _odd_parts(text)[:MOST_MARKED]:
+    for odd in _odd_parts(text)[:MAX_MARKED]:
         pieces += [escape(text[at : odd.start]), _flag_word(text, odd)]
         at = odd.end
     shown = _selectors("".join([*pieces, escape(text[at:])]), _marked_token)
@@ -175,7 +175,7 @@ def _flag_word(text: str, odd: OddWord) -> str:
     if not odd.letters:
         return escape(part) + HOST_FLAG
     letters = "".join(_mark_letter(char) if char in odd.letters else escape(char) for char in part)
-    named = ", ".join(sorted(odd.letters)[:MOST_NAMED])
+    named = ", ".join(sorted(odd.letters)[:MAX_NAMED])
     title = f"{named} {'is' if len(odd.letters) == 1 else 'are'} {ALPHABETS.get(odd.alphabet, odd.alphabet)}"
     return letters + format_html('<span class="mixed-host" title="{}">{}</span>', title, FLAG.strip())
 

@@ -129,7 +129,7 @@ def find_card(member: Membership, approval_id: int, *, all_targets: bool = False
     if row is None:
         raise NotFound(f"There is no card {approval_id}.")
     card = build_cards([row], all_targets=all_targets)[0]
-    return replace(card, reported=load_report(row.tool_call_id)) if card.report else card
+    return replace(card, report_text=load_report(row.tool_call_id)) if card.report else card
 
 
 def _list_approvals(member: Membership) -> QuerySet[Approval]:

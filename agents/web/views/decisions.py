@@ -14,8 +14,8 @@ from agents.approvals.closed_cards import refuse_closed
 from agents.platform.refusals import Conflict, Expired, Forbidden, Invalid, StaleDigest
 from agents.web.cards.cards import Card
 from agents.web.cards.edit_form import build_fields, find_blamed_key, list_changed_texts, simplify_complaint
-from agents.web.cards.fields import PREFIX, Field, TypedValues
-from agents.web.cards.typed import UnreadableField, read_typed
+from agents.web.cards.form_fields import PREFIX, FormField, FormInput
+from agents.web.cards.form_values import InvalidFieldText, parse_form
 from agents.web.views.approvals import build_card_context, find_card
 from agents.web.views.pages import member_view, redirect_to_card, render_page
 
@@ -66,14 +66,14 @@ def edit(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
     fields = build_fields(card.tool.schema, card.approval.params)
     try:
         refuse_closed(card.approval, decisions.NOT_EDITED)
-        params = read_typed(fields, typed)
+        params = parse_form(fields, typed)
         fresh = decisions.edit(member, approval_id, decisions.Decision(digest=_read_text(request, "digest")), params)
-    except (UnreadableField, Invalid) as problem:
+    except (InvalidFieldText, Invalid) as problem:
         return _render_invalid_edit(
-            request, member, replace(card, typed=TypedValues(typed, _find_problems(fields, problem)))
+            request, member, replace(card, form_input=FormInput(typed, _find_problems(fields, problem)))
         )
     except (Conflict, Expired, StaleDigest) as refusal:
-        return _render_refused_decision(request, member, replace(card, typed=TypedValues(typed)), refusal)
+        return _render_refused_decision(request, member, replace(card, form_input=FormInput(typed)), refusal)
     messages.info(request, "This is the edited card. Nothing is approved yet.")
     return redirect_to_card(request, fresh.pk, reverse("approval", args=(fresh.pk,)))
 
@@ -94,11 +94,11 @@ def undo(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
 def answer(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
     """Answer a question, with one of its choices or in the person's own words."""
     card = find_card(member, approval_id)
-    said = _read_text(request, "choice") or _read_text(request, "text").replace("\r\n", "\n")
+    text = _read_text(request, "choice") or _read_text(request, "text").replace("\r\n", "\n")
     try:
-        questions.answer(member, approval_id, said, _read_text(request, "decision_id"))
+        questions.answer(member, approval_id, text, _read_text(request, "decision_id"))
     except (Conflict, Expired, Invalid) as refusal:
-        return _render_refused_decision(request, member, replace(card, said=said), refusal)
+        return _render_refused_decision(request, member, replace(card, refused_answer=text), refusal)
     messages.success(request, "Answered.")
     return _redirect_back(request, card)
 
@@ -130,7 +130,7 @@ def _render_refused_decision(
     """Show the reason for a refused decision, with the card's current state and the typed text."""
     current = find_card(member, card.approval.pk)
     successor = current.successor
-    newest = find_card(member, successor.pk) if successor is not None else replace(current, said=card.said)
+    newest = find_card(member, successor.pk) if successor is not None else replace(current, refused_answer=card.refused_answer)
     extra = {"refusal": refusal, "typed_texts": _collect_typed_texts(card)}
     page = render_page(request, member, "approvals/one.html", build_card_context(request, newest) | extra)
     page.status_code = refusal.status
@@ -139,14 +139,14 @@ def _render_refused_decision(
 
 def _collect_typed_texts(card: Card) -> list[tuple[str, str]]:
     """Return the text typed into a closed card's edit form, so that the person can reuse it."""
-    if card.tool is None or not card.typed.values:
+    if card.tool is None or not card.form_input.values:
         return []
-    return list_changed_texts(build_fields(card.tool.schema, card.approval.params), card.typed)
+    return list_changed_texts(build_fields(card.tool.schema, card.approval.params), card.form_input)
 
 
-def _find_problems(fields: list[Field], problem: UnreadableField | Invalid) -> dict[str, str]:
+def _find_problems(fields: list[FormField], problem: InvalidFieldText | Invalid) -> dict[str, str]:
     """Return the problem by the key of its field; an empty key stands for the whole form."""
-    if isinstance(problem, UnreadableField):
+    if isinstance(problem, InvalidFieldText):
         return {problem.key: problem.detail}
     return {find_blamed_key(fields, problem.extra["field"].removeprefix("params.")): simplify_complaint(problem.detail)}
 

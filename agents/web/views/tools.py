@@ -19,9 +19,9 @@ from agents.platform.row_ids import parse_row_id
 from agents.runs import manual_calls
 from agents.runs.engine.context import load_organization_rules
 from agents.web.cards.edit_form import build_fields, find_blamed_key, simplify_complaint
-from agents.web.cards.fields import PREFIX, Field, TypedValues
-from agents.web.cards.schema_table import ParamRow, params_of
-from agents.web.cards.typed import UnreadableField, read_typed
+from agents.web.cards.form_fields import PREFIX, FormField, FormInput
+from agents.web.cards.param_table import ParamRow, build_param_rows
+from agents.web.cards.form_values import InvalidFieldText, parse_form
 from agents.web.charts.charts import Chart, build_calls_chart
 from agents.web.views.pages import member_view, render_page
 from tools.contract import Level, Tool
@@ -36,7 +36,7 @@ class RefusedTrial:
 
     tool: str = ""
     employee: str = ""
-    typed: TypedValues = field(default_factory=TypedValues)
+    typed: FormInput = field(default_factory=FormInput)
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class TrialForm:
         problem: a problem with the whole form; each field shows its own problem.
     """
 
-    fields: list[Field]
+    fields: list[FormField]
     employees: list[tuple[int, str]]
     chosen: int | None
     problem: str
@@ -139,12 +139,12 @@ def try_tool(request: HttpRequest, member: Membership, name: str) -> HttpRespons
     typed = {key.removeprefix(PREFIX): str(text) for key, text in request.POST.items() if key.startswith(PREFIX)}
     fields, employee = build_fields(tool.schema, {}), request.POST.get("employee", "")
     try:
-        params = read_typed(fields, typed)
+        params = parse_form(fields, typed)
         run = manual_calls.submit(member, manual_calls.ManualCall(_parse_employee_id(employee), tool.name, params))
-    except (UnreadableField, Invalid, Conflict) as problem:
-        refused = RefusedTrial(tool.name, employee, TypedValues(typed, _find_problems(fields, problem)))
+    except (InvalidFieldText, Invalid, Conflict) as problem:
+        refused = RefusedTrial(tool.name, employee, FormInput(typed, _find_problems(fields, problem)))
         response = _render_list(request, member, refused)
-        response.status_code = 422 if isinstance(problem, UnreadableField) else problem.status
+        response.status_code = 422 if isinstance(problem, InvalidFieldText) else problem.status
         return response
     return redirect("run", run.pk)
 
@@ -156,9 +156,9 @@ def _parse_employee_id(text: str) -> int:
         raise Invalid("employee", "Choose an employee that is allowed to use this tool.") from None
 
 
-def _find_problems(fields: list[Field], problem: UnreadableField | Invalid | Conflict) -> dict[str, str]:
+def _find_problems(fields: list[FormField], problem: InvalidFieldText | Invalid | Conflict) -> dict[str, str]:
     """Return the problem by the key of its field; an empty key means the whole form."""
-    if isinstance(problem, UnreadableField):
+    if isinstance(problem, InvalidFieldText):
         return {problem.key: problem.detail}
     if isinstance(problem, Conflict):
         return {"": problem.detail}
@@ -231,7 +231,7 @@ def _build_views(shown: list[Tool], member: Membership, rules: Grants) -> list[T
             level=determine_level(tool, rules).value,
             is_enabled=not {tool.name, tool.id} & disabled,
             stopped_by=rules.stopped.get(tool.name, ""),
-            params=params_of(tool.schema),
+            params=build_param_rows(tool.schema),
             users=users[tool.name],
             figures=(found := counted.get(tool.name, figures.Figures())),
             chart=build_calls_chart(f"calls-{number}", found.days) if found.calls else None,
@@ -251,7 +251,7 @@ def _add_trial(view: ToolView, member: Membership, refused: RefusedTrial) -> Too
     ):
         return view
     is_tried = refused.tool == view.tool.name
-    typed = refused.typed if is_tried else TypedValues()
+    typed = refused.typed if is_tried else FormInput()
     fields = build_fields(view.tool.schema, {}, typed)
     chosen = next((pk for pk, _ in employees if str(pk) == refused.employee), None)
     form = TrialForm(fields, employees, chosen, typed.problems.get("", ""), is_tried)

@@ -9,15 +9,15 @@ from collections.abc import Callable
 
 from django.utils.safestring import SafeString
 
-MOST_CHARACTERS = 8_000_000
+MAX_CHARACTERS = 8_000_000
 """The limit on HTML in one process; the source texts are not kept."""
 
 
-class KeptHtml:
+class HtmlCache:
     """HTML by the hash of its text; evicts the least recently used."""
 
-    def __init__(self, most_characters: int = MOST_CHARACTERS) -> None:
-        self._most, self._held = most_characters, 0
+    def __init__(self, max_characters: int = MAX_CHARACTERS) -> None:
+        self._most, self._held = max_characters, 0
         self._found: OrderedDict[bytes, SafeString] = OrderedDict()
         self._lock = threading.Lock()
 

@@ -1,4 +1,4 @@
-"""A JSON schema of params as rows for people: what each is called, of which kind, and what it may be."""
+"""A table of a tool's params for people, with the name, kind and limits of each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 DEEPEST = 4
-MOST_ROWS = 200
+MAX_ROWS = 200
 _KINDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "yes or no", "object": "object"}
 _LIMITS = (
     ("minimum", "at least {}"),
@@ -19,18 +19,18 @@ _LIMITS = (
     ("maxLength", "at most {} characters"),
     ("minItems", "at least {} values"),
     ("maxItems", "at most {} values"),
-    ("pattern", "like {}"),
-    ("format", "as {}"),
+    ("pattern", "matching {}"),
+    ("format", "format {}"),
 )
 
 
 @dataclass(frozen=True)
 class ParamRow:
-    """One param, or a field of an object among them.
+    """One param, or one field of an object param.
 
     Attributes:
-        name: with its objects before it, e.g. `filters.region`.
-        limits: in words; the default is among them.
+        name: the full name, such as `filters.region`.
+        limits: the limits and the default, in words.
     """
 
     name: str
@@ -40,33 +40,33 @@ class ParamRow:
     limits: str
 
 
-def params_of(schema: Mapping[str, Any]) -> list[ParamRow]:
-    """A row for each param; the fields of an object follow it."""
-    return _rows(schema, schema.get("$defs", {}), "", 0)[:MOST_ROWS]
+def build_param_rows(schema: Mapping[str, Any]) -> list[ParamRow]:
+    """Build a row for each param; the fields of an object follow it."""
+    return _build_rows(schema, schema.get("$defs", {}), "", 0)[:MAX_ROWS]
 
 
-def _rows(schema: Mapping[str, Any], definitions: Mapping[str, Any], prefix: str, depth: int) -> list[ParamRow]:
+def _build_rows(schema: Mapping[str, Any], definitions: Mapping[str, Any], prefix: str, depth: int) -> list[ParamRow]:
     required = schema.get("required", ())
     found: list[ParamRow] = []
     for name, part in schema.get("properties", {}).items():
-        core = _core(part, definitions)
+        core = _simplify_schema(part, definitions)
         row = ParamRow(
             name=prefix + name,
-            kind=_kind(core, definitions),
+            kind=_describe_kind(core, definitions),
             is_required=name in required,
             description=str(part.get("description") or core.get("description", "")),
-            limits=", ".join(_limits({**core, **part})),
+            limits=", ".join(_describe_limits({**core, **part})),
         )
         found.append(row)
-        inner = _core(core["items"], definitions) if isinstance(core.get("items"), dict) else core
+        inner = _simplify_schema(core["items"], definitions) if isinstance(core.get("items"), dict) else core
         if depth < DEEPEST and inner.get("properties"):
             suffix = "[]." if inner is not core else "."
-            found += _rows(inner, definitions, f"{prefix}{name}{suffix}", depth + 1)
+            found += _build_rows(inner, definitions, f"{prefix}{name}{suffix}", depth + 1)
     return found
 
 
-def _core(part: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema behind references and behind "this or nothing"."""
+def _simplify_schema(part: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:
+    """Resolve references, and unwrap a schema that only adds null."""
     for _ in range(8):
         if not isinstance(part, dict):
             return {}
@@ -80,27 +80,27 @@ def _core(part: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def _kind(core: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+def _describe_kind(core: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
     if "const" in core:
-        return "always " + _text(core["const"])
+        return "always " + _format_value(core["const"])
     if core.get("enum"):
-        return "one of " + ", ".join(_text(choice) for choice in core["enum"])
+        return "one of " + ", ".join(_format_value(choice) for choice in core["enum"])
     options = core.get("anyOf") or core.get("oneOf")
     if options:
-        kinds = dict.fromkeys(_kind(_core(option, definitions), definitions) for option in options)
+        kinds = dict.fromkeys(_describe_kind(_simplify_schema(option, definitions), definitions) for option in options)
         return " or ".join(kinds)
     type_ = core.get("type")
     if type_ == "array":
-        return f"list of {_kind(_core(core.get('items', {}), definitions), definitions)}"
+        return f"list of {_describe_kind(_simplify_schema(core.get('items', {}), definitions), definitions)}"
     if isinstance(type_, list):
         return " or ".join(_KINDS.get(one, str(one)) for one in type_ if one != "null")
     return _KINDS.get(str(type_), "any value")
 
 
-def _limits(part: Mapping[str, Any]) -> list[str]:
-    limits = [text.format(_text(part[key])) for key, text in _LIMITS if part.get(key) is not None]
-    return [*limits, f"otherwise {_text(part['default'])}"] if part.get("default") is not None else limits
+def _describe_limits(part: Mapping[str, Any]) -> list[str]:
+    limits = [text.format(_format_value(part[key])) for key, text in _LIMITS if part.get(key) is not None]
+    return [*limits, f"default {_format_value(part['default'])}"] if part.get("default") is not None else limits
 
 
-def _text(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
