@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agents.web.cards.differences import INSIDE, Change
+from agents.web.cards.differences import PATH_SEPARATOR, Change
 from tools.connections.models import SourceTool
 from tools.contract import Level
 from tools.sources.risks import list_risks
@@ -152,11 +152,11 @@ def _find_changes(before: Any, after: Any, path: tuple[str, ...] = ()) -> Iterat
         for number, pair in enumerate(zip(before, after, strict=True), start=1):
             yield from _find_changes(*pair, (*path, str(number)))
     elif type(before) is not type(after) or before != after:
-        yield Change(INSIDE.join(path), *_show_difference(_format_value(before), _format_value(after)))
+        yield Change(PATH_SEPARATOR.join(path), *_show_difference(_format_value(before), _format_value(after)))
 
 
 def _compare_entry(before: dict[str, Any], after: dict[str, Any], path: tuple[str, ...]) -> Iterator[Change]:
-    name, where = path[-1], INSIDE.join(path)
+    name, where = path[-1], PATH_SEPARATOR.join(path)
     if name not in after:
         yield Change(where, _format_value(before[name]), None)
     elif name not in before:

@@ -8,7 +8,7 @@ from django import template
 from django.utils.safestring import SafeString
 
 from agents.web import template_filters
-from agents.web.text.safe_text import visible_text
+from agents.web.text.safe_text import replace_hidden_characters
 
 register = template.Library()
 for each in (
@@ -32,11 +32,11 @@ def reveal_hidden(html: str) -> SafeString:
     """Show hidden characters as tokens everywhere in the HTML except in the values of its forms."""
     parts, position = [], 0
     for found in MARKUP.finditer(html):
-        parts.append(visible_text(html[position : found.start()]))
+        parts.append(replace_hidden_characters(html[position : found.start()]))
         parts.append(found.group() if found["whole"] else READ.sub(_reveal_in_value, found.group()))
         position = found.end()
-    return SafeString("".join((*parts, visible_text(html[position:]))))
+    return SafeString("".join((*parts, replace_hidden_characters(html[position:]))))
 
 
 def _reveal_in_value(found: re.Match[str]) -> str:
-    return found[1] + visible_text(found[2])
+    return found[1] + replace_hidden_characters(found[2])

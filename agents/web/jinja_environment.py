@@ -1,6 +1,6 @@
-"""The Jinja environment of every page, card and panel line; only the admin's pages are Django templates.
+"""The Jinja environment for every page, card and panel line; only the admin's pages are Django templates.
 
-Lines reach the browser through the socket and with the page, and both render the same templates.
+Pages and sockets render a line with the same template.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from jinja2 import Environment, StrictUndefined
 from agents.web import template_filters
 
 JINJA = "jinja2"
-"""The name that Django gives this engine."""
+"""Django's name for this template engine."""
 FILTERS = (
     *(template_filters.visible, template_filters.visible_lines, template_filters.one_line, template_filters.plain),
     *(template_filters.json_value, template_filters.json_text, template_filters.brief, template_filters.sentence),
     *(template_filters.as_sentence, template_filters.plain_words, template_filters.words, template_filters.markdown),
-    *(template_filters.money, template_filters.amount, template_filters.thousands, template_filters.plural),
+    *(template_filters.money, template_filters.cost, template_filters.thousands, template_filters.plural),
     *(template_filters.duration, template_filters.moment, template_filters.exact_time, template_filters.countdown),
-    *(template_filters.state, template_filters.exit_reason, template_filters.column_values),
+    *(template_filters.status_label, template_filters.exit_reason, template_filters.column_values),
 )
 DJANGO_FILTERS = {
     "date": defaultfilters.date,
@@ -36,29 +36,29 @@ DJANGO_FILTERS = {
 
 
 def create_environment(**options: Any) -> Environment:
-    """Return the environment; a name that a template misspells is an error.
+    """Create the environment; an undefined name in a template is an error.
 
     Args:
-        options: what Django passes: the loader, and whether templates are read again when they change.
+        options: Django's options, such as the loader and automatic reloading.
     """
     options |= {"autoescape": True, "undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
     environment = Environment(finalize=reject_method, **options)  # noqa: S701 - autoescape is one of the options
-    environment.filters.update(DJANGO_FILTERS | {each.__name__: each for each in FILTERS})
+    environment.filters.update(DJANGO_FILTERS | {function.__name__: function for function in FILTERS})
     environment.globals.update(icon=template_filters.icon, static=static, url=build_url)
     return environment
 
 
 def build_url(name: str, *args: object, **kwargs: object) -> str:
-    """Return the address of a page: `url("run", run.pk)`."""
+    """Build the address of a page; templates call it as `url("run", run.pk)`."""
     return reverse(name, args=args, kwargs=kwargs)
 
 
 def reject_method(value: Any) -> Any:
-    """Return the value that a template prints.
+    """Return the value that a template prints, unless it is a method.
 
     Raises:
-        TypeError: the value is a method. Jinja would print its name, because it calls nothing without parentheses.
+        TypeError: the value is a method. Without parentheses, Jinja prints a method instead of calling it.
     """
     if isinstance(value, (MethodType, BuiltinMethodType, partial)):
-        raise TypeError(f"A template prints {value!r}: its parentheses are missing.")
+        raise TypeError(f"A template prints the method {value!r}. Add parentheses to call it.")
     return value

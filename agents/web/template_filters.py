@@ -1,4 +1,4 @@
-"""Filters through which templates show what models, tools, records and people wrote."""
+"""Template filters that show text from models, tools, records and people safely, and format numbers and times."""
 
 from __future__ import annotations
 
@@ -25,43 +25,43 @@ LINE_BREAKS = re.compile(r"[ \t\r\n]+")
 
 @lru_cache(maxsize=256)
 def icon(name: str) -> SafeString:
-    """Show a symbol of `parts/icons.svg`, which every page holds once; the word beside it says the same."""
+    """Show an icon from `parts/icons.svg`, which every page includes once; screen readers skip it."""
     return format_html('<svg class="icon" aria-hidden="true"><use href="#i-{}"/></svg>', name)
 
 
 def visible(value: object) -> SafeString:
-    """Show text in one line, hidden characters as tokens; the filter for everything that others wrote."""
-    return safe_text.visible(str(value), keep="")
+    """Show text in one line, with hidden characters as tokens; use it for all text that others wrote."""
+    return safe_text.render_text(str(value), keep="")
 
 
 def one_line(value: object) -> SafeString:
-    """Show a text of many lines in one, each line break as a blank."""
+    """Show text of several lines in one, with a space for each line break."""
     return visible(LINE_BREAKS.sub(" ", str(value)))
 
 
 def plain(value: object) -> str:
-    """Show hidden characters as tokens, as text for an attribute."""
-    return safe_text.visible_text(str(value), keep="")
+    """Return text for an attribute, with hidden characters as tokens."""
+    return safe_text.replace_hidden_characters(str(value), keep="")
 
 
 def visible_lines(value: object) -> SafeString:
-    """Show hidden characters as tokens and keep line breaks."""
-    return safe_text.visible(str(value))
+    """Show text with its line breaks, and with hidden characters as tokens."""
+    return safe_text.render_text(str(value))
 
 
 def json_value(value: Any) -> SafeString:
-    """Show a JSON value; a long one is cut and followed by its length."""
+    """Show a JSON value; a long one is folded, with its length."""
     return safe_text.render_value(value)
 
 
 def sentence(value: str) -> SafeString:
     """Show a card's sentence with its bold parts."""
-    return safe_text.sentence(value)
+    return safe_text.render_sentence(value)
 
 
 def brief(params: dict[str, Any]) -> SafeString:
     """Show params in one short line."""
-    return safe_text.visible(safe_text.brief(params), keep="")
+    return safe_text.render_text(safe_text.summarize_params(params), keep="")
 
 
 def markdown(text: str) -> SafeString:
@@ -70,22 +70,22 @@ def markdown(text: str) -> SafeString:
 
 
 def json_text(value: Any) -> SafeString:
-    """Show a value as indented JSON, hidden characters as tokens."""
-    return safe_text.visible(json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True))
+    """Show a value as indented JSON, with hidden characters as tokens."""
+    return safe_text.render_text(json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True))
 
 
 def money(micros: int, currency: str) -> str:
-    """Write millionths as `12.40 USD`."""
+    """Format millionths of the currency: `12.40 USD`."""
     return format_money(micros, currency)
 
 
-def amount(cost: float, currency: str) -> str:
-    """Write the cost of an event's payload as `12.40 USD`."""
-    return format_money(round(cost * MICROS), currency)
+def cost(units: float, currency: str) -> str:
+    """Format the cost in an event's payload: `12.40 USD`."""
+    return format_money(round(units * MICROS), currency)
 
 
 def thousands(number: int) -> str:
-    """Write a number as `100,000`."""
+    """Format a number: `100,000`."""
     return f"{number:,}"
 
 
@@ -95,12 +95,12 @@ def plural(count: int, many: str = "s", one: str = "") -> str:
 
 
 def duration(milliseconds: int | None) -> str:
-    """Write a duration as `340 ms`, `1.2 s` or `3 min 5 s`; empty for what has not ended."""
+    """Format a duration: `340 ms`, `1.2 s` or `3 min 5 s`; empty if it has not ended."""
     return "" if milliseconds is None else durations.format_duration(milliseconds)
 
 
 def moment(at: datetime | None) -> SafeString | str:
-    """Show a time in UTC to the minute, which the page's script turns into the reader's zone; its title is exact."""
+    """Show a time in UTC to the minute, with the exact time on hover; a script converts it to the reader's zone."""
     if at is None:
         return ""
     at = timezone.localtime(at, timezone.get_default_timezone())
@@ -109,12 +109,12 @@ def moment(at: datetime | None) -> SafeString | str:
 
 
 def exact_time(at: datetime) -> str:
-    """Write a time in UTC, to the second."""
+    """Format a time in UTC to the second."""
     return timezone.localtime(at, timezone.get_default_timezone()).strftime("%-d %b %Y, %H:%M:%S UTC")
 
 
 def countdown(at: datetime | None) -> str:
-    """Write a time as `in 12 s`, or `now` once it is past."""
+    """Format a time as `in 12 s`, or as `now` once it has passed."""
     if at is None:
         return ""
     left = round((at - timezone.now()).total_seconds())
@@ -122,27 +122,27 @@ def countdown(at: datetime | None) -> str:
 
 
 def as_sentence(text: str) -> str:
-    """Start a text with a capital letter and end it with a full stop."""
+    """Start the text with a capital letter, and end it with a period."""
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?')) else '.'}"
 
 
 def plain_words(complaint: str) -> str:
-    """Describe an invalid input without the words that only programs need."""
+    """Reword a validator's complaint about an input in plain words."""
     return simplify_complaint(complaint, is_named=True)
 
 
-def state(run: Run) -> str:
+def status_label(run: Run) -> str:
     """Describe a run's status: `Running`, `Waiting for an answer`.
 
     Raises:
-        AttributeError: the run waits, and `annotate_waits` has not loaded what for.
+        AttributeError: the run waits, but was loaded without `annotate_waits`.
     """
     waits_for = run.waits_for if run.status == RunStatus.WAITING else ""  # type: ignore[attr-defined]
     return describe_status(run.status, waits_for.rpartition(" ")[2])
 
 
 def words(name: str) -> str:
-    """Write `needs_attention` as `needs attention`."""
+    """Turn `needs_attention` into `needs attention`."""
     return name.replace("_", " ")
 
 
@@ -150,11 +150,13 @@ LABELED_REASONS = (ExitReason.MAX_PASSES, ExitReason.ANSWER_CUT, ExitReason.ANSW
 
 
 def exit_reason(name: str) -> str:
-    """Write `max_passes` as `Out of passes`, `provider_error` as `Provider error`."""
+    """Turn `max_passes` into `Out of passes`, and `provider_error` into `Provider error`."""
     return ExitReason(name).label if name in LABELED_REASONS else words(name).capitalize()
 
 
 def column_values(target: AffectedTarget, effect: Effect) -> list[Any]:
-    """List the target's values in the order of the effect's columns; None where it has no such field."""
-    values = {change.name: change.after if effect.row_state == "created" else change.before for change in target.changes}
+    """List the target's values in the order of the effect's columns; None for a field that it does not have."""
+    values = {
+        change.name: change.after if effect.row_state == "created" else change.before for change in target.changes
+    }
     return [values.get(name) for name in effect.columns]

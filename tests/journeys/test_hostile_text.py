@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog,
 
 from agents.accounts.models import ApiToken, AuditEntry
 from agents.runs.models import Run
-from agents.web.text.safe_text import visible_text
+from agents.web.text.safe_text import replace_hidden_characters
 from tests.hostile import packed
 from tests.hostile.world import IN_ALL, HostileWorld, make_hostile_world
 from tests.journeys.office import Office
@@ -299,7 +299,9 @@ IN_PIECES = r"""async (source) => {
 def marks_of_the_server() -> str:
     """For each character how many tokens stand for it and for what is behind it; `-` if it is unassigned."""
     return "".join(
-        "-" if category(char) == "Cn" else str(visible_text(" ".join(char + behind for behind in EACH)).count("⟦U+"))
+        "-"
+        if category(char) == "Cn"
+        else str(replace_hidden_characters(" ".join(char + behind for behind in EACH)).count("⟦U+"))
         for char in map(chr, range(0x110000))
     )
 

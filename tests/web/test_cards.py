@@ -219,7 +219,7 @@ def test_an_edit_that_is_wrong_keeps_what_was_typed_and_says_why_beside_it(world
 @pytest.mark.parametrize(
     ("name", "typed", "words"),
     [
-        ("changes.status", "on fire", "It has to be &#x27;active&#x27;, &#x27;inactive&#x27; or &#x27;pending&#x27;."),
+        ("changes.status", "on fire", "It must be &#x27;active&#x27;, &#x27;inactive&#x27; or &#x27;pending&#x27;."),
         ("changes.email", "nobody", "It is not an e-mail address."),
         ("record_id", "123456", "record"),
     ],
@@ -254,7 +254,7 @@ def test_a_target_that_drifted_is_named_with_its_field(world: World) -> None:
     world.client("approver").post(f"/approvals/{card.pk}/undo/")
     fresh = Approval.objects.get(tool_call=card.tool_call, status=ApprovalStatus.PENDING)
     changed = section(card_page(world, fresh), "changed")
-    assert re.findall(r"<dt>(.*?)</dt>", changed) == ["phone as it is now"]
+    assert re.findall(r"<dt>(.*?)</dt>", changed) == ["phone (current value)"]
     assert "+1 555 7777" in changed
 
 
@@ -372,7 +372,7 @@ def test_a_card_that_is_asked_again_without_a_preview_tells_one_story(world: Wor
     fresh = Approval.objects.get(tool_call=card.tool_call, status=ApprovalStatus.PENDING)
     html = card_page(world, fresh)
     assert re.findall(r"<dt>(.*?)</dt>", section(html, "changed")) == ["effect"]
-    assert "no longer previewed" in section(html, "changed")
+    assert "no preview" in section(html, "changed")
     assert "There is no record" in section(html, "effect")
     assert "whether it can be undone" in section(html, "effect")
     facts = html.split('class="facts"')[1].split("</dl>")[0]

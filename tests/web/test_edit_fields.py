@@ -201,7 +201,7 @@ def test_a_complaint_stands_at_the_innermost_input_that_it_is_about() -> None:
         ("The 'count' parameter is required.", "This is required."),
         (
             "The 'a.b' parameter is invalid: Input should be 'x' or 'y' (given: 'z').",
-            "It has to be 'x' or 'y'.",
+            "It must be 'x' or 'y'.",
         ),
         ("The 'name' parameter is invalid: Value error, it is blank (given: '').", "It is blank."),
         (

@@ -321,4 +321,4 @@ def test_too_many_files_at_once_are_refused_in_words(
     (folder / "reports" / "b.txt").touch()
     answer = world.client("admin").post("/files/delete/reports")
     assert answer.status_code == 409
-    assert "holds 2 files" in answer.content.decode()
+    assert "contains 2 files" in answer.content.decode()

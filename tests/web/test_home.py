@@ -18,7 +18,7 @@ from agents.accounts.models import Organization
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee, Grant
 from agents.runs.models import Run, RunStatus
-from agents.web.charts.charts import HEIGHT, build_charts, build_table
+from agents.web.charts.bar_charts import HEIGHT, build_charts, build_table
 from agents.web.charts.daily_counts import DAYS, DailyCounts, Day, clear_cache, load_last_days
 from agents.web.lists.run_pages import PAGE_SIZE, RunListFilter, load_run_page
 from tests.world import World, make_employee, make_world
@@ -331,12 +331,12 @@ def test_a_search_looks_through_a_limited_number_of_runs_and_says_how_far_it_cam
     hay = [world.run(RunStatus.SUCCEEDED, task="Hay") for _ in range(4)]
     needle = world.run(RunStatus.SUCCEEDED, task="Needle", created_at=Now())
     more = [world.run(RunStatus.SUCCEEDED, task="Hay") for _ in range(5)]
-    first = load_run_page(world.acme.pk, RunListFilter(text="needle"), most=3)
+    first = load_run_page(world.acme.pk, RunListFilter(text="needle"), max_scanned=3)
     assert (first.runs, first.next_before) == ([], more[2].pk)
     assert first.scanned_to == Run.objects.get(pk=more[2].pk).created_at
-    second = load_run_page(world.acme.pk, RunListFilter(text="needle", before=first.next_before), most=3)
+    second = load_run_page(world.acme.pk, RunListFilter(text="needle", before=first.next_before), max_scanned=3)
     assert ([run.pk for run in second.runs], second.next_before) == ([needle.pk], needle.pk)
-    last = load_run_page(world.acme.pk, RunListFilter(text="needle", before=hay[2].pk), most=3)
+    last = load_run_page(world.acme.pk, RunListFilter(text="needle", before=hay[2].pk), max_scanned=3)
     assert (last.runs, last.next_before, last.scanned_to) == ([], None, None)
 
 

@@ -29,7 +29,12 @@ SECONDS = 1.0
 )  # fmt: skip
 def test_a_long_text_of_any_kind_is_shown_at_once(piece: str) -> None:
     text = piece * (LONG // len(piece)) + "!"
-    for show in (safe_text.visible, safe_text.visible_text, safe_text.sentence, safe_text.own_words):
+    for show in (
+        safe_text.render_text,
+        safe_text.replace_hidden_characters,
+        safe_text.render_sentence,
+        safe_text.quote_employee,
+    ):
         began = time.process_time()
         show(text)
         assert time.process_time() - began < SECONDS, show.__name__
@@ -37,7 +42,7 @@ def test_a_long_text_of_any_kind_is_shown_at_once(piece: str) -> None:
 
 def test_a_mixed_host_is_flagged_wherever_it_stands() -> None:
     for host in ("g\u043e\u043egle.com.", "...\u0430cme.com", "a." * 20 + "\u0430cme.com", "x\u3164y.com"):
-        assert "mixed-host" in safe_text.visible(f"<{host}>"), host
+        assert "mixed-host" in safe_text.render_text(f"<{host}>"), host
 
 
 @pytest.mark.parametrize(
@@ -65,7 +70,7 @@ def resolved(outcome: str) -> str:
         "params": "",
         "asked_params": "",
         "call_url": "",
-        "connected_as": "",
+        "source_name": "",
         "icon_name": "wrench",
         "level_icon": "eye",
     }

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from agents.web.cards import similar_names
-from agents.web.text.safe_text import FLAG, flagged_text, sentence, visible
+from agents.web.text.safe_text import FLAG, flag_mixed_alphabets, render_sentence, render_text
 from tests.world import World, make_world
 from tools.contract.look_alikes import find_odd_words, reduce_to_joined_look, reduce_to_look
 from tools.records.changes import ChangeAuthor, build_update_target, create_record, update_records
@@ -67,23 +67,23 @@ def test_a_word_of_two_alphabets_is_marked(text: str, odd: list[tuple[str, str]]
 )
 def test_text_of_several_languages_stays_quiet(text: str) -> None:
     assert find_marks(text) == []
-    assert "mixed" not in visible(text)
-    assert flagged_text(text) == text
+    assert "mixed" not in render_text(text)
+    assert flag_mixed_alphabets(text) == text
 
 
 def test_the_mark_names_letters_and_alphabet_and_hosts_are_marked_once() -> None:
-    html = visible("<Аcme> at раураl.com")
+    html = render_text("<Аcme> at раураl.com")
     assert '<span class="odd-letter" title="cyrillic capital letter a">А</span>cme' in html
     assert 'title="А is Cyrillic">⚠ mixed alphabets' in html
     assert html.count("⚠") == 2
     assert "<Аcme>" not in html
-    assert flagged_text("Аcme Corp") == f"Аcme{FLAG} Corp"
+    assert flag_mixed_alphabets("Аcme Corp") == f"Аcme{FLAG} Corp"
 
 
 def test_names_in_a_sentence_are_judged_by_themselves() -> None:
-    assert "mixed" not in sentence("Update record **Роса**: status active")
-    assert "mixed" in sentence("Update record **Асе Corp**: status active")
-    assert sentence("a **<b>** c") == "a <strong><bdi>&lt;b&gt;</bdi></strong> c"
+    assert "mixed" not in render_sentence("Update record **Роса**: status active")
+    assert "mixed" in render_sentence("Update record **Асе Corp**: status active")
+    assert render_sentence("a **<b>** c") == "a <strong><bdi>&lt;b&gt;</bdi></strong> c"
 
 
 @pytest.mark.parametrize(

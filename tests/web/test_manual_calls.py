@@ -92,7 +92,7 @@ class TestTrying:
         [
             ({"limit": "many"}, 422, "is not a whole number"),
             ({"limit": "5000"}, 422, "less than or equal to 1000"),
-            ({"status": "asleep"}, 422, "It has to be"),
+            ({"status": "asleep"}, 422, "It must be"),
             ({"employee": "nobody"}, 422, "Choose an employee"),
             ({"employee": ""}, 422, "Choose an employee"),
             ({"employee": str(10**30)}, 422, "Choose an employee"),

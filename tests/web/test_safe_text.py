@@ -30,29 +30,29 @@ from agents.web.text.markdown import render_markdown
     ],
 )
 def test_hidden_characters_become_visible_tokens(hidden: str, token: str) -> None:
-    assert f"⟦{token}⟧" in safe_text.visible(f"a{hidden}b")
-    assert safe_text.visible_text(f"a{hidden}b") == f"a⟦{token}⟧b"
+    assert f"⟦{token}⟧" in safe_text.render_text(f"a{hidden}b")
+    assert safe_text.replace_hidden_characters(f"a{hidden}b") == f"a⟦{token}⟧b"
 
 
 def test_everything_is_escaped_also_around_tokens() -> None:
-    assert safe_text.visible("<img src=x>\u202e<b>").count("<") == 2
-    assert "&lt;img" in safe_text.visible("<img src=x>\u202e<b>")
+    assert safe_text.render_text("<img src=x>\u202e<b>").count("<") == 2
+    assert "&lt;img" in safe_text.render_text("<img src=x>\u202e<b>")
 
 
 @pytest.mark.parametrize("text", ['<img src=x> & "it\'s"', "a.b <xn--80ak6aa92e.com>", "Plain words.", ""])
 def test_an_ordinary_text_is_escaped_like_any_other(text: str) -> None:
-    with_token = safe_text.visible(f"{text}\u202e")
-    assert with_token.startswith(safe_text.visible(text))
-    assert html.unescape(re.sub(r"<span[^>]*>[^<]*</span>", "", safe_text.visible(text))) == text
+    with_token = safe_text.render_text(f"{text}\u202e")
+    assert with_token.startswith(safe_text.render_text(text))
+    assert html.unescape(re.sub(r"<span[^>]*>[^<]*</span>", "", safe_text.render_text(text))) == text
 
 
 def test_plain_text_emoji_and_other_scripts_stay_as_they_are() -> None:
     text = "Grüße ❤️ שלום 東京 naïve"
-    assert safe_text.visible(text) == text
+    assert safe_text.render_text(text) == text
 
 
 def test_a_sentence_gets_bold_parts_and_nothing_else() -> None:
-    html = safe_text.sentence("Update **<script>alert(1)</script>** now\nand more")
+    html = safe_text.render_sentence("Update **<script>alert(1)</script>** now\nand more")
     assert "<strong><bdi>&lt;script&gt;alert(1)&lt;/script&gt;</bdi></strong>" in html
     assert "<script>" not in html
     assert "⟦U+000A⟧" in html
@@ -67,19 +67,19 @@ def test_a_long_value_is_clamped_and_says_its_length() -> None:
 
 @pytest.mark.parametrize("host", ["\u0430cme.com", "g\u043e\u043egle.com", "xn--cme-7cd.com"])
 def test_a_host_of_mixed_alphabets_is_flagged(host: str) -> None:
-    assert "mixed-host" in safe_text.visible(f"see https://{host}/login")
+    assert "mixed-host" in safe_text.render_text(f"see https://{host}/login")
 
 
 @pytest.mark.parametrize(
     "text", ["acme.com", "a.b@example.org", "version 1.2.3", "xn--bcher-kva.example", "bücher.example"]
 )
 def test_an_honest_host_is_not_flagged(text: str) -> None:
-    assert "mixed-host" not in safe_text.visible(text)
+    assert "mixed-host" not in safe_text.render_text(text)
 
 
 def test_own_words_are_short_plain_and_without_links() -> None:
-    words = safe_text.own_words("Please open https://evil.example/x and www.evil.example now. " + "y" * 500)
-    assert len(words) == safe_text.WORDS_AT_MOST
+    words = safe_text.quote_employee("Please open https://evil.example/x and www.evil.example now. " + "y" * 500)
+    assert len(words) == safe_text.MAX_QUOTE_LENGTH
     assert "evil" not in words
 
 

@@ -114,7 +114,7 @@ class TestFigures:
         count_calls(world.employee, SEARCH, succeeded=2)
         html = entry(text_of(world.client("viewer")), SEARCH)
         chart = html.split("<svg")[1].split("</svg>")[0]
-        assert "Calls that ended on each of the last 30 days" in chart
+        assert "Finished calls on each of the last 30 days" in chart
         assert "6 in total, 2 today. Most on " in chart
         assert "Total: 5 succeeded, 1 failed." in chart
         assert chart.count("<path") == 2
@@ -154,7 +154,7 @@ class TestParams:
         }
         rows = {row.name: row for row in build_param_rows(schema)}
         assert (rows["n"].kind, rows["n"].is_required) == ("whole number", True)
-        assert rows["n"].limits == "at least 1, at most 9, otherwise 3"
+        assert rows["n"].limits == "at least 1, at most 9, default 3"
         assert (rows["tags"].kind, rows["tags"].limits) == ("list of text", "at most 5 values")
         assert (rows["maybe"].kind, rows["maybe"].limits) == ("number", "")
         assert rows["either"].kind == "whole number or text"
@@ -162,6 +162,8 @@ class TestParams:
 
     def test_a_schema_that_holds_itself_ends(self) -> None:
         node = {"properties": {"child": {"$ref": "#/$defs/Node"}, "all": {"items": {"$ref": "#/$defs/Node"}}}}
-        rows = build_param_rows({**node, "$defs": {"Node": {"type": "object", **node}, "Loop": {"$ref": "#/$defs/Loop"}}})
+        rows = build_param_rows(
+            {**node, "$defs": {"Node": {"type": "object", **node}, "Loop": {"$ref": "#/$defs/Loop"}}}
+        )
         assert rows[1].name == "child.child"
         assert len(rows) < 200

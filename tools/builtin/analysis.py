@@ -42,7 +42,7 @@ LEGAL_FORMS = frozenset(
 
 
 class ScoreRecord(Tool):
-    """data: {id, name, score, stored_score, reasons: [{points, of, text}]}."""
+    """Result data: {id, name, score, stored_score, reasons: [{points, of, text}]}."""
 
     name = "analysis.scoreRecord"
     display_name = "Score a record"
@@ -66,7 +66,7 @@ class ScoreRecord(Tool):
 
 
 class BatchScore(Tool):
-    """data: {scores: [as in analysis.scoreRecord, highest first], total, scored, average}."""
+    """Result data: {scores: [as in analysis.scoreRecord, highest first], total, scored, average}."""
 
     name = "analysis.batchScore"
     display_name = "Score many records"
@@ -110,9 +110,9 @@ def _select_records(params: BatchScore.Params, organization_id: int) -> tuple[li
 
 
 class CrossReference(Tool):
-    """data with names: {found: [{name, records: [{id, name}]}], missing: [name]}.
+    """Result data with names: {found: [{name, records: [{id, name}]}], missing: [name]}.
 
-    data with other_filters: {both, only_first, only_second: [{id, name}], counts: {both, only_first, only_second}}.
+    Result data with other_filters: {both, only_first, only_second: [{id, name}], counts}; `counts` has the same keys.
     """
 
     name = "analysis.crossReference"

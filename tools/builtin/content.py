@@ -11,7 +11,7 @@ from tools.records.queries import check_ids
 
 
 class GenerateSummary(Tool):
-    """data: {draft_id, title, kind, record_ids}."""
+    """Result data: {draft_id, title, kind, record_ids}."""
 
     name = "content.generateSummary"
     display_name = "Draft a summary"
@@ -35,7 +35,7 @@ class GenerateSummary(Tool):
 
 
 class BuildReport(Tool):
-    """data: {draft_id, title, kind, record_ids}."""
+    """Result data: {draft_id, title, kind, record_ids}."""
 
     name = "content.buildReport"
     display_name = "Draft a report"

@@ -13,7 +13,7 @@ from tools.records.queries import load_selection
 
 
 class BulkUpdate(RecordWrite):
-    """data: {updated, record_ids}."""
+    """Result data: {updated, record_ids}."""
 
     name = "data.bulkUpdate"
     display_name = "Update many records"
@@ -55,7 +55,7 @@ class BulkUpdate(RecordWrite):
 
 
 class BulkDelete(RecordWrite):
-    """data: {deleted, record_ids}."""
+    """Result data: {deleted, record_ids}."""
 
     name = "data.bulkDelete"
     display_name = "Delete records"
@@ -84,7 +84,7 @@ class BulkDelete(RecordWrite):
 
 
 class ArchiveAll(RecordWrite):
-    """data: {archived, record_ids}."""
+    """Result data: {archived, record_ids}."""
 
     name = "data.archiveAll"
     display_name = "Archive records"

@@ -22,7 +22,7 @@ COLUMNS = ("id", "name", "region", "category", "status", "score", "email", "doma
 
 
 class SearchRecords(Tool):
-    """data: {records: [row], total, filters_applied}; `total` counts all matches, including those beyond the limit."""
+    """Result data: {records: [row], total, filters_applied}; `total` includes matches beyond the limit."""
 
     name = "data.searchRecords"
     display_name = "Search records"
@@ -74,7 +74,7 @@ def _describe_no_match(filters: RecordFilters, organization_id: int) -> str:
 
 
 class GetRecordDetail(Tool):
-    """data: {record: {…all fields, lists, history}}."""
+    """Result data: {record: {…all fields, lists, history}}."""
 
     name = "data.getRecordDetail"
     display_name = "Read a record"
@@ -93,7 +93,8 @@ class GetRecordDetail(Tool):
 
 
 class GetStats(Tool):
-    """data: {total, archived, by_region, by_category, by_status, by_qualification, by_score, filters_applied}."""
+    """Result data: {total, archived, by_region, by_category, by_status, by_qualification, by_score,
+    filters_applied}."""
 
     name = "data.getStats"
     display_name = "Count records"

@@ -29,7 +29,7 @@ from tools.records.queries import build_row, load_record, load_selection
 
 
 class CreateRecord(RecordWrite):
-    """data: {record}, a row as in data.searchRecords."""
+    """Result data: {record}, a row as in data.searchRecords."""
 
     name = "data.createRecord"
     display_name = "Create a record"
@@ -52,7 +52,7 @@ class CreateRecord(RecordWrite):
 
 
 class UpdateRecord(RecordWrite):
-    """data: {record, changed}; `changed` holds the new values by field."""
+    """Result data: {record, changed}; `changed` holds the new values by field."""
 
     name = "data.updateRecord"
     display_name = "Update a record"
@@ -96,7 +96,7 @@ class UpdateRecord(RecordWrite):
 
 
 class QualifyRecord(RecordWrite):
-    """data: {record}, a row as in data.searchRecords, with its `qualification_reason`."""
+    """Result data: {record}, a row as in data.searchRecords, with its `qualification_reason`."""
 
     name = "data.qualifyRecord"
     display_name = "Qualify a record"
@@ -135,7 +135,7 @@ class QualifyRecord(RecordWrite):
 
 
 class AddToList(RecordWrite):
-    """data: {list: {id, name, records}, added}; `added` holds the ids that were not on the list before."""
+    """Result data: {list: {id, name, records}, added}; `added` holds the ids that were not on the list before."""
 
     name = "data.addToList"
     display_name = "Add records to a list"

@@ -32,7 +32,7 @@ FilePath = Annotated[str, Field(min_length=1, max_length=LONGEST_PATH, examples=
 
 
 class ListFiles(Tool):
-    """data: {entries: [{path, kind: file or folder, size, changed}], total, passed_over}; sizes in bytes."""
+    """Result data: {entries: [{path, kind: file or folder, size, changed}], total, passed_over}; sizes in bytes."""
 
     name = "files.list"
     display_name = "List files"
@@ -63,7 +63,7 @@ class ListFiles(Tool):
 
 
 class ReadFile(Tool):
-    """data: {path, text, first_line, last_line, total_lines, next_offset}; next_offset is None at the end."""
+    """Result data: {path, text, first_line, last_line, total_lines, next_offset}; next_offset is None at the end."""
 
     name = "files.read"
     display_name = "Read a file"
@@ -88,7 +88,7 @@ class ReadFile(Tool):
 
 
 class SearchFiles(Tool):
-    """data: {hits: [{path, line, text}], searched, passed_over, left_out}; the last three count files."""
+    """Result data: {hits: [{path, line, text}], searched, passed_over, left_out}; the last three count files."""
 
     name = "files.grep"
     display_name = "Search in files"
@@ -120,7 +120,7 @@ class SearchFiles(Tool):
 
 
 class WriteFile(Tool):
-    """data: {path, size, sha256, created}; size in bytes."""
+    """Result data: {path, size, sha256, created}; size in bytes."""
 
     name = "files.write"
     display_name = "Write a file"
@@ -183,7 +183,7 @@ class WriteFile(Tool):
 
 
 class DeleteFile(Tool):
-    """data: {deleted: [path]}."""
+    """Result data: {deleted: [path]}."""
 
     name = "files.delete"
     display_name = "Delete files"

@@ -48,7 +48,7 @@ class SearchPage:
 
 
 class SearchGoogle(Tool):
-    """data: {results: [{title, link, site, snippet}], total, start}."""
+    """Result data: {results: [{title, link, site, snippet}], total, start}."""
 
     name = "search_google"
     display_name = "Search with Google"

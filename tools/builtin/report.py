@@ -5,7 +5,7 @@ from tools.contract import Level, Tool, ToolContext, ToolResult
 
 
 class BuildPreview(Tool):
-    """data: {title, body, record_ids}; `body` is Markdown."""
+    """Result data: {title, body, record_ids}; `body` is Markdown."""
 
     name = "report.buildPreview"
     display_name = "Preview a report"

@@ -46,7 +46,7 @@ ScheduleId = Annotated[str, BeforeValidator(_convert_to_text), Field(pattern=r"^
 
 
 class ListSchedules(Tool):
-    """data: {schedules: [{id, employee, task, when, cron, time_zone, state, next_at, last_at, problem}]}."""
+    """Result data: {schedules: [{id, employee, task, when, cron, time_zone, state, next_at, last_at, problem}]}."""
 
     name = "schedule.list"
     display_name = "List the schedules"
@@ -75,7 +75,7 @@ class ScheduleWrite(Tool):
 
 
 class CreateSchedule(ScheduleWrite):
-    """data: {schedule, next_times}; `schedule` is a row of schedule.list, `next_times` are the next five."""
+    """Result data: {schedule, next_times}; `schedule` is a row of schedule.list, `next_times` are the next five."""
 
     name = "schedule.create"
     display_name = "Create a schedule"
@@ -134,7 +134,7 @@ class CreateSchedule(ScheduleWrite):
 
 
 class CancelSchedule(ScheduleWrite):
-    """data: {schedule}, a row of schedule.list."""
+    """Result data: {schedule}, a row of schedule.list."""
 
     name = "schedule.cancel"
     display_name = "Cancel a schedule"

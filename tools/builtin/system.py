@@ -17,7 +17,7 @@ _TRIMMED = " \t\"'“”„\u2018\u2019«»*_#`."
 
 
 class TitleRun(Tool):
-    """data: {title: at most 80 characters, one line}."""
+    """Result data: {title: at most 80 characters, one line}."""
 
     name = "system.titleRun"
     display_name = "Name a run"

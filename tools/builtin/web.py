@@ -33,7 +33,7 @@ DIRECTORIES = ("wikipedia", "linkedin", "facebook", "instagram", "youtube", "twi
 
 
 class FetchPage(Tool):
-    """data: {url, status, title, text, total_characters, truncated, links: [{text, url}]}; links at most 200."""
+    """Result data: {url, status, title, text, total_characters, truncated, links: [{text, url}]}; at most 200 links."""
 
     name = "web.fetchPage"
     display_name = "Read a web page"
@@ -88,8 +88,10 @@ class WebPorts:
 
 
 class ValidateDomain(Tool):
-    """data: {domain, exists, addresses, http, tls}; http: {url, status, redirects_to} or {error}; tls: {valid, problem,
-    issuer, expires_at, days_left} or {error}.
+    """Result data: {domain, exists, addresses, http, tls}.
+
+    `http` is {url, status, redirects_to} or {error}, and `tls` is {valid, problem, issuer, expires_at, days_left} or
+    {error}.
 
     Args:
         ports: the ports to check; by default those of the web.
@@ -167,7 +169,7 @@ class ValidateDomain(Tool):
 
 
 class SearchCompany(Tool):
-    """data: {name, official_domain, candidates: [{title, link, site, snippet}]}; official_domain is a guess or None."""
+    """Result data: {name, official_domain, candidates: [{title, link, site, snippet}]}; the domain may be None."""
 
     name = "web.searchCompany"
     display_name = "Search for a company"

@@ -25,7 +25,7 @@ from agents.web.cards.form_fields import FormField, FormInput
 from agents.web.cards.questions import AskedQuestion, read_question
 from agents.web.cards.similar_names import SimilarName, find_similar_names
 from agents.web.panel.child_runs import describe_delegations
-from agents.web.text.safe_text import own_words
+from agents.web.text.safe_text import quote_employee
 from tools.contract import Level, Tool
 
 MAX_EARLIER = 5
@@ -52,7 +52,7 @@ OUTCOME_ICONS = {
     "Expired": "hourglass",
     "Replaced": "rotate-ccw",
 }
-LONGEST_OBJECT = 40
+MAX_OBJECT_LENGTH = 40
 NOUNS = {"data": ("record", "records"), "files": ("file", "files")}
 REQUESTS = ("request", "requests")
 DENY_REASONS = ("Wrong target", "Wrong values", "Not needed", "Not now", "Explain first why this is needed")
@@ -60,18 +60,19 @@ DENY_REASONS = ("Wrong target", "Wrong values", "Not needed", "Not now", "Explai
 
 @dataclass(frozen=True)
 class Card:
-    """One approval as it is now.
+    """One approval in its current state, with the data that its template shows.
 
     Attributes:
-        earlier: the last decisions about the same tool for the same employee, while this one is open.
-        previous: the card of the same call that this one replaces.
-        successor: the newest card of the same call, if this one was replaced.
+        employee_words: the employee's text from the pass that requested the call.
+        earlier_decisions: the last decisions about this tool and employee; only while the card is open.
+        previous: the card of the same call that this card replaces.
+        successor: the newest card of the same call, if this card was replaced.
         all_targets: show all targets, not only the first 250.
-        typed: the values that a person typed into the edit form, and what is wrong with them.
-        reported: the report of the call, where the page does not show it beside the card.
-        said: a typed answer that was refused.
-        delegation: the delegation of the task, if there is one: `Dana asked Kim`.
-        similar: names on the card that look like another record's, while it is open.
+        form_input: the texts that a person typed into the edit form, and the problems with them.
+        report_text: the call's report, for pages that do not show the call itself.
+        refused_answer: a typed answer that was refused.
+        delegation: the delegation that started the run, such as `Dana asked Kim`; empty if there is none.
+        similar_names: names on the card that look like another record's; only while the card is open.
         requesters: the people who requested the call and may not decide it, by the two-person rule.
     """
 
@@ -99,27 +100,27 @@ class Card:
 
     @property
     def is_unknown(self) -> bool:
-        """Check if a person has to look: the outcome of the call is unknown, or it happened late."""
+        """True if a person needs to look: the outcome of the call is unknown, or it happened late."""
         return self.approval.kind == ApprovalKind.UNKNOWN and self.approval.status == ApprovalStatus.PENDING
 
     @property
     def is_late_effect(self) -> bool:
-        """Check if the call happened although it was declared not done, and nobody has acknowledged that."""
+        """True if a call marked as not done did happen, and nobody has acknowledged that yet."""
         return self.is_unknown and self.call.late_effect is not None
 
     @cached_property
     def question(self) -> AskedQuestion | None:
-        """The question that a person is asked; None for every other card."""
+        """The employee's question; None for a card of another kind."""
         return read_question(self.approval)
 
     @property
     def obstacle(self) -> str:
-        """The reason why the call of an open card cannot start as shown, even if approved; mostly empty."""
+        """The reason why the call cannot start as shown, even if approved; usually empty."""
         if self.tool is None:
-            known = load_toolbox(self.call.organization_id).policy.withheld
-            return known.get(self.call.tool, f"The tool {self.call.tool} is no longer available.")
+            withheld = load_toolbox(self.call.organization_id).policy.withheld
+            return withheld.get(self.call.tool, f"The tool {self.call.tool} is no longer available.")
         if self.tool.definition_hash != self.call.definition_hash:
-            return "The tool has changed since this request. If you approve, you are asked again with its new version."
+            return "The tool has changed since this request. If you approve, you are asked again for the new version."
         return ""
 
     @property
@@ -129,7 +130,7 @@ class Card:
 
     @property
     def outcome(self) -> str:
-        """The decision of a person, or how the card was closed without one."""
+        """The decision of a person, or how the card was closed without approval."""
         if self.approval.kind == ApprovalKind.UNKNOWN and self.approval.status == ApprovalStatus.CANCELLED:
             return "Settled"
         if self.approval.kind == ApprovalKind.UNKNOWN and self.approval.status == ApprovalStatus.ANSWERED:
@@ -143,24 +144,24 @@ class Card:
 
     @property
     def was_withdrawn(self) -> bool:
-        """Check if the card was approved and then closed before its call started."""
+        """True if the card was approved and then closed before its call started."""
         ended = (ApprovalStatus.SUPERSEDED, ApprovalStatus.CANCELLED)
         return self.approval.start_after is not None and self.approval.status in ended
 
     @property
     def barred_usernames(self) -> str:
-        """The names of the requesters who may not decide the card; usernames have no spaces."""
+        """The usernames of the people who may not decide the card, joined by spaces; usernames contain none."""
         return " ".join(requester.name for requester in self.requesters)
 
     @property
     def two_person_rule(self) -> str:
-        """The requesters' actions, in words."""
+        """The actions that make people requesters, in words."""
         return describe_requesters(self.requesters)
 
     @property
     def report(self) -> CallReport | None:
-        """The progress or result of the call, if this card let it start."""
-        return describe_call(self.approval, self.call.status, self.report_text, is_graced=self.undo_left_s > 0)
+        """The progress or result of the call; None if this card did not start it."""
+        return describe_call(self.approval, self.call.status, self.report_text, is_undoable=self.undo_left_s > 0)
 
     @property
     def is_destructive(self) -> bool:
@@ -168,7 +169,7 @@ class Card:
 
     @property
     def icon(self) -> str:
-        """The symbol of the card's level."""
+        """The icon of the card's level."""
         return ICONS.get(self.approval.level, "circle-question-mark")
 
     @property
@@ -189,11 +190,11 @@ class Card:
 
     @property
     def action_label(self) -> str:
-        """Verb and object for the Approve button: `update Acme Corp`, `delete 212 records`."""
+        """The verb and object on the Approve button: `update Acme Corp`, `delete 212 records`."""
         target = self.effect.target
         if self.effect.has_no_preview or not target:
             return self.title
-        label = target if len(target) <= LONGEST_OBJECT else f"{target[: LONGEST_OBJECT - 1]}…"
+        label = target if len(target) <= MAX_OBJECT_LENGTH else f"{target[: MAX_OBJECT_LENGTH - 1]}…"
         return f"{self.effect.verb} {label}"
 
     @cached_property
@@ -207,29 +208,29 @@ class Card:
 
     @property
     def undo_left_s(self) -> int:
-        """Seconds in which the approval can still be undone."""
+        """The seconds left to undo the approval."""
         if self.approval.status != ApprovalStatus.APPROVED or self.approval.start_after is None:
             return 0
         return max(0, round((self.approval.start_after - self.now).total_seconds()))
 
     @property
     def is_editable(self) -> bool:
-        """Check if the card is open and its tool is still installed."""
+        """True if the card is open and its tool is still installed."""
         return self.tool is not None and self.is_open
 
     @cached_property
     def edit_fields(self) -> list[FormField]:
-        """The typed form made from the tool's schema; empty if the tool is gone."""
+        """The fields of the edit form; empty if the tool is no longer installed."""
         return build_fields(self.tool.schema, self.approval.params, self.form_input) if self.tool is not None else []
 
     @property
     def problem(self) -> str:
-        """The problem of the edit form as a whole; a problem of one field stands beside it."""
+        """The problem with the whole edit form; each field shows its own problem."""
         return self.form_input.problems.get("", "")
 
     @property
     def is_editing(self) -> bool:
-        """Check if a person tried to edit the card and something was wrong."""
+        """True if a person submitted an invalid edit."""
         return bool(self.form_input.problems)
 
     @property
@@ -238,7 +239,7 @@ class Card:
 
     @cached_property
     def changes(self) -> list[Change]:
-        """The differences from the card that this one replaces."""
+        """The differences from the card that this card replaces."""
         if self.previous is None:
             return []
         return find_differences(self.previous, self.approval)
@@ -247,69 +248,80 @@ class Card:
 def build_cards(approvals: Iterable[Approval], *, all_targets: bool = False, with_earlier: bool = True) -> list[Card]:
     """Build a card for each approval (with its call and run), in the same order.
 
-    It takes three queries, one more if a task was delegated, those of `find_requesters` under the two-person rule, and
-    with the earlier decisions one more for each tool and employee with open cards.
+    The number of queries does not depend on the number of cards, except for the earlier decisions: one query for each
+    tool and employee with open cards.
     """
-    wanted = list(approvals)
-    waiting = [one for one in wanted if one.status == ApprovalStatus.PENDING and one.kind != ApprovalKind.QUESTION]
-    delegations = describe_delegations([one.run for one in wanted])
+    approvals = list(approvals)
+    waiting = [
+        approval
+        for approval in approvals
+        if approval.status == ApprovalStatus.PENDING and approval.kind != ApprovalKind.QUESTION
+    ]
+    delegations = describe_delegations([approval.run for approval in approvals])
     earlier = _load_earlier_decisions(waiting) if with_earlier else {}
-    requesters = find_requesters([one for one in waiting if one.run.organization.four_eyes])
-    similar_names = find_similar_names([one for one in waiting if one.kind == ApprovalKind.APPROVAL])
-    passes = _load_texts({(one.run_id, one.tool_call.pass_number) for one in wanted})
-    by_call = _group_by_call(wanted)
+    requesters = find_requesters([approval for approval in waiting if approval.run.organization.four_eyes])
+    similar_names = find_similar_names([approval for approval in waiting if approval.kind == ApprovalKind.APPROVAL])
+    passes = _load_texts({(approval.run_id, approval.tool_call.pass_number) for approval in approvals})
+    by_call = _group_by_call(approvals)
     return [
         Card(
-            approval=one,
-            call=one.tool_call,
-            run=one.run,
-            tool=find_call_tool(one.tool_call),
-            employee_words=own_words(passes.get((one.run_id, one.tool_call.pass_number), "")),
-            earlier_decisions=earlier.get(_get_shape(one), []) if one.status == ApprovalStatus.PENDING else [],
-            previous=_find_previous(one, by_call[one.tool_call_id]),
-            successor=_find_successor(one, by_call[one.tool_call_id]),
+            approval=approval,
+            call=approval.tool_call,
+            run=approval.run,
+            tool=find_call_tool(approval.tool_call),
+            employee_words=quote_employee(passes.get((approval.run_id, approval.tool_call.pass_number), "")),
+            earlier_decisions=earlier.get(_get_tool_and_employee(approval), [])
+            if approval.status == ApprovalStatus.PENDING
+            else [],
+            previous=_find_previous(approval, by_call[approval.tool_call_id]),
+            successor=_find_successor(approval, by_call[approval.tool_call_id]),
             all_targets=all_targets,
-            delegation=delegations.get(one.run_id, ""),
-            requesters=requesters.get(one.pk, []),
-            similar_names=similar_names.get(one.pk, []),
+            delegation=delegations.get(approval.run_id, ""),
+            requesters=requesters.get(approval.pk, []),
+            similar_names=similar_names.get(approval.pk, []),
         )
-        for one in wanted
+        for approval in approvals
     ]
 
 
 def build_brief_cards(approvals: Iterable[Approval]) -> list[Card]:
-    """Build the cards of a list of decided ones, without a query."""
-    return [Card(one, one.tool_call, one.run, find_call_tool(one.tool_call)) for one in approvals]
+    """Build cards for a list of decided approvals, without queries."""
+    return [
+        Card(approval, approval.tool_call, approval.run, find_call_tool(approval.tool_call)) for approval in approvals
+    ]
 
 
-def _group_by_call(wanted: list[Approval]) -> dict[int, list[Approval]]:
-    """Group these cards and all others of their calls by call, in sequence."""
-    of_calls: dict[int, list[Approval]] = {}
-    others = Approval.objects.filter(tool_call_id__in={one.tool_call_id for one in wanted})
-    for one in (*wanted, *others.exclude(pk__in=[one.pk for one in wanted]).order_by()):
-        of_calls.setdefault(one.tool_call_id, []).append(one)
-    return {call_id: sorted(cards, key=lambda card: card.sequence) for call_id, cards in of_calls.items()}
+def _group_by_call(approvals: list[Approval]) -> dict[int, list[Approval]]:
+    """Load the other cards of the same calls, and group all cards by call, in sequence."""
+    by_call: dict[int, list[Approval]] = {}
+    others = Approval.objects.filter(tool_call_id__in={approval.tool_call_id for approval in approvals})
+    for approval in (*approvals, *others.exclude(pk__in=[approval.pk for approval in approvals]).order_by()):
+        by_call.setdefault(approval.tool_call_id, []).append(approval)
+    return {call_id: sorted(cards, key=lambda card: card.sequence) for call_id, cards in by_call.items()}
 
 
 def find_call_tool(call: ToolCall) -> Tool | None:
-    """Return the tool as the organization has it now; None if it is gone."""
+    """Return the organization's current version of the tool; None if it is no longer installed."""
     return load_toolbox(call.organization_id).get_tool(call.tool)
 
 
 def find_source_name(tool: Tool | None) -> str:
-    """The tool's name, which begins with its source's, if it came from outside: its title is what others wrote."""
+    """Return the name of a tool from outside, which starts with its source's name; empty for built-in tools.
+
+    Its title does not tell where it came from, because others wrote it.
+    """
     return tool.name if tool and tool.source != Tool.source else ""
 
 
-def _get_shape(card: Approval) -> tuple[str, int]:
+def _get_tool_and_employee(card: Approval) -> tuple[str, int]:
     return card.tool_call.tool, card.run.employee_id
 
 
 def _load_earlier_decisions(open_cards: list[Approval]) -> dict[tuple[str, int], list[Approval]]:
-    """Load the newest decisions of people by tool and employee."""
+    """Load people's newest decisions by tool and employee."""
     found = {}
-    for shape, card in {_get_shape(card): card for card in open_cards}.items():
-        tool, employee_id = shape
+    for tool_and_employee, card in {_get_tool_and_employee(card): card for card in open_cards}.items():
+        tool, employee_id = tool_and_employee
         decided = Approval.objects.filter(
             tool_call__organization_id=card.organization_id,
             tool_call__tool=tool,
@@ -317,25 +329,27 @@ def _load_earlier_decisions(open_cards: list[Approval]) -> dict[tuple[str, int],
             run__employee_id=employee_id,
             status__in=DECIDED,
         )
-        found[shape] = list(decided.select_related("decided_by").order_by("-tool_call_id", "-id")[:MAX_EARLIER])
+        found[tool_and_employee] = list(
+            decided.select_related("decided_by").order_by("-tool_call_id", "-id")[:MAX_EARLIER]
+        )
     return found
 
 
-def _find_previous(one: Approval, of_call: list[Approval]) -> Approval | None:
-    earlier = [other for other in of_call if other.sequence < one.sequence]
+def _find_previous(approval: Approval, cards: list[Approval]) -> Approval | None:
+    earlier = [other for other in cards if other.sequence < approval.sequence]
     return earlier[-1] if earlier else None
 
 
-def _find_successor(one: Approval, of_call: list[Approval]) -> Approval | None:
-    later = [other for other in of_call if other.sequence > one.sequence]
+def _find_successor(approval: Approval, cards: list[Approval]) -> Approval | None:
+    later = [other for other in cards if other.sequence > approval.sequence]
     return later[-1] if later else None
 
 
-def _load_texts(places: set[tuple[int, int]]) -> dict[tuple[int, int], str]:
-    if not places:
+def _load_texts(passes: set[tuple[int, int]]) -> dict[tuple[int, int], str]:
+    if not passes:
         return {}
-    wanted = Q()
-    for run_id, number in places:
-        wanted |= Q(run_id=run_id, number=number)
-    found = Pass.objects.filter(wanted).values_list("run_id", "number", "text")
+    conditions = Q()
+    for run_id, number in passes:
+        conditions |= Q(run_id=run_id, number=number)
+    found = Pass.objects.filter(conditions).values_list("run_id", "number", "text")
     return {(run_id, number): text for run_id, number, text in found}

@@ -1,4 +1,4 @@
-"""The typed edit form of a card, built from the tool's JSON schema and the current params."""
+"""The edit form of a card, built from the tool's JSON schema and the current params."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 from agents.web.cards.form_fields import FormField, FormInput
 from agents.web.cards.form_values import can_write_as_pairs, format_value
 
-LONG_TEXT = 80
+LONG_TEXT_LENGTH = 80
 DEEPEST = 4
 SIMPLE = {"string": "text", "integer": "whole", "number": "number"}
 COMPLAINT = re.compile(
-    r"The '(?P<name>[^']*)' parameter is (?:(?P<missing>required)\.|wrong: (?P<what>.*) \(given: .*\)\.)", re.DOTALL
+    r"The '(?P<name>[^']*)' parameter is (?:(?P<missing>required)\.|invalid: (?P<what>.*) \(given: .*\)\.)", re.DOTALL
 )
-PLAINER = (
+PLAIN_WORDS = (
     (re.compile("^(?:Value error|Assertion failed), "), ""),
-    (re.compile("Input should be"), "it has to be"),
-    (re.compile("(?:String|List) should have"), "it has to have"),
+    (re.compile("Input should be"), "it must be"),
+    (re.compile("(?:String|List) should have"), "it must have"),
     (re.compile("String should match pattern .*", re.DOTALL), "it does not have the expected format"),
 )
 
@@ -30,28 +30,32 @@ class _Slot:
 
     path: tuple[str, ...]
     schema: Mapping[str, Any]
-    required: bool
+    is_required: bool
     current: Any
 
 
-def build_fields(schema: Mapping[str, Any], params: Mapping[str, Any], typed: FormInput | None = None) -> list[FormField]:
-    """Build the form for these params; typed values take precedence over current ones."""
-    return _fields(_Slot((), schema, required=True, current=params), schema.get("$defs", {}), typed or FormInput())
+def build_fields(
+    schema: Mapping[str, Any], params: Mapping[str, Any], form_input: FormInput | None = None
+) -> list[FormField]:
+    """Build the form for these params; typed texts take precedence over current values."""
+    return _build_fields(
+        _Slot((), schema, is_required=True, current=params), schema.get("$defs", {}), form_input or FormInput()
+    )
 
 
-def list_changed_texts(fields: Iterable[FormField], typed: FormInput) -> list[tuple[str, str]]:
-    """Return the inputs that were changed, by name, with the typed text."""
+def list_changed_texts(fields: Iterable[FormField], form_input: FormInput) -> list[tuple[str, str]]:
+    """List the changed inputs by name, with the typed text."""
     found: list[tuple[str, str]] = []
     for one in fields:
-        found += list_changed_texts(one.fields, typed)
-        text = typed.values.get(one.key, one.value).replace("\r\n", "\n")
+        found += list_changed_texts(one.fields, form_input)
+        text = form_input.values.get(one.key, one.value).replace("\r\n", "\n")
         if one.kind != "group" and text != one.value.replace("\r\n", "\n"):
             found.append((" · ".join(one.path), text))
     return found
 
 
 def find_blamed_key(fields: Iterable[FormField], key: str) -> str:
-    """Find the innermost input that a complaint about `changes.phone` or `record_ids.3` belongs to; empty for none."""
+    """Find the key of the innermost field that contains the param `changes.phone` or `record_ids.3`; empty for none."""
     for one in fields:
         if key == one.key or key.startswith(f"{one.key}."):
             return find_blamed_key(one.fields, key) or one.key
@@ -59,110 +63,110 @@ def find_blamed_key(fields: Iterable[FormField], key: str) -> str:
 
 
 def simplify_complaint(complaint: str, *, is_named: bool = False) -> str:
-    """Say in plain words what is wrong with a param, with its name if it does not stand beside its input."""
+    """Reword the validator's complaint about a param in plain words, with the param's name if `is_named`."""
     found = COMPLAINT.fullmatch(complaint)
     if found is None:
         return complaint
     words = "this is required" if found["missing"] else found["what"]
-    for technical, plain in PLAINER:
+    for technical, plain in PLAIN_WORDS:
         words = technical.sub(plain, words)
-    said = f"{words[:1].upper()}{words[1:].rstrip('.')}."
-    return f"{found['name']}: {said}" if is_named else said
+    sentence = f"{words[:1].upper()}{words[1:].rstrip('.')}."
+    return f"{found['name']}: {sentence}" if is_named else sentence
 
 
-def _fields(slot: _Slot, definitions: Mapping[str, Any], typed: FormInput) -> list[FormField]:
+def _build_fields(slot: _Slot, definitions: Mapping[str, Any], form_input: FormInput) -> list[FormField]:
     required = slot.schema.get("required", [])
-    present = slot.current if isinstance(slot.current, Mapping) else {}
+    current = slot.current if isinstance(slot.current, Mapping) else {}
     return [
-        _field(
-            _Slot((*slot.path, name), _resolve(part, definitions), name in required, present.get(name)),
+        _build_field(
+            _Slot((*slot.path, name), _resolve_references(part, definitions), name in required, current.get(name)),
             definitions,
-            typed,
+            form_input,
         )
         for name, part in slot.schema.get("properties", {}).items()
     ]
 
 
-def _field(slot: _Slot, definitions: Mapping[str, Any], typed: FormInput) -> FormField:
-    core, nullable = _without_null(slot.schema)
-    kind = _kind(core, slot)
+def _build_field(slot: _Slot, definitions: Mapping[str, Any], form_input: FormInput) -> FormField:
+    core, nullable = _remove_null(slot.schema)
+    kind = _choose_kind(core, slot)
     key = ".".join(slot.path)
-    inner = _Slot(slot.path, core, slot.required, slot.current)
+    inner = _Slot(slot.path, core, slot.is_required, slot.current)
     return FormField(
         path=slot.path,
         kind=kind,
         current=slot.current,
-        value=typed.values.get(key, format_value(kind, slot.current, _item(core, kind))),
+        value=form_input.values.get(key, format_value(kind, slot.current, _choose_item_kind(core, kind))),
         description=str(slot.schema.get("description", "")),
-        is_optional=not slot.required,
+        is_optional=not slot.is_required,
         is_nullable=nullable,
-        choices=_choices(core, kind),
-        item_kind=_item(core, kind),
+        choices=_list_choices(core, kind),
+        item_kind=_choose_item_kind(core, kind),
         limits={key: core[key] for key in ("minimum", "maximum") if key in core},
-        problem=typed.problems.get(key, ""),
-        fields=tuple(_fields(inner, definitions, typed)) if kind == "group" else (),
+        problem=form_input.problems.get(key, ""),
+        fields=tuple(_build_fields(inner, definitions, form_input)) if kind == "group" else (),
     )
 
 
-def _kind(schema: Mapping[str, Any], slot: _Slot) -> str:
-    choices, type_, present = schema.get("enum"), schema.get("type"), slot.current
+def _choose_kind(schema: Mapping[str, Any], slot: _Slot) -> str:
+    choices, type_, current = schema.get("enum"), schema.get("type"), slot.current
     if choices and all(isinstance(choice, str) for choice in choices if choice is not None):
         return "choice"
     if type_ == "string":
-        is_long = isinstance(present, str) and (len(present) > LONG_TEXT or "\n" in present or "\r" in present)
+        is_long = isinstance(current, str) and (len(current) > LONG_TEXT_LENGTH or "\n" in current or "\r" in current)
         return "lines" if is_long else "text"
     if type_ in SIMPLE:
         return SIMPLE[type_]
     if type_ == "boolean":
         return "flag"
     if type_ == "object":
-        return _kind_of_object(schema, slot)
+        return _choose_object_kind(schema, slot)
     is_simple_list = type_ == "array" and schema.get("items", {}).get("type") in SIMPLE
-    has_lines = isinstance(present, list) and any("\n" in str(item) for item in present)
+    has_lines = isinstance(current, list) and any("\n" in str(item) for item in current)
     return "list" if is_simple_list and not has_lines else "json"
 
 
-def _kind_of_object(schema: Mapping[str, Any], slot: _Slot) -> str:
+def _choose_object_kind(schema: Mapping[str, Any], slot: _Slot) -> str:
     known = schema.get("properties")
     if known:
         is_whole = slot.current is None or (isinstance(slot.current, dict) and slot.current.keys() <= known.keys())
         return "group" if is_whole and len(slot.path) < DEEPEST else "json"
-    return "pairs" if can_write_as_pairs(slot.current, _item(schema, "pairs")) else "json"
+    return "pairs" if can_write_as_pairs(slot.current, _choose_item_kind(schema, "pairs")) else "json"
 
 
-def _item(schema: Mapping[str, Any], kind: str) -> str:
+def _choose_item_kind(schema: Mapping[str, Any], kind: str) -> str:
     if kind == "pairs":
         values = schema.get("additionalProperties")
         return "text" if isinstance(values, Mapping) and values.get("type") == "string" else "json"
     return SIMPLE.get(str(schema.get("items", {}).get("type", "")), "text") if kind == "list" else "text"
 
 
-def _choices(schema: Mapping[str, Any], kind: str) -> tuple[str, ...]:
+def _list_choices(schema: Mapping[str, Any], kind: str) -> tuple[str, ...]:
     if kind == "flag":
         only = schema.get("const")
         return ("yes", "no") if only is None else ("yes",) if only else ("no",)
     return tuple(str(choice) for choice in schema.get("enum", ()) if choice is not None) if kind == "choice" else ()
 
 
-def _resolve(part: Any, definitions: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:
-    """Return the schema with the references resolved at its top, where the kind of input is decided."""
+def _resolve_references(part: Any, definitions: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:
+    """Resolve the references at the top of the schema, which decide the field's kind."""
     if not isinstance(part, dict) or depth > 8:
         return {}
     if "$ref" in part:
         name = str(part["$ref"]).rpartition("/")[2]
         rest = {key: value for key, value in part.items() if key != "$ref"}
-        return {**_resolve(definitions.get(name), definitions, depth + 1), **rest}
+        return {**_resolve_references(definitions.get(name), definitions, depth + 1), **rest}
     found = dict(part)
     for key in ("anyOf", "oneOf"):
         if key in found:
-            found[key] = [_resolve(option, definitions, depth + 1) for option in found[key]]
+            found[key] = [_resolve_references(option, definitions, depth + 1) for option in found[key]]
     for key in ("items", "additionalProperties"):
         if isinstance(found.get(key), dict):
-            found[key] = _resolve(found[key], definitions, depth + 1)
+            found[key] = _resolve_references(found[key], definitions, depth + 1)
     return found
 
 
-def _without_null(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
+def _remove_null(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
     type_ = schema.get("type")
     if isinstance(type_, list):
         named = [name for name in type_ if name != "null"]

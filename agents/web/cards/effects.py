@@ -89,7 +89,7 @@ class Effect:
         if len(self._targets) < 2:
             return []
         first, *others = self._targets
-        return [one for one in _list_changes(first) if all(_has_change(target, one) for target in others)]
+        return [change for change in _list_changes(first) if all(_has_change(target, change) for target in others)]
 
     @cached_property
     def columns(self) -> list[str]:
@@ -115,7 +115,9 @@ class Effect:
             side = "after" if self.row_state == "created" else "before"
             first = self._targets[0]
             labels = [name for name, value in first[side].items() if value == first.get("label")]
-            names |= {name for name in labels if all(each[side].get(name) == each.get("label") for each in self._targets)}
+            names |= {
+                name for name in labels if all(each[side].get(name) == each.get("label") for each in self._targets)
+            }
         return frozenset(names)
 
     def _build_target(self, stored: dict[str, Any]) -> AffectedTarget:

@@ -52,14 +52,16 @@ def can_write_as_pairs(value: Any, item_kind: str) -> bool:
         return True
     if not isinstance(value, dict) or any(not _is_plain_name(name) for name in value):
         return False
-    return item_kind == "json" or all(isinstance(one, str) and one == " ".join(one.splitlines()) for one in value.values())
+    return item_kind == "json" or all(
+        isinstance(one, str) and one == " ".join(one.splitlines()) for one in value.values()
+    )
 
 
 def _read_field(field: FormField, typed: Mapping[str, str]) -> Any:
     if field.kind == "group":
         inner = parse_form(field.fields, typed)
-        is_left = not inner and field.is_optional and field.current != {}
-        return _get_empty_value(field) if is_left else inner
+        is_omitted = not inner and field.is_optional and field.current != {}
+        return _get_empty_value(field) if is_omitted else inner
     text = _normalize_line_breaks(typed.get(field.key, field.value))
     if text == _normalize_line_breaks(field.value):
         return field.current if field.current is not None else _get_empty_value(field)
@@ -146,7 +148,9 @@ def _parse_whole(key: str, text: str) -> int:
     try:
         return int(text.strip())
     except ValueError as error:
-        raise InvalidFieldText(key, f"{text.strip()[:80]!r} is not a whole number. Enter a number without decimals.") from error
+        raise InvalidFieldText(
+            key, f"{text.strip()[:80]!r} is not a whole number. Enter a number without decimals."
+        ) from error
 
 
 def _parse_number(key: str, text: str) -> float:

@@ -1,4 +1,4 @@
-"""Detection of names on a card that a reader can mistake for another record's."""
+"""Search for names on a card that a reader can mistake for another record's name."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ class SimilarName:
 
 def find_similar_names(cards: Collection[Approval]) -> dict[int, list[SimilarName]]:
     """Find similar names by card id, at most 5 for each card, with one query for all cards of an organization."""
-    looks = {card.pk: {value: compute_look(value) for value in islice(_list_values(card), MAX_VALUES)} for card in cards}
+    looks = {
+        card.pk: {value: compute_look(value) for value in islice(_list_values(card), MAX_VALUES)} for card in cards
+    }
     wanted = {look for card_looks in looks.values() for look in card_looks.values() if len(look) >= SHORTEST_LOOK}
     if not wanted:
         return {}
@@ -43,7 +45,9 @@ def find_similar_names(cards: Collection[Approval]) -> dict[int, list[SimilarNam
     return {card.pk: list(islice(_compare_names(card, looks[card.pk], named), MAX_SIMILAR)) for card in cards}
 
 
-def _compare_names(card: Approval, looks: dict[str, str], named: dict[str, list[tuple[int, str]]]) -> Iterator[SimilarName]:
+def _compare_names(
+    card: Approval, looks: dict[str, str], named: dict[str, list[tuple[int, str]]]
+) -> Iterator[SimilarName]:
     targets = _get_targets(card)
     own = str(targets[0].get("id")) if len(targets) == 1 else ""
     for value, look in looks.items():

@@ -1,7 +1,7 @@
-"""Counts of each of the last 14 days: runs started, calls made, cards decided.
+"""Counts for each of the last 14 days: started runs, tool calls and decided cards.
 
-Counts that are more than half an hour old no longer change, so each process caches them. A page runs one statement for
-the time since, whose cost does not depend on the number of rows in all.
+Counts that are more than half an hour old no longer change, so each process caches them. A page counts only the time
+since then, in one statement whose cost does not grow with the tables.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from agents.runs.models import Run, ToolCall
 
 DAYS = 14
 UNSETTLED = timedelta(minutes=30)
-"""Until then, a transaction may still commit with an earlier time, and an approval may be undone or asked again."""
+"""Until a count is this old, a transaction may still commit with an earlier time, and an approval may be undone."""
 MAX_CACHED = 1000
 
 
 class DailyCounts(NamedTuple):
-    """The counts of a span of time."""
+    """The counts for a span of time."""
 
     runs: int = 0
     calls: int = 0
     approved: int = 0
     denied: int = 0
 
-    def plus(self, more: DailyCounts) -> DailyCounts:
+    def add(self, other: DailyCounts) -> DailyCounts:
         """Return the sum of both."""
-        return DailyCounts(*(one + other for one, other in zip(self, more, strict=True)))
+        return DailyCounts(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
 
 @dataclass(frozen=True)
 class Day:
-    """One day, from midnight to midnight of the installation's own time zone."""
+    """One day, from midnight to midnight in the installation's time zone."""
 
     date: date
     figures: DailyCounts
@@ -48,42 +48,42 @@ class Day:
 
 @dataclass(frozen=True)
 class _Span:
-    """A span of time within one day, from `start` up to and without `end`."""
+    """A span of time within one day, from `start` to `end`, which it excludes."""
 
     start: datetime
     end: datetime
 
 
 @dataclass(frozen=True)
-class _Tally:
-    """The cached counts of everything before `until`."""
+class _CachedCounts:
+    """The counts of each day before `until`."""
 
     until: datetime
     days: dict[date, DailyCounts]
 
 
-_cached: dict[int, _Tally] = {}
+_cache: dict[int, _CachedCounts] = {}
 
 
 def load_last_days(organization_id: int, now: datetime | None = None) -> list[Day]:
-    """Return the last 14 days of an organization, today last."""
+    """Load the counts of an organization for the last 14 days, today last."""
     now = timezone.localtime(now, timezone.get_default_timezone())
     midnights = [_get_midnight(now.date() - timedelta(days=back)) for back in range(DAYS - 1, -2, -1)]
     first, end = midnights[0], midnights[-1]
-    tally = _cached.get(organization_id) or _Tally(first, {})
-    settled = max(now - UNSETTLED, tally.until, first)
-    old = list(_split_at_midnights(max(tally.until, first), settled, midnights))
+    cached = _cache.get(organization_id) or _CachedCounts(first, {})
+    settled = max(now - UNSETTLED, cached.until, first)
+    old = list(_split_at_midnights(max(cached.until, first), settled, midnights))
     new = list(_split_at_midnights(settled, end, midnights))
-    counted = _load_counts(organization_id, [*old, *new])
-    kept = _sum({day: each for day, each in tally.days.items() if day >= first.date()}, old, counted)
-    _cache(organization_id, _Tally(settled, kept))
-    whole = _sum(kept, new, counted[len(old) :])
-    return [Day(at.date(), whole.get(at.date(), DailyCounts())) for at in midnights[:-1]]
+    loaded = _load_counts(organization_id, [*old, *new])
+    final = _add_counts({day: each for day, each in cached.days.items() if day >= first.date()}, old, loaded)
+    _store(organization_id, _CachedCounts(settled, final))
+    current = _add_counts(final, new, loaded[len(old) :])
+    return [Day(at.date(), current.get(at.date(), DailyCounts())) for at in midnights[:-1]]
 
 
 def clear_cache() -> None:
     """Clear the cached counts."""
-    _cached.clear()
+    _cache.clear()
 
 
 def _get_midnight(day: date) -> datetime:
@@ -91,31 +91,33 @@ def _get_midnight(day: date) -> datetime:
 
 
 def _split_at_midnights(start: datetime, end: datetime, midnights: list[datetime]) -> Iterator[_Span]:
-    """Split the time between the two at the midnights."""
+    """Split the time from start to end at the midnights."""
     cuts = [start, *(at for at in midnights if start < at < end), end]
     return (_Span(*pair) for pair in pairwise(cuts) if pair[0] < pair[1])
 
 
-def _sum(days: dict[date, DailyCounts], spans: list[_Span], counted: list[DailyCounts]) -> dict[date, DailyCounts]:
-    whole = dict(days)
-    for span, figures in zip(spans, counted, strict=False):
+def _add_counts(
+    days: dict[date, DailyCounts], spans: list[_Span], counts: list[DailyCounts]
+) -> dict[date, DailyCounts]:
+    sums = dict(days)
+    for span, count in zip(spans, counts, strict=False):
         day = timezone.localtime(span.start, timezone.get_default_timezone()).date()
-        whole[day] = whole.get(day, DailyCounts()).plus(figures)
-    return whole
+        sums[day] = sums.get(day, DailyCounts()).add(count)
+    return sums
 
 
 def _load_counts(organization_id: int, spans: list[_Span]) -> list[DailyCounts]:
-    """Load all counts in one statement: one index range per count and span."""
-    given = {"status__in": (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)}
-    refused = {"status": ApprovalStatus.DENIED}
+    """Load the counts for each span, all in one statement: one index range per count and span."""
+    approved = {"status__in": (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)}
+    denied = {"status": ApprovalStatus.DENIED}
     columns = [
         column
         for span in spans
         for column in (
-            _count(Run, organization_id, _within("created_at", span)),
-            _count(ToolCall, organization_id, _within("created_at", span)),
-            _count(Approval, organization_id, _within("decided_at", span) | given),
-            _count(Approval, organization_id, _within("decided_at", span) | refused),
+            _build_count(Run, organization_id, _build_range("created_at", span)),
+            _build_count(ToolCall, organization_id, _build_range("created_at", span)),
+            _build_count(Approval, organization_id, _build_range("decided_at", span) | approved),
+            _build_count(Approval, organization_id, _build_range("decided_at", span) | denied),
         )
     ]
     row = Organization.objects.filter(pk=organization_id).values_list(*columns).get()
@@ -123,17 +125,17 @@ def _load_counts(organization_id: int, spans: list[_Span]) -> list[DailyCounts]:
     return [DailyCounts(*four) for four in zip(values, values, values, values, strict=True)]
 
 
-def _within(column: str, span: _Span) -> dict[str, Any]:
+def _build_range(column: str, span: _Span) -> dict[str, Any]:
     return {f"{column}__gte": span.start, f"{column}__lt": span.end}
 
 
-def _count(model: type[Model], organization_id: int, conditions: dict[str, Any]) -> Subquery:
-    """Build a subquery that counts the rows; NULL for none."""
+def _build_count(model: type[Model], organization_id: int, conditions: dict[str, Any]) -> Subquery:
+    """Build a subquery that counts the rows; without any, it returns NULL."""
     rows = model._default_manager.filter(organization_id=organization_id, **conditions).order_by()
     return Subquery(rows.values("organization_id").annotate(many=Count("*")).values("many"))
 
 
-def _cache(organization_id: int, tally: _Tally) -> None:
-    _cached[organization_id] = tally
-    if len(_cached) > MAX_CACHED:
-        _cached.pop(next(iter(_cached)), None)
+def _store(organization_id: int, counts: _CachedCounts) -> None:
+    _cache[organization_id] = counts
+    if len(_cache) > MAX_CACHED:
+        _cache.pop(next(iter(_cache)), None)

@@ -1,4 +1,4 @@
-"""The figures of an employee in the last 30 days: calls by tool, the model's usage, and charts of both."""
+"""An employee's figures for the last 30 days: calls by tool, model usage, and charts of both."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
 from agents.insight import figures
-from agents.web.charts.charts import Chart, build_calls_chart, build_cost_chart
+from agents.web.charts.bar_charts import Chart, build_calls_chart, build_cost_chart
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,14 @@ class EmployeeFiguresSection:
     """The section of an employee's page that shows its figures.
 
     Attributes:
-        tools: the most called ones first.
+        tools: the tool with the most calls first.
+        total: the calls of all tools.
         use: the model's usage in all passes.
-        charts: calls, and cost if any is known.
+        charts: the calls, and the cost if it is known.
     """
 
     tools: list[ToolRow]
-    whole: figures.Figures
+    total: figures.Figures
     use: figures.ModelUse
     charts: list[Chart]
     currency: str
@@ -40,16 +41,16 @@ class EmployeeFiguresSection:
 
 
 def load_figures_section(employee: Employee, currency: str) -> EmployeeFiguresSection:
-    """Load the employee's figures; costs are in this currency."""
-    by_tool, used = figures.load_employee_figures(employee.pk), figures.load_employee_use(employee.pk)
-    whole = figures.combine_figures(by_tool.values())
-    tools = [ToolRow(name, _find_title(employee.organization_id, name), one) for name, one in by_tool.items()]
-    use = figures.ModelUse(*map(sum, zip(*used.values(), strict=True))) if used else figures.ModelUse()
-    charts = [build_calls_chart("calls-made", whole.days)]
+    """Load the employee's figures, with costs in this currency."""
+    by_tool, daily_use = figures.load_employee_figures(employee.pk), figures.load_employee_use(employee.pk)
+    total = figures.combine_figures(by_tool.values())
+    tools = [ToolRow(name, _find_title(employee.organization_id, name), of_tool) for name, of_tool in by_tool.items()]
+    use = figures.ModelUse(*map(sum, zip(*daily_use.values(), strict=True))) if daily_use else figures.ModelUse()
+    charts = [build_calls_chart("calls-made", total.days)]
     if use.cost_micros:
-        charts.append(build_cost_chart("cost", used, currency))
+        charts.append(build_cost_chart("cost", daily_use, currency))
     tools.sort(key=lambda row: (-row.figures.calls, row.name))
-    return EmployeeFiguresSection(tools, whole, use, charts, currency, figures.load_counted_at())
+    return EmployeeFiguresSection(tools, total, use, charts, currency, figures.load_counted_at())
 
 
 def _find_title(organization_id: int, name: str) -> str:

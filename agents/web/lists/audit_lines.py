@@ -1,4 +1,4 @@
-"""The audit for people: who did what in words, and what it was done to, with a link to it."""
+"""The audit in words: the actor of each entry, the action, and its subject with a link."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agents.platform.row_ids import parse_row_id
 from agents.runs.models import Run, ToolCall
 from tools.records.models import Record
 
-WORK = {
+WORK_ACTIONS = {
     "card_approved": "approved a card",
     "card_denied": "denied a card",
     "card_answered": "answered a question",
@@ -27,7 +27,7 @@ WORK = {
     "outcome_unknown": "recorded an unknown outcome",
     "outcome_resolved": "resolved an unknown outcome",
     "late_report": "received a late report of a call",
-    "late_effect": "reported that a call marked as not done did happen",
+    "late_effect": "reported that a call had happened, although it was marked as not done",
     "late_effect_acknowledged": "acknowledged a late effect",
     "run_cancelled": "cancelled a run",
     "stopped": "stopped",
@@ -44,7 +44,7 @@ WORK = {
     "demo_built": "created the demo",
     "backup_restored": "restored a backup",
 }
-PEOPLE = {
+PEOPLE_ACTIONS = {
     "invitation_made": "invited a person",
     "invitation_revoked": "revoked an invitation",
     "invitation_accepted": "accepted an invitation",
@@ -69,18 +69,22 @@ _ROWS = (
     "list_entry",
     "draft",
 )
-CONFIGURATION = {
-    f"{row}_{act}": f"{act} {row.replace('_', ' ')}" for row in _ROWS for act in ("added", "changed", "deleted")
+CONFIGURATION_ACTIONS = {
+    f"{row}_{verb}": f"{verb} {row.replace('_', ' ')}" for row in _ROWS for verb in ("added", "changed", "deleted")
 }
-GROUPS = (("Work", WORK), ("People", PEOPLE), ("Configuration", CONFIGURATION))
-WORDS = WORK | PEOPLE | {action: text.replace(" ", " the ", 1) for action, text in CONFIGURATION.items()}
-ACTORS = ("user", "employee")
-LONGEST_LABEL = 160
+ACTION_GROUPS = (("Work", WORK_ACTIONS), ("People", PEOPLE_ACTIONS), ("Configuration", CONFIGURATION_ACTIONS))
+ACTION_TEXTS = (
+    WORK_ACTIONS
+    | PEOPLE_ACTIONS
+    | {action: text.replace(" ", " the ", 1) for action, text in CONFIGURATION_ACTIONS.items()}
+)
+ACTOR_KINDS = ("user", "employee")
+MAX_LABEL_LENGTH = 160
 
 
 @dataclass(frozen=True)
 class Subject:
-    """The subject of an act; `link` is empty if it has no page."""
+    """The subject of an action; `link` is empty if it has no page."""
 
     label: str
     link: str = ""
@@ -98,7 +102,7 @@ class AuditLine:
 
 
 def describe_entries(organization_id: int, entries: Iterable[AuditEntry]) -> list[AuditLine]:
-    """Describe the entries; at most one query for each kind of subject."""
+    """Describe the entries, with at most one query for each kind of subject."""
     entries = list(entries)
     subjects = _load_subjects(organization_id, entries)
     return [_describe_entry(entry, subjects) for entry in entries]
@@ -106,12 +110,12 @@ def describe_entries(organization_id: int, entries: Iterable[AuditEntry]) -> lis
 
 def _describe_entry(entry: AuditEntry, subjects: dict[str, Subject]) -> AuditLine:
     kind, _, name = entry.actor.partition(":")
-    is_known = kind in ACTORS and bool(name)
+    is_known = kind in ACTOR_KINDS and bool(name)
     return AuditLine(
         entry=entry,
         actor=name if is_known else entry.actor,
         actor_kind=kind if is_known else "",
-        action=WORDS.get(entry.action, entry.action.replace("_", " ")),
+        action=ACTION_TEXTS.get(entry.action, entry.action.replace("_", " ")),
         subject=subjects.get(entry.subject) or Subject(_name_subject(entry)),
     )
 
@@ -142,54 +146,54 @@ def _load_subjects(organization_id: int, entries: list[AuditEntry]) -> dict[str,
 
 
 def _name_tools(organization_id: int, entries: list[AuditEntry]) -> dict[str, Subject]:
-    """Return the tools among the subjects by their titles; one that is no longer installed keeps its name."""
+    """Name the tools among the subjects by their titles; a tool that is no longer installed is left out."""
     names = {entry.subject.removeprefix("tool:") for entry in entries if entry.subject.startswith("tool:")}
     tools = {name: load_toolbox(organization_id).get_tool(name) for name in names}
     return {f"tool:{name}": Subject(f"tool {tool.title}") for name, tool in tools.items() if tool is not None}
 
 
-def _runs(organization_id: int, ids: set[int]) -> dict[int, Subject]:
+def _find_runs(organization_id: int, ids: set[int]) -> dict[int, Subject]:
     rows = Run.objects.filter(organization_id=organization_id, pk__in=ids).values_list("pk", "title", "task")
-    return {pk: Subject(_short(f"run {pk}: {title or task}"), reverse("run", args=(pk,))) for pk, title, task in rows}
+    return {pk: Subject(_shorten(f"run {pk}: {title or task}"), reverse("run", args=(pk,))) for pk, title, task in rows}
 
 
-def _cards(organization_id: int, ids: set[int]) -> dict[int, Subject]:
+def _find_cards(organization_id: int, ids: set[int]) -> dict[int, Subject]:
     rows = Approval.objects.filter(organization_id=organization_id, pk__in=ids).values_list("pk", "sentence")
-    plain = {pk: _short(sentence.replace("**", "")) for pk, sentence in rows}
+    plain = {pk: _shorten(sentence.replace("**", "")) for pk, sentence in rows}
     return {pk: Subject(f"card {pk}: {sentence}", reverse("approval", args=(pk,))) for pk, sentence in plain.items()}
 
 
-def _calls(organization_id: int, ids: set[int]) -> dict[int, Subject]:
+def _find_calls(organization_id: int, ids: set[int]) -> dict[int, Subject]:
     rows = ToolCall.objects.filter(organization_id=organization_id, pk__in=ids).values_list("pk", "tool", "run_id")
     return {pk: Subject(f"{tool} in run {run}", f"{reverse('run', args=(run,))}#call-{pk}") for pk, tool, run in rows}
 
 
-def _employees(organization_id: int, ids: set[int]) -> dict[int, Subject]:
+def _find_employees(organization_id: int, ids: set[int]) -> dict[int, Subject]:
     rows = Employee.objects.filter(organization_id=organization_id, pk__in=ids).values_list("pk", "name")
     return {pk: Subject(f"employee {name}", reverse("employee", args=(pk,))) for pk, name in rows}
 
 
-def _records(organization_id: int, ids: set[int]) -> dict[int, Subject]:
+def _find_records(organization_id: int, ids: set[int]) -> dict[int, Subject]:
     rows = Record.objects.filter(organization_id=organization_id, pk__in=ids).values_list("pk", "name")
     return {pk: Subject(f"record {name}", reverse("record", args=(pk,))) for pk, name in rows}
 
 
-def _organizations(organization_id: int, ids: set[int]) -> dict[int, Subject]:
-    """Name the organization itself; it has no page."""
+def _find_organizations(organization_id: int, ids: set[int]) -> dict[int, Subject]:
+    """Name the organization itself, which has no page."""
     rows = Organization.objects.filter(pk=organization_id, pk__in=ids).values_list("pk", "name")
     return {pk: Subject(f"organization {name}") for pk, name in rows}
 
 
-def _short(text: str) -> str:
-    line = " ".join(text[: 4 * LONGEST_LABEL].split())
-    return line if len(line) <= LONGEST_LABEL else line[: LONGEST_LABEL - 1] + "…"
+def _shorten(text: str) -> str:
+    line = " ".join(text[: 4 * MAX_LABEL_LENGTH].split())
+    return line if len(line) <= MAX_LABEL_LENGTH else line[: MAX_LABEL_LENGTH - 1] + "…"
 
 
 _FINDERS: dict[str, Callable[[int, set[int]], dict[int, Subject]]] = {
-    "run": _runs,
-    "approval": _cards,
-    "tool_call": _calls,
-    "employee": _employees,
-    "organization": _organizations,
-    "record": _records,
+    "run": _find_runs,
+    "approval": _find_cards,
+    "tool_call": _find_calls,
+    "employee": _find_employees,
+    "organization": _find_organizations,
+    "record": _find_records,
 }

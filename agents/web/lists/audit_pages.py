@@ -1,7 +1,7 @@
-"""Pages of the audit, newest first, filtered by actor, action and day; and the entries of an export.
+"""Pages of the audit, newest first, filtered by actor, action and day, and the entries of an export.
 
-Indexes answer an actor, an action and a day. Actor and action together scan a limited number of the action's entries,
-as in `run_pages`, and the page says how far back it searched.
+Indexes serve a filter by actor, by action or by day. A filter by both actor and action scans a limited number of the
+action's entries, as in `run_pages`, and the page says how far back it searched.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from datetime import datetime, timedelta
 from django.db.models import BigIntegerField, BooleanField, F, Func, Q, QuerySet, TextField, Value
 
 from agents.accounts.models import AuditEntry
-from agents.web.lists.audit_lines import ACTORS
+from agents.web.lists.audit_lines import ACTOR_KINDS
 from agents.web.lists.run_pages import MAX_SCANNED
 
 PAGE_SIZE = 50
-LAST = 2**62
+MAX_SEQ = 2**62
 MAX_DELAY = timedelta(hours=1)
-"""Entries are numbered in the order of their times, except for those that waited for a lock: never this long."""
+"""Entries are numbered in the order of their times, except those that waited for a lock, which takes less than this."""
 
 
 @dataclass(frozen=True)
 class AuditFilter:
-    """A filter of entries; empty fields match any.
+    """A filter of entries; an empty field matches any.
 
     Attributes:
-        since, until: bounds of the time, `until` excluded.
-        before: the number of the last entry of the page before.
+        since, until: bounds of the time; `until` is excluded.
+        before: the number of the last entry on the previous page.
     """
 
     actor: str = ""
@@ -38,13 +38,13 @@ class AuditFilter:
 
     @property
     def actors(self) -> tuple[str, ...]:
-        """The names that the audit may use for this person, employee or process."""
-        return (self.actor, *(f"{kind}:{self.actor}" for kind in ACTORS)) if self.actor else ()
+        """The names under which the audit may list this person, employee or process."""
+        return (self.actor, *(f"{kind}:{self.actor}" for kind in ACTOR_KINDS)) if self.actor else ()
 
 
 @dataclass(frozen=True)
 class AuditPage:
-    """Entries of one page.
+    """One page of entries.
 
     Attributes:
         next_before: the cursor of the next page; None on the last page.
@@ -56,19 +56,23 @@ class AuditPage:
     scanned_to: datetime | None = None
 
 
-def load_audit_page(organization_id: int, wanted: AuditFilter, most: int = MAX_SCANNED) -> AuditPage:
-    """Load one page of the organization's entries; actor and action together scan the next `most` with the action."""
-    rows, numbers = _filter_days(organization_id, wanted)
+def load_audit_page(organization_id: int, criteria: AuditFilter, max_scanned: int = MAX_SCANNED) -> AuditPage:
+    """Load one page of the organization's entries.
+
+    Args:
+        max_scanned: the number of entries to scan for a filter by both actor and action.
+    """
+    rows, numbers = _filter_days(organization_id, criteria)
     edge: list[tuple[int, datetime]] = []
-    if wanted.action:
-        rows = _filter_exactly(rows, "action", wanted.action, numbers)
-        if wanted.actors:
-            edge = list(rows.values_list("seq", "at")[most - 1 : most + 1])
-            rows = rows.filter(actor__in=wanted.actors, **({"seq__gte": edge[0][0]} if len(edge) > 1 else {}))
+    if criteria.action:
+        rows = _filter_exactly(rows, "action", criteria.action, numbers)
+        if criteria.actors:
+            edge = list(rows.values_list("seq", "at")[max_scanned - 1 : max_scanned + 1])
+            rows = rows.filter(actor__in=criteria.actors, **({"seq__gte": edge[0][0]} if len(edge) > 1 else {}))
         found = list(rows[: PAGE_SIZE + 1])
-    elif wanted.actors:
-        each = [_filter_exactly(rows, "actor", actor, numbers)[: PAGE_SIZE + 1] for actor in wanted.actors]
-        found = sorted((row for some in each for row in some), key=lambda row: -row.seq)
+    elif criteria.actors:
+        by_actor = [_filter_exactly(rows, "actor", actor, numbers)[: PAGE_SIZE + 1] for actor in criteria.actors]
+        found = sorted((row for of_actor in by_actor for row in of_actor), key=lambda row: -row.seq)
     else:
         found = list(rows.filter(seq__gt=numbers[0], seq__lt=numbers[1]).order_by("-seq")[: PAGE_SIZE + 1])
     if len(found) > PAGE_SIZE:
@@ -76,30 +80,30 @@ def load_audit_page(organization_id: int, wanted: AuditFilter, most: int = MAX_S
     return AuditPage(found, *edge[0]) if len(edge) > 1 else AuditPage(found, None)
 
 
-def find_entries(organization_id: int, wanted: AuditFilter) -> QuerySet[AuditEntry]:
+def find_entries(organization_id: int, criteria: AuditFilter) -> QuerySet[AuditEntry]:
     """Find all matching entries, oldest first."""
-    rows, (behind, before) = _filter_days(organization_id, wanted)
-    rows = rows.filter(seq__gt=behind, seq__lt=before)
-    if wanted.actors:
-        rows = rows.filter(actor__in=wanted.actors)
-    if wanted.action:
-        rows = rows.filter(action=wanted.action)
+    rows, (after, before) = _filter_days(organization_id, criteria)
+    rows = rows.filter(seq__gt=after, seq__lt=before)
+    if criteria.actors:
+        rows = rows.filter(actor__in=criteria.actors)
+    if criteria.action:
+        rows = rows.filter(action=criteria.action)
     return rows.order_by("seq")
 
 
-def _filter_days(organization_id: int, wanted: AuditFilter) -> tuple[QuerySet[AuditEntry], tuple[int, int]]:
-    """Return the entries of these days, and exclusive bounds of their numbers."""
+def _filter_days(organization_id: int, criteria: AuditFilter) -> tuple[QuerySet[AuditEntry], tuple[int, int]]:
+    """Return the entries of these days, and exclusive bounds for their numbers."""
     rows = every = AuditEntry.objects.filter(organization_id=organization_id)
-    behind, before = 0, wanted.before or LAST
-    if wanted.since is not None:
-        rows = rows.filter(at__gte=wanted.since)
-        earlier = every.filter(at__lt=wanted.since - MAX_DELAY).order_by("-at", "-seq")
-        behind = earlier.values_list("seq", flat=True).first() or 0
-    if wanted.until is not None:
-        rows = rows.filter(at__lt=wanted.until)
-        later = every.filter(at__gte=wanted.until + MAX_DELAY).order_by("at", "seq")
-        before = min(before, later.values_list("seq", flat=True).first() or LAST)
-    return rows, (behind, before)
+    after, before = 0, criteria.before or MAX_SEQ
+    if criteria.since is not None:
+        rows = rows.filter(at__gte=criteria.since)
+        earlier = every.filter(at__lt=criteria.since - MAX_DELAY).order_by("-at", "-seq")
+        after = earlier.values_list("seq", flat=True).first() or 0
+    if criteria.until is not None:
+        rows = rows.filter(at__lt=criteria.until)
+        later = every.filter(at__gte=criteria.until + MAX_DELAY).order_by("at", "seq")
+        before = min(before, later.values_list("seq", flat=True).first() or MAX_SEQ)
+    return rows, (after, before)
 
 
 def _filter_exactly(
@@ -107,13 +111,13 @@ def _filter_exactly(
 ) -> QuerySet[AuditEntry]:
     """Filter by a value and bounds of numbers, newest first, in the order of the field's index.
 
-    As in `run_pages.filter_by_status`, a rare value must not be searched through all entries: between two rows
-    (value, number), only this index has them in order.
+    As in `run_pages.filter_by_status`, the database must not scan all entries for a rare value. It uses this index,
+    because only this index has the rows between two pairs of value and number in order.
     """
-    own = _build_row(F(field), F("seq"))
+    pair = _build_row(F(field), F("seq"))
     bounds = [
         Func(
-            own,
+            pair,
             _build_row(Value(value), Value(number, output_field=BigIntegerField())),
             template="(%(expressions)s)",
             arg_joiner=f" {sign} ",

@@ -1,6 +1,6 @@
 """Pages of the decision history, newest decision first.
 
-An index has the cards in this order, and answers filters by day. Filters by outcome, person, employee or tool scan a
+An index has the cards in this order and serves filters by day. A filter by outcome, person, employee or tool scans a
 limited number of cards, as in `run_pages`, and the page says how far back it searched.
 """
 
@@ -20,16 +20,16 @@ from agents.web.lists.run_pages import MAX_SCANNED
 
 PAGE_SIZE = 50
 MOMENT = re.compile(r"[0-9]{4}(-[0-9]{2}){2} [0-9]{2}(:[0-9]{2}){2}(\.[0-9]{1,6})?(\+00)?")
-"""A time as the databases write it."""
+"""A time as the databases format it."""
 ENDED_AT = Coalesce("decided_at", "requested_at")
-"""The time of the decision; of a card without one, the time of the request. This expression is indexed."""
+"""The time of the decision or, without a decision, of the request. This expression is indexed."""
 HAS_ENDED = Func("status", template="NOT (%(expressions)s = 'pending')", output_field=BooleanField())
 """Literal SQL: with a parameter, a prepared statement could not use the partial index."""
 
 
 @dataclass(frozen=True)
 class DecisionCursor:
-    """The position of a card in this order: its time, as the database writes it, and its id."""
+    """The position of a card in this order: its time, as the database formats it, and its id."""
 
     moment: str
     pk: int
@@ -40,11 +40,11 @@ class DecisionCursor:
 
 @dataclass(frozen=True)
 class DecisionFilter:
-    """A filter of decided cards; empty fields match any.
+    """A filter of decided cards; an empty field matches any.
 
     Attributes:
         since, until: bounds of the decision's time, both included.
-        after: the position of the last card of the page before.
+        after: the position of the last card on the previous page.
     """
 
     statuses: Collection[str] = ()
@@ -57,16 +57,16 @@ class DecisionFilter:
 
     @property
     def needs_scan(self) -> bool:
-        """True if no index answers the filter."""
+        """Return True if no index serves the filter."""
         return bool(self.statuses or self.tool) or self.decided_by_id is not None or self.employee_id is not None
 
 
 @dataclass(frozen=True)
-class DecidedPage:
-    """Cards of one page.
+class DecisionPage:
+    """One page of decided cards.
 
     Attributes:
-        after: the position after which the next page begins; None on the last page.
+        after: the cursor of the next page; None on the last page.
         scanned_to: the time of the last scanned card; None if the scan reached the end.
     """
 
@@ -75,24 +75,31 @@ class DecidedPage:
     scanned_to: datetime | None = None
 
 
-def load_decision_page(cards: QuerySet[Approval], wanted: DecisionFilter, most: int = MAX_SCANNED) -> DecidedPage:
-    """Load one page of these cards of one organization; a filter without an index scans the next `most` of them."""
+def load_decision_page(
+    cards: QuerySet[Approval], criteria: DecisionFilter, max_scanned: int = MAX_SCANNED
+) -> DecisionPage:
+    """Load one page of these cards, all of one organization.
+
+    Args:
+        max_scanned: the number of cards to scan for a filter without an index.
+    """
     rows: QuerySet[Any] = cards.filter(HAS_ENDED).annotate(ended_at=ENDED_AT, moment=Cast(ENDED_AT, TextField()))
-    rows = _apply_bounds(rows.order_by("-ended_at", "-pk"), wanted)
-    edge = list(rows.values_list("moment", "pk", "ended_at")[most - 1 : most + 1]) if wanted.needs_scan else []
+    rows = _apply_bounds(rows.order_by("-ended_at", "-pk"), criteria)
+    scan_end = slice(max_scanned - 1, max_scanned + 1)
+    edge = list(rows.values_list("moment", "pk", "ended_at")[scan_end]) if criteria.needs_scan else []
     if len(edge) > 1:
         rows = rows.filter(_compare(">=", DecisionCursor(*edge[0][:2])))
-    shown = list(_apply_filter(rows, wanted)[: PAGE_SIZE + 1])
-    if len(shown) > PAGE_SIZE:
-        last = shown[PAGE_SIZE - 1]
-        return DecidedPage(shown[:PAGE_SIZE], DecisionCursor(last.moment, last.pk))
+    found = list(_apply_filter(rows, criteria)[: PAGE_SIZE + 1])
+    if len(found) > PAGE_SIZE:
+        last = found[PAGE_SIZE - 1]
+        return DecisionPage(found[:PAGE_SIZE], DecisionCursor(last.moment, last.pk))
     if len(edge) > 1:
-        return DecidedPage(shown, DecisionCursor(*edge[0][:2]), edge[0][2])
-    return DecidedPage(shown, None)
+        return DecisionPage(found, DecisionCursor(*edge[0][:2]), edge[0][2])
+    return DecisionPage(found, None)
 
 
 def parse_cursor(text: str) -> DecisionCursor | None:
-    """Parse the position in a page's address; None if it is invalid."""
+    """Parse the cursor in a page's address; None if it is invalid."""
     pk, _, moment = text.partition(".")
     try:
         datetime.fromisoformat(moment)
@@ -101,33 +108,33 @@ def parse_cursor(text: str) -> DecisionCursor | None:
         return None
 
 
-def _apply_bounds(rows: QuerySet[Any], wanted: DecisionFilter) -> QuerySet[Any]:
-    if wanted.after is not None:
-        rows = rows.filter(_compare("<", wanted.after))
-    if wanted.since is not None:
-        rows = rows.filter(ended_at__gte=wanted.since)
-    return rows if wanted.until is None else rows.filter(ended_at__lte=wanted.until)
+def _apply_bounds(rows: QuerySet[Any], criteria: DecisionFilter) -> QuerySet[Any]:
+    if criteria.after is not None:
+        rows = rows.filter(_compare("<", criteria.after))
+    if criteria.since is not None:
+        rows = rows.filter(ended_at__gte=criteria.since)
+    return rows if criteria.until is None else rows.filter(ended_at__lte=criteria.until)
 
 
-def _apply_filter(rows: QuerySet[Any], wanted: DecisionFilter) -> QuerySet[Any]:
-    if wanted.statuses:
-        rows = rows.filter(status__in=wanted.statuses)
-    if wanted.decided_by_id is not None:
-        rows = rows.filter(decided_by_id=wanted.decided_by_id)
-    if wanted.employee_id is not None:
-        rows = rows.filter(run__employee_id=wanted.employee_id)
-    return rows.filter(tool_call__tool=wanted.tool) if wanted.tool else rows
+def _apply_filter(rows: QuerySet[Any], criteria: DecisionFilter) -> QuerySet[Any]:
+    if criteria.statuses:
+        rows = rows.filter(status__in=criteria.statuses)
+    if criteria.decided_by_id is not None:
+        rows = rows.filter(decided_by_id=criteria.decided_by_id)
+    if criteria.employee_id is not None:
+        rows = rows.filter(run__employee_id=criteria.employee_id)
+    return rows.filter(tool_call__tool=criteria.tool) if criteria.tool else rows
 
 
-def _compare(sign: str, place: DecisionCursor) -> Q:
-    """Build `(ended_at, id) < (…)`, a comparison of rows that PostgreSQL reads as one range of the index.
+def _compare(sign: str, cursor: DecisionCursor) -> Q:
+    """Build `(ended_at, id) < (…)`, a row comparison that PostgreSQL reads as one range of the index.
 
-    SQLite does so only for plain columns, so the condition also names the range of times.
+    SQLite reads only plain columns like this, so the condition also states the range of times.
     """
-    moment = Value(place.moment, output_field=TextField())
+    moment = Value(cursor.moment, output_field=TextField())
     own = Func(F("ended_at"), F("id"), template="(%(expressions)s)", output_field=TextField())
     others = Func(
-        moment, Value(place.pk, output_field=BigIntegerField()), template="(%(expressions)s)", output_field=TextField()
+        moment, Value(cursor.pk, output_field=BigIntegerField()), template="(%(expressions)s)", output_field=TextField()
     )
-    is_there = Func(own, others, template="(%(expressions)s)", arg_joiner=f" {sign} ", output_field=BooleanField())
-    return Q(is_there, ("ended_at__lte" if sign == "<" else "ended_at__gte", moment))
+    is_in_range = Func(own, others, template="(%(expressions)s)", arg_joiner=f" {sign} ", output_field=BooleanField())
+    return Q(is_in_range, ("ended_at__lte" if sign == "<" else "ended_at__gte", moment))

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils.safestring import SafeString
 
-from agents.web.text.safe_text import CLAMP_AT, as_text, render_value, visible
+from agents.web.text.safe_text import CLAMP_AT, format_json_value, render_text, render_value
 
 MAX_ROWS = 20
 MAX_COLUMNS = 30
@@ -59,7 +59,7 @@ def render_params(params: dict[str, Any]) -> SafeString:
     if not params:
         return SafeString("<p>none</p>")
     rows = "".join(
-        f'<tr><th scope="row">{visible(name, keep="")}</th><td>{_render_cell(value)}</td></tr>'
+        f'<tr><th scope="row">{render_text(name, keep="")}</th><td>{_render_cell(value)}</td></tr>'
         for name, value in params.items()
     )
     return SafeString(f'<div class="scroll"><table class="params"><tbody>{rows}</tbody></table></div>')
@@ -89,7 +89,7 @@ class _TreeRenderer:
         return f'<ul class="tree">{"".join(items)}</ul>'
 
     def _render_item(self, name: str, value: Any, depth: int, is_open: bool) -> str:
-        key = f'<span class="key">{visible(name, keep="")}</span>'
+        key = f'<span class="key">{render_text(name, keep="")}</span>'
         if not _is_branch(value):
             return f"<li>{key} {_render_leaf(value)}</li>"
         if depth == MAX_DEPTH:
@@ -117,12 +117,12 @@ def _render_cell(value: Any) -> str:
 
 def _render_leaf(value: Any) -> SafeString:
     """Render a plain value like `render_value`, but faster if it is short: a table has hundreds of these."""
-    text = as_text(value)
-    return render_value(value) if len(text) > CLAMP_AT else SafeString(f'<bdi class="value">{visible(text)}</bdi>')
+    text = format_json_value(value)
+    return render_value(value) if len(text) > CLAMP_AT else SafeString(f'<bdi class="value">{render_text(text)}</bdi>')
 
 
 def _render_table(table: DataTable) -> str:
-    head = "".join(f'<th scope="col">{visible(name, keep="")}</th>' for name in table.columns)
+    head = "".join(f'<th scope="col">{render_text(name, keep="")}</th>' for name in table.columns)
     body = "".join(f"<tr>{''.join(f'<td>{_render_cell(cell)}</td>' for cell in row)}</tr>" for row in table.rows)
     left_out = [
         f"{count:,} more {noun}{'' if count == 1 else 's'}"

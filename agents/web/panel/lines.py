@@ -159,7 +159,7 @@ def _build_call_context(event: Event, facts: LineFacts) -> dict[str, Any]:
     context: dict[str, Any] = {
         "call": call,
         "title": tool.title if tool else call.tool,
-        "connected_as": find_source_name(tool),
+        "source_name": find_source_name(tool),
         "call_url": reverse("call", args=[call.run_id, call.pk]),
         "card": card,
         "child": facts.children.get(call.pk),

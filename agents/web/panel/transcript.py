@@ -20,7 +20,7 @@ from agents.web.panel import sentences
 from agents.web.panel.line_facts import describe_pass_usage
 from agents.web.panel.slots import CALL_EVENTS
 from agents.web.text import durations
-from agents.web.text.safe_text import visible_text
+from agents.web.text.safe_text import replace_hidden_characters
 
 ENTRIES_PER_PAGE = 100
 MAX_INLINE_LENGTH = 500
@@ -77,14 +77,14 @@ def load_result(call_id: int) -> dict[str, Any]:
 
 def fence(text: str, language: str = "") -> str:
     """Put the text into a block that it cannot close: the fence is longer than any in the text."""
-    shown = visible_text(text)
+    shown = replace_hidden_characters(text)
     fence = "`" * max(3, _measure_longest_ticks(shown) + 1)
     return f"{fence}{language}\n{shown}\n{fence}\n"
 
 
 def quote(text: object) -> str:
     """Put the text into a code span that it cannot close, in one line of at most 500 characters."""
-    shown = visible_text(str(text), keep="")
+    shown = replace_hidden_characters(str(text), keep="")
     if len(shown) > MAX_INLINE_LENGTH:
         shown = f"{shown[:MAX_INLINE_LENGTH]}…"
     ticks = "`" * (_measure_longest_ticks(shown) + 1)

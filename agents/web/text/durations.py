@@ -1,4 +1,4 @@
-"""Durations in words."""
+"""Durations as text for people."""
 
 SECOND = 1_000
 MINUTE = 60 * SECOND

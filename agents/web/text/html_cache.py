@@ -1,4 +1,4 @@
-"""A bounded cache of rendered texts, shared by the threads of a process."""
+"""A bounded cache of rendered HTML, shared by the threads of a process."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from collections.abc import Callable
 from django.utils.safestring import SafeString
 
 MAX_CHARACTERS = 8_000_000
-"""The limit on HTML in one process; the source texts are not kept."""
+"""The most HTML cached in one process; source texts are not stored."""
 
 
 class HtmlCache:
-    """HTML by the hash of its text; evicts the least recently used."""
+    """Rendered HTML by the hash of its source text. It evicts the least recently used entry."""
 
     def __init__(self, max_characters: int = MAX_CHARACTERS) -> None:
-        self._most, self._held = max_characters, 0
-        self._found: OrderedDict[bytes, SafeString] = OrderedDict()
+        self._limit, self._size = max_characters, 0
+        self._entries: OrderedDict[bytes, SafeString] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, text: str, render: Callable[[str], SafeString], variant: int = 0) -> SafeString:
-        """Return the HTML of this text, rendered at most once while it is held.
+        """Return the cached HTML of this text, or render and cache it.
 
         Args:
-            variant: tells apart several ways to render a text.
+            variant: a number for each way to render the same text.
         """
         key = hashlib.sha256(f"{variant}:{text}".encode("utf-8", "surrogatepass")).digest()
         with self._lock:
-            if key in self._found:
-                self._found.move_to_end(key)
-                return self._found[key]
+            if key in self._entries:
+                self._entries.move_to_end(key)
+                return self._entries[key]
         html = render(text)
         with self._lock:
-            self._held += len(html) - len(self._found.pop(key, ""))
-            self._found[key] = html
-            while self._held > self._most:
-                _, oldest = self._found.popitem(last=False)
-                self._held -= len(oldest)
+            self._size += len(html) - len(self._entries.pop(key, ""))
+            self._entries[key] = html
+            while self._size > self._limit:
+                _, oldest = self._entries.popitem(last=False)
+                self._size -= len(oldest)
         return html

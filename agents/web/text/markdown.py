@@ -1,7 +1,6 @@
-"""Markdown that a model or a tool wrote, as HTML without images, without remote loads, with tame links.
+"""Markdown from models and tools, rendered as HTML without images and other remote content, and with safe links only.
 
-Its headings go below the heading that it stands under, and each table gets a box that scrolls by itself and can be
-reached with the keyboard.
+Headings are lowered below the heading above the text. Each table gets its own scroll box that the keyboard can reach.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from markdown_it.token import Token
 from typing_extensions import override
 
 from agents.web.text.html_cache import HtmlCache
-from agents.web.text.safe_text import flagged_text, visible_text
+from agents.web.text.safe_text import flag_mixed_alphabets, replace_hidden_characters
 
 TAGS = {
     "a", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s",
@@ -34,30 +33,30 @@ PORTION = 20_000
 MAX_PORTIONS = 3
 """A longer text gets the limits of this many portions."""
 MAX_TOKENS = 10_000
-"""Openings, closings and texts; a table's cell has four."""
+"""Opening, closing and text tokens; a table cell takes four."""
 MAX_BRACKETS = 600
-"""The parser looks behind each for a link."""
+"""The parser searches for a link after each one."""
 MAX_LINES = 4_000
-MAX_VISIBLE = 60_000
-"""Characters once each hidden one is written as ⟦U+200B⟧: the parser would read all of them."""
+MAX_READABLE = 60_000
+"""Characters after each hidden one is written as ⟦U+200B⟧, because the parser reads all of them."""
 MAX_HTML = 190_000
-"""Bytes."""
+"""The most bytes of HTML."""
 DEEPEST = 19
-"""Two levels for each list, one for each quotation; the parser would leave out what is deeper."""
-SPARE = 500
+"""A list takes two levels, a quotation one; the parser would drop deeper content."""
+MARKUP_RESERVE = 500
 LARGEST_CHARACTER = 16
-"""Bytes of HTML that one character may become: a hidden one stands as ⟦U+E0001⟧."""
-NOTE = "Too complex to format: shown as written."
-CUT_NOTE = "Too complex to format and too long to show: only the beginning is shown, as written."
-KEPT = HtmlCache()
+"""The most bytes of HTML for one character: a hidden one becomes ⟦U+E0001⟧."""
+NOTE = "Too complex to format. Shown as written."
+CUT_NOTE = "Too complex to format and too long to show. Only the beginning is shown, as written."
+HTML_CACHE = HtmlCache()
 
 
-class _Intricate(Exception):
-    """The text would take too long to render, or become too long."""
+class _TooComplex(Exception):
+    """The text would take too long to render, or its HTML would be too large."""
 
 
-class _Bounded(list[Token]):
-    """Tokens of one text, or of a part of it; `left` says how many more the whole text may have."""
+class _BoundedTokens(list[Token]):
+    """A list of tokens that stops at the text's limit; all lists of one text share the counter `left`."""
 
     def __init__(self, left: list[int]) -> None:
         super().__init__()
@@ -67,19 +66,19 @@ class _Bounded(list[Token]):
     def append(self, token: Token) -> None:
         self._left[0] -= 1
         if self._left[0] < 0 or token.level >= DEEPEST:
-            raise _Intricate
+            raise _TooComplex
         super().append(token)
 
 
 def _parse_blocks(state: StateCore) -> None:
-    state.tokens = _Bounded(state.env["left"])
+    state.tokens = _BoundedTokens(state.env["left"])
     state.md.block.parse(state.src, state.md, state.env, state.tokens)
 
 
 def _parse_inlines(state: StateCore) -> None:
     for token in state.tokens:
         if token.type == "inline":
-            token.children = _Bounded(state.env["left"])
+            token.children = _BoundedTokens(state.env["left"])
             state.md.inline.parse(token.content, state.md, state.env, token.children)
 
 
@@ -89,77 +88,79 @@ PARSER.core.ruler.at("inline", _parse_inlines)
 
 @async_unsafe("Markdown is rendered in threads, never in the event loop.")
 def render_markdown(text: str, under: int = 2) -> SafeString:
-    """Return sanitized HTML; links only to http and https, and followed without a trace of this page.
+    """Render Markdown as sanitized HTML, with links to http and https only, which send no referrer.
 
-    A text too intricate to render in a moment is shown as it was written. Each text is rendered once and kept.
+    A text that is too complex to render quickly is shown as written. The HTML is cached.
 
     Args:
-        under: level of the heading that the text stands under, 1 to 6.
+        under: the level of the heading above the text, 1 to 6.
     """
-    return KEPT.get(text, lambda text: render_uncached(text, under), under)
+    return HTML_CACHE.get(text, lambda text: render_uncached(text, under), under)
 
 
 def render_uncached(text: str, under: int = 2) -> SafeString:
-    """Render without the cache."""
+    """Render Markdown without the cache."""
     portions = min(max(len(text) / PORTION, 1), MAX_PORTIONS)
     try:
-        return _as_markdown(text, under, portions)
-    except _Intricate:
-        return _as_written(text, int(MAX_HTML * portions))
+        return _format_markdown(text, under, portions)
+    except _TooComplex:
+        return _show_as_written(text, int(MAX_HTML * portions))
 
 
-def _as_markdown(text: str, under: int, portions: float) -> SafeString:
+def _format_markdown(text: str, under: int, portions: float) -> SafeString:
     if text.count("[") > MAX_BRACKETS * portions or text.count("\n") > MAX_LINES * portions:
-        raise _Intricate
-    readable = visible_text(text)
-    if len(readable) > MAX_VISIBLE * portions:
-        raise _Intricate
+        raise _TooComplex
+    readable = replace_hidden_characters(text)
+    if len(readable) > MAX_READABLE * portions:
+        raise _TooComplex
     tokens = PARSER.parse(readable, {"left": [int(MAX_TOKENS * portions)]})
     size = 0
-    for token in _all_of(tokens):
+    for token in _walk_tokens(tokens):
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(int(token.tag[1:]) + under, LOWEST_HEADING)}"
-        elif token.type in TEXTS:  # once more, because the parser has turned entities into characters
-            token.content = flagged_text(visible_text(token.content))
+        elif token.type in TEXTS:  # again, because the parser has turned entities into characters
+            token.content = flag_mixed_alphabets(replace_hidden_characters(token.content))
             size += len(token.content)
         size += sum(len(str(value)) for value in token.attrs.values())
         if size > MAX_HTML * portions:
-            raise _Intricate
+            raise _TooComplex
     html = PARSER.renderer.render(tokens, PARSER.options, {})
     clean = nh3.clean(
         html,
         tags=TAGS,
         attributes={"a": {"href"}, "*": set()},
-        attribute_filter=_absolute_only,
+        attribute_filter=_keep_absolute_link,
         url_schemes={"http", "https"},
         url_relative="deny",
         link_rel="nofollow noopener noreferrer",
     )
-    # Sanitized tables have no attributes, and whatever else looks like their tags is escaped.
+    # Safe to replace: sanitized tables have no attributes, and any other text like their tags is escaped.
     boxed = clean.replace("<table>", TABLE_BOX + "<table>").replace("</table>", "</table></div>")
     if len(boxed.encode()) > MAX_HTML * portions:
-        raise _Intricate
+        raise _TooComplex
     return SafeString(boxed)
 
 
-def _as_written(text: str, most: int) -> SafeString:
-    """Return the text in a box, unformatted; cut it with a note where it would make too much HTML."""
-    readable = visible_text(text)
-    if len(readable) + SPARE <= most:
-        shown = escape(flagged_text(readable))
-        if len(shown.encode()) + SPARE <= most:
+def _show_as_written(text: str, max_bytes: int) -> SafeString:
+    """Return the unformatted text in a box; cut it, with a note, if its HTML would be too large."""
+    readable = replace_hidden_characters(text)
+    if len(readable) + MARKUP_RESERVE <= max_bytes:
+        shown = escape(flag_mixed_alphabets(readable))
+        if len(shown.encode()) + MARKUP_RESERVE <= max_bytes:
             return format_html("<p><em>{}</em></p><pre>{}</pre>", NOTE, shown)
-    beginning = escape(flagged_text(visible_text(text[: (most - SPARE) // LARGEST_CHARACTER])))
+    beginning = escape(
+        flag_mixed_alphabets(replace_hidden_characters(text[: (max_bytes - MARKUP_RESERVE) // LARGEST_CHARACTER]))
+    )
     return format_html("<p><em>{}</em></p><pre>{}</pre>", CUT_NOTE, beginning)
 
 
-def _all_of(tokens: Iterable[Token]) -> Iterator[Token]:
+def _walk_tokens(tokens: Iterable[Token]) -> Iterator[Token]:
     for token in tokens:
         yield token
-        yield from _all_of(token.children or ())
+        yield from _walk_tokens(token.children or ())
 
 
-def _absolute_only(_tag: str, attribute: str, value: str) -> str | None:
-    """Without the slashes `http:` means a path on this site, which no reader would guess."""
-    is_tame = attribute != "href" or value.lower().startswith(("http://", "https://"))
-    return value if is_tame else None
+def _keep_absolute_link(_tag: str, attribute: str, value: str) -> str | None:
+    """Keep only absolute links: `http:` without slashes means a path on this site, which no reader would expect."""
+    is_safe = attribute != "href" or value.lower().startswith(("http://", "https://"))
+    return value if is_safe else None

@@ -1,4 +1,4 @@
-"""Text that others wrote, made safe to look at: everything escaped, hidden characters visible, long values clamped."""
+"""Safe display of text that others wrote: escaped, with visible hidden characters, long values folded."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from django.utils.safestring import SafeString
 from tools.contract.look_alikes import OddWord, find_odd_words
 
 CLAMP_AT = 200
-WORDS_AT_MOST = 280
+MAX_QUOTE_LENGTH = 280
 
-# Letters and symbols by their category that draw nothing all the same: fillers, the empty Braille cell, joiners.
+# Invisible characters that Unicode classes as letters or symbols: fillers, the empty Braille cell, joiners.
 BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
 SELECTORS = "\ufe0e\ufe0f"
 # Unicode's `Emoji`, without the digits.
@@ -27,10 +27,10 @@ EMOJI = (
     "✒✔✖✝✡✨✳✴❄❇❌❎❓-❕❗❣❤\u2795-➗➡➰➿⤴⤵⬅-⬇⬛⬜⭐⭕〰〽㊗㊙🀄🃏🅰🅱🅾🅿🆎🆑-🆚🇦-🇿🈁🈂🈚🈯🈲-🈺🉐🉑🌀-🌡🌤-🎓🎖🎗🎙-🎛🎞-🏰🏳-🏵🏷-📽📿-🔽🕉-🕎🕐-🕧🕯🕰🕳-🕺🖇🖊-🖍🖐🖕🖖"
     "🖤🖥🖨🖱🖲🖼🗂-🗄🗑-🗓🗜-🗞🗡🗣🗨🗯🗳🗺-🙏🚀-🛅🛋-🛒🛕-\U0001f6d8\U0001f6dc-🛥🛩🛫🛬🛰🛳-🛼🟠-🟫🟰🤌-🤺🤼-🥅🥇-🧿🩰-\U0001faff"
 )
-# A variation selector stays behind the emoji whose look it chooses, and in a keycap; it is hidden anywhere else.
+# A variation selector is legitimate after an emoji and in a keycap. Anywhere else it counts as hidden.
 HIDDEN_SELECTOR = re.compile(f"[{SELECTORS}](?<![{EMOJI}].)(?<![0-9#*]\ufe0f(?=\u20e3))")
 HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-# Possessive and anchored at a label's start, so that every character is read once, whatever somebody wrote.
+# Possessive and anchored at a label's start, so that matching stays linear for any input.
 HOST = re.compile(r"(?<![\w-])[\w-]++(?:\.[\w-]++)++")
 PUNYCODE = "xn--"
 LONGEST_LABEL = 63
@@ -40,94 +40,94 @@ HOST_FLAG = '<span class="mixed-host" title="Letters of several alphabets in one
 ALPHABETS = {"Styled": "not plain letters"}
 MAX_NAMED = 4
 MAX_MARKED = 500
-"""Odd words marked in one text; more would tell a reader nothing new."""
+"""The most odd words marked in one text; more would not help a reader."""
 BOLD = re.compile(r"\*\*(.+?)\*\*", re.DOTALL)
 
 
-def visible_text(text: str, *, keep: str = "\n\t") -> str:
-    """The text with every zero-width, bidirectional and control character as a token like ⟦U+202E⟧.
+def replace_hidden_characters(text: str, *, keep: str = "\n\t") -> str:
+    """Replace every zero-width, bidirectional and control character with a token like ⟦U+202E⟧.
 
     Args:
-        keep: control characters that may stay because the place shows them (line breaks in a value's own box).
+        keep: control characters that stay because the page shows them, such as line breaks in a box.
     """
     text = text.replace("\r\n", "\n")
-    shown, tokens = _selectors(text, _token), _map_tokens(text, keep, _token)
+    shown, tokens = _replace_selectors(text, _build_token), _map_tokens(text, keep, _build_token)
     return shown.translate(tokens) if tokens else shown
 
 
-def visible(text: str, *, keep: str = "\n\t") -> SafeString:
-    """Escaped HTML: hidden characters as marked tokens, hosts and words that mix alphabets flagged letter by letter."""
+def render_text(text: str, *, keep: str = "\n\t") -> SafeString:
+    """Escape text as HTML, with hidden characters as tokens, and a mark on hosts and words that mix alphabets."""
     if text.isascii() and text.isprintable() and PUNYCODE not in text.lower():
-        return SafeString(html.escape(text))  # most texts: nothing hidden, and one alphabet
+        return SafeString(html.escape(text))  # most texts hide nothing and have one alphabet
     text = text.replace("\r\n", "\n")
     pieces, at = [], 0
-    for odd in _odd_parts(text)[:MAX_MARKED]:
+    for odd in _find_odd_parts(text)[:MAX_MARKED]:
         pieces += [escape(text[at : odd.start]), _flag_word(text, odd)]
         at = odd.end
-    shown = _selectors("".join([*pieces, escape(text[at:])]), _marked_token)
-    tokens = _map_tokens(text, keep, _marked_token)
+    shown = _replace_selectors("".join([*pieces, escape(text[at:])]), _render_token)
+    tokens = _map_tokens(text, keep, _render_token)
     return SafeString(shown.translate(tokens) if tokens else shown)
 
 
-def flagged_text(text: str) -> str:
-    """Return the text with a warning after each host and each word that mixes alphabets."""
+def flag_mixed_alphabets(text: str) -> str:
+    """Add a warning after each host and each word that mixes alphabets."""
     if text.isascii() and PUNYCODE not in text.lower():
         return text
     pieces, at = [], 0
-    for odd in _odd_parts(text):
+    for odd in _find_odd_parts(text):
         pieces += [text[at : odd.end], FLAG]
         at = odd.end
     return "".join([*pieces, text[at:]])
 
 
-def _odd_parts(text: str) -> list[OddWord]:
-    """Yield hosts that mix alphabets, and odd words outside them, from left to right."""
+def _find_odd_parts(text: str) -> list[OddWord]:
+    """Find hosts that mix alphabets, and odd words outside them, from left to right."""
     hosts = [
         OddWord(found.start(), found.end(), frozenset(), "")
         for found in HOST.finditer(text)
         if is_mixed_host(found.group())
     ]
-    covered = {place for host in hosts for place in range(host.start, host.end)}
-    words = [word for word in find_odd_words(text) if word.start not in covered]
+    host_places = {place for host in hosts for place in range(host.start, host.end)}
+    words = [word for word in find_odd_words(text) if word.start not in host_places]
     return sorted([*hosts, *words], key=lambda odd: odd.start)
 
 
-def sentence(text: str) -> SafeString:
+def render_sentence(text: str) -> SafeString:
     """Render a card's sentence: values in **pairs** become bold, line breaks show as tokens."""
-    parts = [visible(part, keep="") for part in BOLD.split(text)]
+    parts = [render_text(part, keep="") for part in BOLD.split(text)]
     parts[1::2] = [format_html("<strong><bdi>{}</bdi></strong>", part) for part in parts[1::2]]
     return SafeString("".join(parts))
 
 
 def render_value(value: Any, *, clamp_at: int = CLAMP_AT) -> SafeString:
-    """Render a JSON value in its own element; beyond `clamp_at` characters it is folded, with its length."""
-    text = as_text(value)
+    """Render a JSON value in its own element; fold it, with its length, beyond `clamp_at` characters."""
+    text = format_json_value(value)
     if len(text) <= clamp_at:
-        return format_html('<bdi class="value">{}</bdi>', visible(text))
+        return format_html('<bdi class="value">{}</bdi>', render_text(text))
     return format_html(
         '<details class="clamp"><summary><bdi class="value">{}</bdi>… <span class="length">{} characters, open to read'
         '</span></summary><bdi class="value">{}</bdi></details>',
-        visible(text[:clamp_at]),
+        render_text(text[:clamp_at]),
         f"{len(text):,}",
-        visible(text),
+        render_text(text),
     )
 
 
-def own_words(text: str) -> str:
-    """Return the employee's words as plain text: links removed, at most 280 characters."""
+def quote_employee(text: str) -> str:
+    """Shorten the employee's words to 280 characters of plain text, without links."""
     plain = " ".join(LINK.sub("(link removed)", text).split())
-    return plain if len(plain) <= WORDS_AT_MOST else plain[: WORDS_AT_MOST - 1] + "…"
+    return plain if len(plain) <= MAX_QUOTE_LENGTH else plain[: MAX_QUOTE_LENGTH - 1] + "…"
 
 
-def brief(params: dict[str, Any], *, at_most: int = 120) -> str:
-    """Write params in one short line, without empty ones: `region: EU · limit: 100`."""
-    parts = [f"{name}: {_in_line(value)}" for name, value in params.items() if value not in (None, "", [], {})]
+def summarize_params(params: dict[str, Any], *, at_most: int = 120) -> str:
+    """Format params in one short line, without empty ones: `region: EU · limit: 100`."""
+    parts = [f"{name}: {_format_in_line(value)}" for name, value in params.items() if value not in (None, "", [], {})]
     line = " · ".join(parts)
     return line if len(line) <= at_most else line[: at_most - 1] + "…"
 
 
-def as_text(value: Any) -> str:
-    """Write a JSON value for people: a dash for nothing, commas in simple lists, JSON for nested values."""
+def format_json_value(value: Any) -> str:
+    """Format a JSON value for people: a dash if empty, commas in simple lists, JSON for nested values."""
     if value is None or value == "":
         return "—"
     if isinstance(value, str):
@@ -141,8 +141,8 @@ def as_text(value: Any) -> str:
     return str(value)
 
 
-def _in_line(value: Any) -> str:
-    text = as_text(value)
+def _format_in_line(value: Any) -> str:
+    text = format_json_value(value)
     is_nested = text.startswith(("{", "[")) and isinstance(value, (dict, list))
     return " ".join((json.dumps(value, ensure_ascii=False) if is_nested else text).split())
 
@@ -151,7 +151,7 @@ def is_mixed_host(host: str) -> bool:
     """Return True if the host mixes letters of several scripts, as look-alike addresses do."""
     if PUNYCODE in host.lower():
         host = "".join(_decode_label(label) for label in host.split("."))
-    return not host.isascii() and len({_script(char) for char in set(host) if char.isalpha()}) > 1
+    return not host.isascii() and len({_get_script(char) for char in set(host) if char.isalpha()}) > 1
 
 
 @functools.lru_cache(maxsize=4096)
@@ -165,12 +165,12 @@ def _decode_label(label: str) -> str:
 
 
 @functools.lru_cache(maxsize=4096)
-def _script(char: str) -> str:
+def _get_script(char: str) -> str:
     return unicodedata.name(char, "UNKNOWN").partition(" ")[0]
 
 
 def _flag_word(text: str, odd: OddWord) -> str:
-    """Return the host or word as HTML with its odd letters marked, followed by a warning in plain words."""
+    """Render the host or word with its odd letters marked, followed by a warning."""
     part = text[odd.start : odd.end]
     if not odd.letters:
         return escape(part) + HOST_FLAG
@@ -186,13 +186,13 @@ def _mark_letter(char: str) -> str:
 
 
 def _map_tokens(text: str, keep: str, token: Callable[[str], str]) -> dict[int, str]:
-    """Map the text's hidden characters to their tokens."""
+    """Map the text's hidden characters to tokens."""
     if text.isascii() and text.isprintable():
         return {}
     return {ord(char): token(char) for char in set(text) if _is_hidden(char, keep)}
 
 
-def _selectors(text: str, token: Callable[[str], str]) -> str:
+def _replace_selectors(text: str, token: Callable[[str], str]) -> str:
     return HIDDEN_SELECTOR.sub(lambda found: token(found.group()), text)
 
 
@@ -207,11 +207,11 @@ def _is_hidden(char: str, keep: str) -> bool:
     return is_selector or char in BLANKS or unicodedata.category(char) in HIDDEN_CATEGORIES
 
 
-def _token(char: str) -> str:
+def _build_token(char: str) -> str:
     return f"⟦U+{ord(char):04X}⟧"
 
 
 @functools.lru_cache(maxsize=4096)
-def _marked_token(char: str) -> str:
+def _render_token(char: str) -> str:
     name = unicodedata.name(char, "control character").lower()
-    return format_html('<span class="hidden-character" title="{}">{}</span>', name, _token(char))
+    return format_html('<span class="hidden-character" title="{}">{}</span>', name, _build_token(char))

@@ -19,7 +19,7 @@ from agents.accounts import audit
 from agents.accounts.models import AuditEntry, AuditHead, Membership, Role
 from agents.platform.refusals import Conflict, Forbidden, Invalid
 from agents.platform.row_ids import parse_row_id_or_none
-from agents.web.lists.audit_lines import GROUPS, describe_entries
+from agents.web.lists.audit_lines import ACTION_GROUPS, describe_entries
 from agents.web.lists.audit_pages import AuditFilter, find_entries, load_audit_page
 from agents.web.lists.run_pages import MAX_SCANNED
 from agents.web.views.pages import member_view, render_page
@@ -94,7 +94,7 @@ def _render_list(request: HttpRequest, member: Membership, extra: dict[str, Any]
         "filter_query": filter_query,
         "head": AuditHead.objects.filter(organization_id=member.organization_id).first(),
         "max_exported": f"{MAX_EXPORTED:,}",
-        "groups": [(name, actions.items()) for name, actions in GROUPS],
+        "groups": [(name, actions.items()) for name, actions in ACTION_GROUPS],
         "chosen": request.GET,
         "checked": None,
     }

@@ -130,7 +130,11 @@ def _render_refused_decision(
     """Show the reason for a refused decision, with the card's current state and the typed text."""
     current = find_card(member, card.approval.pk)
     successor = current.successor
-    newest = find_card(member, successor.pk) if successor is not None else replace(current, refused_answer=card.refused_answer)
+    newest = (
+        find_card(member, successor.pk)
+        if successor is not None
+        else replace(current, refused_answer=card.refused_answer)
+    )
     extra = {"refusal": refusal, "typed_texts": _collect_typed_texts(card)}
     page = render_page(request, member, "approvals/one.html", build_card_context(request, newest) | extra)
     page.status_code = refusal.status

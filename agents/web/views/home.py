@@ -21,7 +21,7 @@ from agents.platform.refusals import Conflict, Invalid, NotFound
 from agents.platform.row_ids import parse_row_id
 from agents.runs import actions
 from agents.runs.models import ENDED, PARKED, Run, RunStatus
-from agents.web.charts.charts import build_charts, build_table
+from agents.web.charts.bar_charts import build_charts, build_table
 from agents.web.charts.daily_counts import load_last_days
 from agents.web.lists.run_pages import filter_by_status
 from agents.web.text.initials import build_initials

@@ -20,9 +20,9 @@ from agents.runs import manual_calls
 from agents.runs.engine.context import load_organization_rules
 from agents.web.cards.edit_form import build_fields, find_blamed_key, simplify_complaint
 from agents.web.cards.form_fields import PREFIX, FormField, FormInput
-from agents.web.cards.param_table import ParamRow, build_param_rows
 from agents.web.cards.form_values import InvalidFieldText, parse_form
-from agents.web.charts.charts import Chart, build_calls_chart
+from agents.web.cards.param_table import ParamRow, build_param_rows
+from agents.web.charts.bar_charts import Chart, build_calls_chart
 from agents.web.views.pages import member_view, render_page
 from tools.contract import Level, Tool
 from tools.toolbox.permissions import Grants, determine_level

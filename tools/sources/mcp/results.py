@@ -86,13 +86,13 @@ def _check_data(data: Any, schema: Mapping[str, Any], title: str) -> None:
     try:
         faults = find_faults(build_validator(schema), data, most=1, steps=MAX_STEPS)
     except UncheckableError as error:
-        raise _build_invalid_result_error(title, f"it cannot be checked: {error}") from None
+        raise _build_invalid_result_error(title, f"its result cannot be checked: {error}") from None
     for fault in faults:
         place = ".".join(["data", *(str(part) for part in fault.absolute_path)])
-        raise _build_invalid_result_error(title, f"{place:.200}: {fault.message:.300}")
+        raise _build_invalid_result_error(
+            title, f"its result violates the output schema at {place:.200}: {fault.message:.300}"
+        )
 
 
 def _build_invalid_result_error(title: str, fault: str) -> ToolError:
-    return ToolError(
-        ErrorCode.TOOL_EXECUTION_FAILED, f"{title} returned a result that violates its output schema: {fault}."
-    )
+    return ToolError(ErrorCode.TOOL_EXECUTION_FAILED, f"{title} sent an invalid answer: {fault}.")

@@ -1,0 +1,211 @@
+"""Small bar charts with a column per day, computed as plain numbers that a template draws as SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import NamedTuple, Protocol
+
+from agents.employees.budgets import format_money
+from agents.insight import figures
+from agents.web.charts.daily_counts import Day
+
+HEIGHT = 48.0
+STEP = 10.0
+GAP = 2.5
+MIN_BAR_HEIGHT = 1.5
+"""Keeps a count of one visible beside large ones."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """The rectangle of one count, in the chart's own units."""
+
+    kind: str
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True)
+class ChartColumn:
+    """One day: the text of its tooltip, and its bars from bottom to top."""
+
+    label: str
+    x: float
+    bars: tuple[Bar, ...]
+
+
+@dataclass(frozen=True)
+class ChartSeries:
+    """One color of the chart: a kind of counts and its total."""
+
+    kind: str
+    name: str
+    total: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart as the template draws it; numbers that people read are formatted."""
+
+    key: str
+    name: str
+    title: str
+    description: str
+    total: str
+    today: str
+    first: date
+    columns: tuple[ChartColumn, ...]
+    parts: tuple[ChartSeries, ...]
+    width: float
+    height: float = HEIGHT
+    step: float = STEP
+
+    @property
+    def shapes(self) -> list[tuple[str, str]]:
+        """One SVG path for all bars of a kind, which is much shorter than a rectangle for each bar."""
+        bars = [bar for column in self.columns for bar in column.bars]
+        return [(part.kind, " ".join(_draw_path(bar) for bar in bars if bar.kind == part.kind)) for part in self.parts]
+
+
+class _DatedFigures(Protocol):
+    """One day, with its counts as attributes of `figures`."""
+
+    @property
+    def date(self) -> date: ...
+
+    @property
+    def figures(self) -> object: ...
+
+
+class DatedCalls(NamedTuple):
+    """The calls of a tool or an employee on one day."""
+
+    date: date
+    figures: figures.DayCalls
+
+
+class DatedUse(NamedTuple):
+    """The usage of an employee's model on one day."""
+
+    date: date
+    figures: figures.ModelUse
+
+
+@dataclass(frozen=True)
+class _ChartSubject:
+    """The subject of a chart.
+
+    Attributes:
+        parts: the kinds of its bars, each with its name.
+        format: turns a number into text.
+    """
+
+    key: str
+    name: str
+    title: str
+    parts: tuple[tuple[str, str], ...]
+    format: Callable[[int], str] = "{:,}".format
+
+
+_SUBJECTS = (
+    _ChartSubject("runs", "Runs", "Runs started", (("runs", "runs"),)),
+    _ChartSubject("calls", "Tool calls", "Tool calls", (("calls", "tool calls"),)),
+    _ChartSubject(
+        "decisions", "Decisions", "Cards approved and denied", (("approved", "approved"), ("denied", "denied"))
+    ),
+)
+
+
+def build_charts(days: Sequence[Day]) -> list[Chart]:
+    """Build the charts of runs, tool calls and decisions, with a column per day."""
+    return [_build_chart(subject, days) for subject in _SUBJECTS]
+
+
+def build_calls_chart(key: str, days: Mapping[date, figures.DayCalls]) -> Chart:
+    """Build the chart of succeeded and failed calls on each of the last 30 days.
+
+    Args:
+        key: makes the chart's ids unique on the page.
+    """
+    parts = (("succeeded", "succeeded"), ("failed", "failed"))
+    dated = [DatedCalls(day, days.get(day, figures.DayCalls())) for day in _list_last_days()]
+    return _build_chart(_ChartSubject(key, "Calls", "Finished calls", parts), dated)
+
+
+def build_cost_chart(key: str, days: Mapping[date, figures.ModelUse], currency: str) -> Chart:
+    """Build the chart of the model's cost on each of the last 30 days."""
+    dated = [DatedUse(day, days.get(day, figures.ModelUse())) for day in _list_last_days()]
+    subject = _ChartSubject(
+        key, "Cost", "Model cost", (("cost_micros", "cost"),), lambda micros: format_money(micros, currency)
+    )
+    return _build_chart(subject, dated)
+
+
+def _list_last_days() -> list[date]:
+    first = figures.get_first_day()
+    return [first + timedelta(days=offset) for offset in range(figures.DAYS)]
+
+
+def build_table(days: Sequence[Day]) -> list[tuple[date, list[str]]]:
+    """Build a table with the numbers of the charts, newest day first: runs, tool calls, approved, denied."""
+    return [(day.date, [f"{number:,}" for number in day.figures]) for day in reversed(days)]
+
+
+def _build_chart(subject: _ChartSubject, days: Sequence[_DatedFigures]) -> Chart:
+    counts = [[int(getattr(day.figures, kind)) for kind, _ in subject.parts] for day in days]
+    totals = [sum(of_day) for of_day in counts]
+    highest = max(1, *totals)
+    return Chart(
+        key=subject.key,
+        name=subject.name,
+        title=f"{subject.title} on each of the last {len(days)} days",
+        description=_describe_chart(subject, days, totals),
+        total=subject.format(sum(totals)),
+        today=subject.format(totals[-1]),
+        first=days[0].date,
+        columns=tuple(
+            _build_column(subject, index, day.date, [(count, count / highest) for count in counts[index]])
+            for index, day in enumerate(days)
+        ),
+        parts=tuple(
+            ChartSeries(kind, name, subject.format(sum(of_day[index] for of_day in counts)))
+            for index, (kind, name) in enumerate(subject.parts)
+        ),
+        width=STEP * len(days),
+    )
+
+
+def _build_column(subject: _ChartSubject, index: int, day: date, counts: list[tuple[int, float]]) -> ChartColumn:
+    """Stack the bars of a day; each count comes with its share of the highest column."""
+    bars, top = [], HEIGHT
+    for (kind, _), (count, share) in zip(subject.parts, counts, strict=True):
+        height = max(MIN_BAR_HEIGHT, round(share * HEIGHT, 2)) if count else 0.0
+        top -= height
+        if count:
+            bars.append(Bar(kind, index * STEP + GAP / 2, round(max(0.0, top), 2), STEP - GAP, height))
+    numbers = ", ".join(
+        f"{subject.format(count)} {name}" for (_, name), (count, _) in zip(subject.parts, counts, strict=True)
+    )
+    return ChartColumn(f"{_format_day(day)}: {numbers}", index * STEP, tuple(bars))
+
+
+def _describe_chart(subject: _ChartSubject, days: Sequence[_DatedFigures], totals: list[int]) -> str:
+    """Describe the chart in one or two sentences, for screen readers."""
+    if not any(totals):
+        return "None on any of these days."
+    busiest = max(range(len(totals)), key=lambda index: totals[index])
+    day = "today" if busiest == len(totals) - 1 else f"on {_format_day(days[busiest].date)}"
+    total, today, most = (subject.format(number) for number in (sum(totals), totals[-1], totals[busiest]))
+    return f"{total} in total, {today} today. Most {day}: {most}."
+
+
+def _draw_path(bar: Bar) -> str:
+    return f"M{bar.x:g} {bar.y:g}h{bar.width:g}v{bar.height:g}h-{bar.width:g}z"
+
+
+def _format_day(day: date) -> str:
+    return f"{day:%a} {day.day} {day:%b}"
