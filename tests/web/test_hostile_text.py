@@ -68,7 +68,7 @@ def resolved(outcome: str) -> str:
         "card": None,
         "child": None,
         "params": "",
-        "asked_params": "",
+        "original_params": "",
         "call_url": "",
         "source_name": "",
         "icon_name": "wrench",

@@ -14,7 +14,7 @@ from agents.employees.models import Employee
 from agents.platform.queries.runs import annotate_waits
 from agents.runs import schedules
 from agents.runs.models import Run
-from agents.web.template_filters import state as state_of
+from agents.web.template_filters import status_label
 from agents.worker.sweeper import sweep_once
 from tests.hostile import packed
 from tests.hostile.pages import Reading, strange, tells
@@ -78,10 +78,10 @@ def test_the_last_run_says_for_what_it_waits(world: World) -> None:
     made(world)
     run = question(world).run
     Schedule.objects.update(last_run=run, last_at=Now(), fired=1)
-    assert state_of(annotate_waits(Run.objects.all()).get()) == "Waiting for an answer"
+    assert status_label(annotate_waits(Run.objects.all()).get()) == "Waiting for an answer"
     assert '<span class="badge status-waiting">Waiting for an answer</span>' in page_of(world)
     with pytest.raises(AttributeError, match="waits_for"):
-        state_of(Run.objects.get(pk=run.pk))
+        status_label(Run.objects.get(pk=run.pk))
 
 
 def test_why_one_was_switched_off_is_told(world: World) -> None:

@@ -46,19 +46,19 @@ def build_fields(
 def list_changed_texts(fields: Iterable[FormField], form_input: FormInput) -> list[tuple[str, str]]:
     """List the changed inputs by name, with the typed text."""
     found: list[tuple[str, str]] = []
-    for one in fields:
-        found += list_changed_texts(one.fields, form_input)
-        text = form_input.values.get(one.key, one.value).replace("\r\n", "\n")
-        if one.kind != "group" and text != one.value.replace("\r\n", "\n"):
-            found.append((" · ".join(one.path), text))
+    for field in fields:
+        found += list_changed_texts(field.fields, form_input)
+        text = form_input.values.get(field.key, field.value).replace("\r\n", "\n")
+        if field.kind != "group" and text != field.value.replace("\r\n", "\n"):
+            found.append((" · ".join(field.path), text))
     return found
 
 
 def find_blamed_key(fields: Iterable[FormField], key: str) -> str:
     """Find the key of the innermost field that contains the param `changes.phone` or `record_ids.3`; empty for none."""
-    for one in fields:
-        if key == one.key or key.startswith(f"{one.key}."):
-            return find_blamed_key(one.fields, key) or one.key
+    for field in fields:
+        if key == field.key or key.startswith(f"{field.key}."):
+            return find_blamed_key(field.fields, key) or field.key
     return ""
 
 

@@ -38,9 +38,9 @@ def format_value(kind: str, value: Any, item_kind: str = "text") -> str:
     if kind == "flag":
         return "yes" if value else "no"
     if kind == "list":
-        return "\n".join(str(one) for one in value)
+        return "\n".join(str(item) for item in value)
     if kind == "pairs":
-        return "\n".join(f"{name}: {_format_pair_value(one, item_kind)}" for name, one in value.items())
+        return "\n".join(f"{name}: {_format_pair_value(member, item_kind)}" for name, member in value.items())
     if kind == "json":
         return json.dumps(value, ensure_ascii=False, indent=2)
     return str(value)
@@ -53,7 +53,7 @@ def can_write_as_pairs(value: Any, item_kind: str) -> bool:
     if not isinstance(value, dict) or any(not _is_plain_name(name) for name in value):
         return False
     return item_kind == "json" or all(
-        isinstance(one, str) and one == " ".join(one.splitlines()) for one in value.values()
+        isinstance(text, str) and text == " ".join(text.splitlines()) for text in value.values()
     )
 
 

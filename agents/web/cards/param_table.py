@@ -73,7 +73,7 @@ def _simplify_schema(part: Any, definitions: Mapping[str, Any]) -> dict[str, Any
         if "$ref" in part:
             part = definitions.get(str(part["$ref"]).rpartition("/")[2])
             continue
-        options = [one for one in part.get("anyOf") or part.get("oneOf") or () if one.get("type") != "null"]
+        options = [option for option in part.get("anyOf") or part.get("oneOf") or () if option.get("type") != "null"]
         if len(options) != 1:
             return part
         part = options[0]
@@ -93,7 +93,7 @@ def _describe_kind(core: Mapping[str, Any], definitions: Mapping[str, Any]) -> s
     if type_ == "array":
         return f"list of {_describe_kind(_simplify_schema(core.get('items', {}), definitions), definitions)}"
     if isinstance(type_, list):
-        return " or ".join(_KINDS.get(one, str(one)) for one in type_ if one != "null")
+        return " or ".join(_KINDS.get(name, str(name)) for name in type_ if name != "null")
     return _KINDS.get(str(type_), "any value")
 
 

@@ -1,1 +1,1 @@
-"""The activity panel of a run: events become lines of HTML."""
+"""The activity panel of a run, which shows events as lines of HTML."""

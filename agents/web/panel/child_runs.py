@@ -1,4 +1,4 @@
-"""Delegated tasks: who delegated them to whom, and what the panel of the delegating run shows of each."""
+"""Delegated tasks: the two employees of each, and the child run as the parent run's panel shows it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_REPORT_LENGTH = 300
 
 @dataclass(frozen=True)
 class ChildCall:
-    """One call of the child run: the tool's name for people, its status, and the summary or error it reported."""
+    """One call of the child run: the tool's title, the call's status, and the summary or error that it reported."""
 
     title: str
     status: str
@@ -27,10 +27,10 @@ class ChildCall:
 
 @dataclass(frozen=True)
 class ChildRun:
-    """The run of a delegated task, as it is now.
+    """The run of a delegated task in its current state.
 
     Attributes:
-        pending: the number of its waiting cards.
+        pending: the number of its pending cards.
         calls: its newest calls, oldest first.
     """
 
@@ -40,7 +40,7 @@ class ChildRun:
 
 
 def describe_delegations(runs: Iterable[Run]) -> dict[int, str]:
-    """Return `Dana asked Kim` for each run with a delegated task, by its id, with a query only if there is one."""
+    """Describe each delegation as `Dana asked Kim`, by the id of the delegated run; no query without any."""
     delegated = {run.pk: run for run in runs if run.parent_id is not None}
     if not delegated:
         return {}
@@ -54,7 +54,7 @@ def describe_delegations(runs: Iterable[Run]) -> dict[int, str]:
 
 
 def load_child_runs(call_ids: Iterable[int]) -> dict[int, ChildRun]:
-    """Return the runs that these calls wait or have waited for, by call, with two queries, or one if there is none."""
+    """Load the runs that these calls wait or waited for, by call, with at most two queries."""
     runs = _list_with_cards(Run.objects.filter(parent_call_id__in=list(call_ids)))
     if not runs:
         return {}
@@ -67,7 +67,7 @@ def load_child_runs(call_ids: Iterable[int]) -> dict[int, ChildRun]:
 
 
 def load_child_run(run: Run) -> ChildRun | None:
-    """Return one such run; None if its task was not delegated."""
+    """Load this run as a child run; None if its task was not delegated."""
     return load_child_runs([run.parent_call_id]).get(run.parent_call_id) if run.parent_call_id is not None else None
 
 
@@ -77,7 +77,7 @@ def _list_with_cards(rows: QuerySet[Run]) -> list[Run]:
 
 
 def _load_newest_calls(run_ids: list[int]) -> dict[int, list[ChildCall]]:
-    """Return the newest calls of each run, without their results' data."""
+    """Load the newest calls of each run, without the data of their results."""
     rows = ToolCall.objects.filter(run_id__in=run_ids).order_by("-pass_number", "-index")
     rows = rows.annotate(failure=KT("result__error__message"), summary=KT("result__summary"))
     calls: dict[int, list[ChildCall]] = {pk: [] for pk in run_ids}

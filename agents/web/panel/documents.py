@@ -1,4 +1,4 @@
-"""The documents that calls have drafted, to read in the run's panel."""
+"""Documents that calls have drafted, for reading in the run's panel."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class DraftDocument:
 
 
 def load_documents(run_id: int, events: Iterable[Event], calls: dict[int, ToolCall]) -> dict[int, DraftDocument]:
-    """Return the text of each successful draft among the results, by call.
+    """Load the text of each successful draft among the results, by call.
 
-    Needs no query where the event has the whole text, else one for stored drafts and one for texts too long for events.
+    A text that its event contains needs no query. Stored drafts take one, texts that are too long for events another.
     """
     complete, stored, cut = dict[int, DraftDocument](), dict[int, int](), list[int]()
     for event in events:
@@ -59,7 +59,7 @@ def _parse_draft_id(result: dict[str, Any]) -> int:
 def _load_stored(run_id: int, draft_ids: dict[int, int]) -> dict[int, DraftDocument]:
     if not draft_ids:
         return {}
-    # Only drafts of this very run, because a result may name any id.
+    # Only drafts of this run, because a result may contain any id.
     rows = Draft.objects.filter(pk__in=draft_ids.values(), run_id=str(run_id)).order_by()
     texts = dict(rows.values_list("pk", Substr(F("body"), Value(1), Value(MAX_LENGTH + 1))))
     return {call_id: _build_document(texts[pk], pk) for call_id, pk in draft_ids.items() if pk in texts}

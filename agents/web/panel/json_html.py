@@ -1,4 +1,4 @@
-"""JSON as HTML for people: a list of objects as a table, nested values as a tree that folds, within a page's size."""
+"""JSON as HTML for people: a list of objects becomes a table, nested values a tree that folds, both limited in size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_COLUMNS = 30
 MAX_NODES = 300
 MAX_DEPTH = 12
 MAX_OPEN_BRANCHES = 8
-"""The first level is unfolded if it has no more branches than this."""
+"""The first level starts unfolded if it has no more branches than this."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class DataTable:
 
 
 def find_table(data: Any, most: int = MAX_ROWS) -> DataTable | None:
-    """Return the only list of objects in the data as a table; None if there is none, or more than one."""
+    """Find the only list of objects in the data, as a table; None if there is none, or more than one."""
     rows, rest = (data, {}) if isinstance(data, list) else _find_rows(data)
     if not rows or not all(isinstance(row, dict) for row in rows):
         return None
@@ -46,7 +46,7 @@ def find_table(data: Any, most: int = MAX_ROWS) -> DataTable | None:
 
 
 def render_data(data: Any, most: int = MAX_ROWS) -> SafeString:
-    """Render a result's data: its rows as a table below its other fields, or else all of it as a tree."""
+    """Render a result's data: as a table below its other fields if it has one list of objects, else as a tree."""
     table = find_table(data, most)
     if table is None:
         return render_tree(data)
@@ -55,7 +55,7 @@ def render_data(data: Any, most: int = MAX_ROWS) -> SafeString:
 
 
 def render_params(params: dict[str, Any]) -> SafeString:
-    """Render params as a table with a row for each."""
+    """Render params as a table with one row each."""
     if not params:
         return SafeString("<p>none</p>")
     rows = "".join(
@@ -66,14 +66,14 @@ def render_params(params: dict[str, Any]) -> SafeString:
 
 
 def render_tree(value: Any) -> SafeString:
-    """Render the value as nested lists that fold; below 12 levels as JSON, and no more than 300 values."""
+    """Render the value as nested lists that fold: at most 300 values, and deeper than 12 levels as JSON."""
     if not _is_branch(value):
         return _render_leaf(value)
     return SafeString(_TreeRenderer().render_branch(value, 0))
 
 
 class _TreeRenderer:
-    """Renders one tree, and counts its values."""
+    """A renderer for one tree, which counts the values."""
 
     def __init__(self) -> None:
         self._left = MAX_NODES
@@ -100,7 +100,7 @@ class _TreeRenderer:
 
 
 def _is_branch(value: Any) -> bool:
-    """Check if the value has something to unfold; a list of plain values reads best in one line."""
+    """Check if the value can be unfolded; a list of plain values is easier to read in one line."""
     if isinstance(value, dict):
         return bool(value)
     return isinstance(value, list) and any(isinstance(one, (dict, list)) for one in value)
@@ -116,7 +116,7 @@ def _render_cell(value: Any) -> str:
 
 
 def _render_leaf(value: Any) -> SafeString:
-    """Render a plain value like `render_value`, but faster if it is short: a table has hundreds of these."""
+    """Render a plain value like `render_value`, but faster if it is short, because a table has hundreds of them."""
     text = format_json_value(value)
     return render_value(value) if len(text) > CLAMP_AT else SafeString(f'<bdi class="value">{render_text(text)}</bdi>')
 
@@ -137,7 +137,7 @@ def _render_table(table: DataTable) -> str:
 
 
 def _find_rows(data: Any) -> tuple[list[Any] | None, dict[str, Any]]:
-    """Return the only list of objects in an object, and its other fields."""
+    """Find the only list of objects in an object, and the object's other fields."""
     if not isinstance(data, dict):
         return None, {}
     found = [name for name, value in data.items() if isinstance(value, list) and value and isinstance(value[0], dict)]

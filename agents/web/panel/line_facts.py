@@ -1,4 +1,4 @@
-"""The rows that the lines of one batch of events show, as they are now."""
+"""The current rows behind the lines of one batch of events."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from agents.web.panel.slots import CALL_EVENTS
 from agents.web.panel.time_strip import TimeStrip, build_time_strip
 
 RUN_RELATIONS = ("employee", "organization", "created_by")
-"""The rows that lines and cards show besides the run's own."""
-# A run's end is recorded in one transaction with the answer's own line, which precedes it.
+"""The related rows that lines and cards show besides the run."""
+# One transaction records the answer's own event and then the run's end.
 EVENTS_BEFORE_END = (EventType.ASSISTANT_MESSAGE, EventType.ANSWER_CUT, EventType.HISTORY_SHORTENED)
 FIRST_CALL_EVENTS = frozenset(
     {EventType.TOOL_START, EventType.TOOL_SKIPPED, EventType.TOOL_REJECTED, EventType.APPROVAL_REQUESTED}
@@ -28,12 +28,12 @@ FIRST_CALL_EVENTS = frozenset(
 
 @dataclass(frozen=True)
 class PageContext:
-    """The page that lines are rendered for.
+    """The page for which lines are rendered.
 
     Attributes:
-        token: its CSRF token, so that cards work as plain forms.
-        member: who looks at it.
-        end_on_top: the number of the run's end that the page shows above the panel.
+        token: the CSRF token, so that cards work as plain forms.
+        member: the viewer.
+        end_on_top: the event number of the run's end that the page shows above the panel.
     """
 
     token: str = ""
@@ -42,21 +42,21 @@ class PageContext:
 
 
 ALL_VIEWERS = PageContext()
-"""No page: the lines go through sockets, to all who watch."""
+"""The context of lines that sockets send to every viewer, without a page."""
 
 
 @dataclass(frozen=True)
 class LineFacts:
-    """The rows of one batch; those that not every batch needs are read when a line asks for them.
+    """The rows of one batch; rows that only some batches need are loaded when a line asks for them.
 
     Attributes:
-        given_run: the run's row with its relations, if it is at hand.
+        loaded_run: the run's row with its relations, if the caller has loaded it.
         calls: the calls that the events are about, by id.
-        calls_with_cards: the ids of those that a person is or was asked about.
+        calls_with_cards: the ids of the calls that have a card.
     """
 
     run_id: int
-    given_run: Run | None
+    loaded_run: Run | None
     calls: dict[int, ToolCall]
     calls_with_cards: frozenset[int]
     events: list[Event]
@@ -64,18 +64,18 @@ class LineFacts:
 
     @cached_property
     def run(self) -> Run:
-        return self.given_run or Run.objects.select_related(*RUN_RELATIONS).get(pk=self.run_id)
+        return self.loaded_run or Run.objects.select_related(*RUN_RELATIONS).get(pk=self.run_id)
 
     @cached_property
     def figures(self) -> dict[int, str]:
-        """The cost of each recorded pass that a line of the batch shows, in words."""
+        """The usage of each recorded pass that a line of the batch shows, in words."""
         numbers = {number for event in self.events if (number := self.find_recorded_pass(event))}
         usages = PASS_USAGE.fetch_all(self.run_id, min(numbers), max(numbers)) if numbers else []
         return {usage.number: describe_pass_usage(usage) for usage in usages if usage.number in numbers}
 
     @cached_property
     def answers(self) -> frozenset[str]:
-        """The answers that the run's ends show."""
+        """The answers that the run's final events show."""
         ends = [event.payload.get("answer", "") for event in self.events if event.type == EventType.RUN_FINISHED]
         if self.events[-1].type in EVENTS_BEFORE_END:
             later = Event.objects.filter(run_id=self.run_id, seq__gt=self.events[-1].seq, type=EventType.RUN_FINISHED)
@@ -84,12 +84,12 @@ class LineFacts:
 
     @cached_property
     def documents(self) -> dict[int, DraftDocument]:
-        """The texts that calls of the batch have drafted, by call."""
+        """The documents that calls of the batch have drafted, by call."""
         return load_documents(self.run_id, self.events, self.calls)
 
     @cached_property
     def children(self) -> dict[int, ChildRun]:
-        """The runs that calls of the batch wait or have waited for, by call."""
+        """The runs that calls of the batch wait or waited for, by call."""
         suspending = [call.pk for call in self.calls.values() if can_suspend(call)]
         return load_child_runs(suspending) if suspending else {}
 
@@ -101,7 +101,7 @@ class LineFacts:
 
     @cached_property
     def strips(self) -> dict[int, TimeStrip]:
-        """The time strip of each pass that a call of the batch has a bar in, with all calls of the pass."""
+        """The time strip of each pass in which a call of the batch has a bar, with all calls of the pass."""
         numbers = {call.pass_number for call in self.calls.values() if self.has_bar(call)}
         rows = TIMED_CALLS.fetch_all(self.run_id, min(numbers), max(numbers)) if numbers else []
         calls: dict[int, list[ToolCall]] = {}
@@ -113,7 +113,10 @@ class LineFacts:
 
     @cached_property
     def strip_events(self) -> dict[int, int]:
-        """The pass whose time strip goes out with an event, by the event's number: the last one of its calls."""
+        """The pass whose time strip is sent with an event, by the event's number.
+
+        A strip is sent once for a batch, with the last event of the pass' calls.
+        """
         last: dict[int, int] = {}
         for event in self.events:
             if event.type in CALL_EVENTS and event.type != EventType.TOOL_PROGRESS:
@@ -124,7 +127,7 @@ class LineFacts:
 
     @cached_property
     def cards(self) -> dict[int, Card]:
-        """The newest card of each call that has one, with the call as it was read with the card."""
+        """The newest card of each call that has one, with its own copy of the call."""
         if not self.calls_with_cards:
             return {}
         approvals = Approval.objects.filter(tool_call_id__in=self.calls_with_cards)
@@ -135,13 +138,13 @@ class LineFacts:
         return {card.call.pk: card for card in build_cards(newest.values())}
 
     def has_bar(self, call: ToolCall) -> bool:
-        """Check if the call has started, and waited for nobody."""
+        """Check if the call has started and did not wait for anyone."""
         return call.started_at is not None and call.pk not in self.calls_with_cards and not can_suspend(call)
 
     def find_recorded_pass(self, event: Event) -> int:
-        """Return the number of the pass that was recorded just before this event, or 0.
+        """Find the number of the pass that was recorded just before this event; 0 for none.
 
-        The first line of a pass' calls follows its recording at once, so it brings the pass' figures to open pages.
+        The first line of a pass' calls directly follows that recording, so it carries the pass' usage to open pages.
         """
         if event.type in (EventType.ASSISTANT_MESSAGE, EventType.PASS_STARTED):
             return int(event.payload["pass_number"])
@@ -154,7 +157,7 @@ class LineFacts:
 def load_facts(
     run_id: int, events: Iterable[Event], run: Run | None = None, context: PageContext = ALL_VIEWERS
 ) -> LineFacts:
-    """Read what every batch needs: its calls, with one query."""
+    """Load the rows that every batch needs: its calls, with one query."""
     batch = list(events)
     call_ids = {int(event.payload["call_id"]) for event in batch if event.type in CALL_EVENTS}
     rows = DISPLAYED_CALLS.fetch_all(run_id, min(call_ids), max(call_ids)) if call_ids else []
@@ -165,7 +168,7 @@ def load_facts(
 
 
 def describe_pass_usage(usage: PassUsage) -> str:
-    """Describe the cost of a pass: `1,200 + 80 tokens · 0.0042 USD · 2.1 s`; scripts have no tokens, some no price.
+    """Describe the usage of a pass: `1,200 + 80 tokens · 0.0042 USD · 2.1 s`, without numbers that are zero.
 
     Estimates begin with `about`.
     """
@@ -177,6 +180,6 @@ def describe_pass_usage(usage: PassUsage) -> str:
 
 
 def can_suspend(call: ToolCall) -> bool:
-    """Check if the call may wait for another employee; so may one whose tool is gone."""
+    """Check if the call may wait for another employee, which is assumed of a tool that is no longer installed."""
     tool = find_call_tool(call)
     return tool is None or tool.suspends

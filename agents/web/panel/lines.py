@@ -1,6 +1,6 @@
-"""The lines of the activity panel: one per event, the same HTML in the page and through sockets.
+"""The lines of the activity panel: one per event, with the same HTML on the page and through sockets.
 
-All lines of a batch show the rows as they are now, so an old event never brings back a live card.
+All lines of a batch show the current rows, so an old event never brings back an open card.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SENTENCES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
         "sentence": sentences.describe_delay(payload),
     },
 }
-"""The template variables of events that need nothing but their payload."""
+"""The template variables of events that need only their payload."""
 CATEGORY_ICONS = {
     "data": "database",
     "analysis": "chart-column",
@@ -51,10 +51,10 @@ class PanelLine:
     """One event with its HTML.
 
     Attributes:
-        slot: the line replaces the earlier one with the same slot; empty if it replaces none.
-        moves_to_end: it does so at the end of the panel, not in its place.
+        slot: the line replaces the earlier line with the same slot; empty if it replaces none.
+        moves_to_end: the line goes to the end of the panel, not to the place of the line that it replaces.
         html: one `li`.
-        parts: the parts of the page that change with it, for live messages.
+        parts: the parts of the page that change with the line, for live messages.
     """
 
     seq: int
@@ -93,10 +93,10 @@ MARKS = {
 def render_lines(
     run_id: int, events: Iterable[Event], run: Run | None = None, context: PageContext = ALL_VIEWERS
 ) -> list[PanelLine]:
-    """Return a line for each event, rendered from the rows as they are now.
+    """Render a line for each event, from the current rows.
 
     Args:
-        run: the run's row with its relations, if it is at hand.
+        run: the run's row with its relations, if the caller has loaded it.
     """
     facts = load_facts(run_id, events, run, context)
     return [_render_line(event, facts) for event in facts.events]
@@ -113,7 +113,7 @@ def _render_line(event: Event, facts: LineFacts) -> PanelLine:
 
 
 def _find_parts(event: Event, facts: LineFacts) -> PageParts:
-    """Return the parts that change with the event; the line of a pass brings its own figures and time strip."""
+    """Find the parts that change with the event; a pass' own line already has its figures and time strip."""
     changes = find_changes(event)
     recorded = facts.find_recorded_pass(event)
     if recorded and recorded not in facts.started_passes:
@@ -146,7 +146,7 @@ def _build_context(event: Event, facts: LineFacts) -> dict[str, Any]:
 
 
 def is_unknown_task(end: Event) -> bool:
-    """Check if a scripted employee ended because none of its scripts fits the task."""
+    """Check if a scripted employee ended the run because none of its scripts fits the task."""
     return str(end.payload.get("answer", "")).startswith(UNKNOWN_TASK)
 
 
@@ -169,7 +169,7 @@ def _build_call_context(event: Event, facts: LineFacts) -> dict[str, Any]:
         "level_icon": ICONS[call.level],
         "mark": MARKS.get(call.status) or StatusMark("mark bad", "x", call.get_status_display()),
         "params": render_params(call.params),
-        "asked_params": render_params(call.model_params) if call.model_params is not None else "",
+        "original_params": render_params(call.model_params) if call.model_params is not None else "",
     }
     if event.type == EventType.TOOL_RESULT:
         context |= _build_result_context(call, event.payload["result"], facts)
@@ -186,5 +186,5 @@ def _build_result_context(call: ToolCall, result: dict[str, Any], facts: LineFac
 
 
 def find_tool_icon(tool_name: str) -> str:
-    """Return the icon of the tool's category."""
+    """Find the icon of the tool's category."""
     return CATEGORY_ICONS.get(tool_name.partition(".")[0], "wrench")

@@ -1,4 +1,4 @@
-"""The parts of a run's page outside its lines, such as its badge: drawn here for the page, and for live messages."""
+"""The parts of a run's page outside its lines, such as the status badge, rendered for pages and live messages."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from agents.web.text.run_status import DELAYED, WAITS, describe_status
 
 @dataclass(frozen=True)
 class PageParts:
-    """The parts that a message changes; a field that has its default leaves its part as it is.
+    """The parts that a message changes; a field with its default value leaves its part unchanged.
 
     Attributes:
-        status, reason: the run's badge, and the reason of the status.
-        stopped_because: the notice of a stop; none is shown if this is empty.
-        next_try: when the model is asked again.
-        pass_number: the pass that the figures and the time strip are about.
+        status, reason: the run's status, and the reason for it.
+        stopped_because: the reason of a stop; an empty one hides the notice.
+        next_try: the time of the next request to the model.
+        pass_number: the pass that the figures and the time strip belong to.
     """
 
     status: str = ""
@@ -44,7 +44,7 @@ class PageParts:
         return self.status in ENDED
 
     def render(self) -> str:
-        """Return the HTML for a live message: a `template` for each part, with the id of its place in the page."""
+        """Render the HTML for a live message: a `template` for each part, with the id of the element to fill."""
         if self == NO_PARTS:
             return ""
         return get_template("panel/parts.html", using=JINJA).render({"parts": self, "strip": self.strip}).strip()
@@ -54,13 +54,13 @@ NO_PARTS = PageParts()
 
 
 def find_changes(event: Event) -> dict[str, Any]:
-    """Return the fields of `PageParts` that follow from the event alone."""
+    """Find the fields of `PageParts` that follow from the event alone."""
     find = CHANGES.get(event.type)
     return find(event.payload) if find else {}
 
 
 def _find_waiting(payload: dict[str, Any]) -> dict[str, Any]:
-    """Return the changes for a run that waits; a stop only has a reason, and leaves the status as it is."""
+    """Find the changes for a run that waits; a stop only has a reason and leaves the status unchanged."""
     if payload.get("reason"):
         return {"stopped_because": payload["reason"]}
     waits = {
@@ -91,4 +91,4 @@ CHANGES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     EventType.RUN_FINISHED: _find_end,
     EventType.RUN_TITLED: lambda payload: {"title": payload.get("title") or ""},
 }
-"""What the types of events change on the page, besides adding a line."""
+"""The changes that each type of event makes on the page, besides its line."""

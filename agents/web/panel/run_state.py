@@ -1,4 +1,4 @@
-"""The state of a run as its row has it: a status also changes without an event, and open pages follow that too."""
+"""The state of a run from its row, for open pages, because a status can also change without an event."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from agents.web.text.run_status import DELAYED
 
 @dataclass(frozen=True)
 class RunState:
-    """The state of a run once its event `after` is shown.
+    """The state of a run after its event number `after`.
 
     Attributes:
-        reason: how the run ended; or what it waits for: `decision`, `answer`, `colleague`, `delayed` for its model.
-        stopped: why nothing of it may start now; empty if it may.
-        next_try: when its model is asked again, if it waits for that; ISO 8601.
+        reason: the exit reason, or the reason for waiting: `decision`, `answer`, `colleague`, or `delayed` (the model).
+        stopped: the reason of a stop that holds the run back; empty without one.
+        next_try: the time of the next request to the model, in ISO 8601; None if the run does not wait for one.
     """
 
     status: str
@@ -31,24 +31,24 @@ class RunState:
 
     @property
     def parts(self) -> PageParts:
-        """The parts of the page that show the state."""
+        """The parts of the page that show this state."""
         next_try = datetime.fromisoformat(self.next_try) if self.next_try else None
         return PageParts(self.status, self.reason, "" if self.status in ENDED else self.stopped, next_try)
 
     def to_json(self) -> str:
-        """Return the message: `{"seq": null, "type": "run_status", "payload": {…}, "html": "…"}`."""
+        """Build the message: `{"seq": null, "type": "run_status", "payload": {…}, "html": "…"}`."""
         message = {"seq": None, "type": "run_status", "payload": asdict(self), "html": self.parts.render()}
         return json.dumps(message, ensure_ascii=False)
 
 
 def read_state(run_id: int) -> RunState | None:
-    """Return the run's current state, with one query; None if there is no such run."""
+    """Read the run's current state, with one query; None if there is no such run."""
     row = RUN_STATE.fetch_one(run_id)
     return None if row is None else build_state(row)
 
 
 def build_state(row: Any) -> RunState:
-    """Return the state that the columns of `RunStateRow` tell: of such a row, or of a run with its waits."""
+    """Build the state from a `RunStateRow`, or from a run that `annotate_waits` has loaded."""
     next_try = row.next_wake_at if row.status == RunStatus.QUEUED and row.patience_tries else None
     waits_for = DELAYED if next_try else row.waits_for.rpartition(" ")[2]
     return RunState(

@@ -1,4 +1,4 @@
-"""Sentences about events, which the panel and the transcript share."""
+"""Sentences about events, for both the panel and the transcript."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from agents.runs.engine.ending import CUT_OFF_WORDS
 
 
 def describe_shortening(payload: Mapping[str, Any]) -> str:
-    """Say for `history_shortened` what was shortened, and the tokens before and after: `about 21,000 → 14,500`."""
+    """Describe `history_shortened`: the shortened results and texts, and the tokens before and after."""
     parts = [_count(payload["results"], "result"), _count(payload["texts"], "text")]
     tokens = f"about {payload['tokens_before']:,} → {payload['tokens_after']:,} tokens"
-    what = _join([part for part in parts if part])
-    return f"Earlier results were shortened to fit the model's context: {what}, {tokens}."
+    shortened = _join([part for part in parts if part])
+    return f"Earlier results were shortened to fit the model's context: {shortened}, {tokens}."
 
 
 def describe_cut(payload: Mapping[str, Any]) -> str:
-    """Say for `answer_cut` why the answer is incomplete."""
+    """Describe `answer_cut`: the reason why the answer is incomplete."""
     return CUT_OFF_WORDS.get(str(payload["cut_off"]), "The answer is incomplete.")
 
 
 def describe_delay(payload: Mapping[str, Any]) -> str:
-    """Say for `provider_delayed` what went wrong, as the beginning of a sentence."""
+    """Describe the failure behind `provider_delayed`, as the beginning of a sentence."""
     return "The answer was unusable" if payload["code"] == "answer_cut" else "The model could not be asked"
 
 
 def describe_usage(payload: Mapping[str, Any]) -> str:
-    """Say for `usage_reported`: `The model's server reported the usage of pass 2: 1,200 + 80 tokens.`"""
+    """Describe `usage_reported`: `The model's server reported the usage of pass 2: 1,200 + 80 tokens.`"""
     tokens = f"{payload['input_tokens']:,} + {payload['output_tokens']:,} tokens"
     return f"The model's server reported the usage of pass {payload['pass_number']}: {tokens}."
 
 
 def describe_waits(payload: Mapping[str, Any]) -> str:
-    """List what a `run_waiting` waits for: `2 decisions, an answer and Kim`; empty if nobody has to act."""
+    """List the reasons of `run_waiting`: `2 decisions, an answer and Kim`; empty if nobody has to act."""
     decisions = payload.get("decisions", len(payload["approval_ids"]))
     parts = [_one_or_more(decisions, "a decision", "decisions")]
     parts += [_one_or_more(payload.get("answers", 0), "an answer", "answers"), *payload.get("colleagues", ())]

@@ -1,8 +1,8 @@
 """The slots of the panel's lines.
 
-The lines about one thing that changes, such as a tool call or a pass' text, share a slot: each replaces the one before
-it, in its place. A line about the status of the run also moves to the end, so that the last line says where the run
-stands. Both rules stand in the line's attributes, and scripts only follow them.
+Lines about the same changing thing, such as a tool call or a pass' text, share a slot: each line replaces the previous
+one in its place. A line about the run's status also moves to the end, so that the last line shows the current status.
+The line's attributes contain both rules, and scripts only follow them.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ PASS_SLOTS: dict[str, str] = {
     EventType.PASS_STARTED: "pass",
     **dict.fromkeys(STATUS_EVENTS, "wait"),
 }
-"""The slots that each pass has once."""
+"""The slots that occur once in each pass."""
 
 
 def name_slot(event: Event) -> str:
-    """Return the slot of the event's line: `call-7`, `text-2`, `wait-2`; empty if it replaces nothing."""
+    """Name the slot of the event's line: `call-7`, `text-2`, `wait-2`; empty if the line replaces none."""
     payload = event.payload
     if is_replacement(event):
         return ""
@@ -48,18 +48,18 @@ def name_slot(event: Event) -> str:
 
 
 def is_replacement(event: Event) -> bool:
-    """Check if the next card of the same call replaced a card; readers keep that as a line of its own."""
+    """Check if the event says that a new card of the same call replaced the old one; that keeps a line of its own."""
     is_superseded = event.payload.get("status") == ApprovalStatus.SUPERSEDED
     return event.type == EventType.APPROVAL_DECIDED and is_superseded and bool(event.payload.get("next_approval_id"))
 
 
 def moves_to_end(event: Event) -> bool:
-    """Check if the event's line goes to the end of the panel when it replaces the earlier one of its slot."""
+    """Check if the event's line moves to the end of the panel when it replaces the earlier line of its slot."""
     return event.type in STATUS_EVENTS
 
 
 def fold_events(events: Iterable[Event]) -> list[Event]:
-    """Return the events whose lines are still visible, in the order of these lines."""
+    """Return the events whose lines are still visible, in the order of the lines."""
     visible: dict[str, Event] = {}
     for event in events:
         slot = name_slot(event) or f"event-{event.seq}"

@@ -1,6 +1,6 @@
-"""The time strip of a pass: its calls as bars, which show what ran at the same time.
+"""The time strip of a pass, which shows its calls as bars, so that people see which calls ran at the same time.
 
-It has no call that waited for a person, whose bar would lie hours away from the others.
+It omits calls that waited for a person, because their bars could lie hours away from the others.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MIN_BAR_WIDTH = 8
 
 @dataclass(frozen=True)
 class CallBar:
-    """One call, in units of the strip's own space."""
+    """The bar of one call, in the strip's own units."""
 
     x: int
     y: int
@@ -30,7 +30,7 @@ class CallBar:
 
 @dataclass(frozen=True)
 class TimeStrip:
-    """Bars from top to bottom in the order of the calls; `left_out` calls have none."""
+    """The bars from top to bottom, in the order of the calls; `left_out` more calls have no bar."""
 
     bars: list[CallBar]
     duration_ms: int
@@ -50,7 +50,7 @@ class TimeStrip:
 
 
 def build_time_strip(calls: Iterable[ToolCall]) -> TimeStrip | None:
-    """Return the strip of the calls of one pass; None if fewer than two have started."""
+    """Build the strip for the calls of one pass; None if fewer than two have started."""
     spans = [(call, *_measure_span(call, call.started_at)) for call in calls if call.started_at]
     if len(spans) < 2:
         return None

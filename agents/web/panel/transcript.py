@@ -1,7 +1,7 @@
 """A run's transcript: its events in order with complete params and results, as Markdown or as JSON.
 
-Programs render Markdown, so everything that others wrote stands in a fence or a code span that it cannot close, with
-hidden characters as tokens.
+Other programs render the Markdown, so all text that others wrote is in a fence or a code span that it cannot close,
+with hidden characters as tokens.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class TranscriptEntry:
     """One event with its rows.
 
     Attributes:
-        is_first: this is the call's first event, where its params stand.
-        result: as the event has it, until the complete one is loaded.
+        is_first: this is the call's first event, which shows its params.
+        result: the event's result, possibly cut, until the complete one is loaded.
     """
 
     event: Event
@@ -50,7 +50,7 @@ class TranscriptEntry:
 
 
 def read_entries(run_id: int, after: int, upto: int, seen: set[int]) -> list[TranscriptEntry]:
-    """Return at most 100 entries after that number, and add their calls to `seen`, the calls of earlier entries."""
+    """Read at most 100 entries after that event number, and add their calls to `seen`, the calls of earlier entries."""
     rows = Event.objects.filter(run_id=run_id, seq__gt=after, seq__lte=upto)
     events = list(rows.order_by("seq")[:ENTRIES_PER_PAGE])
     ids = {int(event.payload["call_id"]) for event in events if event.type in CALL_EVENTS}
@@ -71,12 +71,12 @@ def read_entries(run_id: int, after: int, upto: int, seen: set[int]) -> list[Tra
 
 
 def load_result(call_id: int) -> dict[str, Any]:
-    """Return the complete result of a call."""
+    """Load the complete result of a call."""
     return ToolCall.objects.values_list("result", flat=True).get(pk=call_id) or {}
 
 
 def fence(text: str, language: str = "") -> str:
-    """Put the text into a block that it cannot close: the fence is longer than any in the text."""
+    """Put the text into a code block that it cannot close: the fence is longer than any in the text."""
     shown = replace_hidden_characters(text)
     fence = "`" * max(3, _measure_longest_ticks(shown) + 1)
     return f"{fence}{language}\n{shown}\n{fence}\n"
@@ -100,7 +100,7 @@ def _format_json(value: Any) -> str:
 
 
 class JsonTranscript:
-    """Writes one object with the run and its events; pure ASCII, so that nothing hides in it."""
+    """A writer of one JSON object with the run and its events; pure ASCII, so that no hidden character remains."""
 
     content_type = "application/json"
     suffix = "json"
@@ -129,7 +129,7 @@ class JsonTranscript:
 
 
 class MarkdownTranscript:
-    """Writes a text with passes as sections, and calls with their params and results."""
+    """A writer of Markdown with a section for each pass, and calls with their params and results."""
 
     content_type = "text/markdown; charset=utf-8"
     suffix = "md"
@@ -171,9 +171,9 @@ class MarkdownTranscript:
     def _write_result(self, entry: TranscriptEntry) -> str:
         result, call = entry.result, entry.call
         assert call is not None
-        became = "Result" if result.get("success") else "Failure"
-        took = durations.format_duration(int(entry.event.payload.get("duration_ms") or 0))
-        parts = [f"{became} of call {call.pk} after {took}: {quote(result.get('summary') or '')}\n"]
+        heading = "Result" if result.get("success") else "Failure"
+        duration = durations.format_duration(int(entry.event.payload.get("duration_ms") or 0))
+        parts = [f"{heading} of call {call.pk} after {duration}: {quote(result.get('summary') or '')}\n"]
         if result.get("error"):
             parts.append(fence(_format_json(result["error"]), "json"))
         if result.get("markdown"):
@@ -227,13 +227,13 @@ def _format_time(moment: datetime) -> str:
 
 
 def _describe_cost(run: Run) -> str | None:
-    """Return the cost in words; None if no model was used, or its price is not known."""
+    """Describe the cost; None if no model was used, or its price is unknown."""
     cost = compute_run_cost(run) if run.input_tokens or run.output_tokens else None
     return None if cost is None else format_money(cost, run.organization.currency)
 
 
 def describe_run(run: Run) -> dict[str, Any]:
-    """Return the facts about the run itself; an unknown cost and an end in the future are None."""
+    """Describe the run itself; an unknown cost and the end of an unfinished run are None."""
     return {
         "id": str(run.pk),
         "title": run.title,

@@ -1,1 +1,1 @@
-"""The sockets, and the readers that feed them."""
+"""WebSockets, and the feeds that read for them."""

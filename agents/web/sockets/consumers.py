@@ -1,7 +1,7 @@
 """The consumers of WebSockets: a run's events by number, and the state of an inbox.
 
 A consumer subscribes to a feed, which reads for all consumers of one run or inbox. It has no channel of its own in
-the channel layer, so it stays open while Redis is lost: only feeds receive bells, and they also read without one.
+the channel layer, so it stays open while Redis is unavailable. Only feeds receive bells, and they also read without.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ LARGEST_SEQ = 2**31 - 1
 
 
 class FeedConsumer(AsyncJsonWebsocketConsumer, ABC):  # type: ignore[misc]  # Channels is not typed
-    """Base of both consumers: it checks who connects, and sends what is new until the subscription ends."""
+    """The base of both consumers: it checks the viewer, and sends news until the subscription ends."""
 
     channel_layer_alias = "none"
-    """Names no layer of the settings, so Channels gives the consumer no channel in Redis."""
+    """The settings have no layer of this name, so Channels gives the consumer no channel in Redis."""
     subscriber: Subscriber | None = None
     _delivery: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        """Serve the socket, and end its delivery with it; a browser that leaves while it is refused is no error."""
+        """Serve the socket, and then end its delivery; a browser may disconnect at any time."""
         try:
             with suppress(Disconnected):
                 await super().__call__(scope, receive, send)
@@ -52,7 +52,7 @@ class FeedConsumer(AsyncJsonWebsocketConsumer, ABC):  # type: ignore[misc]  # Ch
                 self._delivery.cancel()
 
     async def connect(self) -> None:
-        """Accept first, because a browser learns a close code only from a socket that was open."""
+        """Accept the socket before any check, because a browser receives a close code only from an open socket."""
         await self.accept()
         try:
             viewer = await find_viewer(self.scope)
@@ -65,11 +65,11 @@ class FeedConsumer(AsyncJsonWebsocketConsumer, ABC):  # type: ignore[misc]  # Ch
                 self._delivery = asyncio.create_task(self._deliver(self.subscriber))
                 self._delivery.add_done_callback(self._notice_end)
         except (DatabaseError, InterfaceError) as error:
-            logger.warning("a socket could not open: %s", describe_outage(error) or error)
+            logger.warning("could not open a socket: %s", describe_outage(error) or error)
             await self.close(int(CloseCode.FAILED))
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **_: Any) -> None:
-        """Pass JSON on and ignore anything else; a message that is too long ends the subscription."""
+        """Forward JSON and ignore anything else; a message that is too long ends the subscription."""
         if self.subscriber is None:
             return
         if max(len(text_data or ""), len(bytes_data or b"")) > MAX_MESSAGE_LENGTH:
@@ -89,11 +89,11 @@ class FeedConsumer(AsyncJsonWebsocketConsumer, ABC):  # type: ignore[misc]  # Ch
 
     @abstractmethod
     async def may_watch(self, viewer: Viewer) -> bool:
-        """Check that what the address names belongs to the viewer's organization."""
+        """Check if the viewer's organization owns the run or inbox of this address."""
 
     @abstractmethod
     def create_subscriber(self, viewer: Viewer) -> Subscriber:
-        """Return a new subscriber for this viewer."""
+        """Create a subscriber for this viewer."""
 
     @abstractmethod
     def subscribe(self, subscriber: Any) -> Feed:
@@ -101,7 +101,7 @@ class FeedConsumer(AsyncJsonWebsocketConsumer, ABC):  # type: ignore[misc]  # Ch
 
     @abstractmethod
     async def send_news(self, feed: Any, subscriber: Any) -> bool:
-        """Send what is new to the subscriber; return if there may be more."""
+        """Send news to the subscriber; return True if there may be more."""
 
     async def _deliver(self, subscriber: Subscriber) -> None:
         feed = self.subscribe(subscriber)
@@ -112,20 +112,20 @@ class FeedConsumer(AsyncJsonWebsocketConsumer, ABC):  # type: ignore[misc]  # Ch
                     await subscriber.news.wait()
             await self.close(int(subscriber.close_code))
         except Disconnected:
-            return  # the browser has left, and `disconnect` is about to be called
+            return  # the browser has disconnected, and Channels is about to call `disconnect`
         finally:
             unsubscribe(feed, subscriber)
 
     def _notice_end(self, delivery: asyncio.Task[None]) -> None:
-        """Close the socket if its delivery broke, instead of leaving it open and silent."""
+        """Close the socket if its delivery failed, instead of leaving it open and silent."""
         error = None if delivery.cancelled() else delivery.exception()
         if error is not None:
-            logger.error("a socket could not be served", exc_info=error)
+            logger.error("could not serve a socket", exc_info=error)
             finish_in_background(self.close(int(CloseCode.FAILED)))
 
 
 class RunConsumer(FeedConsumer):
-    """`/ws/runs/<id>/?after=SEQ`, and `&status=1` for browsers that also want `run_status`."""
+    """The consumer for `/ws/runs/<id>/?after=SEQ`, with `&status=1` for browsers that also want `run_status`."""
 
     subscriber: RunSubscriber | None = None
 
@@ -166,11 +166,11 @@ class RunConsumer(FeedConsumer):
         return bool(messages)
 
     async def _read_own_messages(self, subscriber: RunSubscriber) -> list[EventMessage]:
-        """Read the database for a subscriber that is further behind than the messages that the feed keeps."""
+        """Read the database for a subscriber that is too far behind for the messages that the feed keeps."""
         try:
             allowed, messages = await read_messages(self.run_id, subscriber.cursor, {subscriber.viewer})
         except (DatabaseError, InterfaceError) as error:
-            logger.warning("a socket could not read: %s", error)
+            logger.warning("could not read for a socket: %s", error)
             await asyncio.sleep(RETRY_S)
             subscriber.news.set()
             return []
@@ -180,7 +180,7 @@ class RunConsumer(FeedConsumer):
 
 
 class InboxConsumer(FeedConsumer):
-    """`/ws/inbox/`"""
+    """The consumer for `/ws/inbox/`."""
 
     async def may_watch(self, _viewer: Viewer) -> bool:
         return True

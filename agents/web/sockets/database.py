@@ -1,4 +1,4 @@
-"""Database work of sockets, which are asynchronous: a few threads do it, and return each connection to its pool."""
+"""Database access from asynchronous sockets, in a few threads that return each connection to its pool."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ THREADS = ThreadPoolExecutor(max_workers=4, thread_name_prefix="gadget-sockets")
 
 
 def database_to_async(function: Callable[Args, Result]) -> Callable[Args, Any]:
-    """Make a function that uses the database awaitable; its connection is closed when it returns."""
+    """Make a function that uses the database awaitable, and close its connection when it returns."""
 
     @functools.wraps(function)
     def run_and_close(*args: Args.args, **kwargs: Args.kwargs) -> Result:

@@ -1,8 +1,8 @@
 """Feeds: one reader per run (or inbox) and process, shared by all sockets that watch it.
 
-A bell only says that something is new. On every bell, and every 3 s without one, the feed reads the database once,
-checks who may still look, and wakes its subscribers, which send what is new to them. Without Redis there are no bells,
-and news arrive at most 3 s late.
+A bell only signals that there is news. On every bell, and every 3 s without one, the feed reads the database once,
+checks which viewers still have access, and wakes its subscribers, which send the news. Without Redis there are no
+bells, and news arrives at most 3 s late.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class CloseCode(IntEnum):
     """The codes with which the server closes a socket."""
 
     NOT_LOGGED_IN = 4401
-    """There is no valid login, or it ended."""
+    """The login is missing, invalid or has ended."""
     NOT_FOUND = 4404
-    """There is no such run in the viewer's organization."""
+    """The viewer's organization has no such run."""
     TOO_LONG = 4413
     """The browser sent too long a message."""
     FAILED = 4500
@@ -47,7 +47,7 @@ class Subscriber(ABC):
 
     Attributes:
         news: set when there may be something to send.
-        close_code: set once the subscription is over and the socket has to be closed.
+        close_code: set when the subscription has ended and the socket must be closed.
     """
 
     def __init__(self, viewer: Viewer) -> None:
@@ -56,17 +56,17 @@ class Subscriber(ABC):
         self.close_code: CloseCode | None = None
 
     def end(self, code: CloseCode) -> None:
-        """Have the socket closed with this code."""
+        """End the subscription, and close the socket with this code."""
         self.close_code = code
         self.news.set()
 
     @abstractmethod
     def deliver(self, message: dict[str, Any]) -> None:
-        """Take a message of the group that is not a bell, such as text while the model writes it."""
+        """Accept a message of the group that is not a bell, such as text that the model is writing."""
 
 
 class Feed(ABC):
-    """Reads when the bell rings, as long as it has subscribers."""
+    """A reader that reads whenever its bell rings, as long as it has subscribers."""
 
     def __init__(self, group: str) -> None:
         self.subscribers: set[Subscriber] = set()
@@ -78,39 +78,39 @@ class Feed(ABC):
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Begin to read and to receive bells."""
+        """Start reading and receiving bells."""
         self._tasks = [asyncio.create_task(self._keep_reading()), asyncio.create_task(self._keep_receiving())]
         for task in self._tasks:
             task.add_done_callback(self._notice_end)
 
     def stop(self) -> None:
-        """End both, and leave the channel group in the background."""
+        """Stop both, and leave the channel group in the background."""
         for task in self._tasks:
             task.cancel()
         finish_in_background(self._leave_group())
 
     def _notice_end(self, task: asyncio.Task[None]) -> None:
-        """Fail the subscribers if a task broke, so that no socket stays open and silent."""
+        """End all subscriptions if a task failed, so that no socket stays open and silent."""
         error = None if task.cancelled() else task.exception()
         if error is None:
             return
-        logger.error("the feed of %s broke", self.group, exc_info=error)
+        logger.error("the feed of %s failed", self.group, exc_info=error)
         self.has_failed = True
         for subscriber in self.subscribers:
             subscriber.end(CloseCode.FAILED)
 
     @abstractmethod
     async def read(self) -> None:
-        """Read the database once, revoke lost access, and wake the subscribers if there is news."""
+        """Read the database once, end subscriptions that lost access, and wake the others if there is news."""
 
     def revoke_lost_access(self, checked: set[Viewer], allowed: set[Viewer]) -> None:
-        """Revoke the access of viewers that were checked and not allowed; those who came since are checked next."""
+        """End the subscriptions of viewers that were checked and not allowed; newer ones are checked next time."""
         for subscriber in self.subscribers:
             if subscriber.viewer in checked - allowed:
                 subscriber.end(CloseCode.NOT_LOGGED_IN)
 
     def wake_subscribers(self) -> None:
-        """Let every subscriber look for news."""
+        """Wake every subscriber, so that it looks for news."""
         for subscriber in self.subscribers:
             subscriber.news.set()
 
@@ -119,7 +119,7 @@ class Feed(ABC):
             try:
                 await self.read()
             except (DatabaseError, InterfaceError) as error:
-                logger.warning("a feed could not read: %s", error)
+                logger.warning("could not read the feed of %s: %s", self.group, error)
                 await asyncio.sleep(RETRY_S)
                 continue
             try:
@@ -130,7 +130,7 @@ class Feed(ABC):
                 self._bell.clear()
 
     async def _keep_receiving(self) -> None:
-        """Receive the group's messages; begin again whenever Redis was lost."""
+        """Receive the group's messages, and start again after each failure of Redis."""
         layer = get_channel_layer()
         if layer is None:
             return
@@ -141,7 +141,7 @@ class Feed(ABC):
     async def _receive_until_failure(self, layer: Any) -> None:
         receiving = asyncio.ensure_future(layer.receive(self._channel))
         try:
-            # The layer knows a channel only while somebody receives from it, so that begins before joining the group.
+            # Receive before joining the group, because the layer knows a channel only while somebody receives from it.
             await asyncio.sleep(0)
             await layer.group_add(self.group, self._channel)
             self._lacks_bells = False
@@ -169,7 +169,7 @@ class Feed(ABC):
             if layer is not None:
                 await layer.group_discard(self.group, self._channel)
         except REDIS_FAILURES as error:
-            logger.info("still in the group %s: %s", self.group, type(error).__name__)
+            logger.info("could not leave the group %s: %s", self.group, type(error).__name__)
 
 
 SomeFeed = TypeVar("SomeFeed", bound=Feed)
@@ -179,14 +179,14 @@ _background: set[asyncio.Task[None]] = set()
 
 
 def finish_in_background(work: Coroutine[Any, Any, None]) -> None:
-    """Run it without waiting for it."""
+    """Run the work without waiting for it."""
     task = asyncio.create_task(work)
     _background.add(task)
     task.add_done_callback(_background.discard)
 
 
 def subscribe(group: str, subscriber: Subscriber, create_feed: Callable[[str], SomeFeed]) -> SomeFeed:
-    """Add the subscriber to this process' feed of the group; the first subscriber starts the feed."""
+    """Add the subscriber to the process' feed of this group; the first subscriber starts the feed."""
     key = (id(asyncio.get_running_loop()), group)
     feed = _feeds.get(key)
     if feed is None or feed.has_failed:
@@ -197,7 +197,7 @@ def subscribe(group: str, subscriber: Subscriber, create_feed: Callable[[str], S
 
 
 def unsubscribe(feed: Feed, subscriber: Subscriber) -> None:
-    """Remove the subscriber; the feed stops with its last one."""
+    """Remove the subscriber; the last one stops the feed."""
     key = (id(asyncio.get_running_loop()), feed.group)
     feed.subscribers.discard(subscriber)
     if not feed.subscribers:

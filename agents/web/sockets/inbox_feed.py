@@ -1,4 +1,4 @@
-"""The feed of an organization's inbox: how many cards wait, and who stopped everything."""
+"""The feed of an organization's inbox: the number of pending cards, and the stop of the organization."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from agents.web.sockets.viewers import Viewer, filter_allowed
 
 @dataclass(frozen=True)
 class InboxState:
-    """The state that sockets send whenever it changes.
+    """The state of the inbox, which sockets send whenever it changes.
 
     Attributes:
-        newest: the id of the newest waiting card, so that replacing a card is a change too.
-        stopped_by: empty while nothing stops the organization.
+        newest: the id of the newest pending card, so that replacing a card also counts as a change.
+        stopped_by: the person who stopped the organization; empty without a stop.
     """
 
     pending: int
@@ -33,9 +33,9 @@ class InboxState:
     stopped_at: datetime | None = None
 
     def to_json(self) -> str:
-        """Return the message: `{"type": "inbox_changed", "payload": {"pending": 2, "stopped": {"by", "at"}}, "html"}`.
+        """Build the message: `{"type": "inbox_changed", "payload": {"pending": 2, "stopped": {"by", "at"}}, "html"}`.
 
-        The HTML is the banner of a stop.
+        The HTML is the banner of the stop.
         """
         stopped, html = None, ""
         if self.stopped_at is not None:
@@ -52,11 +52,11 @@ class InboxSubscriber(Subscriber):
     sent_state: InboxState | None = None
 
     def deliver(self, message: dict[str, Any]) -> None:
-        """Ignore it: only bells matter here."""
+        """Ignore the message, because only bells matter here."""
 
 
 class InboxFeed(Feed):
-    """Reads the state of one organization's inbox."""
+    """The feed that reads the state of one organization's inbox."""
 
     def __init__(self, group: str, organization_id: int) -> None:
         super().__init__(group)

@@ -1,4 +1,4 @@
-"""The feed of a run: its events by number, in order, each once, however slow a browser is."""
+"""The feed of a run, which sends every event once and in order, even to a slow browser."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_DELTAS = 200
 
 @dataclass
 class EventMessage:
-    """An event as sockets send it; stale once a later line replaced its line, whose HTML is then out of date."""
+    """An event as sockets send it; stale once a later line has replaced its line, because its HTML is then outdated."""
 
     seq: int
     slot: str
@@ -33,10 +33,10 @@ class RunSubscriber(Subscriber):
     """A socket that watches a run.
 
     Attributes:
-        cursor: the number of the last event that was sent.
-        wants_state: it also wants to know of a status that changed without an event.
-        sent_state: the state that was sent last.
-        deltas: text to send while the model writes it; for a slow browser, the oldest is dropped.
+        cursor: the number of the last sent event.
+        wants_state: it also wants status changes that have no event.
+        sent_state: the last sent state.
+        deltas: text to send while the model writes it; a slow browser misses the oldest.
     """
 
     def __init__(self, viewer: Viewer, cursor: int, *, wants_state: bool = False) -> None:
@@ -48,17 +48,17 @@ class RunSubscriber(Subscriber):
         self._requested_cursor: int | None = None
 
     def request_events_after(self, seq: int) -> None:
-        """Have the events after this number sent again."""
+        """Request the events after this number again."""
         self._requested_cursor = seq
         self.news.set()
 
     def apply_request(self) -> None:
-        """Move the cursor where the browser asked for, between two batches of messages."""
+        """Move the cursor to the position that the browser requested, between two batches of messages."""
         if self._requested_cursor is not None:
             self.cursor, self._requested_cursor = self._requested_cursor, None
 
     def deliver(self, message: dict[str, Any]) -> None:
-        """Take a piece of the text that the model writes."""
+        """Accept a piece of text that the model is writing."""
         if message["type"] == "delta":
             payload = {name: message[name] for name in ("pass_number", "epoch", "text")}
             self.deltas.append(_build_message(None, "assistant_delta", payload, ""))
@@ -66,7 +66,7 @@ class RunSubscriber(Subscriber):
 
 
 class RunFeed(Feed):
-    """Reads the run's new events once for all subscribers, and keeps 300 for those that are a little behind."""
+    """The feed that reads a run's new events once for all subscribers, and keeps 300 for those slightly behind."""
 
     def __init__(self, group: str, run_id: int) -> None:
         super().__init__(group)
@@ -94,20 +94,20 @@ class RunFeed(Feed):
             await self._read_state()
 
     async def _read_state(self) -> None:
-        """Read what events do not say, now that none has come for a moment."""
-        known, self.state = self.state, await _read_state(self.run_id)
-        if self.state != known:
+        """Read the run's state, which can change without an event; called when there are no new events."""
+        previous, self.state = self.state, await _read_state(self.run_id)
+        if self.state != previous:
             self.wake_subscribers()
 
     def find_unsent_state(self, subscriber: RunSubscriber) -> RunState | None:
-        """Return the state if the subscriber wants it, was not sent it, and has every event before it."""
+        """Return the state if the subscriber wants it, has not received it, and has received every event before it."""
         state = self.state if subscriber.wants_state else None
         if state is None or state == subscriber.sent_state or state.after != subscriber.cursor:
             return None
         return state
 
     def find_messages(self, cursor: int) -> list[EventMessage] | None:
-        """Return at most one page of the messages after the cursor; None if the subscriber has to read them itself."""
+        """Find at most one page of messages after the cursor; None if the subscriber must read them itself."""
         if self._last is None or cursor >= self._last:
             return []
         if not self._kept or self._kept[0].seq > cursor + 1:
@@ -116,9 +116,9 @@ class RunFeed(Feed):
         return None if any(message.is_stale for message in page) else page
 
     def _keep(self, messages: list[EventMessage]) -> None:
-        """Keep them, and mark those of earlier readings stale whose slots they take.
+        """Keep the messages, and mark earlier ones stale if a new message takes their slot.
 
-        Lines of one reading all show the same rows, so they make none of each other stale.
+        Messages that are read together show the same rows, so they do not make each other stale.
         """
         slots = {message.slot for message in messages if message.slot}
         for earlier in self._kept:
@@ -129,7 +129,7 @@ class RunFeed(Feed):
 
 @database_to_async
 def read_messages(run_id: int, cursor: int, viewers: set[Viewer]) -> tuple[set[Viewer], list[EventMessage]]:
-    """Return the viewers who may still look, and up to 200 messages after the cursor, as the rows are now."""
+    """Read the viewers who still have access, and up to 200 messages after the cursor, built from the current rows."""
     allowed = filter_allowed(viewers)
     if not allowed:
         return allowed, []

@@ -1,4 +1,4 @@
-"""Viewers of sockets: who they are when a socket opens, and if they may still look later."""
+"""Viewers of sockets: authentication when a socket opens, and repeated checks of their access."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Scope = dict[str, Any]
 
 @dataclass(frozen=True)
 class Viewer:
-    """A member who looks, and the proof that is checked again each time.
+    """A member who watches, with the credentials that every check needs.
 
     Attributes:
         session_key, password_hash: the browser's session, which ends when the password changes.
-        token_hash: the API token, if one was sent instead.
+        token_hash: the API token, if the client sent one instead.
     """
 
     membership_id: int
@@ -30,7 +30,7 @@ class Viewer:
 
 @database_to_async
 def find_viewer(scope: Scope) -> Viewer | None:
-    """Return the viewer by their API token if one was sent, else by their session; None if it is not valid."""
+    """Find the viewer by their API token if the client sent one, else by their session; None if that is invalid."""
     headers = {name.lower(): value for name, value in scope["headers"]}
     scheme, _, secret = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
     if scheme.lower() == "bearer":
