@@ -24,7 +24,7 @@ QUICK_REPEATS = 2
 
 
 def main() -> int:
-    """0 if everything that was measured also worked."""
+    """Run the benchmarks; return 0 if all of them worked."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_REPEATS} repetitions in place of {REPEATS}")
     parser.add_argument("--only", choices=NAMES, default="", help="one benchmark")
@@ -42,7 +42,7 @@ def main() -> int:
             return 1
     print(f"\n{table(columns)}\n\nMedian (smallest to largest), in {time.monotonic() - began:.0f} s.")
     if options.quick or options.only or options.database:
-        print(f"{PAGE.name} is written by a whole run only.")
+        print(f"{PAGE.name} is only written by a complete run.")
     else:
         write_page(machine, columns)
         print(f"Written to docs/{PAGE.name}.")
@@ -62,7 +62,7 @@ def _on(kind: str, arguments: list[str]) -> Column:
 
 
 def _environment(folder: Path, address: str) -> dict[str, str]:
-    """The product's own settings, but for the place of its data; tests/settings.py adds the tests' tools."""
+    """Return the product's own settings, except for the place of its data; tests/settings.py adds the tests' tools."""
     kept = {name: value for name, value in os.environ.items() if name not in services.FOREIGN_VARIABLES}
     return {
         **kept,

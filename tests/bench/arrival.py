@@ -1,4 +1,4 @@
-"""From an event's commit to a browser's socket."""
+"""The time from an event's commit to its arrival in a browser's socket."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WARM_UP = 10
 
 
 def events(installation: Installation, samples: int) -> list[Figure]:
-    """One event at a time, at irregular moments: results of a call in a run that waits, written by this process."""
+    """Write one event at a time to a waiting run, at irregular moments, and measure when it arrives."""
     with worksite([_read_and_write()]) as site, browsing(installation.url, site.token) as browser:
         watched = browser.watch(site.submit().pk)
         watched.first(EventType.RUN_WAITING)
@@ -34,17 +34,17 @@ def events(installation: Installation, samples: int) -> list[Figure]:
             time.sleep(random.uniform(0, LONGEST_REST_S))
             seq, committed = _write(call)
             seconds.append(watched.number(seq).at - committed)
-    return [latency("event's commit → browser", seconds[WARM_UP:], AIM_MS)]
+    return [latency("commit of an event → browser", seconds[WARM_UP:], AIM_MS)]
 
 
 def _read_and_write() -> dict[str, Any]:
-    """The model's answer that leaves a run waiting: one call that runs, and one that a person has to approve."""
+    """Build a model's answer with one call that runs and one that needs approval, so that the run waits."""
     read = {"tool": "utility.calculate", "params": {"operation": "add", "a": 1, "b": 2}}
     return {"calls": [read, {"tool": "probe.effect", "params": {"name": "never approved"}}]}
 
 
 def _write(call: ToolCall) -> tuple[int, float]:
-    """The event's number, and the wall clock right after its commit."""
+    """Write an event; return its number and the wall-clock time right after its commit."""
     committed: list[float] = []
     with run_transaction(call.run_id) as tx:
         transaction.on_commit(partial(_note_time, committed))

@@ -1,4 +1,4 @@
-"""What a person's browser does: REST requests, and a socket for each run that takes in every event."""
+"""A person's browser as a program: REST requests, and a socket for each run that receives every event."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REST_AFTER_LOSS_S = 0.5
 
 @dataclass(frozen=True)
 class Seen:
-    """An event as the socket brought it; `at` is the wall clock when it came."""
+    """An event from the socket; `at` is the wall-clock time of its arrival."""
 
     at: float
     seq: int
@@ -30,7 +30,7 @@ class Seen:
 
 
 class Watched:
-    """One run's socket and everything that came over it."""
+    """One run's socket and everything that arrived over it."""
 
     def __init__(self, run_id: int) -> None:
         self.run_id = run_id
@@ -47,7 +47,7 @@ class Watched:
             self._changed.notify_all()
 
     def lose(self, why: str) -> None:
-        """The socket was lost; it is opened again."""
+        """Note that the socket was lost; it is opened again."""
         self.losses += 1
         self._loss = why
 
@@ -61,15 +61,15 @@ class Watched:
         return "run_finished" in self._by_type
 
     def first(self, type_: str) -> Seen:
-        """The first event of this type, once it is there; AssertionError if it does not come."""
+        """Wait for the first event of this type; raise AssertionError if it does not arrive."""
         return self._awaited(lambda: self._by_type.get(type_), type_)
 
     def number(self, seq: int) -> Seen:
-        """The event of this number, once it is there."""
+        """Wait for the event with this number."""
         return self._awaited(lambda: self.events[seq - 1] if len(self.events) >= seq else None, f"event {seq}")
 
     def assert_whole(self, next_event_seq: int) -> None:
-        """Every event of the run came, once and in order."""
+        """Assert that every event of the run arrived, once and in order."""
         numbers = [event.seq for event in self.events]
         assert numbers == list(range(1, next_event_seq)), f"run {self.run_id}: {numbers}, next is {next_event_seq}"
 
@@ -82,7 +82,7 @@ class Watched:
 
 
 class Browser:
-    """Requests and sockets of one person, by token; the sockets live in a thread of their own."""
+    """Requests and sockets of one person, by token; the sockets run in a separate thread."""
 
     def __init__(self, url: str, token: str) -> None:
         self._socket_url = url.replace("http", "ws", 1)
@@ -93,14 +93,14 @@ class Browser:
         threading.Thread(target=self._loop.run_forever, name="browser", daemon=True).start()
 
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """POST to the API; AssertionError unless it is done."""
+        """POST to the API; raise AssertionError if it is refused."""
         answer = self._client.post(f"/api{path}", json=body)
         assert answer.is_success, f"{path}: {answer.status_code} {answer.text}"
         told: dict[str, Any] = answer.json()
         return told
 
     def start_run(self, employee_id: int) -> int:
-        """A new run over REST; returns its id."""
+        """Start a run over REST and return its id."""
         run = self.post("/runs", {"employee_id": str(employee_id), "task": "Do the work of the benchmark"})
         return int(run["id"])
 
@@ -111,7 +111,7 @@ class Browser:
         return watched
 
     def close(self) -> None:
-        """End requests and sockets; nothing of them is left when this returns."""
+        """End requests and sockets, and wait until all are closed."""
         self._client.close()
         asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(PATIENCE_S)
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -128,7 +128,7 @@ class Browser:
         await asyncio.gather(*left, return_exceptions=True)
 
     async def _follow(self, watched: Watched) -> None:
-        """Until the run has finished; a lost socket is opened again after the last event, as a browser does it."""
+        """Receive events until the run has finished; reopen a lost socket after the last event, as a browser does."""
         deadline = time.monotonic() + PATIENCE_S
         while not watched.has_finished:
             try:
@@ -154,7 +154,7 @@ class Browser:
 
 @contextmanager
 def browsing(url: str, token: str) -> Iterator[Browser]:
-    """A browser at this address, logged in with this token."""
+    """Yield a browser at this address, logged in with this token."""
     browser = Browser(url, token)
     try:
         yield browser

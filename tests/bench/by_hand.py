@@ -1,7 +1,7 @@
-"""A run as a loop of one page: what machine, SDK and database cost before Gadget costs anything.
+"""A run as a short loop by hand: the cost of machine, SDK and database without Gadget.
 
-It keeps each message as one row and commits twice a pass. There is no gate, no approval, no lease, no recovery, no
-event and nobody who watches. Figures of two machines can be compared by it.
+It stores each message as one row and commits twice a pass. It has no gate, approvals, lease, recovery, events or
+viewers. It makes the figures of two machines comparable.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _TOOL = {
 
 
 def by_hand(site: Worksite, passes: int, calls: int, repeats: int, patience_s: float) -> Figure:
-    """Milliseconds for each pass of such a run, in this process.
+    """Measure the milliseconds of each pass of such a run, in this process.
 
     Raises:
-        AssertionError: a message of the run was not kept.
+        AssertionError: a message of the run was not stored.
     """
     seconds = []
     with messages_by_hand(), OpenAI(base_url=site.model_url, api_key="sk-bench") as client:
@@ -56,7 +56,7 @@ def messages_by_hand() -> Iterator[None]:
 
 
 def assert_all_is_kept(runs: int, passes: int, calls: int) -> None:
-    """Look for every message of so many runs, and forget them."""
+    """Check that every message of this number of runs is stored, and delete them."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT count(*) FROM {_TABLE}")
         assert cursor.fetchone()[0] == runs * (1 + passes * (1 + calls) + 1)
@@ -64,7 +64,7 @@ def assert_all_is_kept(runs: int, passes: int, calls: int) -> None:
 
 
 def run_by_hand(client: OpenAI, run: int) -> None:
-    """Ask, call and keep until the model has answered. Calls that only wait do so at the same time."""
+    """Ask, call and store until the model has answered. Calls that only wait do so at the same time."""
     messages: list[dict[str, Any]] = []
     _keep(run, messages, [{"role": "user", "content": "Do the work of the benchmark"}])
     while True:
@@ -80,7 +80,7 @@ def run_by_hand(client: OpenAI, run: int) -> None:
 
 
 def _ask(client: OpenAI, messages: list[dict[str, Any]]) -> dict[str, Any]:
-    """The answer as a message; the request goes the SDK's short way, as Gadget's does."""
+    """Ask the model and return its message; the request skips the SDK's transformation, as Gadget's does."""
     body = {"model": "fake", "messages": messages, "tools": [{"type": "function", "function": _TOOL}], "stream": True}
     text, calls = "", dict[int, dict[str, Any]]()
     stream = client.post(
@@ -106,7 +106,7 @@ def _result(call_id: str, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _keep(run: int, messages: list[dict[str, Any]], new: Sequence[dict[str, Any]]) -> None:
-    """One statement, one commit."""
+    """Store the new messages in one statement and one commit."""
     values: list[int | str] = []
     for place, message in enumerate(new, len(messages)):
         values += run, place, json.dumps(message)

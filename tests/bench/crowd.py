@@ -1,4 +1,4 @@
-"""100 runs at once on two workers: each waits for its model and for its tools, and is watched by a browser or not."""
+"""100 runs at once on two workers; each waits for its model and its tools, with or without a browser watching."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PATIENCE_OF_ALL_S = 240.0
 
 
 def at_once(installation: Installation, repeats: int) -> list[Figure]:
-    """Seconds from the first of 100 submissions to the last end: 1.45 s of waiting, twice for those that come last."""
+    """Measure the seconds from the first of 100 submissions to the last end; each run waits 1.45 s."""
     with worksite(_answers()) as site, browsing(installation.url, site.token) as browser:
         alone = [seconds_for_all(site, None, RUNS if number else WARM_UP) for number in rounds(repeats, PATIENCE_S)][1:]
         say(f"  nobody watching: {', '.join(f'{each:.2f}' for each in alone)} s")
@@ -38,7 +38,7 @@ def at_once(installation: Installation, repeats: int) -> list[Figure]:
         figure("100 runs at once: each watched by a browser", "s", watched),
         figure("100 runs at once: nobody watching", "s", alone),
         figure("100 runs at once: loops by hand", "s", by_hand),
-        figure("100 runs at once: times loops by hand", "×", [times], AIM_TIMES),  # noqa: RUF001
+        figure("100 runs at once: ratio to loops by hand", "×", [times], AIM_TIMES),  # noqa: RUF001
     ]
 
 
@@ -51,7 +51,7 @@ def _answers() -> list[dict[str, Any]]:
 
 
 def seconds_for_all(site: Worksite, browser: Browser | None, count: int) -> float:
-    """Submit so many runs, watched by the browser if there is one, and wait for their ends."""
+    """Submit this number of runs, watched by the browser if there is one, and wait until all have ended."""
     sockets: list[Watched] = []
     began, ids = time.time(), []
     for _ in range(count):
@@ -71,7 +71,7 @@ def seconds_for_all(site: Worksite, browser: Browser | None, count: int) -> floa
 
 
 def _await_ends(ids: list[int]) -> None:
-    """Looks seldom, so that looking costs nothing; the ends themselves are read from the runs."""
+    """Wait until all runs have ended; poll rarely, because the times themselves are read from the runs."""
     deadline = time.monotonic() + PATIENCE_OF_ALL_S
     while Run.objects.filter(pk__in=ids, finished_at=None).exists():
         assert time.monotonic() < deadline, f"{Run.objects.filter(pk__in=ids, finished_at=None).count()} never ended"

@@ -1,4 +1,4 @@
-"""100 runs at once as loops by hand: a process for each worker that Gadget has, and a thread for each run."""
+"""100 runs at once as loops by hand: one process for each of Gadget's workers, and one thread for each run."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ PROCESSES = 2
 
 
 def crowd_by_hand(model_url: str, runs: int, passes: int, calls: int) -> float:
-    """Seconds from the start of all runs to the end of the last one; the processes are ready before.
+    """Measure the seconds from the start of all runs to the end of the last one; the processes are ready before.
 
     Raises:
-        AssertionError: a message was not kept.
+        AssertionError: a message was not stored.
     """
     each = runs // PROCESSES
     with messages_by_hand():
@@ -49,7 +49,7 @@ def _start(model_url: str, first: int, count: int) -> subprocess.Popen[str]:
 
 
 def main(model_url: str, first: int, count: int) -> None:
-    """Get ready, wait for a line, and run so many loops at the same time."""
+    """Get ready, wait for a line of input, and run this number of loops at the same time."""
     start = threading.Event()
     with OpenAI(base_url=model_url, api_key="sk-bench") as client:
 

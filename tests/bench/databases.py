@@ -1,4 +1,4 @@
-"""An empty database of the benchmark's own, that keeps what it has committed through a power cut."""
+"""An empty database for the benchmark, whose commits survive a power cut."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DURABLE = {"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on"}
 
 @contextmanager
 def fresh_database(kind: str, folder: Path) -> Iterator[str]:
-    """The address of an empty database, removed afterwards; PostgreSQL at TEST_DATABASE_URL, else from the wheel."""
+    """Yield the address of an empty database, and remove it; PostgreSQL at TEST_DATABASE_URL, else from the wheel."""
     if kind == SQLITE:
         yield f"sqlite:///{folder}/bench.sqlite3"
         return

@@ -1,4 +1,4 @@
-"""From a person's click on Approve to the tool's start and to the run's end, through web, queue and worker."""
+"""The time from an approval to the tool's start and to the run's end, through web, queue and worker."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Decided:
 
 
 def approvals(installation: Installation, samples: int) -> list[Figure]:
-    """One after the other on an idle machine: the run waits, a person approves, it goes on to its answer."""
+    """Measure one run after another on an idle machine: it waits, a person approves, and it continues to its answer."""
     with worksite([{"text": "Done."}]) as site, browsing(installation.url, site.token) as browser:
         record = Record.objects.create(
             organization=site.employee.organization, name="Acme Corp", region="EU", category="Software", status="active"
@@ -45,7 +45,7 @@ def approvals(installation: Installation, samples: int) -> list[Figure]:
         latency("approve → run's end: outside", [each.ended for each in outside], AIM_MS),
         latency("approve → run's end on the screen: outside", [each.shown for each in outside]),
         latency("approve → tool's start: outside", [each.started for each in outside]),
-        latency("approve → the answer to the request itself", [each.answered for each in own + outside]),
+        latency("approve → response to the request", [each.answered for each in own + outside]),
     ]
 
 

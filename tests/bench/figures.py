@@ -1,4 +1,4 @@
-"""A figure: what was measured, how often, and what is aimed at."""
+"""Figures: measured values with their unit and their aim."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 LEAST = 2
-"""Repetitions that are made however slow the machine is."""
+"""The least number of repetitions, even on a slow machine."""
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,8 @@ class Figure:
 
     Attributes:
         values: one for each repetition, in `unit`.
-        aim: the median that we want to stay below; None where there is none.
-        is_latency: many single samples, so that their 95th percentile says something.
+        aim: the upper limit that the median should keep; None without one.
+        is_latency: there are enough single samples for a 95th percentile.
     """
 
     name: str
@@ -40,9 +40,9 @@ class Figure:
 
     @property
     def text(self) -> str:
-        """Median, smallest and largest, the 95th percentile where it means something, and how many values there are."""
+        """The median, the range, the 95th percentile of a latency, and the number of values."""
         if len(self.values) == 1:
-            return short(self.median)
+            return short(self.median) if self.unit else f"{self.median:g}"
         if min(self.values) == max(self.values):
             return f"{self.median:g} (always; n={len(self.values)})"
         middle = f"; p95 {short(self.p95)}" if self.is_latency else ""
@@ -51,24 +51,24 @@ class Figure:
 
 
 def figure(name: str, unit: str, values: Sequence[float], aim: float | None = None) -> Figure:
-    """A figure of a few repetitions."""
+    """Build a figure from a few repetitions."""
     return Figure(name, unit, tuple(values), aim)
 
 
 def latency(name: str, seconds: Sequence[float], aim: float | None = None) -> Figure:
-    """A figure of many samples, given in seconds and shown in ms."""
+    """Build a figure from many samples in seconds; it shows ms."""
     return Figure(name, "ms", tuple(1000 * each for each in seconds), aim, is_latency=True)
 
 
 def short(value: float) -> str:
-    """Three digits are enough for what varies by several percent."""
+    """Format a value with three digits: measurements vary by several percent."""
     if value == 0 or abs(value) >= 100:
         return f"{value:.0f}"
     return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}" if abs(value) >= 0.1 else f"{value:.2f}"
 
 
 def rounds(most: int, seconds: float) -> Iterator[int]:
-    """Numbers for repetitions: 0, which only warms up, then 1 to `most`, or fewer (at least 2) when time runs out."""
+    """Yield the numbers of repetitions: 0 for the warm-up, then 1 to `most`; stop after 2 or more if time is up."""
     began = time.monotonic()
     for number in range(most + 1):
         if number > LEAST and time.monotonic() - began > seconds:
@@ -77,5 +77,5 @@ def rounds(most: int, seconds: float) -> Iterator[int]:
 
 
 def say(text: str) -> None:
-    """Tell whoever waits how far we are."""
+    """Report progress on the terminal."""
     print(text, file=sys.stderr, flush=True)

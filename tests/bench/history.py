@@ -1,4 +1,4 @@
-"""What earlier results cost a pass: runs that already have 10, 100 or 1,000 of them go on for some passes."""
+"""The cost of earlier results: runs that already have 10, 100 or 1,000 of them continue for some passes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Cost:
 
 
 def earlier_results(repeats: int) -> list[Figure]:
-    """Driven in this process: ms of a pass, and the µs that each earlier result adds to it."""
+    """Measure a pass in ms, in this process, and the µs that each earlier result adds to it."""
     with ExitStack() as stack:
         answers = {earlier: passes_of_calls(earlier // CALLS + PASSES, CALLS) for earlier in EARLIER}
         sites = {earlier: stack.enter_context(worksite(answers[earlier])) for earlier in EARLIER}
@@ -43,18 +43,18 @@ def earlier_results(repeats: int) -> list[Figure]:
             figure(f"pass after {earlier:,} results", "ms", each)
             for earlier, each in zip(EARLIER, zip(*walls, strict=True), strict=True)
         ),
-        figure("each earlier result, on every later pass", "µs", _slopes(walls), AIM_US),
-        figure("processor time of that result", "µs", _slopes([[each.cpu for each in row] for row in rows])),
+        figure("each earlier result, in every later pass", "µs", _slopes(walls), AIM_US),
+        figure("each earlier result: processor time", "µs", _slopes([[each.cpu for each in row] for row in rows])),
     ]
 
 
 def _slopes(rows: list[list[float]]) -> list[float]:
-    """µs for each earlier result: the straight line through the three costs of each repetition."""
+    """Return the µs for each earlier result: the slope of a line through the three costs of each repetition."""
     return [1000 * statistics.linear_regression(EARLIER, row).slope for row in rows]
 
 
 def _cost(site: Worksite, earlier: int) -> _Cost:
-    """Nine passes of five calls and the answer, as ten passes."""
+    """Measure nine passes of five calls and the answer, divided by ten."""
     run = site.submit()
     _pretend(run, earlier // CALLS)
     wall, cpu = time.perf_counter(), time.process_time()
@@ -65,7 +65,7 @@ def _cost(site: Worksite, earlier: int) -> _Cost:
 
 
 def _pretend(run: Run, passes: int) -> None:
-    """The rows that so many passes would have left."""
+    """Insert the rows that this number of passes would have left."""
     Pass.objects.bulk_create(
         Pass(run=run, number=number, response=_response(number), messages_upto=1) for number in range(1, passes + 1)
     )

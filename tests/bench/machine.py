@@ -1,4 +1,4 @@
-"""What the figures were measured on, without names or places."""
+"""The machine of the measurement, without names or paths."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pathlib import Path
 SYNCS = 50
 LOOPS = 5
 BUSY = 0.5
-"""Load for each core from which on other work is in the way."""
+"""The load for each core above which other work distorts the figures."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """Cores, processor, Python, and how fast both and the disk are; the load is that of the minute before."""
+    """The cores, processor and Python, the speed of Python and of the disk, and the load of the last minute."""
 
     cores: int
     processor: str
@@ -34,7 +34,7 @@ class Machine:
 
 
 def this_machine() -> Machine:
-    """Looks at the machine; to be asked before anything is measured."""
+    """Measure the machine; call this before any benchmark."""
     return Machine(
         cores=os.cpu_count() or 1,
         processor=_processor(),
@@ -56,7 +56,7 @@ def _processor() -> str:
 
 
 def _loop_ms() -> float:
-    """Median of a plain loop of a million multiplications: how fast Python is here, with what else is going on."""
+    """Return the median time of a loop of a million multiplications, in the machine's current state."""
     seconds = []
     for _ in range(LOOPS):
         began, total = time.perf_counter(), 0
@@ -67,7 +67,7 @@ def _loop_ms() -> float:
 
 
 def _sync_ms() -> float:
-    """Median of an append of 4 KB with fsync, where the databases of the benchmark lie."""
+    """Return the median time of an append of 4 KB with fsync, in the folder of the benchmark's databases."""
     seconds = []
     with tempfile.NamedTemporaryFile() as file:
         for _ in range(SYNCS):

@@ -1,6 +1,6 @@
-"""All benchmarks on the database that DATABASE_URL names; `python -m tests.bench` starts this as a process of its own.
+"""All benchmarks on the database that DATABASE_URL names; `python -m tests.bench` starts this as a separate process.
 
-The parts that count in this process come first, while no worker is there to take their runs; then the installation
+Measurements in this process come first, while no worker is running that could claim their runs. Then the installation
 starts: web, two workers and the sweeper, with the product's own settings.
 """
 
@@ -41,7 +41,7 @@ ARRIVALS = 40
 
 @dataclass
 class Results:
-    """What one database showed."""
+    """The results of one database."""
 
     figures: list[Figure]
     anatomy: passes.Anatomy | None = None
@@ -53,7 +53,7 @@ class Results:
 
 
 def main() -> None:
-    """Writes the results as JSON to the file given."""
+    """Write the results as JSON to the given file."""
     parser = argparse.ArgumentParser()
     parser.add_argument("output", type=Path)
     parser.add_argument("--repeats", type=int, required=True)
@@ -98,7 +98,7 @@ def _measure(results: Results, repeats: int, only: str) -> None:
 
 @contextmanager
 def _installation() -> Iterator[Installation]:
-    """Everything started, on the same Redis and queue as this process; on a failure it shows what the parts wrote."""
+    """Yield a running installation on this process's Redis and queue; after a failure, print its output."""
     with Recorder() as outside:
         variables = {
             "REDIS_URL": settings.REDIS_URL,

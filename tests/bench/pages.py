@@ -1,7 +1,7 @@
-"""What pages cost the server when there is much.
+"""The cost of pages over many rows.
 
-With 100,000 runs, a million calls and two million events, all of them counted; then with a million runs and a million
-entries of the audit.
+First with 100,000 runs, a million calls and two million events, all of them counted; then with a million runs and a
+million audit entries.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ PASSES, CALLS = 50, 5
 
 
 def pages(repeats: int) -> list[Figure]:
-    """Milliseconds and queries of each page, asked for by an admin who is logged in.
+    """Measure milliseconds and queries of each page, for a logged-in admin.
 
     Raises:
-        AssertionError: a page asks the database more often when there is more.
+        AssertionError: a page sends more queries when there are more rows.
     """
     with worksite(passes_of_calls(PASSES, CALLS)) as site:
         short, long = _driven(site, CALLS_A_RUN), _driven(site, EVENTS_OF_A_LONG_RUN // 2)
@@ -57,15 +57,17 @@ def pages(repeats: int) -> list[Figure]:
         few = {path: _questions(client, path) for path in (*many.values(), *most.values())}
         began = time.monotonic()
         _multiply(short, RUNS - FEW)
-        say(f"  {RUNS:,} runs with their calls and events were made in {time.monotonic() - began:.0f} s")
+        say(f"  {RUNS:,} runs with their calls and events were created in {time.monotonic() - began:.0f} s")
         found = _counting(repeats)
         found += [each for name, path in many.items() for each in _cost(client, name, path, repeats)]
         began = time.monotonic()
         _add_runs(short, MOST_RUNS - RUNS)
         _add_entries(short, MOST_ENTRIES - FEW, "2 years")
-        say(f"  {MOST_RUNS:,} runs and {MOST_ENTRIES:,} entries were made in {time.monotonic() - began:.0f} s")
+        say(f"  {MOST_RUNS:,} runs and {MOST_ENTRIES:,} entries were created in {time.monotonic() - began:.0f} s")
         found += [each for name, path in most.items() for each in _cost(client, name, path, repeats)]
-        assert few == {path: _questions(client, path) for path in few}, "pages ask more often when there is more"
+        assert few == {path: _questions(client, path) for path in few}, (
+            "pages send more queries when there are more rows"
+        )
     return found
 
 
@@ -74,15 +76,15 @@ def _with_many(long: Run) -> dict[str, str]:
     return {
         "start": "/",
         "runs": "/runs/",
-        "runs that failed": "/runs/?status=failed",
+        "failed runs": "/runs/?status=failed",
         "approvals": "/approvals/",
-        "decided approvals": "/approvals/?history=1",
-        "decided approvals, of a tool nobody used": "/approvals/?history=1&tool=nobody.usedThis",
-        "decided approvals, denied by somebody": f"/approvals/?history=1&outcome=denied&by={long.created_by_id}",
+        "history of approvals": "/approvals/?history=1",
+        "history, a tool that nobody used": "/approvals/?history=1&tool=nobody.usedThis",
+        "history, denied by one person": f"/approvals/?history=1&outcome=denied&by={long.created_by_id}",
         f"a run with {EVENTS_OF_A_LONG_RUN} events": f"/runs/{long.pk}/",
-        "the catalog of tools": "/tools/",
-        "an employee": f"/employees/{long.employee_id}/",
-        "the tools in REST": "/api/tools",
+        "catalog of tools": "/tools/",
+        "one employee": f"/employees/{long.employee_id}/",
+        "tools over REST": "/api/tools",
     }
 
 
@@ -90,20 +92,20 @@ def _with_most(site: Worksite) -> dict[str, str]:
     """Pages that are measured with a million runs and a million entries."""
     yesterday = timezone.now().date() - timedelta(days=1)
     return {
-        "of a million runs": "/runs/",
-        "of a million, those that failed": "/runs/?status=failed",
-        "of a million, those of an employee": f"/runs/?employee={site.employee.pk}",
-        "of a million, those with a rare text": "/runs/?q=needle",
-        "of a million entries": "/audit/",
-        "of a million entries, a rare act": "/audit/?action=token_created",
-        "of a million entries, somebody's": "/audit/?actor=rare",
-        "of a million entries, an act of somebody": "/audit/?actor=rare&action=call_started",
-        "of a million entries, up to a day": f"/audit/?to={yesterday}",
+        "runs, of a million": "/runs/",
+        "failed runs, of a million": "/runs/?status=failed",
+        "runs of one employee, of a million": f"/runs/?employee={site.employee.pk}",
+        "runs with a rare text, of a million": "/runs/?q=needle",
+        "audit, of a million entries": "/audit/",
+        "audit, a rare action": "/audit/?action=token_created",
+        "audit, one person": "/audit/?actor=rare",
+        "audit, an action of one person": "/audit/?actor=rare&action=call_started",
+        "audit, up to a day": f"/audit/?to={yesterday}",
     }
 
 
 def _counting(repeats: int) -> list[Figure]:
-    """What counting costs, each step at first and then with nothing new; and what an answer of `/metrics` does."""
+    """Measure the steps of counting, counting with nothing new, and a response of `/metrics`."""
     FiguresHead.objects.get_or_create(
         pk=FiguresHead.ONLY, defaults={"looked_at": timezone.now(), "due_at": timezone.now()}
     )
@@ -112,7 +114,7 @@ def _counting(repeats: int) -> list[Figure]:
     while (reached := _counted()) < newest:
         assert time.monotonic() - began < COUNTING_PATIENCE_S, f"counted up to {reached} of {newest}"
         if reached == counted:
-            time.sleep(0.05)  # somebody else counts
+            time.sleep(0.05)  # another process is counting
         start = time.perf_counter()
         counting.count_batch()
         if _counted() > reached:
@@ -130,7 +132,7 @@ def _counting(repeats: int) -> list[Figure]:
     return [
         figure(f"counting: a step of {counting.AT_ONCE:,} events", "ms", steps),
         figure("counting: nothing new", "ms", idle[1:], AIM_IDLE_MS),
-        figure("an answer of /metrics", "ms", told[1:], AIM_MS),
+        figure("response of /metrics", "ms", told[1:], AIM_MS),
     ]
 
 
@@ -139,7 +141,7 @@ def _counted() -> int:
 
 
 def _driven(site: Worksite, calls: int) -> Run:
-    """A run that made so many calls until it was out of passes, driven in this process."""
+    """Drive a run in this process until it has made this number of calls and is out of passes."""
     run, passes = site.submit(), max(1, calls // CALLS)
     Run.objects.filter(pk=run.pk).update(max_passes=passes)
     advance(run.pk)
@@ -157,7 +159,7 @@ def _client(site: Worksite) -> Client:
 
 
 def _cost(client: Client, name: str, path: str, repeats: int) -> list[Figure]:
-    """The first view by itself, because the database has to read then what it keeps afterwards."""
+    """Measure a page; the first view is a figure of its own, because later ones find their rows in the cache."""
     took = []
     for _ in rounds(5 * repeats, PATIENCE_S):
         began = time.perf_counter()
@@ -167,8 +169,8 @@ def _cost(client: Client, name: str, path: str, repeats: int) -> list[Figure]:
     say(f"  {path}: {statistics.median(took[1:]):.0f} ms, at first {took[0]:.0f} ms")
     return [
         figure(f"page: {name}", "ms", took[1:], AIM_MS),
-        figure(f"first view of the page: {name}", "ms", took[:1]),
-        figure(f"queries of the page: {name}", "", [_questions(client, path)]),
+        figure(f"page, first view: {name}", "ms", took[:1]),
+        figure(f"page, queries: {name}", "", [_questions(client, path)]),
     ]
 
 
@@ -185,11 +187,11 @@ _OF_THE_COPYS_CALL = """
         WHERE original.id = (source.payload->>'call_id')::bigint
     )) ELSE source.payload END
 """
-"""An event tells the id of its call; a copy has calls of its own."""
+"""An event has the id of its call; the event of a copied run gets the id of the copied call."""
 
 
 def _multiply(run: Run, count: int) -> None:
-    """Copies of the run with its passes, calls and events, a minute apart; every 5th has a decided card, some wait."""
+    """Copy the run with its passes, calls and events; every 5th copy has a decided card, and some cards wait."""
     with _copying() as cursor:
         copies = f"copies.id > {_copy_runs(cursor, run, count)}"
         owned: tuple[type[models.Model], ...] = (Pass, ToolCall, Event)
@@ -207,13 +209,13 @@ def _multiply(run: Run, count: int) -> None:
 
 
 def _add_runs(run: Run, count: int) -> None:
-    """Copies of the run alone."""
+    """Copy the run without its passes, calls and events."""
     with _copying() as cursor:
         _copy_runs(cursor, run, count)
 
 
 def _add_entries(run: Run, count: int, ago: str) -> None:
-    """Entries of the audit behind those that are there, half a minute apart from so long ago."""
+    """Add audit entries after the existing ones, half a minute apart, beginning this long ago."""
     entry = {
         "organization_id": str(run.organization_id),
         "seq": "newest + number",
@@ -233,7 +235,7 @@ def _add_entries(run: Run, count: int, ago: str) -> None:
 
 @contextmanager
 def _copying() -> Iterator[CursorWrapper]:
-    """For as long as it takes, and with no look at the other table for each key."""
+    """Yield a cursor without a timeout that does not check foreign keys."""
     with connection.cursor() as cursor:
         cursor.execute("SET session_replication_role = replica")
         cursor.execute("SET statement_timeout = 0")
@@ -244,7 +246,7 @@ def _copying() -> Iterator[CursorWrapper]:
 
 
 def _copy_runs(cursor: CursorWrapper, run: Run, count: int) -> int:
-    """Adds them behind the id that is told."""
+    """Copy the run, a minute apart; return the newest id before the copies."""
     newest: int = Run.objects.order_by("-pk").values_list("pk", flat=True)[0]
     changed = {
         "title": "CASE WHEN mod(number, 5000) = 0 THEN 'needle' ELSE 'copy' END",
@@ -257,7 +259,7 @@ def _copy_runs(cursor: CursorWrapper, run: Run, count: int) -> int:
 
 
 def _add_cards(cursor: CursorWrapper, run: Run, copies: str) -> None:
-    """On the first call of each run that gets one."""
+    """Add cards to the first call of some copies."""
     card = {
         "organization_id": "source.organization_id",
         "run_id": "source.run_id",
@@ -288,6 +290,6 @@ def _insert(cursor: CursorWrapper, values: dict[str, str], model: type[models.Mo
 
 
 def _copied(model: type[models.Model], changed: dict[str, str]) -> dict[str, str]:
-    """Every column of the source but its own key, some of them changed."""
+    """Return the source's columns except its primary key, some of them changed."""
     columns = [str(field.column) for field in model._meta.concrete_fields if not field.primary_key]
     return {column: changed.get(column, f'source."{column}"') for column in columns}

@@ -1,4 +1,4 @@
-"""What a pass of five calls costs: through a real worker with a browser watching, and in this process."""
+"""The cost of a pass of five calls: in a real worker while a browser watches, and in this process."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ BY_HAND = f"pass of {CALLS} calls: a loop by hand"
 
 @dataclass(frozen=True)
 class Anatomy:
-    """Where the time of a usual pass goes, in this process.
+    """The parts of a usual pass in this process, with their times.
 
     Attributes:
-        statements: what the database is asked, in order, with the median duration of each.
-        model_ms: mean time until the model's answer was there.
-        wall_ms: mean time of a pass while its statements were listened to.
+        statements: those sent to the database, in order, with the median duration of each.
+        model_ms: median over runs of the mean time until the model's answer arrived.
+        wall_ms: median time of a pass while its statements are recorded.
     """
 
     statements: list[Statement]
@@ -39,7 +39,7 @@ class Anatomy:
 
 
 def in_worker(installation: Installation, repeats: int) -> list[Figure]:
-    """20 passes of 5 calls, from the worker's claim to the end, while a browser's socket takes in every event."""
+    """Measure 20 passes of 5 calls, from the worker's claim to the end, while a browser receives every event."""
     with worksite(passes_of_calls(PASSES, CALLS)) as site, browsing(installation.url, site.token) as browser:
         seconds = []
         for number in rounds(repeats, PATIENCE_S):
@@ -51,7 +51,7 @@ def in_worker(installation: Installation, repeats: int) -> list[Figure]:
                 seconds.append(seconds_of(run))
     return [
         figure(WATCHED, "ms", [1000 * each / PASSES for each in seconds]),
-        figure("one call of it", "ms", [1000 * each / PASSES / CALLS for each in seconds]),
+        figure(f"pass of {CALLS} calls: each call", "ms", [1000 * each / PASSES / CALLS for each in seconds]),
     ]
 
 
@@ -60,11 +60,11 @@ def compared_with_by_hand(figures: list[Figure]) -> list[Figure]:
     medians = {each.name: each.median for each in figures}
     if WATCHED not in medians or BY_HAND not in medians:
         return []
-    return [figure("pass of 5 calls: times a loop by hand", "×", [medians[WATCHED] / medians[BY_HAND]], AIM_TIMES)]  # noqa: RUF001
+    return [figure("pass of 5 calls: ratio to a loop by hand", "×", [medians[WATCHED] / medians[BY_HAND]], AIM_TIMES)]  # noqa: RUF001
 
 
 def in_process(repeats: int) -> tuple[list[Figure], Anatomy]:
-    """The same run driven in this process, where its processor time and its statements can be counted."""
+    """Measure the same run in this process, where its processor time and its statements can be counted."""
     with worksite(passes_of_calls(PASSES, CALLS)) as site:
         compared = by_hand(site, PASSES, CALLS, repeats, PATIENCE_S)
         driven = [_drive(site) for _ in rounds(repeats, PATIENCE_S)][1:]
@@ -79,7 +79,7 @@ def in_process(repeats: int) -> tuple[list[Figure], Anatomy]:
     transactions = [sum(one.shape == "COMMIT" for one in each) for each in usual]
     return [
         figure("pass of 5 calls: in one process, unwatched", "ms", [1000 * wall / PASSES for wall, _ in driven]),
-        figure("processor time of that", "ms", [1000 * cpu / PASSES for _, cpu in driven]),
+        figure("pass of 5 calls: processor time, in one process", "ms", [1000 * cpu / PASSES for _, cpu in driven]),
         compared,
         figure("queries per pass", "", queries),
         figure("queries per call", "", [each / CALLS for each in queries]),
@@ -88,7 +88,7 @@ def in_process(repeats: int) -> tuple[list[Figure], Anatomy]:
 
 
 def _drive(site: Worksite) -> tuple[float, float]:
-    """Seconds by the clock on the wall, and of the processor."""
+    """Drive a run; return its seconds by the wall clock and by the processor's."""
     run = site.submit()
     wall, cpu = time.perf_counter(), time.process_time()
     advance(run.pk)

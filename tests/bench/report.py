@@ -17,7 +17,12 @@ END = "<!-- end of what was measured -->"
 
 @dataclass(frozen=True)
 class Column:
-    """One database with its figures; `anatomy` as passes.Anatomy gives it, or None."""
+    """The figures of one database.
+
+    Attributes:
+        durable: a commit survives a power cut.
+        anatomy: the fields of `passes.Anatomy`; None if passes were not measured.
+    """
 
     database: str
     durable: bool
@@ -25,16 +30,16 @@ class Column:
     anatomy: dict[str, Any] | None
 
     @classmethod
-    def from_json(cls, told: dict[str, Any]) -> Column:
-        figures = [Figure(**{**each, "values": tuple(each["values"])}) for each in told["figures"]]
-        version = told["version"]
-        return cls(version["name"], version["durable"], {each.name: each for each in figures}, told["anatomy"])
+    def from_json(cls, results: dict[str, Any]) -> Column:
+        figures = [Figure(**{**each, "values": tuple(each["values"])}) for each in results["figures"]]
+        version = results["version"]
+        return cls(version["name"], version["durable"], {each.name: each for each in figures}, results["anatomy"])
 
 
 def table(columns: Sequence[Column]) -> str:
-    """Markdown: what, unit, aim, and each database's median with smallest and largest; what has an aim comes first."""
+    """Build a Markdown table of all figures, one column for each database; figures with an aim come first."""
     every = {name: figure for column in columns for name, figure in column.figures.items()}
-    rows = [["what", "unit", "aim", *(column.database for column in columns)]]
+    rows = [["figure", "unit", "aim", *(column.database for column in columns)]]
     for name, known in sorted(every.items(), key=lambda item: item[1].aim is None):
         cells = [column.figures[name].text if name in column.figures else "" for column in columns]
         rows.append([name, known.unit, f"≤ {known.aim:g}" if known.aim is not None else "", *cells])
@@ -42,7 +47,7 @@ def table(columns: Sequence[Column]) -> str:
 
 
 def write_page(machine: Machine, columns: Sequence[Column]) -> None:
-    """Replaces the measured part of the page; what people wrote around it stays."""
+    """Replace the measured part of the page; keep the text around it."""
     before, _, rest = PAGE.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
     parts = [_machine_text(machine, columns), table(columns)]
@@ -53,14 +58,16 @@ def write_page(machine: Machine, columns: Sequence[Column]) -> None:
 def _machine_text(machine: Machine, columns: Sequence[Column]) -> str:
     databases = " and ".join(column.database for column in columns)
     where = f"{machine.cores} cores of {machine.processor}, {machine.system}, Python {machine.python}, {databases}."
-    speed = f"A Python loop of a million multiplications takes {short(machine.loop_ms)} ms here"
-    lines = [f"{where} {speed}, an append of 4 KB with fsync {short(machine.sync_ms)} ms (medians)."]
+    loop = f"A Python loop of a million multiplications takes {short(machine.loop_ms)} ms on this machine"
+    lines = [f"{where}\n{loop}, and an append of 4 KB with fsync {short(machine.sync_ms)} ms (medians)."]
     if machine.is_busy:
         lines.append(
-            f"**Provisional:** the machine was busy with other work (load {machine.load:.1f} before the start), "
-            "so everything below is slower than it has to be."
+            f"**Provisional:** before the start, other work kept the machine busy (load {machine.load:.1f}), "
+            "so times are longer than on an idle machine."
         )
-    lines += [f"**{column.database} was not set to survive a power cut.**" for column in columns if not column.durable]
+    lines += [
+        f"**{column.database} was not configured to survive a power cut.**" for column in columns if not column.durable
+    ]
     return "\n\n".join(lines)
 
 
@@ -72,9 +79,9 @@ def _anatomy_text(database: str, anatomy: dict[str, Any]) -> str:
     rows = [["", "statement", "ms"]]
     rows += [[str(place), each["shape"], short(1000 * each["seconds"])] for place, each in enumerate(statements, 1)]
     split = (
-        f"Of {short(anatomy['wall_ms'])} ms a pass (with the listening itself): statements "
-        f"{short(total - commits)}, commits {short(commits)}, the model's answer over HTTP "
-        f"{short(anatomy['model_ms'])}, everything else in Python {short(rest)}."
+        f"A pass takes {short(anatomy['wall_ms'])} ms while its statements are recorded: statements "
+        f"{short(total - commits)} ms, commits {short(commits)} ms,\nthe model's answer over HTTP "
+        f"{short(anatomy['model_ms'])} ms, everything else in Python {short(rest)} ms."
     )
     return f"### A pass on {database}\n\n{split}\n\n{_aligned(rows)}"
 

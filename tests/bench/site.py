@@ -1,4 +1,4 @@
-"""What every benchmark works on: an organization whose employee is answered by a fake model on real HTTP."""
+"""The data of every benchmark: an organization with an employee, and a fake model over real HTTP."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Worksite:
     model_url: str
 
     def submit(self) -> Run:
-        """Start a run in this process, as the web does it for a request."""
+        """Start a run in this process, as the web part does for a request."""
         submission = actions.Submission(employee_id=self.employee.pk, task="Do the work of the benchmark")
         return actions.submit(self.member, submission)[0]
 
     def enqueue(self, *answers: dict[str, Any]) -> None:
-        """The model's next answers, whoever asks."""
+        """Set the model's next answers, for any run."""
         control = f"{self.model_url.removesuffix('/v1')}/control/enqueue"
         with urllib.request.urlopen(urllib.request.Request(control, json.dumps(answers).encode())) as answer:
             answer.read()
@@ -52,7 +52,7 @@ class Worksite:
 
 @contextmanager
 def worksite(answers: list[dict[str, Any]]) -> Iterator[Worksite]:
-    """A new organization; its model plays these answers by the number of earlier passes."""
+    """Yield a new organization; its model gives these answers by the number of earlier passes."""
     with _model_process(answers) as url:
         yield _employ(url, f"bench-{next(_numbers)}")
 
@@ -89,7 +89,7 @@ def _employ(url: str, slug: str) -> Worksite:
 
 
 def passes_of_calls(passes: int, calls: int) -> list[dict[str, Any]]:
-    """Answers with so many cheap calls each, no two alike, and a last one without."""
+    """Build answers with this number of cheap calls each, all different, and a last one without calls."""
     answers: list[dict[str, Any]] = []
     for number in range(passes):
         params = [{"operation": "add", "a": number, "b": index} for index in range(calls)]
@@ -98,14 +98,14 @@ def passes_of_calls(passes: int, calls: int) -> list[dict[str, Any]]:
 
 
 def succeeded(run_id: int) -> Run:
-    """The run as it ended; AssertionError if it did not succeed."""
+    """Return the ended run; raise AssertionError if it did not succeed."""
     run = Run.objects.get(pk=run_id)
     assert run.status == RunStatus.SUCCEEDED, f"run {run_id} is {run.status} ({run.exit_reason}): {run.problem}"
     return run
 
 
 def seconds_of(run: Run) -> float:
-    """From the claim to the end, by the database's clock."""
+    """Return the seconds from the claim to the end, by the database's clock."""
     assert run.started_at is not None
     assert run.finished_at is not None
     return (run.finished_at - run.started_at).total_seconds()

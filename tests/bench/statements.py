@@ -1,4 +1,4 @@
-"""What the database is asked during a run in this process: every statement with its duration."""
+"""The database statements of a run in this process, each with its duration."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TABLE = re.compile(rf'(?:FROM|JOIN|INTO|UPDATE) "?(?!ROWS\b|jsonb_)(?:(?:{_APPS
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement: what it does to which tables, and the seconds until its answer was there."""
+    """One statement: its kind and tables, and the seconds until its result arrived."""
 
     shape: str
     seconds: float
@@ -33,7 +33,7 @@ class Statement:
 
 
 class _Listener(logging.Handler):
-    """Django logs each statement with its exact duration while queries are captured."""
+    """Collects the statements that Django logs, with exact durations, while queries are captured."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
@@ -46,7 +46,7 @@ class _Listener(logging.Handler):
 
 @contextmanager
 def listened() -> Iterator[list[Statement]]:
-    """The statements of this thread's connection, growing while the block runs."""
+    """Yield the list of this thread's statements, which grows while the block runs."""
     logger = logging.getLogger("django.db.backends")
     listener = _Listener()
     level, passes_on = logger.level, logger.propagate
@@ -63,19 +63,19 @@ def listened() -> Iterator[list[Statement]]:
 
 
 def split_passes(statements: list[Statement]) -> list[list[Statement]]:
-    """The statements of each whole pass, from loading the run to the commit of its calls' results."""
+    """Split the statements into complete passes, each from loading the run to the commit of its calls' results."""
     recorded = [place for place, each in enumerate(statements) if each.shape == _PASS_IS_RECORDED]
     return [_from_the_load(statements[here:there]) for here, there in pairwise(recorded)]
 
 
 def _from_the_load(cycle: list[Statement]) -> list[Statement]:
-    """Turns a cycle round so that it begins with what follows its last commit."""
+    """Rotate a cycle so that it begins after its last commit."""
     place = max(place for place, each in enumerate(cycle) if each.shape == "COMMIT") + 1
     return cycle[place:] + cycle[:place]
 
 
 def usual_pass(passes: list[list[Statement]]) -> list[Statement]:
-    """The commonest sequence of statements, each with its median duration."""
+    """Return the most common sequence of statements, each with its median duration."""
     shapes = Counter(tuple(each.shape for each in one) for one in passes)
     usual = shapes.most_common(1)[0][0]
     alike = [one for one in passes if tuple(each.shape for each in one) == usual]

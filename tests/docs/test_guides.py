@@ -58,12 +58,3 @@ def test_the_settings_that_are_shown_are_all_that_there_are() -> None:
     assert set(config.services) == {"google.cse", "github"}
     shown = config.tools.model_dump(exclude={"disabled", "features_by_tool"})
     assert shown == ToolSettings().model_dump(exclude={"disabled", "features_by_tool"}), "the defaults are shown"
-
-
-def test_every_feature_names_a_file_and_a_test_that_exist() -> None:
-    rows = re.findall(r"^\| (.+) \| ([\w/.]+\.py) \| ([\w/.:]+) \|$", (DOCS / "features.md").read_text(), re.MULTILINE)
-    assert len(rows) > 50
-    for feature, file, test in rows:
-        path, _, function = test.partition("::")
-        assert (DOCS.parent / file).is_file(), f"{feature}: {file}"
-        assert f"def {function or 'test_'}" in (DOCS.parent / path).read_text(), f"{feature}: {test}"

@@ -1,1 +1,1 @@
-"""Cards: what a person reads and fills in before deciding."""
+"""Cards, which people read and fill in before they decide."""

@@ -11,7 +11,7 @@ from agents.web.cards.form_fields import FormField, FormInput
 from agents.web.cards.form_values import can_write_as_pairs, format_value
 
 LONG_TEXT_LENGTH = 80
-DEEPEST = 4
+MAX_DEPTH = 4
 SIMPLE = {"string": "text", "integer": "whole", "number": "number"}
 COMPLAINT = re.compile(
     r"The '(?P<name>[^']*)' parameter is (?:(?P<missing>required)\.|invalid: (?P<what>.*) \(given: .*\)\.)", re.DOTALL
@@ -130,7 +130,7 @@ def _choose_object_kind(schema: Mapping[str, Any], slot: _Slot) -> str:
     known = schema.get("properties")
     if known:
         is_whole = slot.current is None or (isinstance(slot.current, dict) and slot.current.keys() <= known.keys())
-        return "group" if is_whole and len(slot.path) < DEEPEST else "json"
+        return "group" if is_whole and len(slot.path) < MAX_DEPTH else "json"
     return "pairs" if can_write_as_pairs(slot.current, _choose_item_kind(schema, "pairs")) else "json"
 
 

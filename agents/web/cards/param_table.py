@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-DEEPEST = 4
+MAX_DEPTH = 4
 MAX_ROWS = 200
 _KINDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "yes or no", "object": "object"}
 _LIMITS = (
@@ -59,7 +59,7 @@ def _build_rows(schema: Mapping[str, Any], definitions: Mapping[str, Any], prefi
         )
         found.append(row)
         inner = _simplify_schema(core["items"], definitions) if isinstance(core.get("items"), dict) else core
-        if depth < DEEPEST and inner.get("properties"):
+        if depth < MAX_DEPTH and inner.get("properties"):
             suffix = "[]." if inner is not core else "."
             found += _build_rows(inner, definitions, f"{prefix}{name}{suffix}", depth + 1)
     return found

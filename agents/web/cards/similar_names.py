@@ -12,8 +12,8 @@ from django.db.models import Min
 from agents.approvals.models import Approval
 from tools.records.models import Record, compute_look
 
-LONGEST_NAME = 200
-SHORTEST_LOOK = 3
+MAX_NAME_LENGTH = 200
+MIN_LOOK_LENGTH = 3
 MAX_VALUES = 250
 """The most values compared for one card; the labels of its targets come first."""
 MAX_SIMILAR = 5
@@ -33,7 +33,7 @@ def find_similar_names(cards: Collection[Approval]) -> dict[int, list[SimilarNam
     looks = {
         card.pk: {value: compute_look(value) for value in islice(_list_values(card), MAX_VALUES)} for card in cards
     }
-    wanted = {look for card_looks in looks.values() for look in card_looks.values() if len(look) >= SHORTEST_LOOK}
+    wanted = {look for card_looks in looks.values() for look in card_looks.values() if len(look) >= MIN_LOOK_LENGTH}
     if not wanted:
         return {}
     organization_id = next(iter(cards)).organization_id
@@ -72,7 +72,7 @@ def _get_targets(card: Approval) -> list[dict[str, Any]]:
 
 def _list_texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
-        if value and len(value) <= LONGEST_NAME:
+        if value and len(value) <= MAX_NAME_LENGTH:
             yield value
     elif isinstance(value, (dict, list)):
         for child in value.values() if isinstance(value, dict) else value:

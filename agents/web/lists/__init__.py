@@ -1,1 +1,1 @@
-"""Long lists, page by page."""
+"""Queries for long lists, page by page."""

@@ -56,14 +56,14 @@ def build_time_strip(calls: Iterable[ToolCall]) -> TimeStrip | None:
         return None
     spans.sort(key=lambda span: span[0].index)
     begin, end = min(span[1] for span in spans), max(span[2] for span in spans)
-    whole = max(end - begin, timedelta(milliseconds=1))
+    duration = max(end - begin, timedelta(milliseconds=1))
     bars = []
-    for place, (call, start, stop) in enumerate(spans[:MAX_BARS]):
+    for index, (call, start, stop) in enumerate(spans[:MAX_BARS]):
         is_running = call.status == CallStatus.EXECUTING
-        x = min(round(WIDTH * ((start - begin) / whole)), WIDTH - MIN_BAR_WIDTH)
-        right = WIDTH if is_running else round(WIDTH * ((stop - begin) / whole))
-        bars.append(CallBar(x, place * BAR_DISTANCE, max(right - x, MIN_BAR_WIDTH), call.level, is_running))
-    return TimeStrip(bars, round(whole / timedelta(milliseconds=1)), len(spans) - len(bars))
+        x = min(round(WIDTH * ((start - begin) / duration)), WIDTH - MIN_BAR_WIDTH)
+        right = WIDTH if is_running else round(WIDTH * ((stop - begin) / duration))
+        bars.append(CallBar(x, index * BAR_DISTANCE, max(right - x, MIN_BAR_WIDTH), call.level, is_running))
+    return TimeStrip(bars, round(duration / timedelta(milliseconds=1)), len(spans) - len(bars))
 
 
 def _measure_span(call: ToolCall, started_at: datetime) -> tuple[datetime, datetime]:

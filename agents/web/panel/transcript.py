@@ -49,14 +49,14 @@ class TranscriptEntry:
         return bool(self.result.get("truncated"))
 
 
-def read_entries(run_id: int, after: int, upto: int, seen: set[int]) -> list[TranscriptEntry]:
+def read_entries(run_id: int, after: int, until: int, seen: set[int]) -> list[TranscriptEntry]:
     """Read at most 100 entries after that event number, and add their calls to `seen`, the calls of earlier entries."""
-    rows = Event.objects.filter(run_id=run_id, seq__gt=after, seq__lte=upto)
+    rows = Event.objects.filter(run_id=run_id, seq__gt=after, seq__lte=until)
     events = list(rows.order_by("seq")[:ENTRIES_PER_PAGE])
     ids = {int(event.payload["call_id"]) for event in events if event.type in CALL_EVENTS}
     calls = ToolCall.objects.filter(run_id=run_id, pk__in=ids).only(*CALL_COLUMNS).in_bulk() if ids else {}
-    begun = [event.payload["pass_number"] for event in events if event.type == EventType.PASS_STARTED]
-    uses = PASS_USAGE.fetch_all(run_id, min(begun), max(begun)) if begun else []
+    started = [event.payload["pass_number"] for event in events if event.type == EventType.PASS_STARTED]
+    uses = PASS_USAGE.fetch_all(run_id, min(started), max(started)) if started else []
     costs = {use.number: describe_pass_usage(use) for use in uses}
     entries = []
     for event in events:
@@ -205,8 +205,8 @@ def _describe_event(entry: TranscriptEntry) -> str:
         f"{_to_words(name)} {quote(_format_plain(value))}" for name, value in payload.items() if name not in LONG_TEXTS
     ]
     texts = [f"\n{fence(str(payload[name]))}" for name in LONG_TEXTS if name in payload]
-    said = f": {', '.join(plain)}" if plain else ""
-    return f"*{_to_words(entry.event.type).capitalize()}*, {_format_event_time(entry)}{said}\n{''.join(texts)}"
+    details = f": {', '.join(plain)}" if plain else ""
+    return f"*{_to_words(entry.event.type).capitalize()}*, {_format_event_time(entry)}{details}\n{''.join(texts)}"
 
 
 def _format_plain(value: Any) -> str:

@@ -1,1 +1,1 @@
-"""Text written by others, made safe and readable."""
+"""Safe and readable display of text, times and statuses."""

@@ -41,7 +41,7 @@ MAX_READABLE = 60_000
 """Characters after each hidden one is written as ⟦U+200B⟧, because the parser reads all of them."""
 MAX_HTML = 190_000
 """The most bytes of HTML."""
-DEEPEST = 19
+MAX_DEPTH = 19
 """A list takes two levels, a quotation one; the parser would drop deeper content."""
 MARKUP_RESERVE = 500
 LARGEST_CHARACTER = 16
@@ -65,7 +65,7 @@ class _BoundedTokens(list[Token]):
     @override
     def append(self, token: Token) -> None:
         self._left[0] -= 1
-        if self._left[0] < 0 or token.level >= DEEPEST:
+        if self._left[0] < 0 or token.level >= MAX_DEPTH:
             raise _TooComplex
         super().append(token)
 

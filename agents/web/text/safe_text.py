@@ -33,7 +33,7 @@ HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 # Possessive and anchored at a label's start, so that matching stays linear for any input.
 HOST = re.compile(r"(?<![\w-])[\w-]++(?:\.[\w-]++)++")
 PUNYCODE = "xn--"
-LONGEST_LABEL = 63
+MAX_LABEL_LENGTH = 63
 LINK = re.compile(r"\b(?:[a-z][a-z0-9+.-]{0,30}+://|www\.)\S+", re.IGNORECASE)
 FLAG = " ⚠ mixed alphabets"
 HOST_FLAG = '<span class="mixed-host" title="Letters of several alphabets in one address">⚠ mixed alphabets</span>'
@@ -156,7 +156,7 @@ def is_mixed_host(host: str) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _decode_label(label: str) -> str:
-    if not label.lower().startswith(PUNYCODE) or len(label) > LONGEST_LABEL:
+    if not label.lower().startswith(PUNYCODE) or len(label) > MAX_LABEL_LENGTH:
         return label
     try:
         return label[4:].encode("ascii").decode("punycode")

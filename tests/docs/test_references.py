@@ -1,0 +1,101 @@
+"""Everything that the pages name exists: files, tests, names in the code, and the layers of the architecture."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.source_tree import ROOT, assert_none
+from tests.test_architecture import LAYERS
+
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+FOLDERS = ("agents", "deploy", "docs", "gadget_site", "static", "templates", "tests", "tools")
+SHORT_FOR = {"engine.md": ("agents/runs/engine", "agents")}
+"""Folders that a page leaves out of the paths in it."""
+FOREIGN = frozenset(
+    {
+        "ChatCompletionStreamState",
+        "CursorPagination",
+        "SSL_CERT_DIR",
+        "SSL_CERT_FILE",
+        "gadget_model_seconds_total",
+        "gadget_tool_cost_total",
+        "group_left",
+        "pg_dump",
+        "purgeCache",
+    }
+)
+"""Names of libraries, examples and Prometheus, which no file of the project has."""
+CODE_NAME = re.compile(r"(?<!\w)(?:[A-Za-z]+_\w*[a-zA-Z0-9]|[a-z]+[A-Z]\w+|[A-Z][a-z]+[A-Z]\w+)(?!\w)")
+
+
+def find_quoted(page: Path) -> list[str]:
+    """Find the texts in backquotes outside code blocks."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return re.findall(r"`([^`\n]+)`", text)
+
+
+def read_rows(page: str, columns: int) -> list[list[str]]:
+    """Read the rows of a page's tables that have this number of columns, without the header rows."""
+    lines = (ROOT / "docs" / page).read_text(encoding="utf-8").splitlines()
+    rows = [re.split(r"(?<!\\) \| ", line.strip().strip("|").strip()) for line in lines if line.startswith("|")]
+    heads = {place - 1 for place, row in enumerate(rows) if set("".join(row)) <= set("-| ")}
+    kept = [row for place, row in enumerate(rows) if place not in heads and place - 1 not in heads]
+    return [[cell.strip() for cell in row] for row in kept if len(row) == columns]
+
+
+def is_missing(reference: str, folders: tuple[str, ...] = ()) -> bool:
+    """Return True if there is no such file or folder, or no such test in it."""
+    path, _, name = reference.partition("::")
+    found = [place for place in (ROOT / path, *(ROOT / folder / path for folder in folders)) if place.exists()]
+    return not found or (bool(name) and f"def {name}(" not in found[0].read_text(encoding="utf-8"))
+
+
+@cache
+def read_code_words() -> frozenset[str]:
+    """Read every word of the project's code, templates, scripts and settings."""
+    files = [path for folder in FOLDERS if folder != "docs" for path in (ROOT / folder).rglob("*")]
+    texts = [
+        path.read_text(encoding="utf-8", errors="replace")
+        for path in (*files, ROOT / "Makefile", ROOT / "pyproject.toml")
+        if path.is_file() and path.suffix not in {".pyc", ".png"} and path != Path(__file__)
+    ]
+    return frozenset(word for text in texts for word in re.findall(r"\w+", text))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_path_exists(page: Path) -> None:
+    folders = SHORT_FOR.get(page.name, ())
+    paths = [text for text in find_quoted(page) if re.fullmatch(r"[\w./-]+(::\w+)?", text)]
+    ours = [path for path in paths if path.partition("/")[0] in FOLDERS and "/" in path]
+    short = [path for path in paths if folders and path.endswith(".py") and path not in ours]
+    assert_none(sorted({path for path in (*ours, *short) if is_missing(path, folders)}), "a path leads to a file")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_name_is_in_the_code(page: Path) -> None:
+    names = {name for text in find_quoted(page) if "/" not in text for name in CODE_NAME.findall(text)}
+    assert_none(sorted(names - FOREIGN - read_code_words()), "a name in backquotes is a name of the code")
+
+
+def test_a_wrong_path_or_test_is_noticed() -> None:
+    assert is_missing("agents/nowhere.py")
+    assert is_missing("tests/docs/test_references.py::test_nothing")
+    assert not is_missing("tests/docs/test_references.py::test_a_wrong_path_or_test_is_noticed")
+    assert not is_missing("loop.py", SHORT_FOR["engine.md"])
+
+
+def test_every_feature_names_files_and_a_test_that_exist() -> None:
+    rows = read_rows("features.md", 3)
+    assert len(rows) > 200
+    named = [reference for _, files, test in rows for reference in (*files.split(", "), test)]
+    assert_none(sorted({each for each in named if is_missing(each)}), "a feature has a file and a test")
+
+
+@pytest.mark.parametrize("top", LAYERS)
+def test_the_architecture_shows_the_layers_as_they_are(top: str) -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    (section,) = re.findall(rf"^## {top}:.*?(?=^## )", page, flags=re.MULTILINE | re.DOTALL)
+    rows = re.findall(r"^\| (`.+?) \|", section, flags=re.MULTILINE)
+    assert [tuple(re.findall(r"`([^`]+)`", row)) for row in rows] == list(LAYERS[top])
