@@ -1,6 +1,6 @@
 """The events of a run: one class for each type, whose fields are the payload for the panel, REST and sockets.
 
-To add a type, add a member to `EventType`, a class here, and a template for its line.
+CONTRIBUTING.md lists the places to change for a new type.
 """
 
 from dataclasses import dataclass, fields

@@ -1,4 +1,8 @@
-"""Cards (step 6 of a run): compute the effect of a call, seal it, ask for a decision, and ask again after a change."""
+"""Cards (step 6 of a run): compute the effect of a call, seal it, ask for a decision, and ask again after a change.
+
+A card is an `Approval` row. `requested_calls` inserts the rows of new calls, `reopen` those that replace another,
+`show_unknown_card` those of unknown outcomes, and `suspension` those of questions.
+"""
 
 import queue
 import threading

@@ -1,4 +1,4 @@
-"""Step 2 of a run: settle the calls that a lost worker left executing, and record reports that come late.
+"""Lost workers: the sweeper requeues the run, and its next driver settles the calls (step 2). Also late reports.
 
 A read runs again. The outcome of a write cannot be known, so a person is asked, unless its executor reports after all.
 """
