@@ -146,7 +146,7 @@ def edit(member: Membership, approval_id: int, decision: Decision, params: dict[
         if verdict.params == call.params:
             raise Invalid("params", "nothing was changed")
         call.model_params = call.params if call.model_params is None else call.model_params
-        call.level = str(verdict.level)
+        call.level, call.why = str(verdict.level), verdict.reason
         seal(call, tool, verdict.params)
         tx.audit(f"user:{member.user.get_username()}", "card_edited", f"approval:{card.pk}", params=call.params)
         card.decided_by = member.user

@@ -44,7 +44,7 @@ class Approval(models.Model):
         sentence: written by the server from the params, never by the model.
         preview: the sealed effect, see `tools.contract.Preview.as_json`.
         level, params: those of the call on this card; a later card of the call may have others.
-        why: the reason why a person is asked, or the change since the card that this one replaces.
+        why: the reason why a person is asked, after what changed since the card that this one replaces.
         digest: SHA-256 over organization, run, call, tool, definition, level, params and preview.
         start_after: the end of the grace period, until which the decision can be undone.
         valid_until: the time by which an approved call must start.

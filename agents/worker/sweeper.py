@@ -111,9 +111,7 @@ class Sweeper:
                 return done
         with self._surviving("watching leases"):
             now = clock_s()
-            done += self._apply(
-                _recover_unrenewed, self._watch.update(_read_promptly(sweeps.HELD_LEASES.fetch_all), now)
-            )
+            done += self._apply(_take_unrenewed, self._watch.update(_read_promptly(sweeps.HELD_LEASES.fetch_all), now))
         with self._surviving("hinting"):
             done += _hint()
         with log_and_continue("counting"):
@@ -136,7 +134,7 @@ class Sweeper:
         self.is_blocked = self.is_blocked or bool(failure.outage)
 
 
-def _recover(run_id: int) -> bool:
+def _take_expired(run_id: int) -> bool:
     """Take a run from its worker if its lease has expired by the database's clock."""
     with _prompt_transaction(run_id) as tx:
         run = tx.run
@@ -145,7 +143,7 @@ def _recover(run_id: int) -> bool:
         return _handle_lost_worker(tx)
 
 
-def _recover_unrenewed(lease: sweeps.ObservedLease) -> bool:
+def _take_unrenewed(lease: sweeps.ObservedLease) -> bool:
     """Take a run from its worker if its lease was not renewed for a lease's duration by our own clock."""
     with _prompt_transaction(lease.run_id) as tx:
         return lease.is_held_by(tx.run) and _handle_lost_worker(tx)
@@ -239,7 +237,7 @@ def _hint() -> int:
 
 
 _SWEEPS: tuple[tuple[CompiledQuery[IdRow], Callable[[int], bool]], ...] = (
-    (sweeps.LOST_LEASES, _recover),
+    (sweeps.LOST_LEASES, _take_expired),
     (sweeps.OVERDUE_RUNS, _end_overdue),
     (sweeps.EXPIRED_CARDS, expire),
     (sweeps.STARTABLE_RUNS, _wake),

@@ -46,7 +46,23 @@ class TestTheNextCard:
         assert (fresh.status, fresh.sequence) == (ApprovalStatus.PENDING, 2)
         assert fresh.digest != card.digest
         assert fresh.preview["targets"][0]["after"] == {"name": "Two"}
-        assert "acme-approver changed the params" in fresh.why
+        assert fresh.why == "acme-approver changed the params.\nThis changes data."
+
+    def test_gives_the_reason_for_the_new_params(self, workshop: Workshop) -> None:
+        workshop.play(asking(call("probe.visit", host="one.example")))
+        fresh = workshop.edit(workshop.card(workshop.work()), {"host": "two.example"})
+        assert "one.example" not in fresh.why
+        assert "Contacts two.example, not on the list of allowed hosts." in fresh.why
+        assert calls(fresh.run)[0].why == "contacts two.example, not on the list of allowed hosts"
+
+    def test_gives_a_long_reason_in_full(self, workshop: Workshop) -> None:
+        first, second = (
+            f"{letter * 60}.{letter * 60}.{letter * 60}.{letter * 60}.{letter * 60}.example" for letter in "ab"
+        )
+        workshop.play(asking(call("probe.visit", host=first)))
+        card = workshop.card(workshop.work())
+        assert f"{first}, not on the list" in card.why
+        assert f"{second}, not on the list" in workshop.edit(card, {"host": second}).why
 
     def test_starts_nothing_until_it_is_approved(self, workshop: Workshop, card: Approval, record: Record) -> None:
         fresh = workshop.edit(card, {"record_id": record.pk, "to": "Two"})

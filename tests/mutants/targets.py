@@ -200,7 +200,7 @@ _USE_APPROVAL = "not tx.run.may_start or not approved.exists()"
 ALWAYS = {
     f"agents/runs/engine/writes.py _use_approval: {_USE_APPROVAL} -> ((not approved.exists()))",
     f"agents/runs/engine/lease.py Lease.is_valid_for: {_OWN_EPOCH} -> ((run.lease_owner == OWNER))",
-    f"agents/worker/sweeper.py _recover: {_LATE_RENEWAL} -> False",
+    f"agents/worker/sweeper.py _take_expired: {_LATE_RENEWAL} -> False",
 }
 """Mutants that are a part of every sample: the last looks before a write, a takeover and a renewal."""
 

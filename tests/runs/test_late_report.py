@@ -5,7 +5,7 @@ import pytest
 from agents.accounts.models import AuditEntry
 from agents.employees.models import Grant
 from agents.runs.engine import lease
-from agents.runs.engine.loop import recover
+from agents.runs.engine.loop import find_first_step
 from agents.runs.models import CallStatus, Run, RunStatus
 from tests.probes import Named, ShortEffect, reach
 from tests.recorder import Recorder
@@ -129,6 +129,6 @@ class TestAWorkerThatLostItsLease:
             assert held is not None
             recorder.release("a")
         assert statuses(run) == [CallStatus.SUCCEEDED]
-        recover(held)
+        find_first_step(held)
         assert statuses(run) == [CallStatus.SUCCEEDED]
         lose_worker(run)

@@ -10,10 +10,10 @@ from django.db.models.functions import Now
 
 from agents.runs.engine import lease
 from agents.runs.engine.history import OpenCalls
-from agents.runs.engine.loop import advance, recover
+from agents.runs.engine.loop import advance, find_first_step
 from agents.runs.engine.passes import ask_model
 from agents.runs.engine.timing import MOST_CRASHES, clock_s, timing
-from agents.runs.engine.transaction import LEAVE, Action, NextStep
+from agents.runs.engine.transaction import NO_STEP, Action, NextStep
 from agents.runs.models import CallStatus, ExitReason, Run, RunStatus
 from tests.model_server import ModelServer
 from tests.recorder import Recorder
@@ -113,7 +113,7 @@ class TestADriverThatStoodStill:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.submit()
         held = claimed(run)
-        turn = recover(held)
+        turn = find_first_step(held)
         assert turn.action == Action.ASK
         return held, turn, workshop.drive(lose_worker(run))
 
@@ -327,7 +327,7 @@ class TestGivingOthersTheirTurn:
         run = workshop.submit()
         held = claimed(run)
         held.slice_ends = 0.0
-        assert recover(held) == LEAVE
+        assert find_first_step(held) == NO_STEP
         run = again(run)
         assert (run.status, run.lease_owner, run.next_wake_at, run.crash_count) == (RunStatus.QUEUED, "", None, 0)
         assert workshop.drive(run).status == RunStatus.SUCCEEDED

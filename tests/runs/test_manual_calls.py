@@ -14,7 +14,7 @@ from agents.runs import actions, manual_calls
 from agents.runs.engine import lease
 from agents.runs.engine.context import load_context
 from agents.runs.engine.execution import start_ready
-from agents.runs.engine.loop import recover
+from agents.runs.engine.loop import find_first_step
 from agents.runs.engine.transaction import Action
 from agents.runs.models import CallStatus, ExitReason, Origin, Run, RunStatus
 from tests.model_server import ModelServer
@@ -65,7 +65,7 @@ class TestOneCall:
         run = tried(workshop, "probe.sleep", ms=1)
         held = lease.claim(run.pk)
         assert held is not None
-        assert recover(held).action == Action.RUN_READY
+        assert find_first_step(held).action == Action.RUN_READY
         with held.transaction() as tx:
             start_ready(tx, load_context(run.pk))
         run = workshop.drive(lose_worker(run))

@@ -10,7 +10,7 @@ from agents.runs.engine import lease
 from agents.runs.engine.timing import timing
 from agents.runs.models import Run, RunStatus
 from agents.worker.lease_watch import LeaseWatch
-from agents.worker.sweeper import Sweeper, _recover_unrenewed, sweep_once
+from agents.worker.sweeper import Sweeper, _take_unrenewed, sweep_once
 from tests.workshop import Workshop, again, event_types, eventually, lose_worker
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -81,7 +81,7 @@ class TestTheSweeper:
         run = abandon(workshop)
         (seen,) = HELD_LEASES.fetch_all()
         Run.objects.filter(pk=run.pk).update(lease_expires_at=Now() + timing().lease)
-        assert not _recover_unrenewed(seen)
+        assert not _take_unrenewed(seen)
         assert again(run).status == RunStatus.RUNNING
         lose_worker(run)
 

@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 from agents.runs.engine import lease
 from agents.runs.engine.timing import timing
 from agents.runs.models import CallStatus, ExitReason, Run, RunStatus
-from agents.worker.sweeper import _end_overdue, _recover, sweep_once
+from agents.worker.sweeper import _end_overdue, _take_expired, sweep_once
 from tests.recorder import Recorder
 from tests.workshop import (
     Workshop,
@@ -114,7 +114,7 @@ class TestARunningRun:
         """Its worker may have renewed the lease since the sweeper has read of it."""
         run = workshop.submit()
         assert lease.claim(run.pk) is not None
-        assert not _recover(run.pk)
+        assert not _take_expired(run.pk)
         assert again(run).status == RunStatus.RUNNING
 
     def test_is_left_to_its_worker_by_a_sweep_that_was_held_up(self, workshop: Workshop) -> None:

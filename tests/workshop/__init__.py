@@ -21,7 +21,7 @@ from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee, Grant, ModelProvider, ProviderKind, ToolRule
 from agents.runs import actions
 from agents.runs.engine import lease
-from agents.runs.engine.loop import advance, recover
+from agents.runs.engine.loop import advance, find_first_step
 from agents.runs.engine.passes import ask_model, record_pass
 from agents.runs.engine.transaction import Action
 from agents.runs.models import CallStatus, Event, Pass, Run, ToolCall
@@ -209,7 +209,7 @@ def die_while_executing(run: Run) -> lease.Lease:
     """A driver that records its pass, starts what runs by itself, and is never heard of again."""
     held = lease.claim(run.pk)
     assert held is not None
-    turn = recover(held)
+    turn = find_first_step(held)
     assert turn.action == Action.ASK
     record_pass(held, turn, ask_model(held, turn))
     return held

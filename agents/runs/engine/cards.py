@@ -182,7 +182,8 @@ def publish_card(tx: Transaction, call: ToolCall, card: Approval, days: int) -> 
 def reopen(tx: Transaction, card: Approval, effect: CallEffect, why: str) -> Approval:
     """Replace an open card by a new one, because the effect has changed or a person asked for it.
 
-    The new card seals params, level and definition of the card's call as given. The old card becomes superseded.
+    The new card seals params, level and definition of the card's call as given, and gives both reasons: what has
+    changed (`why`), and why the call needs approval at all. The old card becomes superseded.
 
     Raises:
         RuntimeError: the card is not open; the caller must check this first.
@@ -197,17 +198,22 @@ def reopen(tx: Transaction, card: Approval, effect: CallEffect, why: str) -> App
         params_hash=hash_params(call.params),
         signature=call.signature,
         level=call.level,
+        why=call.why,
         version=call.version,
         definition_hash=call.definition_hash,
         drifts=call.drifts,
     )
     days = tx.run.organization.card_days
-    new_card = build_card(call, effect, why, days)
+    new_card = build_card(call, effect, _join_reasons(why, call.why), days)
     new_card.sequence = find_next_sequence(call)
     new_card.save(force_insert=True)
     publish_decision(tx, card, why, next_approval_id=str(new_card.pk))
     publish_card(tx, call, new_card, days)
     return new_card
+
+
+def _join_reasons(change: str, verdict_reason: str) -> str:
+    return f"{change}\n{verdict_reason[:1].upper()}{verdict_reason[1:]}." if verdict_reason else change
 
 
 def reopen_after_drift(tx: Transaction, card: Approval, effect: CallEffect, why: str) -> None:

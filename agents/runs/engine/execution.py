@@ -165,8 +165,8 @@ def run_ready(lease: Lease, context: RunContext | None = None, started: list[Too
             if len(running.calls) >= context.calls_at_once:
                 context = context.with_current_rules()
                 started = start_ready(tx, context, running.count)
-            tx.is_midway = bool(running.count or started)
-        if not tx.is_midway:
+            tx.step_continues = bool(running.count or started)
+        if not tx.step_continues:
             return tx.next_step
 
 
@@ -177,7 +177,7 @@ def _wait_for_reports(lease: Lease, running: RunningCalls) -> list[FinishedCall 
             return reports
         if lease.stopped.is_set():
             with lease.transaction() as tx:
-                tx.is_midway = True
+                tx.step_continues = True
                 lease.stopped.clear()
     return []
 
@@ -219,7 +219,7 @@ def start_ready(tx: Transaction, context: RunContext, running: int = 0) -> list[
         changed = {name: getattr(call, name) for name in _STARTED_COLUMNS}
         if update_rows(ToolCall, changed, {"id": call.pk, "status": CallStatus.READY.value}):
             publish_call_start(tx, call)
-    tx.is_midway = bool(calls)
+    tx.step_continues = bool(calls)
     return calls
 
 

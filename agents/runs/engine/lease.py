@@ -105,7 +105,7 @@ class Lease(RunWork):
             if not self.is_valid_for(tx.run) and not even_if_lost:
                 raise LeaseLost(f"run {self.run_id}, epoch {self.epoch}")
             yield tx
-            if self.is_valid_for(tx.run) and not tx.is_midway:
+            if self.is_valid_for(tx.run) and not tx.step_continues:
                 tx.next_step = decide_next_step(tx, is_shutting_down() or time.monotonic() >= self.slice_ends)
             is_renewed = renews and self.is_valid_for(tx.run)
             if is_renewed:

@@ -46,14 +46,14 @@ def advance(run_id: int) -> None:
         return
     try:
         with keep_renewing(lease):
-            step = recover(lease)  # 2
+            step = find_first_step(lease)  # 2
             while step.action != Action.LEAVE:
                 step = _take_step(lease, step)
     except LeaseLost:
         logger.info("run %s: the lease was lost", run_id)
 
 
-def recover(lease: Lease) -> NextStep:
+def find_first_step(lease: Lease) -> NextStep:
     """Settle the calls that the last driver left executing, and find the first step; one transaction."""
     with lease.transaction() as tx:
         settle_lost_calls(tx)
@@ -98,7 +98,7 @@ def _handle_missing_answer(
 def _retry_or_end(tx: Transaction, step: NextStep, error: ProviderError) -> None:
     """Schedule another try with a failed provider, or end the run with a reason for people."""
     run = tx.run
-    if step.action == Action.CLOSE and run.message_count == run.messages_heard:
+    if step.action == Action.ASK_FOR_ANSWER and run.message_count == run.messages_heard:
         end_run(tx, Ending(step.reason, problem=str(error)))
         return
     if tx.is_late:

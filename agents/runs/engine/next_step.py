@@ -10,7 +10,7 @@ from agents.platform.queries.engine import OPEN_OR_LAST_CALLS
 from agents.runs.engine.ending import Ending, end_run, park
 from agents.runs.engine.recovery import end_abandoned_calls
 from agents.runs.engine.timing import MOST_CRASHES, MOST_DENIED_PASSES
-from agents.runs.engine.transaction import LEAVE, MACHINE, Action, NextStep, Transaction
+from agents.runs.engine.transaction import MACHINE, NO_STEP, Action, NextStep, Transaction
 from agents.runs.events import PassStarted, RunResumed
 from agents.runs.models import PARKED, TERMINAL_CALLS, CallStatus, ExitReason, Origin, Pass, Run, RunStatus, ToolCall
 
@@ -26,23 +26,23 @@ def decide_next_step(tx: Transaction, must_yield: bool) -> NextStep:
     run = tx.run
     if run.cancel_requested_at is not None:
         end_run(tx, Ending(ExitReason.CANCELLED))
-        return LEAVE
+        return NO_STEP
     calls = OPEN_OR_LAST_CALLS.fetch_all(run.pk, run.pass_number)
     unfinished = {call.status for call in calls if call.status not in TERMINAL_CALLS}
     if CallStatus.EXECUTING in unfinished:
         end_abandoned_calls(tx)
         unfinished = set(ToolCall.objects.filter(_is_open(run)).values_list("status", flat=True))
-    if reason := _find_overdue_reason(tx, unfinished):
+    if reason := _find_forced_end(tx, unfinished):
         end_run(tx, Ending(reason))
-        return LEAVE
+        return NO_STEP
     if (action := _find_action(tx, unfinished)) is not None:
         step = NextStep(action)
     elif unfinished:
         park(tx, needs_attention=CallStatus.OUTCOME_UNKNOWN in unfinished)
-        return LEAVE
+        return NO_STEP
     else:
         step = _decide_after_pass(tx, [call.status for call in calls if call.pass_number == run.pass_number])
-    return step if step is LEAVE else _begin_step(tx, step, must_yield)
+    return step if step is NO_STEP else _begin_step(tx, step, must_yield)
 
 
 def wake_if_possible(tx: Transaction, by: str = MACHINE) -> bool:
@@ -93,7 +93,7 @@ def _has_startable_call(tx: Transaction) -> bool:
     return approved.filter(start_after__lte=tx.now).exists()
 
 
-def _find_overdue_reason(tx: Transaction, unfinished: set[str]) -> ExitReason | None:
+def _find_forced_end(tx: Transaction, unfinished: set[str]) -> ExitReason | None:
     """Find the reason why the run must end now, even if calls could start; wait for executing calls."""
     run = tx.run
     if CallStatus.EXECUTING in unfinished:
@@ -111,14 +111,14 @@ def _decide_after_pass(tx: Transaction, statuses: list[str]) -> NextStep:
     has_news = run.message_count > run.messages_heard
     if run.origin == Origin.MANUAL or (not statuses and not has_news):
         end_run(tx, _get_final_answer(run))
-        return LEAVE
+        return NO_STEP
     if not has_news and _was_denied_repeatedly(run, statuses):
         end_run(tx, Ending(ExitReason.DENIED_REPEATEDLY))
-        return LEAVE
+        return NO_STEP
     if run.pass_number >= run.max_passes:
-        return NextStep(Action.CLOSE, ExitReason.MAX_PASSES)
+        return NextStep(Action.ASK_FOR_ANSWER, ExitReason.MAX_PASSES)
     if not has_news and statuses and set(statuses) == {CallStatus.DUPLICATE}:
-        return NextStep(Action.CLOSE, ExitReason.ALL_TOOLS_DUPLICATE)
+        return NextStep(Action.ASK_FOR_ANSWER, ExitReason.ALL_TOOLS_DUPLICATE)
     return NextStep(Action.ASK)
 
 
@@ -129,8 +129,8 @@ def _begin_step(tx: Transaction, step: NextStep, must_yield: bool) -> NextStep:
         tx.release_lease()
         run.status = RunStatus.QUEUED
         run.hinted_at = None
-        return LEAVE
-    if step.action in (Action.ASK, Action.CLOSE) and run.asked_pass <= run.pass_number:
+        return NO_STEP
+    if step.action in (Action.ASK, Action.ASK_FOR_ANSWER) and run.asked_pass <= run.pass_number:
         run.asked_pass = run.pass_number + 1
         tx.publish(PassStarted(run.asked_pass))
     if run.deadline_at is None:

@@ -79,9 +79,9 @@ def ask_model(lease: Lease, step: NextStep) -> ModelAnswer:
     try:
         answer = _request_answer(lease, step, context)
     except OpenCalls:
-        with lease.transaction():
-            raise  # a lost lease raises LeaseLost instead: then the open calls are the next driver's
-    answer.planned.extend(_plan_calls(context, answer))
+        with lease.transaction():  # raises LeaseLost if another worker drives the run and opened the calls
+            raise
+    answer = replace(answer, planned=_plan_calls(context, answer))
     if all(plan.permission != Permission.ASK for plan in answer.planned):
         return answer
     return _preview_answer(lease, answer, context.with_current_rules())
@@ -103,13 +103,13 @@ def _preview_answer(lease: Lease, answer: ModelAnswer, context: RunContext) -> M
 def _request_answer(lease: Lease, step: NextStep, context: RunContext) -> ModelAnswer:
     """Send the history; if the provider refuses it as too long, send it once more, shortened further."""
     config, employee, tools = load_provider_config(context), context.run.employee, context.tools
-    history = build_history(context, lease.conversation, step.action == Action.CLOSE)
+    history = build_history(context, lease.conversation, step.action == Action.ASK_FOR_ANSWER)
     request = ModelRequest(
         model=employee.model,
         messages=history.messages,
         tools=[tool.definition for tool in tools],
         deadline=step.deadline,
-        closing=step.action == Action.CLOSE,
+        closing=step.action == Action.ASK_FOR_ANSWER,
         outcomes=lambda: load_outcomes(lease.run_id),
     )
     sender = _ModelRequestSender(lease, context, config)
@@ -203,19 +203,30 @@ def record_pass(lease: Lease, step: NextStep, answer: ModelAnswer) -> RecordedPa
     while True:
         rounds -= 1
         with lease.transaction() as tx:
-            context = current = answer.context
-            started, is_recorded = list[ToolCall](), True
-            if tx.run.cancel_requested_at is None:
-                current = context.with_current_rules() if answer.planned and step.action != Action.CLOSE else context
-                if current is context or current.has_same_rules(context):
-                    started = _record_answer(tx, step, replace(answer, context=current))
-                elif not rounds or not tx.run.may_start:
-                    started = _record_answer(tx, step, _replace_plans_finally(answer, current))
-                else:
-                    is_recorded, tx.is_midway = False, True
-        if is_recorded:
-            return RecordedPass(tx.next_step, current, started)
-        answer = _preview_answer(lease, answer, current)
+            context, started = _record_unless_outdated(tx, step, answer, is_last_round=rounds == 0)
+        if started is not None:
+            return RecordedPass(tx.next_step, context, started)
+        answer = _preview_answer(lease, answer, context)
+
+
+def _record_unless_outdated(
+    tx: Transaction, step: NextStep, answer: ModelAnswer, is_last_round: bool
+) -> tuple[RunContext, list[ToolCall] | None]:
+    """Record the answer by the current rules; return them with the started calls.
+
+    Return None in place of the calls if they have to be judged again first. The answer of a cancelled run is dropped.
+    """
+    context = answer.context
+    if tx.run.cancel_requested_at is not None:
+        return context, []
+    has_calls_to_judge = answer.planned and step.action != Action.ASK_FOR_ANSWER
+    current = context.with_current_rules() if has_calls_to_judge else context
+    if current is context or current.has_same_rules(context):
+        return current, _record_answer(tx, step, replace(answer, context=current))
+    if is_last_round or not tx.run.may_start:
+        return current, _record_answer(tx, step, _replace_plans_finally(answer, current))
+    tx.step_continues = True
+    return current, None
 
 
 def _replace_plans_finally(answer: ModelAnswer, context: RunContext) -> ModelAnswer:
@@ -227,7 +238,7 @@ def _record_answer(tx: Transaction, step: NextStep, answer: ModelAnswer) -> list
     run, context = tx.run, answer.context
     run.employee, run.organization = context.run.employee, context.run.organization
     _insert_pass(tx, step, answer)
-    if step.action == Action.CLOSE:
+    if step.action == Action.ASK_FOR_ANSWER:
         _record_closing_answer(tx, step, answer)
         return []
     return _record_calls(tx, answer, answer.history.signatures)
@@ -252,7 +263,7 @@ def _insert_pass(tx: Transaction, step: NextStep, answer: ModelAnswer) -> None:
                 thought=response.thought[:MOST_THOUGHT],
                 cut_off=response.cut_off.value,
                 messages_upto=answer.history.messages_upto,
-                closing=step.action == Action.CLOSE,
+                closing=step.action == Action.ASK_FOR_ANSWER,
                 input_tokens=response.usage.input_tokens,
                 output_tokens=response.usage.output_tokens,
                 cost_micros=cost,

@@ -88,7 +88,7 @@ def plan_call(context: RunContext, index: int, requested: RequestedCall | CallRe
         provider_call_id=requested.provider_call_id,
         tool=requested.tool[:120],
         level=str(verdict.level),
-        why=verdict.reason[:300],
+        why=verdict.reason,
         idempotency_key=new_idempotency_key(),
     )
     row.params_hash = row.signature = fingerprint([requested.tool, requested.arguments])
@@ -156,7 +156,7 @@ def insert_calls(
             tx.publish(ToolSkipped(str(plan.row.pk), plan.row.tool, str(plan.row.duplicate_of_id)))
     for row in started:
         publish_call_start(tx, row)
-    tx.is_midway = bool(started)
+    tx.step_continues = bool(started)
     return started
 
 

@@ -283,12 +283,12 @@ def _record_recipe_step(
                 current = context.with_current_rules()
                 has_changed = not current.has_same_rules(context)
                 if has_changed and rounds:
-                    tx.is_midway = True
+                    tx.step_continues = True
                 else:
                     plan = plan.replace_finally(plan_call(current, 0, request)) if has_changed else plan
                     plan.row = attach_to_parent(parent, plan)
                     insert_calls(tx, [plan], free_slots=0)
-        if not tx.is_midway:
+        if not tx.step_continues:
             return tx.next_step
         context, plan = current, plan.replace_if_changed(plan_call(current, 0, request))
 

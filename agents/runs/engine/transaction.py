@@ -35,8 +35,8 @@ class Action(StrEnum):
     """Take a recipe one step further."""
     ASK = "ask"
     """Ask the model."""
-    CLOSE = "close"
-    """Ask the model for an answer without calls, which ends the run."""
+    ASK_FOR_ANSWER = "ask_for_answer"
+    """Ask the model for an answer without calls, which ends the run: the closing pass."""
     LEAVE = "leave"
     """Leave the run: it waits, has ended, or yields to others."""
 
@@ -55,7 +55,7 @@ class NextStep:
     deadline: float = math.inf
 
 
-LEAVE = NextStep(Action.LEAVE)
+NO_STEP = NextStep(Action.LEAVE)
 
 
 class LostRace(RuntimeError):
@@ -68,7 +68,7 @@ class Transaction:
     Attributes:
         now: the database's time when the run was locked.
         inbox_changed: set it when a card was created or closed.
-        is_midway: set it in the middle of a step, for example while calls execute: then no next step is decided.
+        step_continues: set it in the middle of a step, for example while calls execute: then no next step is decided.
         next_step: decided on exit if the transaction is a driver's.
     """
 
@@ -76,8 +76,8 @@ class Transaction:
         self.run = run
         self.now = now
         self.inbox_changed = False
-        self.is_midway = False
-        self.next_step = LEAVE
+        self.step_continues = False
+        self.next_step = NO_STEP
         self._before = {name: getattr(run, name) for name in _RUN_FIELDS}
         self._events: list[Event] = []
         self._entries: list[audit.NewEntry] = []

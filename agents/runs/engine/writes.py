@@ -86,11 +86,11 @@ def run_approved(lease: Lease) -> NextStep:
     due = _ApprovedCall(context, card.tool_call, card, tool, verdict)
     lease.expect_step(2 * find_call_timeout(due.call))
     if tool is not None and tool.transactional and due.matches_card and verdict.error is None:
-        return _run_inside_transaction(lease, due, tool)
-    return _run_outside(lease, due)
+        return _run_transactional_write(lease, due, tool)
+    return _run_external_write(lease, due)
 
 
-def _run_outside(lease: Lease, due: _ApprovedCall) -> NextStep:
+def _run_external_write(lease: Lease, due: _ApprovedCall) -> NextStep:
     """Run a call with an effect outside our database: commit the intent, run the tool, then record its result."""
     effect = compute_effect_again(due.card, due.tool, due.verdict, due.context.build_tool_context(due.call))
     with lease.transaction(renews=True) as tx:
@@ -105,7 +105,7 @@ def _run_outside(lease: Lease, due: _ApprovedCall) -> NextStep:
             )
             publish_call_start(tx, due.call)
             _audit_start(tx, due)
-            tx.is_midway = True
+            tx.step_continues = True
     if context is None or isinstance(effect, ToolError):
         return tx.next_step
     on_late = partial(_report_late, lease.epoch, due.call)
@@ -151,7 +151,7 @@ def _use_approval(tx: Transaction, due: _ApprovedCall, effect: CallEffect | Tool
 def _explain_change(due: _ApprovedCall, effect: CallEffect) -> str:
     """Explain why the card no longer matches the call, and seal the call for its next card; empty if it matches."""
     if not due.matches_card and due.tool is not None:
-        due.call.level = str(due.verdict.level)
+        due.call.level, due.call.why = str(due.verdict.level), due.verdict.reason
         seal(due.call, due.tool, due.verdict.params)
         return "The tool or its level changed since this was approved."
     if hash_params(due.call.params) != hash_params(due.card.params):
@@ -194,13 +194,13 @@ def _record_outcome(lease: Lease, due: _ApprovedCall, done: executor.FinishedCal
         with lease.transaction(even_if_lost=True) as tx:
             error = done.result.error
             if tx.run.lease_epoch != lease.epoch:
-                _settle_late(tx, lease.epoch, call, done.result)
+                _settle_by_late_report(tx, lease.epoch, call, done.result)
             elif done.suspend is not None:
                 _suspend_write(tx, call, done.suspend, done)
             elif error is not None and not error.is_definite:
                 mark_outcome_unknown(tx, call, error.message)
             elif not record_result(tx, call, CallExecution(lease.epoch, done.result, done.duration_ms)):
-                _settle_late(tx, lease.epoch, call, done.result)
+                _settle_by_late_report(tx, lease.epoch, call, done.result)
             due.context.save_session(tx.run, call)
         return tx.next_step
 
@@ -213,7 +213,7 @@ def _suspend_write(tx: Transaction, call: ToolCall, wait: Suspend, done: executo
     try:
         suspend(tx, call, wait, done.duration_ms)
     except NotExecuting:
-        _settle_late(tx, epoch, call, done.result)
+        _settle_by_late_report(tx, epoch, call, done.result)
 
 
 def _report_late(epoch: int, call: ToolCall, _key: int, result: ToolResult) -> None:
@@ -221,12 +221,12 @@ def _report_late(epoch: int, call: ToolCall, _key: int, result: ToolResult) -> N
 
     def record() -> None:
         with run_transaction(call.run_id) as tx:
-            _settle_late(tx, epoch, call, result)
+            _settle_by_late_report(tx, epoch, call, result)
 
     record_patiently(f"recording the late report of call {call.pk}", record)
 
 
-def _settle_late(tx: Transaction, epoch: int, call: ToolCall, result: ToolResult) -> None:
+def _settle_by_late_report(tx: Transaction, epoch: int, call: ToolCall, result: ToolResult) -> None:
     """Settle a call by the late report of its executor; if a person has resolved it already, only audit the report.
 
     The report may come before the loss of the call is noticed.
@@ -267,7 +267,7 @@ def record_patiently(what: str, act: Callable[[], Value]) -> Value:
             time.sleep(timing().sweep_s)
 
 
-def _run_inside_transaction(lease: Lease, due: _ApprovedCall, tool: Tool) -> NextStep:
+def _run_transactional_write(lease: Lease, due: _ApprovedCall, tool: Tool) -> NextStep:
     """Run a write on our own database: guards, effect, result and events are one commit, so it happens exactly once."""
     for attempt in range(1, _TRANSACTION_TRIES + 1):
         try:

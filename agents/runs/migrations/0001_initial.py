@@ -180,7 +180,7 @@ class Migration(migrations.Migration):
                         max_length=20,
                     ),
                 ),
-                ("why", models.CharField(blank=True, max_length=300)),
+                ("why", models.TextField(blank=True)),
                 ("exec_epoch", models.PositiveIntegerField(null=True)),
                 ("attempts", models.PositiveSmallIntegerField(default=0)),
                 ("drifts", models.PositiveSmallIntegerField(default=0)),

@@ -85,7 +85,7 @@ class ToolCall(models.Model):
     )
     idempotency_key = models.CharField(max_length=64, default=new_idempotency_key)
     status = models.CharField(max_length=20, choices=CallStatus, default=CallStatus.READY)
-    why = models.CharField(max_length=300, blank=True)
+    why = models.TextField(blank=True)
     exec_epoch = models.PositiveIntegerField(null=True)
     attempts = models.PositiveSmallIntegerField(default=0)
     drifts = models.PositiveSmallIntegerField(default=0)
