@@ -136,7 +136,7 @@ DATABASES = {"default": build_database_settings(SITE.database, SITE.database_poo
 # Time and language
 USE_TZ = True
 TIME_ZONE = "UTC"
-LANGUAGE_CODE = "en-gb"
+LANGUAGE_CODE = "en-us"
 USE_I18N = False
 
 # People

@@ -53,12 +53,12 @@ PLAIN = ("tools.contract", "tools.toolbox")
 """Plain Python: these import the standard library, each other, and PLAIN_MAY_IMPORT."""
 PLAIN_MAY_IMPORT = {"pydantic", "jsonschema", "re2"}
 
-MOST_LINES_OF_A_FILE = 400
-MOST_LINES_OF_A_FUNCTION = 60
-MOST_LINES_OF_NEARLY_EVERY_FUNCTION = 40
+MAX_LINES_OF_A_FILE = 400
+MAX_LINES_OF_A_FUNCTION = 60
+MAX_LINES_OF_NEARLY_EVERY_FUNCTION = 40
 NEARLY_EVERY = 0.95
-MOST_ARGUMENTS = 4
-MOST_CHARACTERS_OF_A_TEMPLATE_LINE = 120
+MAX_ARGUMENTS = 4
+MAX_CHARACTERS_OF_A_TEMPLATE_LINE = 120
 
 MANY_ARGUMENTS = {  # besides what overrides a library's method
     "tools/contract/errors.py ToolError.__init__": "one for each line of the error's text",
@@ -164,8 +164,8 @@ def test_imports_stand_at_the_head_of_the_file() -> None:
 
 def test_files_are_short() -> None:
     lengths = [(module.place, len(module.text.splitlines())) for module in modules()]
-    offences = [f"{place}: {length} lines" for place, length in lengths if length > MOST_LINES_OF_A_FILE]
-    assert_none(offences, f"a file has at most {MOST_LINES_OF_A_FILE} lines")
+    offences = [f"{place}: {length} lines" for place, length in lengths if length > MAX_LINES_OF_A_FILE]
+    assert_none(offences, f"a file has at most {MAX_LINES_OF_A_FILE} lines")
 
 
 def test_template_lines_are_short() -> None:
@@ -173,27 +173,27 @@ def test_template_lines_are_short() -> None:
         f"{path.relative_to(ROOT)}:{number}"
         for path in sorted((ROOT / "templates").rglob("*.html"))
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-        if len(line) > MOST_CHARACTERS_OF_A_TEMPLATE_LINE
+        if len(line) > MAX_CHARACTERS_OF_A_TEMPLATE_LINE
     ]
-    assert_none(offences, f"a template's line has at most {MOST_CHARACTERS_OF_A_TEMPLATE_LINE} characters")
+    assert_none(offences, f"a template's line has at most {MAX_CHARACTERS_OF_A_TEMPLATE_LINE} characters")
 
 
 def test_functions_are_short() -> None:
     def judge(_: str, function: Function) -> str:
-        return f"{length_of(function)} lines" if length_of(function) > MOST_LINES_OF_A_FUNCTION else ""
+        return f"{length_of(function)} lines" if length_of(function) > MAX_LINES_OF_A_FUNCTION else ""
 
-    assert_none(offences_by_function(judge, modules()), f"a function has at most {MOST_LINES_OF_A_FUNCTION} lines")
+    assert_none(offences_by_function(judge, modules()), f"a function has at most {MAX_LINES_OF_A_FUNCTION} lines")
 
 
 def test_nearly_every_function_is_very_short() -> None:
     def judge(_: str, function: Function) -> str:
-        return f"{length_of(function)} lines" if length_of(function) > MOST_LINES_OF_NEARLY_EVERY_FUNCTION else ""
+        return f"{length_of(function)} lines" if length_of(function) > MAX_LINES_OF_NEARLY_EVERY_FUNCTION else ""
 
     longer = offences_by_function(judge, product())
     allowed = (1 - NEARLY_EVERY) * sum(len(module.functions) for module in product())
     assert_none(
         longer if len(longer) > allowed else [],
-        f"{NEARLY_EVERY:.0%} of all functions have at most {MOST_LINES_OF_NEARLY_EVERY_FUNCTION} lines",
+        f"{NEARLY_EVERY:.0%} of all functions have at most {MAX_LINES_OF_NEARLY_EVERY_FUNCTION} lines",
     )
 
 
@@ -202,11 +202,11 @@ def test_functions_take_few_arguments() -> None:
         arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
         named = [argument.arg for argument in arguments if argument.arg not in {"self", "cls"}]
         excused = place in MANY_ARGUMENTS or any(ast.unparse(d) == "override" for d in function.decorator_list)
-        if place in MANY_ARGUMENTS and len(named) <= MOST_ARGUMENTS:
+        if place in MANY_ARGUMENTS and len(named) <= MAX_ARGUMENTS:
             return "needs no entry in MANY_ARGUMENTS any more"
-        return f"takes {', '.join(named)}" if len(named) > MOST_ARGUMENTS and not excused else ""
+        return f"takes {', '.join(named)}" if len(named) > MAX_ARGUMENTS and not excused else ""
 
-    assert_none(offences_by_function(judge, product()), f"at most {MOST_ARGUMENTS} arguments; more make a dataclass")
+    assert_none(offences_by_function(judge, product()), f"at most {MAX_ARGUMENTS} arguments; more make a dataclass")
 
 
 # What no file does

@@ -32,10 +32,10 @@ from agents.platform.refusals import Conflict, Invalid, NotFound
 DAYS = (1, 7, 30)
 LONGEST_NOTE = 120
 LONGEST_USERNAME = 150
-MOST_OPEN = 100
-MOST_TRIES_TOGETHER = 50
+MAX_OPEN = 100
+MAX_TRIES_TOGETHER = 50
 """The limit for all invitations of an organization: its admin can create and use any number of them."""
-MOST_TRIES = 10
+MAX_TRIES = 10
 """Taken usernames that may be entered with one link: a link must not reveal who has an account."""
 
 
@@ -64,7 +64,7 @@ def list_open_invitations(organization_id: int | None = None) -> QuerySet[Invita
         accepted_at=None,
         revoked_at=None,
         expires_at__gt=Now(),
-        tries__lt=MOST_TRIES,
+        tries__lt=MAX_TRIES,
     )
     if organization_id is not None:
         rows = rows.filter(organization_id=organization_id)
@@ -80,8 +80,8 @@ def invite(member: Membership, offer: Offer) -> tuple[Invitation, str]:
     """
     with acting_as_admin(member) as now:
         _check_offer(offer)
-        if list_open_invitations(member.organization_id).count() >= MOST_OPEN:
-            raise Conflict(f"{MOST_OPEN} invitations are open. Revoke some of them first.")
+        if list_open_invitations(member.organization_id).count() >= MAX_OPEN:
+            raise Conflict(f"{MAX_OPEN} invitations are open. Revoke some of them first.")
         secret = token_urlsafe(32)
         created = Invitation.objects.create(
             organization_id=member.organization_id,
@@ -211,7 +211,7 @@ def _check_tries(organization_id: int) -> None:
     recent = Invitation.objects.filter(
         organization_id=organization_id, created_at__gt=Now() - timedelta(days=max(DAYS) + 1)
     )
-    if (recent.aggregate(tries=Sum("tries"))["tries"] or 0) >= MOST_TRIES_TOGETHER:
+    if (recent.aggregate(tries=Sum("tries"))["tries"] or 0) >= MAX_TRIES_TOGETHER:
         raise Conflict("New accounts cannot be created right now. Log in with an account you already have.")
 
 

@@ -34,8 +34,8 @@ SERVICES = {
 """Services that built-in tools use, as {name: (label, fields)}."""
 OTHER = "other"
 ROWS = range(1, 5)
-MOST_FIELDS = 20
-MOST_SERVICES = 50
+MAX_FIELDS = 20
+MAX_SERVICES = 50
 LONGEST_VALUE = 8_000
 SERVICE_NAME = RegexValidator(
     r"\A[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*\Z", "Enter the name that tools use, e.g. github or google.cse."
@@ -107,13 +107,13 @@ class CredentialForm(forms.ModelForm):  # type: ignore[type-arg]
         left = (self.stored - self.removed) | self.new_values.keys()
         if not left and not self.errors:
             self.add_error(None, NOTHING_LEFT if self.stored else "Enter a value.")
-        if len(left) > MOST_FIELDS:
-            self.add_error(None, f"A service can have {MOST_FIELDS} fields, but these are {len(left)}. Remove some.")
+        if len(left) > MAX_FIELDS:
+            self.add_error(None, f"A service can have {MAX_FIELDS} fields, but these are {len(left)}. Remove some.")
         service, owner = self.preset_service or cleaned.get("service"), cleaned.get("organization")
         if not self.instance.pk and owner is not None and _has_credentials(owner.pk, service):
             self.add_error(None, f"{owner} already has credentials for {service}. Change those.")
-        elif not self.instance.pk and owner is not None and owner.credentials.count() >= MOST_SERVICES:
-            self.add_error(None, f"{owner} has credentials for {MOST_SERVICES} services, the limit. Delete some first.")
+        elif not self.instance.pk and owner is not None and owner.credentials.count() >= MAX_SERVICES:
+            self.add_error(None, f"{owner} has credentials for {MAX_SERVICES} services, the limit. Delete some first.")
 
 
 def _has_credentials(organization_id: int, service: str | None) -> bool:

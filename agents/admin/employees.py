@@ -26,7 +26,7 @@ from tools.contract import Level
 from tools.toolbox.toolbox import MODES
 
 EXAMPLE_MODELS = {ProviderKind.OPENAI: "gpt-5-mini", ProviderKind.OLLAMA: "qwen3"}
-MOST_TOOLS = 128
+MAX_TOOLS = 128
 """Most tools that one request can name, by the Chat Completions protocol."""
 
 BUDGETS = ("run_tokens", "run_cost", "month_tokens", "month_cost", "month_minutes")
@@ -144,10 +144,10 @@ class EmployeeForm(ConfirmationForm):
 
     def _check_tools(self, allowed: Sequence[str], limits: Mapping[str, ToolLimits]) -> None:
         """Refuse more tools than a model request can name, and limits on tools that are not allowed."""
-        if len(allowed) > MOST_TOOLS:
+        if len(allowed) > MAX_TOOLS:
             self.add_error(
                 "allowed_tools",
-                f"{len(allowed)} tools are ticked, but a model can be offered at most {MOST_TOOLS}. Untick some.",
+                f"{len(allowed)} tools are ticked, but a model can be offered at most {MAX_TOOLS}. Untick some.",
             )
         for name in sorted(set(limits) - set(allowed)):
             self.add_error("limits", f"{name} has a limit, but is not ticked above. Tick it or remove the limit.")

@@ -19,9 +19,9 @@ HELP = (
     f"Use “{ANY_MODEL}” as the name for all other models. A model without a price counts as free."
 )
 LONGEST_MODEL = 120
-MOST_PRICES = 200
+MAX_PRICES = 200
 HIGHEST_PRICE = Decimal(1_000_000)
-MOST_DECIMALS = 6
+MAX_DECIMALS = 6
 _NUMBER = re.compile(r"[0-9]{1,7}(\.[0-9]+)?")
 
 
@@ -36,8 +36,8 @@ class PricesField(LinesField):
 
     def clean(self, value: Any) -> dict[str, dict[str, str]]:
         lines = super().clean(value)
-        if len(lines) > MOST_PRICES:
-            raise forms.ValidationError(f"These are {len(lines)} prices. Enter at most {MOST_PRICES}.")
+        if len(lines) > MAX_PRICES:
+            raise forms.ValidationError(f"These are {len(lines)} prices. Enter at most {MAX_PRICES}.")
         prices: dict[str, dict[str, str]] = {}
         for line in lines:
             try:
@@ -84,6 +84,6 @@ def _parse_price(word: str) -> str:
     number = Decimal(word)
     if number > HIGHEST_PRICE:
         raise ValueError(f"{word} is more than {HIGHEST_PRICE:,}, the highest price")
-    if len(word.partition(".")[2]) > MOST_DECIMALS:
-        raise ValueError(f"{word} has more than {MOST_DECIMALS} decimals")
+    if len(word.partition(".")[2]) > MAX_DECIMALS:
+        raise ValueError(f"{word} has more than {MAX_DECIMALS} decimals")
     return word

@@ -10,7 +10,7 @@ from functools import cached_property
 from django.http.request import QueryDict
 
 from agents.admin.audit_subjects import describe_last_editor
-from agents.admin.source_definitions import MOST_CHARACTERS, DefinitionSummary, summarize_definition
+from agents.admin.source_definitions import MAX_CHARACTERS, DefinitionSummary, summarize_definition
 from tools.connections.changes import ToolChoice
 from tools.connections.models import Source, SourceTool
 from tools.contract import Level, fingerprint
@@ -141,7 +141,7 @@ def build_choice_rows(
 ) -> list[ToolChoiceRow]:
     """Build the rows of one page, with the definitions of its tools."""
     complete = SourceTool.objects.in_bulk([row.pk for row in shown])
-    definitions = {pk: summarize_definition(row, MOST_CHARACTERS // len(complete)) for pk, row in complete.items()}
+    definitions = {pk: summarize_definition(row, MAX_CHARACTERS // len(complete)) for pk, row in complete.items()}
     return [_build_row(source, complete[row.pk], definitions[row.pk], sent) for row in shown if row.pk in complete]
 
 

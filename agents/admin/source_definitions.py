@@ -12,7 +12,7 @@ from tools.connections.models import SourceTool
 from tools.contract import Level
 from tools.sources.risks import list_risks
 
-MOST_CHARACTERS = 400_000
+MAX_CHARACTERS = 400_000
 """Characters of definitions on one page, shared by its tools."""
 CONTEXT_CHARACTERS = 60
 """Characters shown before and after a change in a long text."""

@@ -15,7 +15,7 @@ from agents.accounts.membership import authenticate_token, load_session_member
 from agents.accounts.models import Membership
 from agents.platform.refusals import Forbidden, Refusal
 
-MOST_INVALID_TOKENS_PER_MINUTE = 30
+MAX_INVALID_TOKENS_PER_MINUTE = 30
 MINUTE_S = 60
 
 
@@ -85,6 +85,6 @@ def _count_invalid_token(request: HttpRequest) -> None:
     key = f"wrong-tokens:{request.META.get('REMOTE_ADDR', '')}:{math.floor(now / MINUTE_S)}"
     count = cache.get(key, 0) + 1
     cache.set(key, count, MINUTE_S)
-    if count > MOST_INVALID_TOKENS_PER_MINUTE:
+    if count > MAX_INVALID_TOKENS_PER_MINUTE:
         wait_s = math.ceil(MINUTE_S - now % MINUTE_S)
         raise TooManyInvalidTokens(f"Too many wrong tokens. Try again in {wait_s} s.", retry_after=wait_s)

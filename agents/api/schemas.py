@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from agents.approvals.models import ApprovalKind, ApprovalStatus
 from agents.platform.row_ids import parse_row_id
-from agents.runs.actions import MOST_PASSES
+from agents.runs.actions import MAX_PASSES
 from agents.runs.models import RunStatus
 from tools.contract.canonical import storable_json
 
@@ -17,7 +17,7 @@ LONGEST_REASON = 2_000
 LONGEST_NAME = 200
 LONGEST_MODE = 40
 LONGEST_GRACE_S = 60
-MOST_DECISIONS = 200
+MAX_DECISIONS = 200
 LARGEST_PAGE = 200
 
 
@@ -79,7 +79,7 @@ class NewMessage(RequestBody):
 class ContinueRequest(RequestBody):
     """The number of passes that a resumed run may use."""
 
-    max_passes: int | None = Field(None, ge=1, le=MOST_PASSES, description="Null uses the employee's limit.")
+    max_passes: int | None = Field(None, ge=1, le=MAX_PASSES, description="Null uses the employee's limit.")
 
 
 class DenyRequest(RequestBody):
@@ -129,7 +129,7 @@ class BulkDecision(DenyRequest):
 class BulkDecisions(RequestBody):
     """Decisions that are applied one after the other; a failed one does not affect the others."""
 
-    decisions: list[BulkDecision] = Field(min_length=1, max_length=MOST_DECISIONS)
+    decisions: list[BulkDecision] = Field(min_length=1, max_length=MAX_DECISIONS)
 
 
 class ResolveRequest(RequestBody):

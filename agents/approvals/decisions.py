@@ -25,8 +25,8 @@ from agents.runs.models import CallStatus, ToolCall
 from tools.contract import ErrorCode, Level, Preview, Tool, ToolError
 from tools.toolbox.permissions import Permission, Verdict
 
-MOST_REASON = 2000
-MOST_GRACE_S = 60
+MAX_REASON = 2000
+MAX_GRACE_S = 60
 NOT_EDITED = "the edit was not applied"
 
 
@@ -337,10 +337,10 @@ def _is_repeated(member: Membership, card: Approval, decision: Decision, statuse
 
 
 def _check_limits(decision: Decision) -> None:
-    if len(decision.reason) > MOST_REASON or "\0" in decision.reason:
-        raise Invalid("reason", f"reason may have at most {MOST_REASON:,} characters, and no NUL")
-    if not 0 <= decision.grace_s <= MOST_GRACE_S:
-        raise Invalid("grace_s", f"grace_s is {decision.grace_s}, but must be 0 to {MOST_GRACE_S}")
+    if len(decision.reason) > MAX_REASON or "\0" in decision.reason:
+        raise Invalid("reason", f"reason may have at most {MAX_REASON:,} characters, and no NUL")
+    if not 0 <= decision.grace_s <= MAX_GRACE_S:
+        raise Invalid("grace_s", f"grace_s is {decision.grace_s}, but must be 0 to {MAX_GRACE_S}")
     if len(decision.decision_id) > 200 or "\0" in decision.decision_id:
         raise Invalid("decision_id", "decision_id may have at most 200 characters, and no NUL")
 

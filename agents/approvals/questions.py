@@ -14,8 +14,8 @@ from agents.runs.events import QuestionAnswered
 from agents.runs.models import ToolCall
 from tools.contract import ToolResult
 
-MOST_ANSWER = 20_000
-_MOST_IN_AUDIT = 2_000
+MAX_ANSWER = 20_000
+_MAX_IN_AUDIT = 2_000
 
 
 def answer(member: Membership, approval_id: int, text: str, decision_id: str = "") -> Approval:
@@ -68,8 +68,8 @@ def _check_answer(text: str, decision_id: str) -> str:
     answer_text = text.strip()
     if not answer_text:
         raise Invalid("text", "the answer is empty")
-    if len(text) > MOST_ANSWER:
-        raise Invalid("text", f"the answer has {len(text):,} characters; at most {MOST_ANSWER:,} are allowed")
+    if len(text) > MAX_ANSWER:
+        raise Invalid("text", f"the answer has {len(text):,} characters; at most {MAX_ANSWER:,} are allowed")
     if "\0" in text:
         raise Invalid("text", "the answer contains a NUL character")
     if len(decision_id) > 200 or "\0" in decision_id:
@@ -96,5 +96,5 @@ def _publish_and_audit(tx: Transaction, member: Membership, card: Approval, answ
         "card_answered",
         f"approval:{card.pk}",
         tool=card.tool_call.tool,
-        answer=answer_text[:_MOST_IN_AUDIT],
+        answer=answer_text[:_MAX_IN_AUDIT],
     )

@@ -3,7 +3,7 @@
 from django.db.models.functions import Now
 
 from agents.accounts.models import Membership
-from agents.approvals.decisions import MOST_REASON, require_approver
+from agents.approvals.decisions import MAX_REASON, require_approver
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.platform.refusals import Conflict, Invalid, NotFound
 from agents.runs.engine import next_step
@@ -30,8 +30,8 @@ def resolve(member: Membership, call_id: int, outcome: str, reason: str) -> Tool
     require_approver(member)
     if outcome not in OUTCOMES:
         raise Invalid("outcome", f"outcome is {outcome!r}, but must be one of {', '.join(map(repr, OUTCOMES))}")
-    if not reason.strip() or len(reason) > MOST_REASON or "\0" in reason:
-        raise Invalid("reason", f"a reason of 1 to {MOST_REASON:,} characters is needed")
+    if not reason.strip() or len(reason) > MAX_REASON or "\0" in reason:
+        raise Invalid("reason", f"a reason of 1 to {MAX_REASON:,} characters is needed")
     call = ToolCall.objects.filter(organization_id=member.organization_id, pk=call_id).first()
     if call is None:
         raise NotFound(f"there is no tool call {call_id}")

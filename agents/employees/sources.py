@@ -24,7 +24,7 @@ from tools.contract import ErrorCode, ToolError
 
 logger = logging.getLogger(__name__)
 
-MOST_NAMED = 5
+MAX_NAMED = 5
 WORKER_LIMITS = FetchLimits()
 REQUEST_LIMITS = FetchLimits(seconds=3.0, document_bytes=1_000_000)
 """The limits while somebody waits for a page; a worker reads sources that need more."""
@@ -150,8 +150,8 @@ def _summarize(count: int, result: RefreshResult) -> str:
         ("Back", result.back),
     ):
         if names:
-            more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-            parts.append(f"{label}: {', '.join(names[:MOST_NAMED])}{more}.")
+            more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+            parts.append(f"{label}: {', '.join(names[:MAX_NAMED])}{more}.")
     if result.skipped:
         where, reason = result.skipped[0]
         parts.append(f"{_count_noun(len(result.skipped), 'operation')} left out, e.g. {where}: {reason}.")

@@ -66,7 +66,7 @@ def _start_builtin_sources() -> list[BuiltinSource]:
     return sources
 
 
-MOST_TOOLBOXES = 500
+MAX_TOOLBOXES = 500
 """Organizations whose toolboxes a process caches."""
 
 
@@ -155,14 +155,14 @@ def _add_to_cache(organization_id: int, loaded: _OrganizationTools) -> None:
     """Cache the tools. They must be committed, because a transaction may still be rolled back."""
     with _lock:
         _cache.pop(organization_id, None)
-        while len(_cache) >= MOST_TOOLBOXES:
+        while len(_cache) >= MAX_TOOLBOXES:
             _cache.pop(next(iter(_cache)))
         _cache[organization_id] = loaded
 
 
 Fields = Mapping[str, str]
 
-MOST_ORGANIZATIONS = 500
+MAX_ORGANIZATIONS = 500
 """Organizations whose credentials a process caches."""
 
 
@@ -182,7 +182,7 @@ class OrganizationCredentials(Mapping[str, Fields]):
             raise ToolError(
                 ErrorCode.UNAUTHORIZED,
                 f"The credentials of this organization for {service!r} can no longer be read.",
-                recovery_hint="Continue without them. An admin of the organization has to set them again.",
+                recovery_hint="Continue without them. An admin has to enter them again.",
                 attempted=False,
             )
         return self._readable[service]
@@ -251,7 +251,7 @@ def parse_fields(stored: str) -> dict[str, str] | None:
     return fields if isinstance(fields, dict) else None
 
 
-@lru_cache(maxsize=MOST_ORGANIZATIONS)
+@lru_cache(maxsize=MAX_ORGANIZATIONS)
 def _read_own_credentials(organization_id: int, _version: int) -> _OwnCredentials:
     rows = Credential.objects.filter(organization_id=organization_id).order_by().values_list("service", "fields")
     found = {service: parse_fields(stored) for service, stored in rows}

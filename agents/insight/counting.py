@@ -45,7 +45,7 @@ from agents.runs.models import CallStatus, Event, EventType, Pass, RunStatus, To
 AT_ONCE = 2_000
 """The most events, and the most passes, in one transaction: it keeps the sweeper from all other work."""
 MICROS = 1_000_000
-MOST_COST = 1_000_000
+MAX_COST = 1_000_000
 """The highest cost that a result can report."""
 _TYPES = (
     EventType.TOOL_RESULT,
@@ -254,7 +254,7 @@ def _to_micros(cost: Any) -> int:
     is_number = isinstance(cost, int | float) and not isinstance(cost, bool)
     if not is_number or (isinstance(cost, float) and not math.isfinite(cost)):
         return 0
-    amount: float = min(max(cost, 0), MOST_COST)
+    amount: float = min(max(cost, 0), MAX_COST)
     return round(amount * MICROS)
 
 

@@ -10,9 +10,9 @@ import threading
 from collections.abc import Iterable
 from urllib.parse import quote, quote_plus
 
-MOST_OF_ONE = 1_000
+MAX_OF_ONE = 1_000
 """Secrets of one owner; beyond that, the owner's oldest are forgotten, never another owner's."""
-MOST_OWNERS = 500
+MAX_OWNERS = 500
 SHORTEST_LINE = 16
 """In a secret of several lines, each line of at least this length is a secret too."""
 
@@ -39,8 +39,8 @@ class KnownSecrets:
             for secret in secrets:
                 known.pop(secret, None)
                 known[secret] = list_forms(secret)
-            self._by_owner[owner] = dict(list(known.items())[-MOST_OF_ONE:])
-            while len(self._by_owner) > MOST_OWNERS:
+            self._by_owner[owner] = dict(list(known.items())[-MAX_OF_ONE:])
+            while len(self._by_owner) > MAX_OWNERS:
                 del self._by_owner[next(iter(self._by_owner))]
             every = {form for known in self._by_owner.values() for found in known.values() for form in found}
             self._longest_first = tuple(sorted(every, key=len, reverse=True))

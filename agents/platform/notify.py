@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 ADVANCE_JOB = "agents.worker.jobs.advance_run"
 TITLE_JOB = "agents.worker.jobs.title_run"
 REFRESH_JOB = "agents.worker.jobs.refresh_source"
-_MOST_DELTAS = 2000
+_MAX_DELTAS = 2000
 _PAUSE_AFTER_FAILURE_S = 0.5
 _TIMEOUT_S = 2.0
 _UNREACHABLE = (TimeoutError, OSError, RedisError, QueueUnreachable)
@@ -57,7 +57,7 @@ class _Batch:
 
     jobs: dict[tuple[str, int], None] = field(default_factory=dict)
     bells: dict[str, None] = field(default_factory=dict)
-    deltas: deque[tuple[TextStream, str]] = field(default_factory=lambda: deque(maxlen=_MOST_DELTAS))
+    deltas: deque[tuple[TextStream, str]] = field(default_factory=lambda: deque(maxlen=_MAX_DELTAS))
 
     def __bool__(self) -> bool:
         return bool(self.jobs or self.bells or self.deltas)

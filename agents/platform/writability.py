@@ -27,7 +27,7 @@ TIMEOUT_S = 1.5
 MAX_AGE_S = 1.0
 RESTART_AFTER_S = 5.0
 """The age at which an unfinished check is started again: it may hang on a link that has recovered."""
-MOST_HANGING = 8
+MAX_HANGING = 8
 """The most threads that may hang in one check: a folder on a lost server may never answer."""
 
 T = TypeVar("T")
@@ -66,7 +66,7 @@ class BackgroundCheck(Generic[T]):
             now = time.monotonic()
             is_fresh = self._result is not None and now - self._result[0] < self.max_age_s
             is_open = self._started_at is None or now - self._started_at > RESTART_AFTER_S
-            if not is_fresh and is_open and self._threads < MOST_HANGING:
+            if not is_fresh and is_open and self._threads < MAX_HANGING:
                 self._started_at = now
                 self._threads += 1
                 threading.Thread(target=self._run, args=(now,), name="background-check", daemon=True).start()

@@ -12,7 +12,7 @@ from agents.providers.transport import CancelScope
 from agents.providers.wire_json import read_json
 from tools.contract import make_storable
 
-MOST_TOKENS = 10_000_000
+MAX_TOKENS = 10_000_000
 """The most tokens of one answer: a higher count is wrong, and a run's sum must fit into its column."""
 _LONGEST_START = 5
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -137,4 +137,4 @@ def parse_token_count(value: Any) -> int:
     """Return the number of tokens that a server reports, within bounds; 0 for anything but a number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0
-    return int(max(0, min(value, MOST_TOKENS)))
+    return int(max(0, min(value, MAX_TOKENS)))

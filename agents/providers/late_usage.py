@@ -15,8 +15,8 @@ GRACE_S = 0.25
 LONGEST_GRACE_S = 2.0
 """The limit of that time for servers that send a finish reason early and continue."""
 DRAIN_S = 0.2
-MOST_THREADS = 128
-_slots = threading.BoundedSemaphore(MOST_THREADS)
+MAX_THREADS = 128
+_slots = threading.BoundedSemaphore(MAX_THREADS)
 
 
 class StreamRest:

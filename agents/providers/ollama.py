@@ -20,7 +20,7 @@ from agents.providers.wire_names import WireNames
 from tools.contract import PrivateHosts
 
 DEFAULT_BASE_URL = "http://localhost:11434"
-MOST_NAMED = 10
+MAX_NAMED = 10
 
 
 class OllamaEndpoint:
@@ -145,7 +145,7 @@ def _add_tag(model: str) -> str:
 
 
 def _describe_missing_model(model: str, pulled: list[str]) -> str:
-    others = quote(", ".join(pulled[:MOST_NAMED])) if pulled else "none"
+    others = quote(", ".join(pulled[:MAX_NAMED])) if pulled else "none"
     return f"Ollama has not pulled {quote(model)}: run `ollama pull`. Pulled so far: {others}"
 
 

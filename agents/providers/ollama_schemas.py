@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-MOST_REFERENCES = 5
+MAX_REFERENCES = 5
 """The depth of nested references; a deeper or recursive one becomes an object of any kind."""
 _KEPT = frozenset({"type", "description", "enum", "items", "properties", "required", "anyOf"})
 _SILENT = frozenset({"$defs", "definitions", "$schema", "$id", "$ref", "title", "const", "oneOf", "allOf"})
@@ -50,7 +50,7 @@ class _Simplifier:
         """Return the node with its references and the parts of `allOf` inlined."""
         while isinstance(reference := node.get("$ref"), str):
             others = {name: value for name, value in node.items() if name != "$ref"}
-            if reference in within or len(within) == MOST_REFERENCES:
+            if reference in within or len(within) == MAX_REFERENCES:
                 return {"type": "object", **others}, within
             within = (*within, reference)
             node = {**self._find_target(reference), **others}

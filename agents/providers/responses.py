@@ -15,8 +15,8 @@ from tools.contract import make_storable
 
 NAMELESS = "unnamed"
 LONGEST_ID = 200
-MOST_TRIES_IF_BROKEN = 3
-MOST_TRIES_IF_EMPTY = 2
+MAX_TRIES_IF_BROKEN = 3
+MAX_TRIES_IF_EMPTY = 2
 _CUT = frozenset({"length", "max_tokens", "model_length"})
 _FILTERED = frozenset({"content_filter", "safety", "recitation", "blocklist", "prohibited_content", "spii"})
 _BROKEN = frozenset({"error", "malformed_function_call", "insufficient_system_resource", "abort"})
@@ -56,7 +56,7 @@ def _find_cut_off(reason: str, usage: Usage) -> CutOff:
         reason_text = "could not be used: the model asked for a call that its server cannot read"
         if reason != "malformed_function_call":
             reason_text = f"was interrupted by its server ({reason})"
-        raise _build_useless_error("answer_cut", f"The model's answer {reason_text}", usage, MOST_TRIES_IF_BROKEN)
+        raise _build_useless_error("answer_cut", f"The model's answer {reason_text}", usage, MAX_TRIES_IF_BROKEN)
     if reason in _CUT:
         return CutOff.LENGTH
     return CutOff.FILTER if reason in _FILTERED else CutOff.NOTHING
@@ -111,5 +111,5 @@ def _find_refusal(message: dict[str, Any], cut_off: CutOff, usage: Usage) -> str
         raise _build_useless_error("answer_filtered", "The model's server withheld the answer (content filter)", usage)
     if cut_off == CutOff.LENGTH:
         message_text = "The model used up its output tokens before it answered"
-        raise _build_useless_error("answer_cut", message_text, usage, MOST_TRIES_IF_EMPTY)
+        raise _build_useless_error("answer_cut", message_text, usage, MAX_TRIES_IF_EMPTY)
     return ""

@@ -52,7 +52,7 @@ class CancelScope:
         if time.monotonic() >= self.deadline:
             waited = max(0.0, self.deadline - self._started_at)
             raise ProviderError(
-                "timeout", f"The model's server gave no complete answer within {waited:.1f} s", transient=True
+                "timeout", f"The model's server did not finish its answer within {waited:.1f} s", transient=True
             )
 
     def remaining(self, at_most: float) -> float:

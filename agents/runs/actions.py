@@ -19,8 +19,8 @@ from agents.runs.models import ExitReason, Message, Origin, Run, RunStatus
 from agents.runs.models.run import make_title
 from tools.toolbox.toolbox import MODES
 
-MOST_TEXT = 20_000
-MOST_PASSES = 100
+MAX_TEXT = 20_000
+MAX_PASSES = 100
 SCHEDULE_REQUEST_PREFIX = "schedule:"
 """The beginning of client request ids of schedules, and of no others: a time whose id was used would start nothing."""
 
@@ -163,8 +163,8 @@ def continue_run(member: Membership, run_id: int, max_passes: int | None = None)
         Conflict: the run has not ended, was cancelled, or is a call by hand.
     """
     _require_role(member, Role.OPERATOR, "continue a run")
-    if max_passes is not None and not 1 <= max_passes <= MOST_PASSES:
-        raise Invalid("max_passes", f"max_passes is {max_passes}, but must be 1 to {MOST_PASSES}")
+    if max_passes is not None and not 1 <= max_passes <= MAX_PASSES:
+        raise Invalid("max_passes", f"max_passes is {max_passes}, but must be 1 to {MAX_PASSES}")
     with run_transaction(_find_own_run(member, run_id)) as tx:
         _refuse_manual_call(tx.run)
         _refuse_cancelled(tx.run)
@@ -231,8 +231,8 @@ def check_text(field: str, text: str) -> str:
     stripped = text.strip()
     if not stripped:
         raise Invalid(field, f"{field} is empty")
-    if len(text) > MOST_TEXT:
-        raise Invalid(field, f"{field} has {len(text):,} characters; at most {MOST_TEXT:,} are allowed")
+    if len(text) > MAX_TEXT:
+        raise Invalid(field, f"{field} has {len(text):,} characters; at most {MAX_TEXT:,} are allowed")
     if "\0" in text:
         raise Invalid(field, f"{field} contains a NUL character")
     return stripped

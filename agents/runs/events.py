@@ -12,7 +12,7 @@ from agents.runs.models import EventType, Run, ToolCall
 from agents.runs.models.event import brief_params, brief_result
 from tools.contract import Tool, ToolError, ToolResult
 
-MOST_PROGRESS_TEXT = 500
+MAX_PROGRESS_TEXT = 500
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ class ToolProgress(RunEvent):
     @classmethod
     def of(cls, call: ToolCall, fraction: float, text: str) -> Self:
         """Make the event of a call, with the progress rounded and the text cut for its line."""
-        return cls(str(call.pk), round(fraction, 3), text[:MOST_PROGRESS_TEXT])
+        return cls(str(call.pk), round(fraction, 3), text[:MAX_PROGRESS_TEXT])
 
 
 @dataclass(frozen=True)

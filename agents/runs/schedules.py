@@ -26,7 +26,7 @@ from tools.schedules.cron_times import parse_cron
 from tools.schedules.descriptions import describe_times
 from tools.schedules.models import Schedule
 
-MOST_MISSED = 100
+MAX_MISSED = 100
 """The largest number of missed times that is counted."""
 
 
@@ -208,9 +208,9 @@ def _find_next_time(schedule: Schedule, moment: datetime) -> datetime | None:
 
 
 def _count_missed(schedule: Schedule, time: datetime, now: datetime) -> int:
-    """Count the times that have passed since this one, up to MOST_MISSED."""
+    """Count the times that have passed since this one, up to MAX_MISSED."""
     count, following = 0, schedule.times.next_after(time)
-    while following is not None and following <= now and count < MOST_MISSED:
+    while following is not None and following <= now and count < MAX_MISSED:
         count, following = count + 1, schedule.times.next_after(following)
     return count
 

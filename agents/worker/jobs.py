@@ -24,7 +24,7 @@ from tools.toolbox.threads import count_abandoned_threads
 
 logger = logging.getLogger(__name__)
 
-MOST_ABANDONED = 8
+MAX_ABANDONED = 8
 """Number of tool threads beyond their timeouts at which the worker shuts down, to be started again."""
 
 TITLES_AT_ONCE = 4
@@ -45,7 +45,7 @@ def advance_run(run_id: int) -> None:
         logger.exception("run %s: the engine failed", run_id)
     finally:
         connection.close()
-    if count_abandoned_threads() >= MOST_ABANDONED and not lease.is_shutting_down():
+    if count_abandoned_threads() >= MAX_ABANDONED and not lease.is_shutting_down():
         logger.error("%d tool threads hang; this worker shuts down", count_abandoned_threads())
         lease.shut_down()
         os.kill(os.getpid(), signal.SIGTERM)

@@ -29,7 +29,7 @@ from agents.runs.engine import next_step
 from agents.runs.engine.ending import Ending, cancel_child, end_run
 from agents.runs.engine.recovery import requeue_after_loss
 from agents.runs.engine.suspension import collect_delegate_results
-from agents.runs.engine.timing import MOST_CRASHES, clock_s, timing
+from agents.runs.engine.timing import MAX_CRASHES, clock_s, timing
 from agents.runs.engine.transaction import Transaction, run_transaction
 from agents.runs.models import ExitReason, Run, RunStatus
 from agents.worker.lease_watch import LeaseWatch
@@ -187,7 +187,7 @@ def _handle_lost_worker(tx: Transaction) -> bool:
         end_run(tx, Ending(ExitReason.CANCELLED))
         return True
     run.crash_count += 1
-    if run.crash_count >= MOST_CRASHES:
+    if run.crash_count >= MAX_CRASHES:
         end_run(tx, Ending(ExitReason.CRASH_LOOP))
     else:
         requeue_after_loss(tx)

@@ -26,7 +26,7 @@ MANIFEST = "manifest.json"
 README = "README.txt"
 DATABASE = "database"
 FILES = "files"
-MOST_MANIFEST_BYTES = 1_000_000_000
+MAX_MANIFEST_BYTES = 1_000_000_000
 _PART = 1 << 20
 _PURPOSE = "backup"
 _DAMAGE = (tarfile.TarError, EOFError, zlib.error, OSError)
@@ -147,7 +147,7 @@ def read_manifest(path: Path) -> Manifest:
     with _read_members(path) as members:
         for member, source in members:
             if member.name == MANIFEST:
-                text = source.read(MOST_MANIFEST_BYTES)
+                text = source.read(MAX_MANIFEST_BYTES)
             else:
                 found[member.name] = _measure(source)
     try:

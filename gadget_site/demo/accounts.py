@@ -12,7 +12,7 @@ from gadget_site.demo.names import EMAIL_DOMAIN, ORGANIZATIONS, PASSWORD
 from gadget_site.demo.staff import OUTSIDER, PEOPLE
 
 USERNAMES = (*PEOPLE, OUTSIDER)
-MOST_CHECKED = 25
+MAX_CHECKED = 25
 """Each check takes as long as a login. No account can be given the demo's password later (NotTheDemoPassword)."""
 
 
@@ -42,7 +42,7 @@ def find_open_accounts() -> list[str]:
     related = Q(email__endswith=f"@{EMAIL_DOMAIN}") | Q(is_superuser=True)
     related |= Q(memberships__organization__slug__in=ORGANIZATIONS)
     named = list(users.filter(username__in=USERNAMES))
-    others = users.filter(related).exclude(username__in=USERNAMES).distinct()[: MOST_CHECKED - len(named)]
+    others = users.filter(related).exclude(username__in=USERNAMES).distinct()[: MAX_CHECKED - len(named)]
     return [user.username for user in (*named, *others) if check_password(PASSWORD, user.password)]
 
 

@@ -17,7 +17,7 @@ from gadget_site.demo.accounts import FIX, describe, find_open_accounts
 from gadget_site.management.findings import Finding
 from tools.files.modes import find_open_paths, list_stored_paths
 
-MOST_NAMED = 3
+MAX_NAMED = 3
 LITTLE_ROOM = 200_000_000
 
 
@@ -30,11 +30,11 @@ def check_folder() -> Iterator[Finding]:
     if not exposed:
         yield Finding("folder", f"only its owner can open {str(folder)!r} and the database")
         return
-    named = ", ".join(repr(str(path)) for path in islice(exposed, MOST_NAMED))
-    more = f" and {len(exposed) - MOST_NAMED} more" if len(exposed) > MOST_NAMED else ""
+    named = ", ".join(repr(str(path)) for path in islice(exposed, MAX_NAMED))
+    more = f" and {len(exposed) - MAX_NAMED} more" if len(exposed) > MAX_NAMED else ""
     found = set(exposed)
     tops = [path for path in exposed if found.isdisjoint(path.parents)]
-    fix = f"chmod -R go-rwx {' '.join(shlex.quote(str(path)) for path in tops[:MOST_NAMED])}"
+    fix = f"chmod -R go-rwx {' '.join(shlex.quote(str(path)) for path in tops[:MAX_NAMED])}"
     yield Finding("folder", f"other users of this machine can open {named}{more}", fix)
 
 

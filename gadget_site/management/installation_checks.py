@@ -31,7 +31,7 @@ from tools.connections.changes import list_active_sources
 
 SQLITE_FULL = 2
 PROVIDER_PATIENCE_S = 10.0
-MOST_NAMED = 5
+MAX_NAMED = 5
 WITH_EVERYTHING = "start everything with `make run`, or only this process: "
 ALONE = "start it with your process manager: "
 
@@ -191,8 +191,8 @@ def check_audit() -> Finding:
 
 
 def _name_some(places: tuple[EncryptedValue, ...]) -> str:
-    named = ", ".join(map(str, places[:MOST_NAMED]))
-    return named if len(places) <= MOST_NAMED else f"{named} and {len(places) - MOST_NAMED} more"
+    named = ", ".join(map(str, places[:MAX_NAMED]))
+    return named if len(places) <= MAX_NAMED else f"{named} and {len(places) - MAX_NAMED} more"
 
 
 def check_providers() -> Iterator[Finding]:

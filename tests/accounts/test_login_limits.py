@@ -17,7 +17,7 @@ from pytest_django import Settings
 from agents.accounts.logins import hashing, limits
 from agents.accounts.logins.hashing import ThreadLimit, TooBusy
 from agents.accounts.logins.known_browsers import build_cookie_name
-from agents.accounts.logins.limits import MOST_FOR_ACCOUNT, MOST_FROM_ADDRESS, MOST_FROM_KNOWN_BROWSER, WINDOW
+from agents.accounts.logins.limits import MAX_FOR_ACCOUNT, MAX_FROM_ADDRESS, MAX_FROM_KNOWN_BROWSER, WINDOW
 from tests.web.test_users import invited, opened, reset_link
 from tests.world import World, make_world, nobody
 
@@ -58,7 +58,7 @@ def let_pass(time: timedelta) -> None:
 
 class TestPerAccountAndAddress:
     def test_after_so_many_wrong_passwords_the_right_one_is_refused(self, world: World) -> None:
-        assert guess("viewer", MOST_FOR_ACCOUNT, HOME) == [WRONG] * MOST_FOR_ACCOUNT
+        assert guess("viewer", MAX_FOR_ACCOUNT, HOME) == [WRONG] * MAX_FOR_ACCOUNT
         answer = log_in("viewer")
         assert answer.status_code == LOCKED
         assert "Try again in 15 minutes" in answer.content.decode()
@@ -67,22 +67,22 @@ class TestPerAccountAndAddress:
 
     def test_one_fewer_is_forgiven_by_the_right_one(self, world: World) -> None:
         for _ in range(2):
-            guess("viewer", MOST_FOR_ACCOUNT - 1, HOME)
+            guess("viewer", MAX_FOR_ACCOUNT - 1, HOME)
             assert log_in("viewer").status_code == OK
 
     def test_a_stranger_elsewhere_locks_nobody_out(self, world: World) -> None:
-        guess("viewer", MOST_FOR_ACCOUNT + 1, STRANGER)
+        guess("viewer", MAX_FOR_ACCOUNT + 1, STRANGER)
         assert log_in("viewer", address=HOME).status_code == OK
 
     def test_it_ends_a_quarter_of_an_hour_after_the_first_try_however_often_one_tries(self, world: World) -> None:
-        guess("viewer", MOST_FOR_ACCOUNT, HOME)
+        guess("viewer", MAX_FOR_ACCOUNT, HOME)
         let_pass(WINDOW - timedelta(seconds=20))
         assert guess("viewer", 3, HOME) == [LOCKED] * 3
         let_pass(timedelta(seconds=20))
         assert log_in("viewer").status_code == OK
 
     def test_the_admin_counts_with_it(self, world: World) -> None:
-        for _ in range(MOST_FOR_ACCOUNT):
+        for _ in range(MAX_FOR_ACCOUNT):
             nobody().post("/admin/login/", {"username": "admin", "password": "wrong"}, REMOTE_ADDR=HOME)
         assert log_in("admin").status_code == LOCKED
         sent = {"username": "admin", "password": PASSWORD}
@@ -92,12 +92,12 @@ class TestPerAccountAndAddress:
 class TestPerAddress:
     def test_many_names_with_one_guess_each_are_slowed(self, world: World) -> None:
         answers = [guess(f"name{number}")[0] for number in range(25)]
-        assert answers == [WRONG] * MOST_FROM_ADDRESS + [LOCKED] * (25 - MOST_FROM_ADDRESS)
+        assert answers == [WRONG] * MAX_FROM_ADDRESS + [LOCKED] * (25 - MAX_FROM_ADDRESS)
         assert log_in("viewer", address=STRANGER).status_code == LOCKED
         assert log_in("viewer", address=HOME).status_code == OK
 
     def test_the_right_password_of_ones_own_account_resets_nothing(self, world: World) -> None:
-        for number in range(MOST_FROM_ADDRESS - 1):
+        for number in range(MAX_FROM_ADDRESS - 1):
             guess(f"name{number}")
             assert log_in("outsider", address=STRANGER).status_code == OK
         assert guess("another") == [WRONG]
@@ -116,7 +116,7 @@ class TestPerAddress:
     def test_a_refused_name_leaves_no_row(self, world: World) -> None:
         for number in range(30):
             guess(f"name{number}")
-        assert AccessAttempt.objects.count() == MOST_FROM_ADDRESS + 1
+        assert AccessAttempt.objects.count() == MAX_FROM_ADDRESS + 1
 
     def test_what_is_over_is_deleted(self, world: World) -> None:
         guess("viewer")
@@ -130,8 +130,8 @@ class TestKnownBrowser:
         known = nobody()
         assert log_in("viewer", address=STRANGER, client=known).status_code == OK
         known.post("/logout/")
-        guess("viewer", MOST_FOR_ACCOUNT)
-        for number in range(MOST_FROM_ADDRESS):
+        guess("viewer", MAX_FOR_ACCOUNT)
+        for number in range(MAX_FROM_ADDRESS):
             guess(f"name{number}")
         assert log_in("viewer", address=STRANGER).status_code == LOCKED
         assert log_in("viewer", address=STRANGER, client=known).status_code == OK
@@ -140,7 +140,7 @@ class TestKnownBrowser:
         known = nobody()
         log_in("viewer", address=STRANGER, client=known)
         known.post("/logout/")
-        guess("operator", MOST_FOR_ACCOUNT)
+        guess("operator", MAX_FOR_ACCOUNT)
         assert log_in("operator", address=STRANGER, client=known).status_code == LOCKED
         known.cookies[build_cookie_name("operator")] = known.cookies[build_cookie_name("viewer")].value
         assert log_in("operator", address=STRANGER, client=known).status_code == LOCKED
@@ -150,11 +150,11 @@ class TestKnownBrowser:
         log_in("viewer", client=known)
         known.post("/logout/")
         answers = [guess("viewer", 1, f"192.0.2.{number}", known)[0] for number in range(10)]
-        assert answers == [WRONG] * MOST_FROM_KNOWN_BROWSER + [LOCKED] * 2
+        assert answers == [WRONG] * MAX_FROM_KNOWN_BROWSER + [LOCKED] * 2
         assert log_in("viewer", address=HOME).status_code == OK
 
     def test_a_forged_cookie_is_none(self, world: World) -> None:
-        guess("viewer", MOST_FOR_ACCOUNT)
+        guess("viewer", MAX_FOR_ACCOUNT)
         client = nobody()
         client.cookies[build_cookie_name("viewer")] = '["viewer","mark"]'
         assert log_in("viewer", address=STRANGER, client=client).status_code == LOCKED
@@ -180,7 +180,7 @@ def test_guesses_at_the_same_moment_pass_no_limit_together(settings: Settings) -
 
     with ThreadPoolExecutor(6) as threads:
         answers = list(threads.map(one_guess, range(30)))
-    assert answers.count(WRONG) == MOST_FOR_ACCOUNT
+    assert answers.count(WRONG) == MAX_FOR_ACCOUNT
 
 
 @pytest.mark.django_db(transaction=True)
@@ -311,5 +311,5 @@ def real_hashing(settings: Settings) -> None:
 
 
 def test_every_limit_is_what_the_documents_say() -> None:
-    assert (MOST_FOR_ACCOUNT, MOST_FROM_ADDRESS, MOST_FROM_KNOWN_BROWSER) == (8, 20, 8)
+    assert (MAX_FOR_ACCOUNT, MAX_FROM_ADDRESS, MAX_FROM_KNOWN_BROWSER) == (8, 20, 8)
     assert timedelta(minutes=15) == limits.WINDOW

@@ -18,9 +18,9 @@ def world() -> World:
 
 
 def test_many_invitations_do_not_tell_either_and_then_a_free_name_is_refused_like_a_taken_one(world: World) -> None:
-    for _ in range(invitations.MOST_TRIES_TOGETHER // invitations.MOST_TRIES):
+    for _ in range(invitations.MAX_TRIES_TOGETHER // invitations.MAX_TRIES):
         client = opened(invited(world))
-        for _ in range(invitations.MOST_TRIES):
+        for _ in range(invitations.MAX_TRIES):
             sign_up(client, "OutSider")
         invitations.revoke(world.member("admin"), Invitation.objects.latest("pk").pk)
     client = opened(invited(world))

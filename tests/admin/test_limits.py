@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from agents.accounts.models import AuditEntry
-from agents.admin.employees import MOST_TOOLS
+from agents.admin.employees import MAX_TOOLS
 from agents.employees.models import Grant
 from agents.employees.toolboxes import get_installed_toolbox
 from tests.admin.rows import address, faults, filled_form, make_admin_world
@@ -105,12 +105,12 @@ def test_limits_of_a_tool_that_is_not_installed_any_more_stay(world: World, admi
 
 def test_more_tools_than_a_request_may_name_are_refused_with_the_count(world: World, admin: Client) -> None:
     toolbox = get_installed_toolbox()
-    names = [f"sample.number{number}" for number in range(MOST_TOOLS + 1)]
+    names = [f"sample.number{number}" for number in range(MAX_TOOLS + 1)]
     for name in names:
         toolbox.register(Echo(name=name))
     try:
         answer = saved(world, admin, allowed_tools=names)
-        assert f"{MOST_TOOLS + 1} tools are ticked, but a model can be offered at most {MOST_TOOLS}" in str(
+        assert f"{MAX_TOOLS + 1} tools are ticked, but a model can be offered at most {MAX_TOOLS}" in str(
             faults(answer)
         )
         assert saved(world, admin, allowed_tools=names[:-1]).status_code == 302

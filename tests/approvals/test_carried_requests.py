@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from agents.runs.engine.cards import MOST_LISTED_REQUESTS, SEND, compute_effect_here
+from agents.runs.engine.cards import MAX_LISTED_REQUESTS, SEND, compute_effect_here
 from tests.tools.toolbox.test_named_hosts import Outside
 from tools.contract import Preview, ToolContext
 
@@ -14,13 +14,13 @@ def preview_of(count: int, **more: Any) -> Preview:
 
 
 def test_each_is_a_target_as_many_as_can_be_listed() -> None:
-    preview = preview_of(MOST_LISTED_REQUESTS)
-    assert (preview.effect, len(preview.targets)) == (SEND, MOST_LISTED_REQUESTS)
+    preview = preview_of(MAX_LISTED_REQUESTS)
+    assert (preview.effect, len(preview.targets)) == (SEND, MAX_LISTED_REQUESTS)
     assert [target.label for target in preview.targets[:2]] == ["DELETE /pets/0", "DELETE /pets/1"]
 
 
 def test_more_cannot_be_previewed() -> None:
-    assert "at most 1,000 can be listed" in preview_of(MOST_LISTED_REQUESTS + 1).problem
+    assert "at most 1,000 can be listed" in preview_of(MAX_LISTED_REQUESTS + 1).problem
 
 
 def test_what_gadgets_own_tools_take_is_no_request() -> None:

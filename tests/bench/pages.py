@@ -31,7 +31,7 @@ from tests.bench.site import Worksite, passes_of_calls, worksite
 FEW = 12_000
 """Runs, and entries, when queries are counted first: more than a page looks through."""
 RUNS = 100_000
-MOST_RUNS = MOST_ENTRIES = 1_000_000
+MAX_RUNS = MAX_ENTRIES = 1_000_000
 CALLS_A_RUN = 10
 EVENTS_OF_A_LONG_RUN = 500
 AIM_MS = 300.0
@@ -61,9 +61,9 @@ def pages(repeats: int) -> list[Figure]:
         found = _counting(repeats)
         found += [each for name, path in many.items() for each in _cost(client, name, path, repeats)]
         began = time.monotonic()
-        _add_runs(short, MOST_RUNS - RUNS)
-        _add_entries(short, MOST_ENTRIES - FEW, "2 years")
-        say(f"  {MOST_RUNS:,} runs and {MOST_ENTRIES:,} entries were created in {time.monotonic() - began:.0f} s")
+        _add_runs(short, MAX_RUNS - RUNS)
+        _add_entries(short, MAX_ENTRIES - FEW, "2 years")
+        say(f"  {MAX_RUNS:,} runs and {MAX_ENTRIES:,} entries were created in {time.monotonic() - began:.0f} s")
         found += [each for name, path in most.items() for each in _cost(client, name, path, repeats)]
         assert few == {path: _questions(client, path) for path in few}, (
             "pages send more queries when there are more rows"

@@ -24,7 +24,7 @@ from agents.runs.models import Run, RunStatus
 from tests.probes import PROBES
 
 TOOLS = ("utility.calculate", "data.searchRecords", "data.updateRecord")
-MOST_PASSES = 100
+MAX_PASSES = 100
 
 _numbers = count(1)
 
@@ -79,7 +79,7 @@ def _employ(url: str, slug: str) -> Worksite:
         organization=organization, name="Fake", kind=ProviderKind.OPENAI, base_url=url, api_key="sk-bench"
     )
     employee = Employee.objects.create(
-        organization=organization, name="Dana", provider=provider, model="fake", max_passes=MOST_PASSES
+        organization=organization, name="Dana", provider=provider, model="fake", max_passes=MAX_PASSES
     )
     names = [probe.name for probe in PROBES] + list(TOOLS)
     Grant.objects.bulk_create([Grant(employee=employee, tool=name) for name in names])

@@ -22,7 +22,7 @@ from agents.employees.models import Grant, ToolRule
 from agents.employees.toolboxes import get_installed_toolbox
 from agents.platform.refusals import Refusal
 from agents.runs import stops
-from agents.runs.engine.requested_calls import MOST_ROUNDS
+from agents.runs.engine.requested_calls import MAX_ROUNDS
 from agents.runs.models import ENDED, CallStatus, Run, ToolCall
 from tests.employees.permission_truth import LEVELS, Era, Eras, Truth, lock
 from tests.model_server import Answer, Call, ModelServer
@@ -330,7 +330,7 @@ class World:
         wanted = self._eras.at_record(row.pk).says(tool, arguments)
         was_another = any(era.says(tool, arguments) != wanted for era in before)
         is_halted = any(era.halted for era in [*before, *self._eras.since_record(row.pk)])
-        return was_another and (is_halted or len(before) >= MOST_ROUNDS)
+        return was_another and (is_halted or len(before) >= MAX_ROUNDS)
 
     def _decide(self, run: Run, acts: list[str]) -> Run:
         for card in self._workshop.cards(run):

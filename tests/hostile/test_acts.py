@@ -15,7 +15,7 @@ from pytest_django import Settings
 from agents.accounts import invitations
 from agents.accounts.models import Invitation, Organization
 from agents.runs import schedules
-from agents.runs.actions import MOST_TEXT
+from agents.runs.actions import MAX_TEXT
 from agents.runs.models import RunStatus
 from tests.hostile import HOSTILE, packed
 from tests.hostile.pages import Reading, strange, tells, untold
@@ -136,7 +136,7 @@ def test_the_name_of_a_file_is_text_whether_it_is_refused_listed_or_asked_about(
 
 def test_words_that_reach_no_employee_come_back_as_text(world: World) -> None:
     client, run, card = world.client("operator"), world.run(RunStatus.SUCCEEDED), world.card()
-    too_long = "x" * (MOST_TEXT + 1)
+    too_long = "x" * (MAX_TEXT + 1)
     assert_tame(lambda text: client.post(f"/runs/{run.pk}/message/", {"text": f"{too_long}{text}"}), packed(2_000))
     for act in ("answer", "undo"):
         sent = dict.fromkeys(("choice", "text", "decision_id"), "")

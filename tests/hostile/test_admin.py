@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 SECONDS = 5
 BREAKS = {"<br >"}
-MOST_PAGES = 60
+MAX_PAGES = 60
 PARTS = 3
 LONGEST = {
     "AllowedHost": 250,
@@ -112,7 +112,7 @@ def read(made: HostileWorld, models: list[type[Model]], most: int = 0) -> Iterat
     client.get(address(made.world.acme, "change"))  # the first form of Unfold's changes the labels of all others
     yield "index", page("/admin/")[1]
     for model in models:
-        for number in range(1, (most or MOST_PAGES) + 1):
+        for number in range(1, (most or MAX_PAGES) + 1):
             answer, reading = page(f"{address(model, 'list')}?p={number}")
             yield f"{model.__name__} list", reading
             if len(answer.context["cl"].result_list) < answer.context["cl"].list_per_page:

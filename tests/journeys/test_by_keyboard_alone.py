@@ -21,7 +21,7 @@ pytestmark = pytest.mark.once
 
 Visit = Callable[..., Visitor]
 
-MOST_STOPS = 60
+MAX_STOPS = 60
 PLACE_OF_NEXT = {"Tab": "FOLLOWING", "Shift+Tab": "PRECEDING"}
 # Before each stop of Tab the element that has the focus is remembered with its look; afterwards the next one must stand
 # in the window, uncovered, behind the one before it, and the one before must look different from when it had the focus;
@@ -88,13 +88,13 @@ class Typist:
         arrive = f"(wanted) => window.arrive(Node.DOCUMENT_POSITION_{PLACE_OF_NEXT[key]}, wanted)"
         expect(wanted).to_have_count(1)
         self.page.evaluate("() => window.leave()")
-        for _ in range(MOST_STOPS):
+        for _ in range(MAX_STOPS):
             self.page.keyboard.press(key)
             fault, is_there = wanted.evaluate(arrive)
             assert not fault, f"{self.page.evaluate(FOCUSED)} {fault}"
             if is_there:
                 return
-        raise AssertionError(f"{wanted} is not among {MOST_STOPS} stops; the last is {self.page.evaluate(FOCUSED)}")
+        raise AssertionError(f"{wanted} is not among {MAX_STOPS} stops; the last is {self.page.evaluate(FOCUSED)}")
 
     def go(self, wanted: Locator, key: str = "Enter") -> None:
         """Goes there with Tab and presses the key on it."""

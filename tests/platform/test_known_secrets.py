@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from urllib.parse import quote, urlencode
 
-from agents.platform.known_secrets import MOST_OF_ONE, MOST_OWNERS, KnownSecrets
+from agents.platform.known_secrets import MAX_OF_ONE, MAX_OWNERS, KnownSecrets
 
 SECRET = 'pass\\word "ü"&<1>'
 PEM = "-----BEGIN KEY-----\nMIIEvQIBADANBgkq\nhkiG9w0BAQEFAASC\n-----END KEY-----"
@@ -35,8 +35,8 @@ def test_each_line_of_a_long_one_and_the_longest_first() -> None:
 def test_one_owner_pushes_out_only_their_own() -> None:
     known = KnownSecrets()
     known.learn(["token-of-acme"], owner=1)
-    known.learn((f"flood-{number}" for number in range(MOST_OF_ONE + 1)), owner=2)
+    known.learn((f"flood-{number}" for number in range(MAX_OF_ONE + 1)), owner=2)
     assert known.redact("token-of-acme flood-0 flood-1 ", "x") == "x flood-0 x "
-    for owner in range(3, MOST_OWNERS + 3):
+    for owner in range(3, MAX_OWNERS + 3):
         known.learn([f"other-{owner}."], owner)
     assert known.redact("token-of-acme other-3. other-9.", "x") == "token-of-acme x x"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agents.providers.answer_reader import MOST_TOKENS
+from agents.providers.answer_reader import MAX_TOKENS
 from agents.providers.base import ProviderError, Usage
 from tests.model_server import Answer, Call, ModelServer
 from tests.providers.conftest import Asking
@@ -53,7 +53,7 @@ def test_brackets_in_a_text_are_no_depth(server: ModelServer, ask: Asking) -> No
 def test_usage_is_counted_within_bounds(server: ModelServer, ask: Asking, streamed: bool) -> None:
     usage = {"prompt_tokens": 10**30, "completion_tokens": "many"}
     server.enqueue(Answer(text="Hi", usage=usage, streamed=streamed), Answer(text="Hi", usage={"prompt_tokens": -3}))
-    assert ask().usage == Usage(MOST_TOKENS, 0)
+    assert ask().usage == Usage(MAX_TOKENS, 0)
     assert ask().usage.is_estimated
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agents.providers.answer_reader import MOST_TOKENS
+from agents.providers.answer_reader import MAX_TOKENS
 from agents.providers.base import ModelResponse, Usage
 from tests.model_server import Call
 from tests.ollama_server import Chat, OllamaServer
@@ -155,7 +155,7 @@ def test_lines_end_with_lf_or_crlf_and_the_last_may_lack_its_end(ollama: OllamaS
 def test_usage_may_be_missing_and_is_counted_within_bounds(ollama: OllamaServer, ask_ollama: Asking) -> None:
     ollama.enqueue(Chat(text="Hi", usage=None), Chat(text="Hi", usage={"prompt_tokens": 10**30}))
     assert ask_ollama().usage.is_estimated
-    assert ask_ollama().usage == Usage(MOST_TOKENS, 0)
+    assert ask_ollama().usage == Usage(MAX_TOKENS, 0)
 
 
 def test_what_no_database_keeps_is_replaced(ollama: OllamaServer, ask_ollama: Asking) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agents.employees.toolboxes import get_installed_toolbox
-from agents.providers.ollama_schemas import MOST_REFERENCES, simplify_definition, simplify_schema
+from agents.providers.ollama_schemas import MAX_REFERENCES, simplify_definition, simplify_schema
 from tests.ollama_server import OllamaServer
 from tests.providers.conftest import Asking, definition
 
@@ -115,7 +115,7 @@ def test_references_that_double_at_every_step_stay_small() -> None:
         f"S{n}": {"properties": {side: {"$ref": f"#/$defs/S{n + 1}"} for side in ("left", "right")}} for n in range(40)
     }
     plain = simplify_schema({"properties": {"x": {"$ref": "#/$defs/S0"}}, "$defs": steps})
-    assert json.dumps(plain).count("left") == 2**MOST_REFERENCES - 1
+    assert json.dumps(plain).count("left") == 2**MAX_REFERENCES - 1
 
 
 def test_every_tool_that_is_installed_is_told_without_loss_of_its_fields() -> None:

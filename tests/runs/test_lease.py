@@ -12,7 +12,7 @@ from agents.runs.engine import lease
 from agents.runs.engine.history import OpenCalls
 from agents.runs.engine.loop import advance, find_first_step
 from agents.runs.engine.passes import ask_model
-from agents.runs.engine.timing import MOST_CRASHES, clock_s, timing
+from agents.runs.engine.timing import MAX_CRASHES, clock_s, timing
 from agents.runs.engine.transaction import NO_STEP, Action, NextStep
 from agents.runs.models import CallStatus, ExitReason, Run, RunStatus
 from tests.model_server import ModelServer
@@ -312,7 +312,7 @@ class TestWhoLostTheLease:
 
     def test_to_errors_again_and_again_ends_as_an_internal_error(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        for _ in range(MOST_CRASHES):
+        for _ in range(MAX_CRASHES):
             make_due(run)
             with pytest.raises(ValueError, match="refused"), lease.keep_renewing(claimed(run)):
                 raise ValueError("refused")

@@ -16,7 +16,7 @@ from agents.employees.models import Employee, Grant, ToolRule
 from agents.platform.refusals import Conflict
 from agents.runs import stops
 from agents.runs.engine.context import load_context, load_grants
-from agents.runs.engine.requested_calls import MOST_ROUNDS
+from agents.runs.engine.requested_calls import MAX_ROUNDS
 from agents.runs.models import CallStatus, RunStatus
 from tests import composed_probes
 from tests.model_server import Answer, Call, ModelServer
@@ -198,7 +198,7 @@ def test_what_changes_in_every_preview_is_refused_after_a_few(workshop: Workshop
     run = workshop.work()
     assert (run.status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.REJECTED, CallStatus.SUCCEEDED])
     assert "changed while this call was prepared" in calls(run)[0].content
-    assert write.previewed == ["a"] * MOST_ROUNDS
+    assert write.previewed == ["a"] * MAX_ROUNDS
 
 
 def test_a_tool_that_promises_something_else_is_judged_anew(workshop: Workshop) -> None:
@@ -271,7 +271,7 @@ class TestAStepOfARecipe:
         allow(workshop, toolbox, write)
         recipe.steps = (Step("probe.previewed", lambda params, results: {"name": "a"}),)
         assert statuses(workshop.work()) == [CallStatus.FAILED, CallStatus.REJECTED]
-        assert write.previewed == ["a"] * MOST_ROUNDS
+        assert write.previewed == ["a"] * MAX_ROUNDS
 
 
 class TestAnInnerCall:

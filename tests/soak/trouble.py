@@ -19,7 +19,7 @@ LONGER_THAN_A_LEASE_S = (3.5, 6.0)
 LONGEST_PEACE_S = 1.5
 ALARM = "the engine failed"
 LINE_OF_LOG = re.compile(r"\d{4}-\d\d-\d\dT")
-MOST_OF_TRACE = 12
+MAX_OF_TRACE = 12
 """Lines."""
 
 
@@ -31,7 +31,7 @@ def alarms_of(process: RealProcess) -> list[str]:
 
 def _trace(lines: list[str]) -> list[str]:
     """The end of the trace that these lines begin with."""
-    return list(takewhile(lambda line: not LINE_OF_LOG.match(line), lines))[-MOST_OF_TRACE:]
+    return list(takewhile(lambda line: not LINE_OF_LOG.match(line), lines))[-MAX_OF_TRACE:]
 
 
 class Trouble(Protocol):

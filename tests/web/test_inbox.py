@@ -16,7 +16,7 @@ from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee
 from agents.runs.models import Run
 from agents.web.lists import decision_pages
-from agents.web.lists.decision_pages import PAGE_SIZE as MOST_DECIDED
+from agents.web.lists.decision_pages import PAGE_SIZE as MAX_DECIDED
 from agents.web.views.approvals import MAX_CARDS
 from tests.world import DELETE, UPDATE, World, change, make_world
 
@@ -177,12 +177,12 @@ class TestHistory:
 
     def test_it_goes_on_before_the_last_card_of_a_page(self, world: World) -> None:
         run, now = world.run(), timezone.now()
-        cards = [denied_at(world, now, run).pk for _ in range(MOST_DECIDED + 3)]
+        cards = [denied_at(world, now, run).pk for _ in range(MAX_DECIDED + 3)]
         html = page(world.client("viewer"), **HISTORY)
         (after,) = re.findall(r'href="\?history=1&amp;after=([^"]+)" rel="next"', html)
         denied_at(world, now + timedelta(seconds=1), run)
         assert decided(world, after=unquote_plus(after)) == [cards[2], cards[1], cards[0]]
-        assert len(decided(world, after="nonsense")) == MOST_DECIDED
+        assert len(decided(world, after="nonsense")) == MAX_DECIDED
 
     def test_it_looks_through_so_many_and_says_how_far_it_came(
         self, world: World, monkeypatch: pytest.MonkeyPatch

@@ -14,7 +14,7 @@ from agents.web.text.html_cache import HtmlCache
 from agents.web.text.markdown import CUT_NOTE, NOTE, render_markdown, render_uncached
 from tests.hostile.markdown import SHAPES, hostile_texts
 
-MOST_BYTES = 200_000
+MAX_BYTES = 200_000
 
 
 def test_hostile_texts_stay_small_and_quick() -> None:
@@ -22,14 +22,14 @@ def test_hostile_texts_stay_small_and_quick() -> None:
     texts = list(hostile_texts(len(SHAPES) + 60))
     began = time.thread_time()
     sizes = [len(render_uncached(text).encode()) for text in texts]
-    assert max(sizes) <= MOST_BYTES
+    assert max(sizes) <= MAX_BYTES
     assert time.thread_time() - began < len(texts) * 0.1
 
 
 def test_a_long_text_has_bounds_too() -> None:
     wide = "|" + "a|" * 1_000 + "\n|" + "-|" * 1_000 + "\n" + "|\n" * 100_000
     for text in ("\x01" * 1_000_000, wide, "[a]: /" + "x" * 50_000 + "\n\n" + "[a]" * 50_000):
-        assert len(render_uncached(text).encode()) <= 3 * MOST_BYTES
+        assert len(render_uncached(text).encode()) <= 3 * MAX_BYTES
 
 
 @pytest.mark.parametrize("text", [">" * 50 + " deep", "- " * 60 + "deep", "|a|\n|-|\n" + "|deep|\n" * 3_900])

@@ -9,7 +9,7 @@ import pytest
 from django.db.models.functions import Now
 
 from agents.approvals.models import Approval, ApprovalStatus
-from agents.runs.engine.suspension import MOST_MS, collect_delegate_results
+from agents.runs.engine.suspension import MAX_MS, collect_delegate_results
 from agents.runs.models import CallStatus, ToolCall
 from tests.web.asking import end_child, handed_over, question, suspended
 from tests.web.test_transcript import download
@@ -222,7 +222,7 @@ class TestACallThatWaited:
         card = question(world)
         ToolCall.objects.filter(pk=card.tool_call_id).update(started_at=Now() - timedelta(days=40))
         assert post(world.client("operator"), f"/api/approvals/{card.pk}/answer", {"text": "South"}).status_code == 200
-        assert ToolCall.objects.get(pk=card.tool_call_id).duration_ms == MOST_MS
+        assert ToolCall.objects.get(pk=card.tool_call_id).duration_ms == MAX_MS
 
     def test_has_no_duration_when_nobody_answered(self, world: World) -> None:
         card = question(world)

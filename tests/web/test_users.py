@@ -167,7 +167,7 @@ class TestInvitations:
 
     def test_the_names_of_accounts_cannot_be_tried_out(self, world: World) -> None:
         client = opened(invited(world))
-        tries = [sign_up(client, "OutSider").status_code for _ in range(invitations.MOST_TRIES)]
+        tries = [sign_up(client, "OutSider").status_code for _ in range(invitations.MAX_TRIES)]
         assert set(tries) == {422}
         assert sign_up(client, "ada").status_code == 404
 
@@ -355,7 +355,7 @@ def test_not_more_invitations_are_open_than_a_person_can_watch(world: World) -> 
             made_by=world.users["admin"],
             expires_at=Now() + timedelta(days=1),
         )
-        for number in range(invitations.MOST_OPEN)
+        for number in range(invitations.MAX_OPEN)
     )
     with pytest.raises(Conflict):
         invitations.invite(world.member("admin"), invitations.Offer(role="viewer"))

@@ -9,9 +9,9 @@ import pytest
 
 from agents.employees.models import Grant
 from agents.runs.engine import lease
-from agents.runs.engine.timing import MOST_CRASHES
+from agents.runs.engine.timing import MAX_CRASHES
 from agents.runs.models import CallStatus, ExitReason, RunStatus
-from agents.worker.jobs import MOST_ABANDONED, advance_run
+from agents.worker.jobs import MAX_ABANDONED, advance_run
 from tests.workshop import Workshop, again, asking, call, calls, error_code, eventually, make_due, statuses
 from tools.contract import Level, Tool, ToolContext, ToolResult
 from tools.toolbox.threads import count_abandoned_threads
@@ -65,7 +65,7 @@ def test_a_failure_of_the_engine_stays_inside_and_ends_the_run_when_it_comes_aga
     """A limit of the employee's is kept in a form that nobody knows, so nothing of it can be judged."""
     run = workshop.submit()
     Grant.objects.update(conditions=[{"of": "another version"}])
-    for crashes in range(1, MOST_CRASHES + 1):
+    for crashes in range(1, MAX_CRASHES + 1):
         advance_run(run.pk)
         assert (again(run).status, again(run).crash_count) == (RunStatus.QUEUED, crashes)
         make_due(run)
@@ -79,12 +79,12 @@ def test_a_failure_of_the_engine_stays_inside_and_ends_the_run_when_it_comes_aga
 def test_a_worker_with_eight_hanging_tools_leaves(workshop: Workshop, toolbox: Toolbox, leaving: list[int]) -> None:
     toolbox.register(Stubborn())
     workshop.employee.grants.create(tool=Stubborn.name)
-    workshop.play(asking(*[call(Stubborn.name)] * MOST_ABANDONED))
+    workshop.play(asking(*[call(Stubborn.name)] * MAX_ABANDONED))
     run = workshop.submit()
     try:
         advance_run(run.pk)
         assert {error_code(row) for row in calls(run)} == {"TIMEOUT"}
-        assert statuses(run) == [CallStatus.FAILED] * MOST_ABANDONED
+        assert statuses(run) == [CallStatus.FAILED] * MAX_ABANDONED
         eventually(lambda: leaving == [signal.SIGTERM])
         assert lease.is_shutting_down()
     finally:

@@ -22,7 +22,7 @@ from tests.workshop import Workshop, build_workshop
 from tests.workshop.invariants import assert_invariants
 from tools.toolbox.toolbox import Toolbox
 
-_MOST_TRIES = 5
+_MAX_TRIES = 5
 _KEPT_TABLES = ("auth_permission", "auth_group", "auth_group_permissions")
 _IMPATIENT = {"sqlite": "PRAGMA synchronous=OFF", "postgresql": "SET synchronous_commit=off"}
 
@@ -80,7 +80,7 @@ def nothing_kept_is_stale(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _clear() -> None:
     """Delete all rows; a thread that a test has left behind may be writing its last ones."""
-    for _ in range(_MOST_TRIES - 1):
+    for _ in range(_MAX_TRIES - 1):
         with suppress(OperationalError, IntegrityError):
             return _delete_all()
     return _delete_all()

@@ -10,7 +10,7 @@ from tools.sources.embedded_requests import detect_embedded_requests
 OPEN_WORLD = "openWorldHint"
 """The hint with which an MCP server declares that its tool reaches other servers."""
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
-_MOST_NAMED = 5
+_MAX_NAMED = 5
 
 
 def explain_embedded_requests(definition: Mapping[str, Any]) -> str:
@@ -25,8 +25,8 @@ def explain_embedded_requests(definition: Mapping[str, Any]) -> str:
 def explain_exfiltration(definition: Mapping[str, Any]) -> str:
     """Return why the tool may send data to an address that a model chooses, as part of a sentence; else empty."""
     if named := sorted(find_address_params(_get_schema(definition))):
-        more = "…" if len(named) > _MOST_NAMED else ""
-        return f"its params name addresses: {', '.join(named[:_MOST_NAMED])}{more}"
+        more = "…" if len(named) > _MAX_NAMED else ""
+        return f"its params name addresses: {', '.join(named[:_MAX_NAMED])}{more}"
     annotations = definition.get("annotations")
     says_so = isinstance(annotations, Mapping) and annotations.get(OPEN_WORLD) is True
     return f"it declares that it reaches other servers ({OPEN_WORLD})" if says_so else ""

@@ -11,8 +11,8 @@ from threading import BoundedSemaphore
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.db import connection
 
-MOST_AT_ONCE = max(1, (os.cpu_count() or 1) // 2)
-MOST_WAITING = 8
+MAX_AT_ONCE = max(1, (os.cpu_count() or 1) // 2)
+MAX_WAITING = 8
 """Logins that wait; each holds a thread, but no database connection."""
 MAX_WAIT_S = 4.0
 RETRY_AFTER_S = 5
@@ -50,8 +50,8 @@ class ThreadLimit:
             self._inside_or_waiting.release()
 
 
-LIMIT = ThreadLimit(MOST_AT_ONCE, MOST_WAITING, MAX_WAIT_S)
-LIMIT_FOR_KNOWN_BROWSERS = ThreadLimit(1, MOST_WAITING, MAX_WAIT_S)
+LIMIT = ThreadLimit(MAX_AT_ONCE, MAX_WAITING, MAX_WAIT_S)
+LIMIT_FOR_KNOWN_BROWSERS = ThreadLimit(1, MAX_WAITING, MAX_WAIT_S)
 """A separate limit, so that a flood of strangers cannot lock out people with a known browser."""
 
 is_for_known_browser: ContextVar[bool] = ContextVar("is_for_known_browser", default=False)

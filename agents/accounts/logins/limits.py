@@ -25,10 +25,10 @@ from agents.accounts.logins.known_browsers import read_mark
 log = structlog.get_logger(__name__)
 
 WINDOW = timedelta(minutes=15)
-MOST_FOR_ACCOUNT = 8
+MAX_FOR_ACCOUNT = 8
 """Wrong passwords for one account from one address."""
-MOST_FROM_ADDRESS = 20
-MOST_FROM_KNOWN_BROWSER = 8
+MAX_FROM_ADDRESS = 20
+MAX_FROM_KNOWN_BROWSER = 8
 
 ANY_ADDRESS = "::"
 ANY_ACCOUNT = ""
@@ -86,12 +86,12 @@ class LoginTries:
     def for_request(cls, request: HttpRequest, username: str) -> LoginTries:
         """Choose the counters; a known browser has its own, so that strangers cannot lock it out."""
         if mark := read_mark(request, username):
-            return cls((TryCounter(username, ANY_ADDRESS, mark, MOST_FROM_KNOWN_BROWSER),))
+            return cls((TryCounter(username, ANY_ADDRESS, mark, MAX_FROM_KNOWN_BROWSER),))
         address = find_client_network(request)
         return cls(
             (
-                TryCounter(ANY_ACCOUNT, address, "", MOST_FROM_ADDRESS),
-                TryCounter(username, address, "", MOST_FOR_ACCOUNT),
+                TryCounter(ANY_ACCOUNT, address, "", MAX_FROM_ADDRESS),
+                TryCounter(username, address, "", MAX_FOR_ACCOUNT),
             )
         )
 

@@ -19,14 +19,14 @@ from agents.runs.models import ENDED, PARKED, TERMINAL_CALLS, CallStatus, Event,
 from tools.connections.models import Source, SourceKind
 from tools.schedules.models import Schedule
 
-MOST_ROWS = 200
-MOST_PREVIEWS = 2
-MOST_SEEN_BY_A_WORKER = 1_000
-MOST_LEASES = 10_000
+MAX_ROWS = 200
+MAX_PREVIEWS = 2
+MAX_SEEN_BY_A_WORKER = 1_000
+MAX_LEASES = 10_000
 _ALIVE = (RunStatus.QUEUED, RunStatus.RUNNING, *PARKED)
 
 
-def _compile_ids(build: Callable[[], QuerySet[Any]], most: int = MOST_ROWS, pk: str = "pk") -> CompiledQuery[IdRow]:
+def _compile_ids(build: Callable[[], QuerySet[Any]], most: int = MAX_ROWS, pk: str = "pk") -> CompiledQuery[IdRow]:
     return CompiledQuery(IdRow, lambda: build()[:most], pk=pk)
 
 
@@ -114,14 +114,14 @@ def select_due_sources() -> QuerySet[Source]:
     return Source.objects.filter(is_server | is_new, is_active=True, due_at__lte=Now()).order_by()
 
 
-DUE_RUNS = _compile_ids(_select_due_runs, MOST_SEEN_BY_A_WORKER)
+DUE_RUNS = _compile_ids(_select_due_runs, MAX_SEEN_BY_A_WORKER)
 UNHINTED_RUNS = _compile_ids(_select_unhinted_runs)
 LOST_LEASES = _compile_ids(_select_lost_leases)
 OVERDUE_RUNS = _compile_ids(_select_overdue_runs)
 STARTABLE_RUNS = _compile_ids(_select_startable_runs)
 RUNS_WITH_WRONG_STOP = _compile_ids(_select_runs_with_wrong_stop)
 EXPIRED_CARDS = _compile_ids(_select_expired_cards)
-UNSTARTED_CARDS = _compile_ids(_select_unstarted_cards, MOST_PREVIEWS)
+UNSTARTED_CARDS = _compile_ids(_select_unstarted_cards, MAX_PREVIEWS)
 RUNS_WITH_ANSWERED_CALLS = _compile_ids(_select_answered_calls, pk="run_id")
 ORPHANED_RUNS = tuple(_compile_ids(partial(_select_orphaned_runs, status)) for status in _ALIVE)
 DUE_SCHEDULES = _compile_ids(_select_due_schedules)
@@ -146,7 +146,7 @@ HELD_LEASES = CompiledQuery(
     ObservedLease,
     lambda: Run.objects.filter(status=RunStatus.RUNNING).order_by(
         "-lease_expires_at"  # leases from before the clock was set back expire last
-    )[:MOST_LEASES],
+    )[:MAX_LEASES],
     run_id="pk",
     owner="lease_owner",
     epoch="lease_epoch",

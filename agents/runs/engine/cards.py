@@ -19,7 +19,7 @@ from django.db.models.functions import Now
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.platform.database_connections import release_connection
 from agents.runs.engine.results import end_unexecuted, publish_result
-from agents.runs.engine.timing import MOST_DRIFTS, timing
+from agents.runs.engine.timing import MAX_DRIFTS, timing
 from agents.runs.engine.transaction import Transaction
 from agents.runs.events import ApprovalDecided, ApprovalRequested, ToolRejected
 from agents.runs.models import CallStatus, ToolCall
@@ -42,7 +42,7 @@ from tools.toolbox.permissions import Verdict
 from tools.toolbox.secrecy import hide_secrets_in_error, hide_secrets_in_preview
 from tools.toolbox.threads import THREADS, mark_abandoned, mark_returned
 
-MOST_LISTED_REQUESTS = 1_000
+MAX_LISTED_REQUESTS = 1_000
 SEND = "send"
 """The kind of effect of a call that carries other requests."""
 _SENTENCE_LENGTH = 1000
@@ -136,9 +136,9 @@ def _list_requests(tool: Tool, params: dict[str, object]) -> Preview | None:
     carried = find_embedded_requests(params) if tool.is_from_outside else ()
     if not carried:
         return None
-    if len(carried) > MOST_LISTED_REQUESTS:
+    if len(carried) > MAX_LISTED_REQUESTS:
         return Preview.impossible(
-            f"It carries {len(carried):,} other requests; at most {MOST_LISTED_REQUESTS:,} can be listed."
+            f"It carries {len(carried):,} other requests; at most {MAX_LISTED_REQUESTS:,} can be listed."
         )
     targets = (
         Target(str(number), request, after={"request": request}) for number, request in enumerate(carried, start=1)
@@ -220,7 +220,7 @@ def reopen_after_drift(tx: Transaction, card: Approval, effect: CallEffect, why:
     """Ask again after a guard failed at the start; fail the call the third time."""
     call = card.tool_call
     call.drifts = ToolCall.objects.values_list("drifts", flat=True).get(pk=call.pk) + 1
-    if call.drifts < MOST_DRIFTS:
+    if call.drifts < MAX_DRIFTS:
         reopen(tx, card, effect, why)
         return
     supersede(tx, card, why)

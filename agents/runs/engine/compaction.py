@@ -35,7 +35,7 @@ MESSAGE_OVERHEAD = 40
 """Characters that a message or a call takes besides its content."""
 
 _USUAL_RATE = 0.3
-_LEAST_RATE, _MOST_RATE = 1 / 6, 1.5
+_LEAST_RATE, _MAX_RATE = 1 / 6, 1.5
 """Tokens per character. A server that reports less or more counts other things, such as only what missed its cache."""
 
 
@@ -179,7 +179,7 @@ class _Replay:
             self.size += sizes.asked
             self.fit(number, sizes.was_too_long)
             if sizes.input_tokens:
-                self.rate = min(max(sizes.input_tokens / self.size, _LEAST_RATE), _MOST_RATE)
+                self.rate = min(max(sizes.input_tokens / self.size, _LEAST_RATE), _MAX_RATE)
             self.size += sizes.response + sum(sizes.results) + MESSAGE_OVERHEAD * len(sizes.results)
             for index, size in enumerate(sizes.results):
                 if size > 2 * SUMMARY_LENGTH:

@@ -17,8 +17,8 @@ from agents.platform.queries.writes import update_rows
 from agents.runs.engine.context import RunContext, load_context
 from agents.runs.engine.lease import Lease, is_shutting_down
 from agents.runs.engine.requested_calls import (
-    MOST_CALL_DEPTH,
-    MOST_ROUNDS,
+    MAX_CALL_DEPTH,
+    MAX_ROUNDS,
     CallRequest,
     PlannedCall,
     attach_to_parent,
@@ -37,7 +37,7 @@ from tools.toolbox.executor import Batch, FinishedCall, PreparedCall, Progress
 from tools.toolbox.permissions import Permission
 
 POLL_S = 1.0
-MOST_INNER_CALLS = 100
+MAX_INNER_CALLS = 100
 """Inner calls of one call."""
 _GATHERING_S = 0.02
 """Time to wait for further reports, which share a transaction with the first."""
@@ -245,8 +245,8 @@ class _InnerCalls:
             return ToolResult.failed(refusal)
 
     def _run(self, request: CallRequest, terms: CallTerms) -> ToolResult:
-        if terms.depth > MOST_CALL_DEPTH:
-            message = f"Tools call each other at most {MOST_CALL_DEPTH} levels deep."
+        if terms.depth > MAX_CALL_DEPTH:
+            message = f"Tools call each other at most {MAX_CALL_DEPTH} levels deep."
             raise _make_refusal(ErrorCode.LIMIT_EXCEEDED, message)
         context, call = self._start(request)
         done = run_call(context, call, terms)
@@ -262,7 +262,7 @@ class _InnerCalls:
         If the rules have changed since it was planned, it is planned again, outside the transaction.
         """
         context, parent = self._context, self._parent
-        for _ in range(MOST_ROUNDS):
+        for _ in range(MAX_ROUNDS):
             planned = plan_call(context, 0, request)
             with run_transaction(parent.run_id) as tx:
                 _refuse_abandoned(tx, parent)
@@ -292,8 +292,8 @@ def _refuse_unpermitted(planned: PlannedCall, parent: ToolCall) -> None:
     if planned.permission is not Permission.AUTO:
         message = f"{planned.row.tool!r} needs a person's approval: call it directly."
         raise _make_refusal(ErrorCode.OPERATION_NOT_ALLOWED, message)
-    if ToolCall.objects.filter(parent_call=parent.pk).count() >= MOST_INNER_CALLS:
-        raise _make_refusal(ErrorCode.LIMIT_EXCEEDED, f"One call may make at most {MOST_INNER_CALLS} calls.")
+    if ToolCall.objects.filter(parent_call=parent.pk).count() >= MAX_INNER_CALLS:
+        raise _make_refusal(ErrorCode.LIMIT_EXCEEDED, f"One call may make at most {MAX_INNER_CALLS} calls.")
 
 
 def _make_refusal(code: ErrorCode, message: str) -> ToolError:

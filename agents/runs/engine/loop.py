@@ -25,7 +25,7 @@ from agents.runs.engine.lease import Lease, LeaseLost, claim, keep_renewing
 from agents.runs.engine.passes import ask_model, count_usage, record_pass
 from agents.runs.engine.recovery import settle_lost_calls
 from agents.runs.engine.suspension import collect_delegate_results, expand_recipe
-from agents.runs.engine.timing import MOST_PROVIDER_TRIES, timing
+from agents.runs.engine.timing import MAX_PROVIDER_TRIES, timing
 from agents.runs.engine.transaction import Action, NextStep, Transaction
 from agents.runs.engine.writes import run_approved
 from agents.runs.events import ProviderDelayed
@@ -106,7 +106,7 @@ def _retry_or_end(tx: Transaction, step: NextStep, error: ProviderError) -> None
         return
     run.patience_tries += 1
     run.patience_since = run.patience_since or tx.now
-    most_tries = MOST_PROVIDER_TRIES if error.most_tries is None else error.most_tries
+    most_tries = MAX_PROVIDER_TRIES if error.most_tries is None else error.most_tries
     may_retry = run.patience_tries < most_tries and tx.now - run.patience_since < timing().patience
     pause = timing().backoff(run.patience_tries, error.retry_after)
     if not (error.transient and may_retry) or pause > timing().patience:

@@ -9,7 +9,7 @@ from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.platform.queries.engine import OPEN_OR_LAST_CALLS
 from agents.runs.engine.ending import Ending, end_run, park
 from agents.runs.engine.recovery import end_abandoned_calls
-from agents.runs.engine.timing import MOST_CRASHES, MOST_DENIED_PASSES
+from agents.runs.engine.timing import MAX_CRASHES, MAX_DENIED_PASSES
 from agents.runs.engine.transaction import MACHINE, NO_STEP, Action, NextStep, Transaction
 from agents.runs.events import PassStarted, RunResumed
 from agents.runs.models import PARKED, TERMINAL_CALLS, CallStatus, ExitReason, Origin, Pass, Run, RunStatus, ToolCall
@@ -98,7 +98,7 @@ def _find_forced_end(tx: Transaction, unfinished: set[str]) -> ExitReason | None
     run = tx.run
     if CallStatus.EXECUTING in unfinished:
         return None
-    if run.crash_count >= MOST_CRASHES:
+    if run.crash_count >= MAX_CRASHES:
         return ExitReason.INTERNAL_ERROR if run.problem == ENGINE_FAILED else ExitReason.CRASH_LOOP
     return ExitReason.DEADLINE if tx.is_late else None
 
@@ -151,9 +151,9 @@ def _get_final_answer(run: Run) -> Ending:
 
 def _was_denied_repeatedly(run: Run, statuses: list[str]) -> bool:
     """Return True if people denied every card of one tool in each of the last three passes."""
-    if CallStatus.DENIED not in statuses or run.pass_number < MOST_DENIED_PASSES:
+    if CallStatus.DENIED not in statuses or run.pass_number < MAX_DENIED_PASSES:
         return False
-    passes = range(run.pass_number - MOST_DENIED_PASSES + 1, run.pass_number + 1)
+    passes = range(run.pass_number - MAX_DENIED_PASSES + 1, run.pass_number + 1)
     carded = ToolCall.objects.filter(run_id=run.pk, pass_number__in=passes, approvals__isnull=False).distinct()
     outcomes: dict[str, dict[int, set[str]]] = {}
     for tool, number, status in carded.values_list("tool", "pass_number", "status"):

@@ -31,7 +31,7 @@ from agents.runs.engine.history import History, OpenCalls, build_history, load_o
 from agents.runs.engine.lease import Lease
 from agents.runs.engine.requested_calls import (
     CARDS_ARE_FULL,
-    MOST_ROUNDS,
+    MAX_ROUNDS,
     PlannedCall,
     insert_calls,
     is_volatile,
@@ -39,18 +39,18 @@ from agents.runs.engine.requested_calls import (
     plan_call,
     preview_card,
 )
-from agents.runs.engine.timing import MOST_OPEN_CARDS
+from agents.runs.engine.timing import MAX_OPEN_CARDS
 from agents.runs.engine.transaction import Action, NextStep, Transaction, run_transaction
 from agents.runs.events import AnswerCut, AssistantMessage, AssistantThought, HistoryShortened, UsageReported
 from agents.runs.models import Pass, Run, ToolCall
 from tools.contract import ErrorCode, ToolError
 from tools.toolbox.permissions import Permission
 
-MOST_CALLS = 100
+MAX_CALLS = 100
 """Calls in one answer."""
-MOST_THOUGHT = 100_000
+MAX_THOUGHT = 100_000
 """Characters stored of a model's reasoning; only a broken or hostile server sends far more."""
-MOST_SHOWN_THOUGHT = 8_000
+MAX_SHOWN_THOUGHT = 8_000
 """Characters of it in an event."""
 
 
@@ -158,8 +158,8 @@ def _plan_calls(context: RunContext, answer: ModelAnswer) -> list[PlannedCall]:
 
 def _plan_call(context: RunContext, index: int, requested: RequestedCall) -> PlannedCall:
     plan = plan_call(context, index, requested)
-    if index >= MOST_CALLS:
-        plan.refuse(plan.error or make_limit_error(f"At most {MOST_CALLS} calls in one answer."))
+    if index >= MAX_CALLS:
+        plan.refuse(plan.error or make_limit_error(f"At most {MAX_CALLS} calls in one answer."))
     return plan
 
 
@@ -174,7 +174,7 @@ def _preview_all(lease: Lease, context: RunContext, planned: list[PlannedCall], 
         row = plan.row
         if plan.permission != Permission.ASK or (row.signature in previewed and not is_volatile(row)):
             continue
-        if cards >= MOST_OPEN_CARDS:
+        if cards >= MAX_OPEN_CARDS:
             plan.refuse(make_limit_error(CARDS_ARE_FULL))
             continue
         previewed.add(row.signature)
@@ -199,7 +199,7 @@ def record_pass(lease: Lease, step: NextStep, answer: ModelAnswer) -> RecordedPa
     transaction, and recording is tried once more. After a few rounds, or if the run may start nothing, the calls are
     recorded by the current rules without another preview.
     """
-    rounds = MOST_ROUNDS
+    rounds = MAX_ROUNDS
     while True:
         rounds -= 1
         with lease.transaction() as tx:
@@ -260,7 +260,7 @@ def _insert_pass(tx: Transaction, step: NextStep, answer: ModelAnswer) -> None:
                 number=run.pass_number,
                 response={**response.message, **answer.history.marks},
                 text=response.text,
-                thought=response.thought[:MOST_THOUGHT],
+                thought=response.thought[:MAX_THOUGHT],
                 cut_off=response.cut_off.value,
                 messages_upto=answer.history.messages_upto,
                 closing=step.action == Action.ASK_FOR_ANSWER,
@@ -282,7 +282,7 @@ def _insert_pass(tx: Transaction, step: NextStep, answer: ModelAnswer) -> None:
 def _publish_answer(tx: Transaction, response: ModelResponse) -> None:
     number = tx.run.pass_number
     if response.thought:
-        shown = response.thought[:MOST_SHOWN_THOUGHT]
+        shown = response.thought[:MAX_SHOWN_THOUGHT]
         tx.publish(AssistantThought(number, shown, True if len(shown) < len(response.thought) else None))
     if response.text:
         tx.publish(AssistantMessage(response.text, number))

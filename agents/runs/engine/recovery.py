@@ -8,7 +8,7 @@ from agents.employees.toolboxes import load_toolbox
 from agents.platform.queries.engine import ABANDONED_CALLS
 from agents.runs.engine.cards import mark_outcome_unknown, show_unknown_card
 from agents.runs.engine.results import end_unexecuted, publish_result
-from agents.runs.engine.timing import MOST_ATTEMPTS
+from agents.runs.engine.timing import MAX_ATTEMPTS
 from agents.runs.engine.transaction import MACHINE, Transaction
 from agents.runs.events import LateEffect, RunResumed
 from agents.runs.models import CallStatus, ToolCall
@@ -30,7 +30,7 @@ def settle_lost_call(tx: Transaction, call: ToolCall, may_repeat: bool) -> None:
         mark_outcome_unknown(tx, call, "The worker was lost while this was executing.")
         return
     same = ToolCall.objects.filter(pk=call.pk, status=CallStatus.EXECUTING)
-    if may_repeat and call.attempts < MOST_ATTEMPTS and not _is_inner(call):
+    if may_repeat and call.attempts < MAX_ATTEMPTS and not _is_inner(call):
         same.update(status=CallStatus.READY, exec_epoch=None, deadline_at=None)
         return
     error = ToolError(ErrorCode.WORKER_LOST, "The worker was lost while this was executing.")
@@ -56,7 +56,7 @@ def requeue_after_loss(tx: Transaction) -> None:
     for call in left:
         if _may_have_happened(call):
             unknown.append(_find_tool_title(call))
-        elif call.attempts < MOST_ATTEMPTS:
+        elif call.attempts < MAX_ATTEMPTS:
             again.append(_find_tool_title(call))
     reasons = ["The worker was lost; another one continues."]
     if again:

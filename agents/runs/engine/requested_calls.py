@@ -14,7 +14,7 @@ from agents.providers.base import RequestedCall
 from agents.runs.engine.cards import CallEffect, build_card, compute_effect, publish_card, seal
 from agents.runs.engine.context import RunContext, has_same_verdict
 from agents.runs.engine.lease import Lease
-from agents.runs.engine.timing import MOST_OPEN_CARDS, timing
+from agents.runs.engine.timing import MAX_OPEN_CARDS, timing
 from agents.runs.engine.transaction import Transaction
 from agents.runs.events import ToolRejected, ToolSkipped, ToolStarted
 from agents.runs.models import CallStatus, Event, EventType, ToolCall
@@ -23,11 +23,11 @@ from tools.contract import REPEATABLE_CODES, ErrorCode, Level, Tool, ToolError, 
 from tools.toolbox.isolation import run_isolated
 from tools.toolbox.permissions import Permission, Verdict
 
-MOST_CALL_DEPTH = 3
+MAX_CALL_DEPTH = 3
 """The depth of nested calls; a call that the model requested has depth 0."""
-MOST_ROUNDS = 3
+MAX_ROUNDS = 3
 """Rounds of judging and previewing while permissions keep changing."""
-CARDS_ARE_FULL = f"At most {MOST_OPEN_CARDS} cards may wait at a time."
+CARDS_ARE_FULL = f"At most {MAX_OPEN_CARDS} cards may wait at a time."
 _REPEATS = 2
 """Times that a call may be repeated after a failure that may pass."""
 _WAITS = (EventType.RUN_WAITING, EventType.RUN_NEEDS_ATTENTION)
@@ -164,7 +164,7 @@ def _limit_cards(run_id: int, planned: list[PlannedCall]) -> None:
     asking = [plan for plan in planned if plan.permission == Permission.ASK and plan.row.duplicate_of is None]
     if not asking:
         return
-    room = MOST_OPEN_CARDS - Approval.objects.filter(run_id=run_id, status=ApprovalStatus.PENDING).count()
+    room = MAX_OPEN_CARDS - Approval.objects.filter(run_id=run_id, status=ApprovalStatus.PENDING).count()
     for plan in asking[max(room, 0) :]:
         plan.error = make_limit_error(CARDS_ARE_FULL)
 

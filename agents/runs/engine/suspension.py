@@ -12,8 +12,8 @@ from agents.runs.engine.context import RunContext, list_colleagues, load_context
 from agents.runs.engine.lease import Lease
 from agents.runs.engine.next_step import find_expandable_recipes, wake_if_possible
 from agents.runs.engine.requested_calls import (
-    MOST_CALL_DEPTH,
-    MOST_ROUNDS,
+    MAX_CALL_DEPTH,
+    MAX_ROUNDS,
     CallRequest,
     PlannedCall,
     attach_to_parent,
@@ -22,7 +22,7 @@ from agents.runs.engine.requested_calls import (
     preview_card,
 )
 from agents.runs.engine.results import NotExecuting, build_end_columns, end_unexecuted, publish_result
-from agents.runs.engine.timing import MOST_OPEN_CARDS
+from agents.runs.engine.timing import MAX_OPEN_CARDS
 from agents.runs.engine.transaction import NextStep, Transaction, new_run_transaction, run_transaction
 from agents.runs.events import QuestionAsked, RunStarted, ToolProgress, ToolRejected
 from agents.runs.models import (
@@ -41,13 +41,13 @@ from tools.toolbox.isolation import run_isolated
 from tools.toolbox.outcome import normalize_result
 from tools.toolbox.permissions import Permission
 
-MOST_DELEGATION_DEPTH = 3
+MAX_DELEGATION_DEPTH = 3
 """A person's task has depth 0, and each delegation adds one."""
-MOST_OPEN_CHILDREN = 5
+MAX_OPEN_CHILDREN = 5
 LONGEST_QUESTION = 4_000
 LONGEST_TASK = 20_000
 LONGEST_SUMMARY = 300
-MOST_MS = 2**31 - 1
+MAX_MS = 2**31 - 1
 """The longest duration that a call's column can hold: more than 24 days."""
 _MS = timedelta(milliseconds=1)
 _SENTENCE_LENGTH = 1_000
@@ -80,7 +80,7 @@ def suspend(tx: Transaction, call: ToolCall, wait: Suspend, duration_ms: int) ->
 def end_suspended(tx: Transaction, call: ToolCall, result: ToolResult) -> bool:
     """Give a suspended call its result, with the time since its start; return False if it is no longer suspended."""
     waited = (tx.now - call.started_at) / _MS if call.started_at is not None else 0
-    return _end_suspended_after(tx, call, result, min(round(waited), MOST_MS))
+    return _end_suspended_after(tx, call, result, min(round(waited), MAX_MS))
 
 
 def _end_suspended_after(tx: Transaction, call: ToolCall, result: ToolResult, duration_ms: int) -> bool:
@@ -102,9 +102,9 @@ def _ask_question(tx: Transaction, call: ToolCall, question: Question) -> None:
     text = make_storable(question.text)
     if not text.strip() or len(text) > LONGEST_QUESTION:
         raise _make_refusal(ErrorCode.INVALID_PARAMETER, f"A question has 1 to {LONGEST_QUESTION:,} characters.")
-    if Approval.objects.filter(run_id=call.run_id, status=ApprovalStatus.PENDING).count() >= MOST_OPEN_CARDS:
+    if Approval.objects.filter(run_id=call.run_id, status=ApprovalStatus.PENDING).count() >= MAX_OPEN_CARDS:
         raise _make_refusal(
-            ErrorCode.LIMIT_EXCEEDED, f"At most {MOST_OPEN_CARDS} cards may be open at a time. Ask again later."
+            ErrorCode.LIMIT_EXCEEDED, f"At most {MAX_OPEN_CARDS} cards may be open at a time. Ask again later."
         )
     days = tx.run.organization.card_days
     choices = [make_storable(choice) for choice in question.choices]
@@ -135,9 +135,9 @@ def _delegate(tx: Transaction, call: ToolCall, delegation: Delegation) -> None:
     task = make_storable(delegation.task).strip()
     if not task or len(task) > LONGEST_TASK:
         raise _make_refusal(ErrorCode.INVALID_PARAMETER, f"A task has 1 to {LONGEST_TASK:,} characters.")
-    if _find_delegated_calls(parent.pk).count() >= MOST_OPEN_CHILDREN:
+    if _find_delegated_calls(parent.pk).count() >= MAX_OPEN_CHILDREN:
         raise _make_refusal(
-            ErrorCode.LIMIT_EXCEEDED, f"At most {MOST_OPEN_CHILDREN} delegated tasks may be open at a time."
+            ErrorCode.LIMIT_EXCEEDED, f"At most {MAX_OPEN_CHILDREN} delegated tasks may be open at a time."
         )
     child = Run(
         organization_id=parent.organization_id,
@@ -179,8 +179,8 @@ def _find_colleague(tx: Transaction, name: str) -> Employee:
         raise _make_refusal(ErrorCode.NOT_PERMITTED, f"You may not delegate to {name!r}, only to: {names}.")
     if not found.is_active or found.stopped_at is not None:
         raise _make_refusal(ErrorCode.OPERATION_NOT_ALLOWED, f"{found.name} is not working at the moment.")
-    if run.depth >= MOST_DELEGATION_DEPTH:
-        message = f"A task may be delegated at most {MOST_DELEGATION_DEPTH} times in a row."
+    if run.depth >= MAX_DELEGATION_DEPTH:
+        message = f"A task may be delegated at most {MAX_DELEGATION_DEPTH} times in a row."
         raise _make_refusal(ErrorCode.OPERATION_NOT_ALLOWED, message)
     if found.pk in _list_employees_above(run):
         message = f"{found.name} is waiting for this task, so it cannot work on it."
@@ -273,7 +273,7 @@ def _record_recipe_step(
     lease: Lease, context: RunContext, parent: ToolCall, step: tuple[CallRequest, PlannedCall]
 ) -> NextStep:
     """Record a recipe's step as a call, judged by the current rules; judge and preview it again if they changed."""
-    (request, plan), rounds = step, MOST_ROUNDS
+    (request, plan), rounds = step, MAX_ROUNDS
     while True:
         rounds -= 1
         if plan.permission is Permission.ASK and plan.effect is None:
@@ -310,9 +310,9 @@ def _plan_recipe_step(context: RunContext, parent: ToolCall) -> tuple[CallReques
     if len(done) >= len(recipe.steps):
         return run_isolated(recipe, "result", lambda: normalize_result(recipe, recipe.result(params, results), 0))
     step = recipe.steps[len(done)]
-    if _count_callers(parent) >= MOST_CALL_DEPTH and isinstance(context.toolbox.get_tool(step.tool), Recipe):
+    if _count_callers(parent) >= MAX_CALL_DEPTH and isinstance(context.toolbox.get_tool(step.tool), Recipe):
         raise ToolError(
-            ErrorCode.LIMIT_EXCEEDED, f"Recipes may be nested at most {MOST_CALL_DEPTH} levels deep.", attempted=False
+            ErrorCode.LIMIT_EXCEEDED, f"Recipes may be nested at most {MAX_CALL_DEPTH} levels deep.", attempted=False
         )
 
     def plan() -> tuple[CallRequest, PlannedCall]:

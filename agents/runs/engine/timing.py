@@ -7,14 +7,14 @@ from functools import lru_cache
 
 from django.conf import settings
 
-MOST_PROVIDER_TRIES = 6
-MOST_CRASHES = 5
-MOST_ATTEMPTS = 3
+MAX_PROVIDER_TRIES = 6
+MAX_CRASHES = 5
+MAX_ATTEMPTS = 3
 """Attempts at a read or a draft whose workers are lost."""
-MOST_DRIFTS = 3
+MAX_DRIFTS = 3
 """Cards that a call's guards may send back before the call fails."""
-MOST_OPEN_CARDS = 20
-MOST_DENIED_PASSES = 3
+MAX_OPEN_CARDS = 20
+MAX_DENIED_PASSES = 3
 """Passes in a row that a person may deny before the run ends."""
 _CLOCK_ID: int | None = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
 """A clock that includes sleep: the first on Linux, the second on macOS. A paused virtual machine may stop either."""

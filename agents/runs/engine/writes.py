@@ -52,7 +52,7 @@ from tools.toolbox.permissions import Verdict
 
 logger = logging.getLogger(__name__)
 Value = TypeVar("Value")
-_MOST_RECORDING_TRIES = 3
+_MAX_RECORDING_TRIES = 3
 _TRANSACTION_TRIES = 3
 
 
@@ -259,7 +259,7 @@ def record_patiently(what: str, act: Callable[[], Value]) -> Value:
         except OUTAGE_ERRORS as error:
             tries += 1
             condition = describe_outage(error)
-            if tries >= _MOST_RECORDING_TRIES and (not condition or is_shutting_down()):
+            if tries >= _MAX_RECORDING_TRIES and (not condition or is_shutting_down()):
                 raise
             logger.warning("%s: %s (%s)", what, condition or "the database failed", error)
             connection.close()

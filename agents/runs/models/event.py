@@ -8,8 +8,8 @@ from django.db.models.functions import Now
 from agents.runs.models.run import Run
 from tools.contract import canonical_json
 
-MOST_DATA_BYTES = 4096
-MOST_SUMMARY = 1000
+MAX_DATA_BYTES = 4096
+MAX_SUMMARY = 1000
 
 
 class EventType(models.TextChoices):
@@ -64,19 +64,19 @@ class Event(models.Model):
 
 def brief_params(params: dict[str, Any]) -> tuple[dict[str, Any], bool | None]:
     """Return the params for an event, and True if they are left out because they exceed 4 KB."""
-    return ({}, True) if len(canonical_json(params).encode()) > MOST_DATA_BYTES else (params, None)
+    return ({}, True) if len(canonical_json(params).encode()) > MAX_DATA_BYTES else (params, None)
 
 
 def brief_result(result: dict[str, Any]) -> dict[str, Any]:
     """Return the result for an event; data beyond 4 KB is left out, and `truncated` is set."""
     shown = {key: result[key] for key in ("success", "summary", "data", "markdown", "error", "metadata")}
-    if len(shown["summary"]) > MOST_SUMMARY:
-        shown.update(summary=shown["summary"][:MOST_SUMMARY], truncated=True)
-    if shown["error"] and len(shown["error"]["message"]) > MOST_SUMMARY:
-        error = {**shown["error"], "message": shown["error"]["message"][:MOST_SUMMARY]}
+    if len(shown["summary"]) > MAX_SUMMARY:
+        shown.update(summary=shown["summary"][:MAX_SUMMARY], truncated=True)
+    if shown["error"] and len(shown["error"]["message"]) > MAX_SUMMARY:
+        error = {**shown["error"], "message": shown["error"]["message"][:MAX_SUMMARY]}
         shown.update(error=error, truncated=True)
-    if len(canonical_json(shown["metadata"]).encode()) > MOST_DATA_BYTES:
+    if len(canonical_json(shown["metadata"]).encode()) > MAX_DATA_BYTES:
         shown.update(metadata={}, truncated=True)
-    if len(canonical_json([shown["data"], shown["markdown"]]).encode()) > MOST_DATA_BYTES:
+    if len(canonical_json([shown["data"], shown["markdown"]]).encode()) > MAX_DATA_BYTES:
         shown.update(data=None, markdown="", truncated=True)
     return shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
-from agents.approvals.questions import MOST_ANSWER
+from agents.approvals.questions import MAX_ANSWER
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class AskedQuestion:
     text: str
     choices: list[str]
     is_open: bool
-    max_length: int = MOST_ANSWER
+    max_length: int = MAX_ANSWER
 
 
 def read_question(approval: Approval) -> AskedQuestion | None:

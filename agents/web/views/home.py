@@ -92,7 +92,7 @@ def _render_home(request: HttpRequest, member: Membership, extra: dict[str, Any]
     context = _load_live_lists(member) | {
         "employees": [EmployeeChoice(each, build_initials(each.name), each == chosen) for each in employees],
         "task": request.POST.get("task", _find_example(request, chosen)),
-        "max_text": actions.MOST_TEXT,
+        "max_text": actions.MAX_TEXT,
         "problem": "",
         "request_id": uuid.uuid4().hex,
         "charts": build_charts(days),

@@ -85,7 +85,7 @@ def _build_context(request: HttpRequest, member: Membership, run_id: int, before
         "lines": [line for line in lines if line.html],
         "end": end,
         "is_unknown_task": end is not None and is_unknown_task(end),
-        "max_text": actions.MOST_TEXT,
+        "max_text": actions.MAX_TEXT,
         "parts": build_state(run).parts,
         "after": events[-1].seq if events else 0,
         "earlier": first if first > 1 else None,
@@ -145,9 +145,9 @@ def _parse_passes(text: str) -> int:
         Invalid: the text is not a number within the limit.
     """
     passes = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
-    if not 1 <= passes <= actions.MOST_PASSES:
+    if not 1 <= passes <= actions.MAX_PASSES:
         raise Invalid(
-            "max_passes", f"Enter a number of passes from 1 to {actions.MOST_PASSES}; {text[:40]!r} is not one."
+            "max_passes", f"Enter a number of passes from 1 to {actions.MAX_PASSES}; {text[:40]!r} is not one."
         )
     return passes
 

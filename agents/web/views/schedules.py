@@ -18,7 +18,7 @@ from agents.platform.queries.runs import annotate_waits
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.platform.row_ids import parse_row_id
 from agents.runs import schedules
-from agents.runs.actions import MOST_TEXT
+from agents.runs.actions import MAX_TEXT
 from agents.runs.models import Run
 from agents.web.views.pages import member_view, render_page
 from tools.contract import ToolError
@@ -186,7 +186,7 @@ def _render_list(request: HttpRequest, member: Membership, **extra: Any) -> Http
         "upcoming": None,
         "refusal": None,
         "invalid_field": "",
-        "max_text": MOST_TEXT,
+        "max_text": MAX_TEXT,
         "max_schedules": MAX_SCHEDULES,
         "smallest_minutes": SMALLEST_MINUTES,
     }

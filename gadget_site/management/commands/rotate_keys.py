@@ -6,7 +6,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from agents.platform import key_rotation
 
-MOST_NAMED = 20
+MAX_NAMED = 20
 
 
 class Command(BaseCommand):
@@ -17,7 +17,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         done = key_rotation.rotate_keys()
         self.stdout.write(f"{done.renewed} values encrypted with the first key; {done.current} already were.")
-        for place in done.unreadable[:MOST_NAMED]:
+        for place in done.unreadable[:MAX_NAMED]:
             self.stdout.write(f"no key can decrypt {place}")
         if done.unreadable:
             raise CommandError(

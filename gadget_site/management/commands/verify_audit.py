@@ -8,7 +8,7 @@ from agents.accounts import audit
 from agents.accounts.models import Organization
 from agents.platform import signatures
 
-MOST_FAULTS = 20
+MAX_FAULTS = 20
 
 
 class Command(BaseCommand):
@@ -44,10 +44,10 @@ class Command(BaseCommand):
     def _report(self, chain: audit.AuditChain) -> bool:
         """Print the findings; return True if the chain is broken."""
         self.stdout.write(f"{chain.slug}: {'the chain is broken' if chain.faults else 'the chain is intact'}")
-        for fault in chain.faults[:MOST_FAULTS]:
+        for fault in chain.faults[:MAX_FAULTS]:
             self.stdout.write(f"  {fault}")
-        if len(chain.faults) > MOST_FAULTS:
-            self.stdout.write(f"  and {len(chain.faults) - MOST_FAULTS} more")
+        if len(chain.faults) > MAX_FAULTS:
+            self.stdout.write(f"  and {len(chain.faults) - MAX_FAULTS} more")
         for key_id, signed in chain.keys.items():
             now = " (the current key)" if key_id == signatures.get_current_key_id() else ""
             entries = f"{signed.count} entries, from {signed.first} to {signed.last}"

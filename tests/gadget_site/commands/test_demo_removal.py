@@ -18,7 +18,7 @@ from agents.accounts.models import Membership, Organization, Role
 from agents.employees.models import Employee, ModelProvider, ProviderKind
 from agents.runs.engine.timing import timing
 from agents.runs.models import Run, RunStatus
-from gadget_site.demo.accounts import MOST_CHECKED, OpenDemoAccountsError, check_before_listening, find_open_accounts
+from gadget_site.demo.accounts import MAX_CHECKED, OpenDemoAccountsError, check_before_listening, find_open_accounts
 from gadget_site.demo.names import PASSWORD
 from gadget_site.management.processes import build_web_process
 from tests.gadget_site.commands.demo_world import build_demo
@@ -59,9 +59,9 @@ def test_every_account_with_the_password_is_named(demo: None) -> None:
 
 
 def test_the_check_is_bounded(demo: None) -> None:
-    for number in range(MOST_CHECKED):
+    for number in range(MAX_CHECKED):
         User.objects.create_superuser(f"root{number}", password=PASSWORD)
-    assert len(find_open_accounts()) == MOST_CHECKED
+    assert len(find_open_accounts()) == MAX_CHECKED
     assert find_open_accounts()[:5] == EVERYBODY
 
 
