@@ -35,7 +35,7 @@ def describe_call(approval: Approval, status: str, report_text: str, *, is_undoa
     if status == CallStatus.EXECUTING:
         return CallReport("going", "Running.")
     if status == CallStatus.OUTCOME_UNKNOWN:
-        return CallReport("bad", "We don’t know whether it happened.")
+        return CallReport("bad", "We don't know whether it happened.")
     word = "Succeeded" if status == CallStatus.SUCCEEDED else "Failed"
     return CallReport(
         "good" if status == CallStatus.SUCCEEDED else "bad", f"{word}: {report_text}" if report_text else f"{word}."
