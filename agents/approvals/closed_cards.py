@@ -6,21 +6,21 @@ from agents.approvals.models import Approval, ApprovalStatus
 from agents.platform.refusals import AlreadyDecided, Expired
 
 
-def refuse_closed(card: Approval, lost: str = "") -> None:
+def refuse_closed(card: Approval, consequence: str = "") -> None:
     """Raise Expired or AlreadyDecided if the card is closed; the error says how it was closed.
 
     Args:
-        lost: what the person loses, such as an edit that was not applied.
+        consequence: the effect on the person's request, such as NOT_EDITED.
     """
     if card.status == ApprovalStatus.EXPIRED or _is_overdue(card):
-        detail = f"the card has expired{f'; {lost}' if lost else ''}"
+        detail = f"the card has expired{f'; {consequence}' if consequence else ''}"
         raise Expired(detail, approval_status=str(ApprovalStatus.EXPIRED))
     if card.status != ApprovalStatus.PENDING:
         by = card.decided_by.get_username() if card.decided_by else None
         replacement = find_next_card(card)
         ended = f"{card.get_status_display().lower()}{f' by {by}' if by else ''}"
         raise AlreadyDecided(
-            f"the card was {ended}; {lost}" if lost else f"already {ended}",
+            f"the card was {ended}; {consequence}" if consequence else f"already {ended}",
             decided_by=by,
             decided_at=card.decided_at.isoformat() if card.decided_at else None,
             approval_status=card.status,

@@ -16,7 +16,7 @@ from agents.approvals.unstarted_cards import compute_current_effect
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound, Refusal, StaleDigest
 from agents.runs.engine import next_step
-from agents.runs.engine.cards import CallEffect, compute_effect, is_sealed, publish_decision, reopen, seal
+from agents.runs.engine.cards import CallEffect, compute_effect, is_sealed, publish_decision, replace_card, seal
 from agents.runs.engine.context import RunContext, has_same_verdict, load_context
 from agents.runs.engine.results import end_unexecuted
 from agents.runs.engine.timing import timing
@@ -72,7 +72,7 @@ def approve(member: Membership, approval_id: int, decision: Decision) -> Approva
         refuse_requester(member, tx.run, card)
         _check_confirmation(card, decision)
         start = tx.now + timedelta(seconds=decision.grace_s)
-        until = start + timing().start_within
+        until = start + timing().approval_validity
         _record_decision(
             member,
             card,
@@ -128,9 +128,8 @@ def edit(member: Membership, approval_id: int, decision: Decision, params: dict[
     try:
         tool, verdict, effect = _judge_edit(context, card.tool_call, params)
     except Invalid:
-        _refuse_undecidable(
-            _find(member, approval_id), decision.digest, NOT_EDITED
-        )  # if it was decided before, say so instead
+        # If the card was decided meanwhile, say so instead.
+        _refuse_undecidable(_find(member, approval_id), decision.digest, NOT_EDITED)
         raise
     with _locked_card(member, approval_id) as (tx, card):
         if _is_repeated(member, card, decision, (ApprovalStatus.SUPERSEDED,)):
@@ -153,7 +152,7 @@ def edit(member: Membership, approval_id: int, decision: Decision, params: dict[
         Approval.objects.filter(pk=card.pk).update(
             decided_by=member.user, decided_at=Now(), decision_id=decision.decision_id
         )
-        return reopen(tx, card, effect, f"{member.user.get_username()} changed the params.")
+        return replace_card(tx, card, effect, f"{member.user.get_username()} changed the params.")
 
 
 def _judge_edit(context: RunContext, call: ToolCall, params: dict[str, Any]) -> tuple[Tool, Verdict, CallEffect]:
@@ -200,7 +199,7 @@ def undo(member: Membership, approval_id: int, decision_id: str = "") -> Approva
         if card.decided_by_id != member.user_id:
             raise Conflict("only the person who decided can undo it")
         tx.audit(f"user:{member.user.get_username()}", "decision_undone", f"approval:{card.pk}")
-        return reopen(tx, card, effect, f"{member.user.get_username()} took the approval back.")
+        return replace_card(tx, card, effect, f"{member.user.get_username()} took the approval back.")
 
 
 def _find_undone(member: Membership, card: Approval, decision_id: str) -> Approval | None:
@@ -313,10 +312,10 @@ def _record_decision(
     card.decided_by, card.status = member.user, status
 
 
-def _refuse_undecidable(card: Approval, digest: str, lost: str = "") -> None:
+def _refuse_undecidable(card: Approval, digest: str, consequence: str = "") -> None:
     if card.kind != ApprovalKind.APPROVAL:
         raise Conflict(f"a card of kind {card.kind!r} cannot be approved or denied", approval_status=card.status)
-    refuse_closed(card, lost)
+    refuse_closed(card, consequence)
     if card.digest != digest:
         raise StaleDigest("the card has changed since: its digest is another one", digest=card.digest)
 

@@ -40,7 +40,7 @@ def answer(member: Membership, approval_id: int, text: str, decision_id: str = "
         is_same = bool(decision_id) and (card.decision_id, card.decided_by_id) == (decision_id, member.user_id)
         if is_same and card.status == ApprovalStatus.ANSWERED:
             return card
-        asked = Approval.objects.filter(
+        open_question = Approval.objects.filter(
             pk=card.pk,
             kind=ApprovalKind.QUESTION,
             status=ApprovalStatus.PENDING,
@@ -48,7 +48,7 @@ def answer(member: Membership, approval_id: int, text: str, decision_id: str = "
             run__cancel_requested_at=None,
         )
         decision = {"decided_by": member.user, "decided_at": Now(), "decision_id": decision_id, "reason": answer_text}
-        if not asked.update(status=ApprovalStatus.ANSWERED, **decision):
+        if not open_question.update(status=ApprovalStatus.ANSWERED, **decision):
             _refuse_unanswerable(card)
             raise Conflict("the run was cancelled", approval_status=card.status)
         card.decided_by, card.status = member.user, ApprovalStatus.ANSWERED

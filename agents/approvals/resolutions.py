@@ -56,9 +56,9 @@ def _acknowledge(member: Membership, call: ToolCall, reason: str) -> ToolCall:
     by = member.user.get_username()
     with run_transaction(call.run_id) as tx:
         cards = Approval.objects.filter(tool_call=call, kind=ApprovalKind.UNKNOWN, status=ApprovalStatus.PENDING)
-        seen = cards.filter(tool_call__late_effect__isnull=False)
+        late_cards = cards.filter(tool_call__late_effect__isnull=False)
         decided = {"decided_by": member.user, "decided_at": Now(), "reason": reason}
-        if not seen.update(status=ApprovalStatus.ANSWERED, **decided):
+        if not late_cards.update(status=ApprovalStatus.ANSWERED, **decided):
             raise Conflict("this call has no late effect to acknowledge", call_status=call.status)
         tx.inbox_changed = True
         tx.publish(CallResolved(str(call.pk), ACKNOWLEDGED, by, reason))

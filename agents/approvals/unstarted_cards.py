@@ -1,7 +1,7 @@
 """Approved calls that did not start in time: their cards are replaced by new ones."""
 
 from agents.approvals.models import Approval, ApprovalStatus
-from agents.runs.engine.cards import CallEffect, compute_effect_again, reopen, withdraw
+from agents.runs.engine.cards import CallEffect, compute_effect_again, replace_card, withdraw
 from agents.runs.engine.context import load_context
 from agents.runs.engine.next_step import wake_if_possible
 from agents.runs.engine.results import reject
@@ -10,7 +10,7 @@ from agents.runs.models import CallStatus
 from tools.contract import ToolError
 
 
-def reopen_unstarted(card_id: int, why: str) -> bool:
+def replace_unstarted_card(card_id: int, why: str) -> bool:
     """Replace the approved card of a call that has not started; return False if the card is no longer approved.
 
     A call that the gate now forbids is rejected instead.
@@ -22,7 +22,7 @@ def reopen_unstarted(card_id: int, why: str) -> bool:
         if card.status != ApprovalStatus.APPROVED or card.tool_call.status != CallStatus.APPROVED:
             return False
         if isinstance(effect, CallEffect):
-            reopen(tx, card, effect, why)
+            replace_card(tx, card, effect, why)
         elif withdraw(tx, card, effect.message):
             reject(tx, card.tool_call, effect)
             wake_if_possible(tx)

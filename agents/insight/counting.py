@@ -157,7 +157,7 @@ def count_batch(most: int = AT_ONCE) -> bool:
             pass_bound=head.pass_bound,
             asked_in=head.asked_in,
             looked_at=Now(),
-            due_at=Now() + timing().count_again if head.is_done else Now(),
+            due_at=Now() + timing().count_pause if head.is_done else Now(),
         )
     return not head.is_done
 

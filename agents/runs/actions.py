@@ -124,7 +124,7 @@ def cancel(member: Membership, run_id: int) -> Run:
         Conflict: it has already ended.
     """
     _require_role(member, Role.OPERATOR, "cancel a run")
-    with run_transaction(_find_own_run(member, run_id)) as tx:
+    with run_transaction(_find_own_run_id(member, run_id)) as tx:
         run = tx.run
         if run.has_ended:
             raise Conflict(f"the run has already ended: {run.get_status_display()}", run_status=run.status)
@@ -146,7 +146,7 @@ def add_message(member: Membership, run_id: int, text: str) -> Run:
     """
     _require_role(member, Role.OPERATOR, "send a message")
     checked = check_text("text", text)
-    with run_transaction(_find_own_run(member, run_id)) as tx:
+    with run_transaction(_find_own_run_id(member, run_id)) as tx:
         _refuse_manual_call(tx.run)
         _refuse_cancelled(tx.run)
         _append_message(tx, member, checked)
@@ -165,7 +165,7 @@ def continue_run(member: Membership, run_id: int, max_passes: int | None = None)
     _require_role(member, Role.OPERATOR, "continue a run")
     if max_passes is not None and not 1 <= max_passes <= MAX_PASSES:
         raise Invalid("max_passes", f"max_passes is {max_passes}, but must be 1 to {MAX_PASSES}")
-    with run_transaction(_find_own_run(member, run_id)) as tx:
+    with run_transaction(_find_own_run_id(member, run_id)) as tx:
         _refuse_manual_call(tx.run)
         _refuse_cancelled(tx.run)
         if not tx.run.has_ended:
@@ -206,7 +206,7 @@ def _refuse_cancelled(run: Run) -> None:
         raise Conflict("the run was cancelled", run_status=run.status)
 
 
-def _find_own_run(member: Membership, run_id: int) -> int:
+def _find_own_run_id(member: Membership, run_id: int) -> int:
     """Return the id of a run in the member's organization."""
     if not Run.objects.filter(organization_id=member.organization_id, pk=run_id).exists():
         raise NotFound(f"there is no run {run_id}")

@@ -39,7 +39,7 @@ class ManualCall:
 
 
 def can_run_by_hand(toolbox: Toolbox, tool: Tool, level: str) -> bool:
-    """Return True if people may call the tool by hand: it has read level here and is the one that its name finds."""
+    """Return True if people may call the tool by hand: it has read level here and is the current version."""
     return level == Level.READ.value and not tool.is_system and toolbox.get_tool(tool.name) is tool
 
 

@@ -190,9 +190,9 @@ def _explain_end(schedule: Schedule, member: Membership | None, next_at: datetim
         return f"{name} is no longer a member."
     if not member.may(Role.OPERATOR):
         return f"{person.get_username()} is now {member.as_noun}, who may not start runs."
-    return (
-        "" if next_at is not None else "It has no next time: its dates have passed, or its time zone no longer exists."
-    )
+    if next_at is None:
+        return "It has no next time: its dates have passed, or its time zone no longer exists."
+    return ""
 
 
 def _find_member(schedule: Schedule) -> Membership | None:

@@ -167,11 +167,7 @@ def apply(run_id: int, wait: bool = False) -> bool:
     """
     with run_transaction(run_id, wait=wait) as tx:
         run = tx.run
-        why = (
-            ""
-            if run.has_ended
-            else _explain_stop(Employee.objects.select_related("organization").get(pk=run.employee_id))
-        )
+        why = "" if run.has_ended else _explain_stop(_load_employee(run.employee_id))
         if why == run.stopped_because:
             return False
         run.stopped_because = why
@@ -214,6 +210,10 @@ def _explain_stop(employee: Employee) -> str:
     if employee.organization.stopped_at is not None:
         return f"{employee.organization.stopped_by} stopped everything."
     return f"{employee.stopped_by} stopped {employee.name}." if employee.stopped_at is not None else ""
+
+
+def _load_employee(employee_id: int) -> Employee:
+    return Employee.objects.select_related("organization").get(pk=employee_id)
 
 
 def _find_employee(member: Membership, employee_id: int) -> Employee:

@@ -44,8 +44,8 @@ def title_run(run_id: int) -> bool:
         return False
     used: list[Usage] = []
     with watch_side_work(run_id, tool.name) as stopped:
-        asking = context.build_system_context(partial(_ask, context, used, stopped))
-        result = run_call(PreparedCall(0, tool, {"task": context.run.task}, asking, _TIMEOUT_S))
+        tool_context = context.build_system_context(partial(_ask, context, used, stopped))
+        result = run_call(PreparedCall(0, tool, {"task": context.run.task}, tool_context, _TIMEOUT_S))
     return bool(used) and _record(context, used[0], result.data["title"] if result.success else "")
 
 

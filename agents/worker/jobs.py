@@ -80,7 +80,7 @@ def refresh_source(source_id: int) -> None:
 
 
 @worker_init.connect  # type: ignore[untyped-decorator]
-def _begin(**_: object) -> None:
+def _start_worker(**_: object) -> None:
     """Start the run poller; first end a worker that has another data folder or other keys."""
     confirm_at_start()
     poller = RunPoller(settings.GADGET_WORKER_THREADS, advance_run)
@@ -94,7 +94,7 @@ def _shut_down(**_: object) -> None:
 
 
 @worker_shutdown.connect  # type: ignore[untyped-decorator]
-def _finish(**_: object) -> None:
+def _finish_worker(**_: object) -> None:
     """Finish the worker after its last run: stop its threads and send the remaining messages."""
     for poller in _pollers:
         poller.stop()

@@ -1,4 +1,4 @@
-"""The watch over leases that nobody renews, by this process's own clock, as the database's may be set back."""
+"""Watches for leases that nobody renews, by this process's own clock: the database's clock may be set back."""
 
 from collections.abc import Iterable
 
@@ -13,11 +13,11 @@ class LeaseWatch:
         self._since: dict[ObservedLease, float] = {}
 
     def update(self, leases: Iterable[ObservedLease], now: float) -> list[ObservedLease]:
-        """Take in the current leases, and return those that were not renewed for longer than a lease lasts.
+        """Note the current leases, and return those that were not renewed for longer than a lease lasts.
 
         Args:
             now: the time by `clock_s` at which the leases were read.
         """
         self._since = {lease: self._since.get(lease, now) for lease in leases}
-        lasts = timing().lease.total_seconds()
-        return [lease for lease, since in self._since.items() if now - since > lasts]
+        duration = timing().lease.total_seconds()
+        return [lease for lease, since in self._since.items() if now - since > duration]

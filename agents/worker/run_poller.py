@@ -25,7 +25,7 @@ class RunPoller(threading.Thread):
     """
 
     def __init__(self, slots: int, drive: Callable[[int], None]) -> None:
-        super().__init__(name="gadget-run_poller", daemon=True)
+        super().__init__(name="gadget-run-poller", daemon=True)
         self._slots = slots
         self._drive = drive
         self._seen_due: frozenset[int] = frozenset()
@@ -43,9 +43,9 @@ class RunPoller(threading.Thread):
         """Start to drive the overlooked runs, as free slots allow; return their number."""
         free = 0 if lease.is_shutting_down() else self._slots - lease.count_held_runs()
         due = frozenset(row.pk for row in DUE_RUNS.fetch_all()) if free > 0 else frozenset()
-        stayed = (due & self._seen_due) - self._driving
+        overlooked = (due & self._seen_due) - self._driving
         self._seen_due = due
-        chosen = random.sample(sorted(stayed), min(len(stayed), max(free, 0)))  # other workers poll as well
+        chosen = random.sample(sorted(overlooked), min(len(overlooked), max(free, 0)))  # other workers poll as well
         self._driving.update(chosen)
         for pk in chosen:
             self._drivers.submit(self._drive_run, pk)

@@ -1,4 +1,7 @@
-"""The sweeper: wakes, expires and recovers the runs and cards that a lost hint or worker left. Any number may run."""
+"""The sweeper: wakes, expires and recovers the runs and cards that a lost hint or worker left behind.
+
+Any number of sweepers may run at a time.
+"""
 
 import logging
 import random
@@ -15,7 +18,7 @@ from django.db.models.functions import Now
 from agents.accounts import audit
 from agents.approvals.decisions import expire
 from agents.approvals.models import Approval
-from agents.approvals.unstarted_cards import reopen_unstarted
+from agents.approvals.unstarted_cards import replace_unstarted_card
 from agents.employees import sources
 from agents.insight import counting
 from agents.platform import notify
@@ -199,16 +202,15 @@ def _handle_lost_worker(tx: Transaction) -> bool:
 def _end_overdue(run_id: int) -> bool:
     with run_transaction(run_id, wait=False) as tx:
         run = tx.run
-        is_late = run.deadline_at is not None and run.deadline_at <= tx.now
-        if run.status not in (RunStatus.QUEUED, RunStatus.WAITING) or not is_late:
+        if run.status not in (RunStatus.QUEUED, RunStatus.WAITING) or not tx.is_late:
             return False
         is_cancelled = run.cancel_requested_at is not None
         end_run(tx, Ending(ExitReason.CANCELLED if is_cancelled else ExitReason.DEADLINE))
         return True
 
 
-def _reopen_unstarted(card_id: int) -> bool:
-    return reopen_unstarted(card_id, "It was approved but could not start in time.")
+def _replace_unstarted_card(card_id: int) -> bool:
+    return replace_unstarted_card(card_id, "It was approved but could not start in time.")
 
 
 def _wake(run_id: int) -> bool:
@@ -244,7 +246,7 @@ _SWEEPS: tuple[tuple[CompiledQuery[IdRow], Callable[[int], bool]], ...] = (
     (sweeps.RUNS_WITH_ANSWERED_CALLS, _collect_results),
     *((orphaned, _cancel_orphan) for orphaned in sweeps.ORPHANED_RUNS),
     (sweeps.RUNS_WITH_WRONG_STOP, stops.apply),
-    (sweeps.UNSTARTED_CARDS, _reopen_unstarted),
+    (sweeps.UNSTARTED_CARDS, _replace_unstarted_card),
     (sweeps.DUE_SCHEDULES, schedules.fire),
     (sweeps.DUE_SOURCES, sources.queue_refresh),
 )

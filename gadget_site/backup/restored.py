@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from agents.accounts import audit
 from agents.accounts.models import ApiToken, Invitation, Organization, PasswordReset
 from agents.approvals.models import Approval, ApprovalStatus
-from agents.approvals.unstarted_cards import reopen_unstarted
+from agents.approvals.unstarted_cards import replace_unstarted_card
 from agents.platform import identity
 from agents.platform.models import Installation
 from agents.runs import schedules, stops
@@ -79,5 +79,5 @@ def recover_runs() -> dict[str, int]:
             settle_lost_call(tx, call, may_repeat=True)
         counts["unsettled"] += 1
     for pk in Approval.objects.filter(status=ApprovalStatus.APPROVED).values_list("pk", flat=True):
-        counts["asked_again"] += reopen_unstarted(pk, "The approval was given before a backup was restored.")
+        counts["asked_again"] += replace_unstarted_card(pk, "The approval was given before a backup was restored.")
     return counts

@@ -329,7 +329,7 @@ class TestCounting:
 
         eventually(is_counted)
         head = FiguresHead.objects.get()
-        assert head.due_at - head.looked_at == timing().count_again
+        assert head.due_at - head.looked_at == timing().count_pause
         FiguresHead.objects.update(due_at=Now() + timedelta(hours=1))
         workshop.play(asking(call("probe.clock")))
         workshop.work()

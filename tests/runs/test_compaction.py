@@ -252,7 +252,7 @@ def test_how_much_a_model_sees(kind: ProviderKind, model: str, fields: dict[str,
 
 
 def a_pass(*results: int, text: int = 0, input_tokens: int = 0) -> PassSizes:
-    return PassSizes(asked=0, response=50 + text, text=text, results=results, input_tokens=input_tokens)
+    return PassSizes(new_texts=0, response=50 + text, text=text, results=results, input_tokens=input_tokens)
 
 
 def test_the_largest_goes_first_and_no_more_than_has_to() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from agents.approvals.models import Approval, ApprovalStatus
-from agents.runs.engine.cards import CallEffect, mark_outcome_unknown, reopen, supersede, withdraw
+from agents.runs.engine.cards import CallEffect, mark_outcome_unknown, replace_card, supersede, withdraw
 from agents.runs.engine.results import CallExecution, end_unexecuted, record_result
 from agents.runs.engine.suspension import suspend
 from agents.runs.engine.transaction import run_transaction
@@ -99,7 +99,7 @@ class TestACard:
         card, other = cards
         card.tool_call.params = {"name": "c"}
         with run_transaction(card.run_id) as tx:
-            reopen(tx, card, CallEffect("Do c", Preview.impossible("None.")), "It changed.")
+            replace_card(tx, card, CallEffect("Do c", Preview.impossible("None.")), "It changed.")
         assert [row.params for row in calls(card.run)] == [{"name": "c"}, other.tool_call.params]
 
 

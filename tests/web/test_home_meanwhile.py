@@ -66,7 +66,7 @@ def test_an_approval_counts_for_good_only_once_its_call_can_not_be_asked_anew(wo
     card, now = world.card(), timezone.now()
     approved = Approval.objects.filter(pk=card.pk)
     approved.update(status=ApprovalStatus.APPROVED, decided_at=now, start_after=now, decided_by=world.users["admin"])
-    late = now + timing().start_within / timing().scale
+    late = now + timing().approval_validity / timing().scale
     clear_cache()
     assert sum(day.figures.approved for day in load_last_days(world.acme.pk, late)) == 1
     approved.update(status=ApprovalStatus.SUPERSEDED)

@@ -51,7 +51,7 @@ class TestAQueuedRun:
     def test_is_hinted_once_in_ten_seconds(self, workshop: Workshop) -> None:
         run = workshop.submit()
         assert [sweep_once(), sweep_once()] == [1, 0]
-        move(run, hinted_at=Now() - timing().hint_again - timedelta(seconds=1))
+        move(run, hinted_at=Now() - timing().hint_interval - timedelta(seconds=1))
         assert sweep_once() == 1
 
     def test_is_not_hinted_before_its_time(self, workshop: Workshop) -> None:

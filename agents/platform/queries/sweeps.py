@@ -41,7 +41,7 @@ def _select_due_runs() -> QuerySet[Run]:
 
 def _select_unhinted_runs() -> QuerySet[Run]:
     """Select due runs without a recent hint; a hint from the future was sent before the clock was set back."""
-    is_forgotten = Q(hinted_at=None) | Q(hinted_at__lt=Now() - timing().hint_again) | Q(hinted_at__gt=Now())
+    is_forgotten = Q(hinted_at=None) | Q(hinted_at__lt=Now() - timing().hint_interval) | Q(hinted_at__gt=Now())
     return _select_due_runs().filter(is_forgotten)
 
 
@@ -74,7 +74,7 @@ def _select_expired_cards() -> QuerySet[Approval]:
 
 def _select_unstarted_cards() -> QuerySet[Approval]:
     """Select approved cards that were not started in time, in random order: one that fails must block no other."""
-    late = Approval.objects.filter(status=ApprovalStatus.APPROVED, start_after__lt=Now() - timing().start_within)
+    late = Approval.objects.filter(status=ApprovalStatus.APPROVED, start_after__lt=Now() - timing().approval_validity)
     return late.order_by("?")
 
 

@@ -1,6 +1,6 @@
 """Cards (step 6 of a run): compute the effect of a call, seal it, ask for a decision, and ask again after a change.
 
-A card is an `Approval` row. `requested_calls` inserts the rows of new calls, `reopen` those that replace another,
+A card is an `Approval` row. `requested_calls` inserts the rows of new calls, `replace_card` those that replace another,
 `show_unknown_card` those of unknown outcomes, and `suspension` those of questions.
 """
 
@@ -179,7 +179,7 @@ def publish_card(tx: Transaction, call: ToolCall, card: Approval, days: int) -> 
     tx.inbox_changed = True
 
 
-def reopen(tx: Transaction, card: Approval, effect: CallEffect, why: str) -> Approval:
+def replace_card(tx: Transaction, card: Approval, effect: CallEffect, why: str) -> Approval:
     """Replace an open card by a new one, because the effect has changed or a person asked for it.
 
     The new card seals params, level and definition of the card's call as given, and gives both reasons: what has
@@ -216,12 +216,12 @@ def _join_reasons(change: str, verdict_reason: str) -> str:
     return f"{change}\n{verdict_reason[:1].upper()}{verdict_reason[1:]}." if verdict_reason else change
 
 
-def reopen_after_drift(tx: Transaction, card: Approval, effect: CallEffect, why: str) -> None:
-    """Ask again after a guard failed at the start; fail the call the third time."""
+def replace_after_drift(tx: Transaction, card: Approval, effect: CallEffect, why: str) -> None:
+    """Ask again with a new card after a guard failed at the start; fail the call the third time."""
     call = card.tool_call
     call.drifts = ToolCall.objects.values_list("drifts", flat=True).get(pk=call.pk) + 1
     if call.drifts < MAX_DRIFTS:
-        reopen(tx, card, effect, why)
+        replace_card(tx, card, effect, why)
         return
     supersede(tx, card, why)
     publish_decision(tx, card, why)
@@ -277,8 +277,8 @@ def seal(call: ToolCall, tool: Tool, params: dict[str, object]) -> None:
 def is_sealed(card: Approval) -> bool:
     """Return True if the card's digest matches its params, its effect and its call."""
     call = card.tool_call
-    shows_its_call = hash_params(card.params) == hash_params(call.params) and card.level == call.level
-    return shows_its_call and compute_digest(call, card.preview) == card.digest
+    matches_call = hash_params(card.params) == hash_params(call.params) and card.level == call.level
+    return matches_call and compute_digest(call, card.preview) == card.digest
 
 
 def compute_digest(call: ToolCall, preview: dict[str, Any]) -> str:

@@ -35,7 +35,7 @@ MESSAGE_OVERHEAD = 40
 """Characters that a message or a call takes besides its content."""
 
 _USUAL_RATE = 0.3
-_LEAST_RATE, _MAX_RATE = 1 / 6, 1.5
+_MIN_RATE, _MAX_RATE = 1 / 6, 1.5
 """Tokens per character. A server that reports less or more counts other things, such as only what missed its cache."""
 
 
@@ -61,7 +61,7 @@ class PassSizes:
     """Sizes of one recorded pass in characters.
 
     Attributes:
-        asked: the messages of people since the pass before.
+        new_texts: the messages of people since the pass before.
         response: the model's message.
         text: the part of that message that is not calls.
         results: the tool messages.
@@ -69,7 +69,7 @@ class PassSizes:
         was_too_long: the provider refused the request as too long before it took a shorter one.
     """
 
-    asked: int
+    new_texts: int
     response: int
     text: int
     results: Sequence[int]
@@ -142,17 +142,17 @@ def measure_message(message: dict[str, Any]) -> tuple[int, int]:
     return size, text
 
 
-def choose_cuts(passes: Sequence[PassSizes], fixed: int, asked: int, room: RequestRoom) -> Cuts:
+def choose_cuts(passes: Sequence[PassSizes], fixed: int, unread: int, room: RequestRoom) -> Cuts:
     """Choose the parts that the next request shortens.
 
     Args:
         passes: the recorded ones.
         fixed: characters that every request begins with.
-        asked: characters that people have written since the last pass.
+        unread: characters that people have written since the last pass.
     """
     replay = _Replay(passes, fixed + room.tool_characters, room.tokens)
     replay.replay_passes()
-    replay.size += asked
+    replay.size += unread
     size, results, texts = replay.size, dict(replay.cuts), frozenset(replay.texts)
     replay.fit(len(passes), room.was_too_long)
     cut = sum(results.get(place) != length for place, length in replay.cuts.items())
@@ -176,10 +176,10 @@ class _Replay:
 
     def replay_passes(self) -> None:
         for number, sizes in enumerate(self.passes):
-            self.size += sizes.asked
+            self.size += sizes.new_texts
             self.fit(number, sizes.was_too_long)
             if sizes.input_tokens:
-                self.rate = min(max(sizes.input_tokens / self.size, _LEAST_RATE), _MAX_RATE)
+                self.rate = min(max(sizes.input_tokens / self.size, _MIN_RATE), _MAX_RATE)
             self.size += sizes.response + sum(sizes.results) + MESSAGE_OVERHEAD * len(sizes.results)
             for index, size in enumerate(sizes.results):
                 if size > 2 * SUMMARY_LENGTH:
@@ -187,25 +187,25 @@ class _Replay:
 
     def fit(self, count: int, was_too_long: bool) -> None:
         """Cut the request after `count` passes to fit the window; to half of its size if it was refused."""
-        most, goal = (share * self.context / self.rate for share in (FULL, GOAL))
-        if self.size > most:
-            self.shrink(count, most, goal)
+        limit, goal = (share * self.context / self.rate for share in (FULL, GOAL))
+        if self.size > limit:
+            self.shrink(count, limit, goal)
         if was_too_long:
             self.context = min(self.context, self.size * self.rate)
             self.shrink(count, self.size * GOAL, self.size * GOAL)
 
-    def shrink(self, count: int, most: float, goal: float) -> None:
-        """Shrink the request to `goal` characters, or at least below `most`."""
+    def shrink(self, count: int, limit: float, goal: float) -> None:
+        """Shrink the request to `goal` characters, or at least to `limit`."""
         newest = count - 1
         for place in sorted(self.large, key=lambda place: (-self.large[place], place)):
             if self.size <= goal:
                 break
             if place[0] < newest:
                 self._cut(place, 0)
-        if self.size > most:
+        if self.size > limit:
             self._cut_texts(newest, goal)
-        if self.size > most:
-            self._cut_newest(newest, most)
+        if self.size > limit:
+            self._cut_newest(newest, limit)
 
     def _cut(self, place: tuple[int, int], length: int) -> None:
         """Cut a result to this length; 0 leaves its summary."""
@@ -223,10 +223,10 @@ class _Replay:
                 self.texts.add(number)
                 self.size -= text - TEXT_LENGTH
 
-    def _cut_newest(self, newest: int, most: float) -> None:
+    def _cut_newest(self, newest: int, limit: float) -> None:
         """Cut the largest results of the pass to one common length, at which all of them fit."""
         sizes = {place: size for place, size in self.large.items() if place[0] == newest}
-        room, remaining = max(most - self.size + sum(sizes.values()), 0.0), len(sizes)
+        room, remaining = max(limit - self.size + sum(sizes.values()), 0.0), len(sizes)
         level = 0.0
         for size in sorted(sizes.values()):
             level = room / remaining

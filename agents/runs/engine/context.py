@@ -103,12 +103,13 @@ class RunContext:
         )
 
     def save_session(self, run: Run, call: ToolCall) -> None:
-        """Store the call's changes of its session data on the locked run; between two calls, the last one wins."""
-        mine, before = self._sessions.pop(call.idempotency_key, {}), self.run.session
-        if mine == before:
+        """Merge the call's changes of its session data into the locked run; between two calls, the last one wins."""
+        edited, original = self._sessions.pop(call.idempotency_key, {}), self.run.session
+        if edited == original:
             return
-        changed = {key: value for key, value in mine.items() if key not in before or before[key] != value}
-        session = {key: value for key, value in run.session.items() if key in mine or key not in before} | changed
+        changed = {key: value for key, value in edited.items() if key not in original or original[key] != value}
+        kept = {key: value for key, value in run.session.items() if key in edited or key not in original}
+        session = kept | changed
         try:
             text = storable_json(session)
         except (ValueError, TypeError, RecursionError) as error:
@@ -217,8 +218,8 @@ def has_same_verdict(one: Verdict, other: Verdict) -> bool:
 
 def list_colleagues(employee: Employee, ids: Iterable[int]) -> list[Employee]:
     """List those of these employees who are colleagues of this one, by name; inactive ones too."""
-    same = Employee.objects.filter(organization_id=employee.organization_id, pk__in=ids).exclude(pk=employee.pk)
-    return list(same.order_by("name"))
+    colleagues = Employee.objects.filter(organization_id=employee.organization_id, pk__in=ids).exclude(pk=employee.pk)
+    return list(colleagues.order_by("name"))
 
 
 def load_organization_rules(organization_id: int) -> Grants:
@@ -256,8 +257,8 @@ def check_provider(provider: ModelProvider, timeout_s: float) -> None:
     Raises:
         ProviderError: the provider cannot be used, or lacks the model of an employee.
     """
-    named = provider.employees.filter(is_active=True).exclude(model="").order_by("model")
-    models = tuple(named.values_list("model", flat=True).distinct())
+    employees = provider.employees.filter(is_active=True).exclude(model="").order_by("model")
+    models = tuple(employees.values_list("model", flat=True).distinct())
     build_provider(replace(build_provider_config(provider, timeout_s), models=models)).check()
 
 

@@ -23,7 +23,7 @@ CUT_OFF_WORDS: dict[str, str] = {
     CutOff.LENGTH: "The answer is incomplete: it reached the model's length limit.",
     CutOff.FILTER: "The answer is incomplete: a content filter of the model's server withheld the rest.",
 }
-_CUT_OFF: dict[str, ExitReason] = {
+_CUT_OFF_REASONS: dict[str, ExitReason] = {
     CutOff.LENGTH: ExitReason.ANSWER_CUT,
     CutOff.FILTER: ExitReason.ANSWER_FILTERED,
 }
@@ -50,7 +50,7 @@ class Ending:
     def answered(cls, answer: str, cut_off: str, reason: ExitReason = ExitReason.FINAL_ANSWER) -> "Ending":
         """Return the ending with the model's answer, which may be cut off."""
         if cut_off:
-            return cls(_CUT_OFF[cut_off], answer, CUT_OFF_WORDS[cut_off])
+            return cls(_CUT_OFF_REASONS[cut_off], answer, CUT_OFF_WORDS[cut_off])
         return cls(reason, answer)
 
 
@@ -86,7 +86,7 @@ def end_run(tx: Transaction, ending: Ending) -> None:
     A run that fails while an outcome is unknown needs attention first, and ends once that is resolved.
     """
     run, status, reason = tx.run, ending.status, ending.reason
-    _cancel_open(tx, reason)
+    _cancel_open_calls(tx, reason)
     if status == RunStatus.FAILED and _has_unknown(run):
         park(tx, needs_attention=True)
         return
@@ -106,7 +106,8 @@ def _has_unknown(run: Run) -> bool:
     return ToolCall.objects.filter(run_id=run.pk, status=CallStatus.OUTCOME_UNKNOWN).exists()
 
 
-def _cancel_open(tx: Transaction, reason: ExitReason) -> None:
+def _cancel_open_calls(tx: Transaction, reason: ExitReason) -> None:
+    """Cancel open cards and unstarted calls, and settle executing ones. With no open call, this costs one query."""
     run = tx.run
     if not any(call.status not in TERMINAL_CALLS for call in OPEN_OR_LAST_CALLS.fetch_all(run.pk, run.pass_number)):
         return

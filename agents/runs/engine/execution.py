@@ -66,11 +66,11 @@ class CallTerms:
     on_late: Callable[[int, ToolResult], None] | None = None
 
 
-READ = CallTerms()
+_DEFAULT_TERMS = CallTerms()
 
 
-def prepare_call(context: RunContext, call: ToolCall, terms: CallTerms = READ) -> PreparedCall:
-    """Prepare a call for the executor, with the tool that was judged; later changes of the tool do not count."""
+def prepare_call(context: RunContext, call: ToolCall, terms: CallTerms = _DEFAULT_TERMS) -> PreparedCall:
+    """Prepare a call for the executor, with the tool in the version that was judged."""
     tool = context.find_tool(call)
     if tool is None:
         raise LookupError(f"{call.tool}@{call.version} was not judged here")
@@ -113,7 +113,7 @@ class RunningCalls:
         """The number of calls that have not ended."""
         return self._batch.running
 
-    def start(self, context: RunContext, call: ToolCall, terms: CallTerms = READ) -> None:
+    def start(self, context: RunContext, call: ToolCall, terms: CallTerms = _DEFAULT_TERMS) -> None:
         """Start the call in a thread of its own."""
         prepared = prepare_call(context, call, terms)
         self._batch.start(prepared)
@@ -162,7 +162,7 @@ def run_ready(lease: Lease, context: RunContext | None = None, started: list[Too
         with lease.transaction() as tx:
             _record_reports(tx, context, running, reports)
             started = []
-            if len(running.calls) >= context.calls_at_once:
+            if len(running.calls) >= context.calls_at_once:  # with fewer, no call was left without a slot
                 context = context.with_current_rules()
                 started = start_ready(tx, context, running.count)
             tx.step_continues = bool(running.count or started)
@@ -176,7 +176,7 @@ def _wait_for_reports(lease: Lease, running: RunningCalls) -> list[FinishedCall 
         if reports := running.wait():
             return reports
         if lease.stopped.is_set():
-            with lease.transaction() as tx:
+            with lease.transaction() as tx:  # raises LeaseLost if another worker has taken the run
                 tx.step_continues = True
                 lease.stopped.clear()
     return []
@@ -279,8 +279,8 @@ class _InnerCalls:
 
 def _refuse_abandoned(tx: Transaction, parent: ToolCall) -> None:
     run = tx.run
-    still = ToolCall.objects.filter(pk=parent.pk, status=CallStatus.EXECUTING, exec_epoch=run.lease_epoch)
-    if run.status != RunStatus.RUNNING or not still.exists():
+    executing = ToolCall.objects.filter(pk=parent.pk, status=CallStatus.EXECUTING, exec_epoch=run.lease_epoch)
+    if run.status != RunStatus.RUNNING or not executing.exists():
         raise _make_refusal(ErrorCode.WORKER_LOST, "This call was given up: its result is no longer needed.")
     if not run.may_start:
         raise _make_refusal(ErrorCode.OPERATION_NOT_ALLOWED, "The run was cancelled or stopped.")

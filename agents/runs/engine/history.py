@@ -148,21 +148,23 @@ def build_history(
     messages = [{"role": "system", "content": _write_instructions(context)}]
     count = 0
     positions = []
-    for one in conversation.passes:
-        asked = texts[count : one.messages_upto]
-        messages += [{"role": "user", "content": text} for text in asked]
-        count = one.messages_upto
-        sizes = replace(one.sizes, asked=sum(map(len, asked))) if asked else one.sizes
-        positions.append(_PassPosition(one.number, len(messages), sizes))
-        messages.append(one.response)
-        messages += one.results
+    for recorded in conversation.passes:
+        new_texts = texts[count : recorded.messages_upto]
+        messages += [{"role": "user", "content": text} for text in new_texts]
+        count = recorded.messages_upto
+        sizes = replace(recorded.sizes, new_texts=sum(map(len, new_texts))) if new_texts else recorded.sizes
+        positions.append(_PassPosition(recorded.number, len(messages), sizes))
+        messages.append(recorded.response)
+        messages += recorded.results
     messages += [{"role": "user", "content": text} for text in texts[count:]]
     if closing:
         messages.append({"role": "user", "content": _CLOSING})
-    fixed, asked_now = len(messages[0]["content"]), sum(map(len, texts[count:]))
-    cuts = choose_cuts([each.sizes for each in positions], fixed, asked_now, room)
+    fixed, unread = len(messages[0]["content"]), sum(map(len, texts[count:]))
+    cuts = choose_cuts([each.sizes for each in positions], fixed, unread, room)
     if not cuts.is_empty:
-        _shorten(messages, positions, cuts, _ResultReader(run.pk, room.can_read_results))
+        numbers = {positions[number].number for number, _ in cuts.results}
+        summaries = _load_summaries(run.pk, numbers, room.can_read_results) if numbers else {}
+        _shorten(messages, positions, cuts, summaries)
     return History(messages, len(texts), conversation.signatures, cuts)
 
 
@@ -191,60 +193,70 @@ def _describe_colleagues(context: RunContext) -> str:
 
 
 @dataclass(frozen=True)
-class _ResultReader:
-    """The run whose results are shortened; `can_read` says if its employee may read the whole ones."""
-
-    run_id: int
-    can_read: bool
-
-
-@dataclass(frozen=True)
 class _ResultSummary:
-    """The words that stand for a whole result."""
+    """The summary of a shortened result.
 
-    handle: str
+    Attributes:
+        is_edited: a person changed the params of its call.
+        rest: tells the model where the rest is.
+    """
+
     summary: str
     is_edited: bool
+    rest: str
 
 
 def _shorten(
-    messages: list[dict[str, Any]], positions: Sequence[_PassPosition], cuts: Cuts, reader: _ResultReader
+    messages: list[dict[str, Any]],
+    positions: Sequence[_PassPosition],
+    cuts: Cuts,
+    summaries: dict[tuple[int, str], _ResultSummary],
 ) -> None:
-    """Replace whole messages by short ones; one query if results are among them."""
+    """Replace whole messages by short ones."""
     for number in cuts.texts:
         index = positions[number].index
         messages[index] = {**messages[index], "content": f"{messages[index]['content'][:TEXT_LENGTH]}… [shortened]"}
-    numbers = {positions[number].number for number, _ in cuts.results}
-    summaries = _load_summaries(reader.run_id, numbers) if numbers else {}
     for (number, result), length in cuts.results.items():
         index = positions[number].index + 1 + result
         whole = messages[index]
         summary = summaries[positions[number].number, whole["tool_call_id"]]
-        messages[index] = {**whole, "content": _shorten_result(whole["content"], length, summary, reader.can_read)}
+        messages[index] = {**whole, "content": _shorten_result(whole["content"], length, summary)}
 
 
-def _load_summaries(run_id: int, numbers: set[int]) -> dict[tuple[int, str], _ResultSummary]:
-    """Load summaries by pass and the provider's id of the call; a duplicate has that of the call that it repeats."""
+def _load_summaries(run_id: int, numbers: set[int], can_read: bool) -> dict[tuple[int, str], _ResultSummary]:
+    """Load summaries by pass and the provider's id of the call; a duplicate has that of the call that it repeats.
+
+    Args:
+        can_read: the employee may read the whole results.
+    """
     calls = ToolCall.objects.filter(run_id=run_id, parent_call=None, pass_number__in=numbers).order_by()
     columns = ("pass_number", "provider_call_id", "pk", "duplicate_of_id", "model_params")
     summaries = ("result__summary", "duplicate_of__result__summary")
     return {
-        (number, call_id): _ResultSummary(format_handle(origin or pk), own or earlier or "Done.", before is not None)
+        (number, call_id): _ResultSummary(
+            own or earlier or "Done.",
+            is_edited=before is not None,
+            rest=_describe_rest(origin or pk) if can_read else "the rest is left out",
+        )
         for number, call_id, pk, origin, before, own, earlier in calls.values_list(*columns, *summaries)
     }
 
 
-def _shorten_result(whole: str, length: int, one: _ResultSummary, can_read: bool) -> str:
+def _describe_rest(call_id: int) -> str:
+    return f"handle {format_handle(call_id)}: results.read(handle, offset)"
+
+
+def _shorten_result(whole: str, length: int, result: _ResultSummary) -> str:
+    """Shorten a result to its first `length` characters, or to its summary if that is 0."""
     if length:
         beginning = f"{whole[:length]}\n"
         note = f"shortened: {length:,} of {len(whole):,} characters"
     else:
-        summary = " ".join(one.summary.split())
+        summary = " ".join(result.summary.split())
         beginning = f"{summary if len(summary) <= _LONGEST_SUMMARY else f'{summary[: _LONGEST_SUMMARY - 1]}…'} "
         note = "shortened"
-    edited = "; a person had changed the params" if one.is_edited and not length else ""
-    rest = f"; handle {one.handle}: results.read(handle, offset)" if can_read else "; the rest is left out"
-    return f"{beginning}[{note}{edited}{rest}]"
+    edited = "; a person had changed the params" if result.is_edited and not length else ""
+    return f"{beginning}[{note}{edited}; {result.rest}]"
 
 
 def load_outcomes(run_id: int) -> list[CallOutcome]:

@@ -60,7 +60,7 @@ class SideWork(RunWork):
 
 @dataclass(eq=False)
 class Lease(RunWork):
-    """The right to drive one run, until the lease expires unrenewed, which stops its driver too.
+    """The right to drive one run until the lease expires; `stopped` is also set when another worker has taken the run.
 
     Attributes:
         slice_ends: monotonic time after which the driver yields to other runs.
@@ -133,7 +133,7 @@ def claim(run_id: int) -> Lease | None:
         if due is None:
             return None
         epoch = due.lease_epoch + 1
-        taken = {
+        columns = {
             "status": RunStatus.RUNNING.value,
             "lease_owner": OWNER,
             "lease_epoch": epoch,
@@ -142,7 +142,7 @@ def claim(run_id: int) -> Lease | None:
             "next_wake_at": None,
             "hinted_at": None,
         }
-        if update_rows(Run, taken, {"id": run_id, "lease_epoch": due.lease_epoch}) != 1:
+        if update_rows(Run, columns, {"id": run_id, "lease_epoch": due.lease_epoch}) != 1:
             raise LostRace(f"run {run_id} was taken although it was locked")
     lease = Lease(run_id, epoch, slice_ends=time.monotonic() + timing().slice_s)
     lease.note_renewal(began)
@@ -150,7 +150,11 @@ def claim(run_id: int) -> Lease | None:
 
 
 def give_back(lease: Lease, crashed: bool = False) -> None:
-    """Requeue the run for another worker to recover; do nothing if the lease is lost."""
+    """Requeue the run for another worker to recover; do nothing if the lease is lost.
+
+    Args:
+        crashed: the engine failed, which is counted.
+    """
     try:
         with lease.transaction() as tx:
             run = tx.run
@@ -221,7 +225,6 @@ class _Heartbeat(threading.Thread):
         self._leases: set[Lease] = set()
         self._side_work: set[SideWork] = set()
         self._lock = threading.Lock()
-        self._left = threading.Event()
 
     def add(self, lease: Lease) -> None:
         with self._lock:
@@ -251,7 +254,8 @@ class _Heartbeat(threading.Thread):
 
     def run(self) -> None:
         renewed = time.monotonic()
-        while not self._left.wait(timing().cancel_poll_s):
+        while True:
+            time.sleep(timing().cancel_poll_s)
             leases, side_work = self.leases(), self.side_work()
             if not leases and not side_work:
                 continue

@@ -99,6 +99,7 @@ def _retry_or_end(tx: Transaction, step: NextStep, error: ProviderError) -> None
     """Schedule another try with a failed provider, or end the run with a reason for people."""
     run = tx.run
     if step.action == Action.ASK_FOR_ANSWER and run.message_count == run.messages_heard:
+        # A closing pass is not retried: `end_run` writes an answer itself.
         end_run(tx, Ending(step.reason, problem=str(error)))
         return
     if tx.is_late:
@@ -106,8 +107,8 @@ def _retry_or_end(tx: Transaction, step: NextStep, error: ProviderError) -> None
         return
     run.patience_tries += 1
     run.patience_since = run.patience_since or tx.now
-    most_tries = MAX_PROVIDER_TRIES if error.most_tries is None else error.most_tries
-    may_retry = run.patience_tries < most_tries and tx.now - run.patience_since < timing().patience
+    max_tries = MAX_PROVIDER_TRIES if error.most_tries is None else error.most_tries
+    may_retry = run.patience_tries < max_tries and tx.now - run.patience_since < timing().patience
     pause = timing().backoff(run.patience_tries, error.retry_after)
     if not (error.transient and may_retry) or pause > timing().patience:
         reason = _UNUSABLE_ANSWERS.get(error.code, ExitReason.PROVIDER_ERROR)

@@ -31,7 +31,7 @@ def decide_next_step(tx: Transaction, must_yield: bool) -> NextStep:
     unfinished = {call.status for call in calls if call.status not in TERMINAL_CALLS}
     if CallStatus.EXECUTING in unfinished:
         end_abandoned_calls(tx)
-        unfinished = set(ToolCall.objects.filter(_is_open(run)).values_list("status", flat=True))
+        unfinished = set(ToolCall.objects.filter(_match_open_calls(run)).values_list("status", flat=True))
     if reason := _find_forced_end(tx, unfinished):
         end_run(tx, Ending(reason))
         return NO_STEP
@@ -54,7 +54,7 @@ def wake_if_possible(tx: Transaction, by: str = MACHINE) -> bool:
     run = tx.run
     if run.status not in PARKED:
         return False
-    statuses = set(ToolCall.objects.filter(_is_open(run)).values_list("status", flat=True))
+    statuses = set(ToolCall.objects.filter(_match_open_calls(run)).values_list("status", flat=True))
     if statuses and _find_action(tx, statuses) is None:
         if run.status == RunStatus.NEEDS_ATTENTION and CallStatus.OUTCOME_UNKNOWN not in statuses:
             park(tx, needs_attention=False)
@@ -73,7 +73,7 @@ def find_expandable_recipes(run_id: int) -> QuerySet[ToolCall]:
     return waiting.filter(~Exists(asking), ~Exists(steps)).order_by("pass_number", "index")
 
 
-def _is_open(run: Run) -> Q:
+def _match_open_calls(run: Run) -> Q:
     return Q(run_id=run.pk) & ~Q(status__in=TERMINAL_CALLS)
 
 
@@ -110,7 +110,7 @@ def _decide_after_pass(tx: Transaction, statuses: list[str]) -> NextStep:
         return NextStep(Action.ASK)
     has_news = run.message_count > run.messages_heard
     if run.origin == Origin.MANUAL or (not statuses and not has_news):
-        end_run(tx, _get_final_answer(run))
+        end_run(tx, _build_final_ending(run))
         return NO_STEP
     if not has_news and _was_denied_repeatedly(run, statuses):
         end_run(tx, Ending(ExitReason.DENIED_REPEATEDLY))
@@ -126,9 +126,7 @@ def _begin_step(tx: Transaction, step: NextStep, must_yield: bool) -> NextStep:
     """Let the step begin, with the run's deadline; requeue the run instead if it was stopped or must yield."""
     run = tx.run
     if run.stopped_because or must_yield:
-        tx.release_lease()
-        run.status = RunStatus.QUEUED
-        run.hinted_at = None
+        tx.requeue()
         return NO_STEP
     if step.action in (Action.ASK, Action.ASK_FOR_ANSWER) and run.asked_pass <= run.pass_number:
         run.asked_pass = run.pass_number + 1
@@ -138,8 +136,8 @@ def _begin_step(tx: Transaction, step: NextStep, must_yield: bool) -> NextStep:
     return replace(step, deadline=time.monotonic() + (run.deadline_at - tx.now).total_seconds())
 
 
-def _get_final_answer(run: Run) -> Ending:
-    """Return the ending with the model's answer; for a call by hand, which asks no model, with its result."""
+def _build_final_ending(run: Run) -> Ending:
+    """Build the ending with the model's answer; for a call by hand, which asks no model, with its result."""
     if run.origin != Origin.MANUAL:
         rows = Pass.objects.filter(run_id=run.pk, number=run.pass_number)
         return Ending.answered(*rows.values_list("text", "cut_off").get())
@@ -154,8 +152,8 @@ def _was_denied_repeatedly(run: Run, statuses: list[str]) -> bool:
     if CallStatus.DENIED not in statuses or run.pass_number < MAX_DENIED_PASSES:
         return False
     passes = range(run.pass_number - MAX_DENIED_PASSES + 1, run.pass_number + 1)
-    carded = ToolCall.objects.filter(run_id=run.pk, pass_number__in=passes, approvals__isnull=False).distinct()
+    with_cards = ToolCall.objects.filter(run_id=run.pk, pass_number__in=passes, approvals__isnull=False).distinct()
     outcomes: dict[str, dict[int, set[str]]] = {}
-    for tool, number, status in carded.values_list("tool", "pass_number", "status"):
+    for tool, number, status in with_cards.values_list("tool", "pass_number", "status"):
         outcomes.setdefault(tool, {}).setdefault(number, set()).add(status)
     return any(all(by_pass.get(number) == {CallStatus.DENIED} for number in passes) for by_pass in outcomes.values())

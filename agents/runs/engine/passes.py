@@ -138,7 +138,7 @@ class _ModelRequestSender:
     def send(self, request: ModelRequest, history: History) -> ModelAnswer:
         """Return the answer; give up at the request's deadline or the provider's timeout."""
         lease = self.lease
-        writing = notify.TextStream(lease.run_id, lease.epoch, self.context.run.pass_number + 1)
+        stream = notify.TextStream(lease.run_id, lease.epoch, self.context.run.pass_number + 1)
         provider = build_provider(self.config)
         lease.expect_step(self.config.timeout_s)
         release_connection()
@@ -146,7 +146,7 @@ class _ModelRequestSender:
         started = time.perf_counter()
         response = provider.ask(
             replace(request, deadline=deadline),
-            partial(notify.stream_text, writing),
+            partial(notify.stream_text, stream),
             lease.stopped,
         )
         return ModelAnswer(self.context, history, response, round((time.perf_counter() - started) * 1000))
@@ -224,14 +224,16 @@ def _record_unless_outdated(
     if current is context or current.has_same_rules(context):
         return current, _record_answer(tx, step, replace(answer, context=current))
     if is_last_round or not tx.run.may_start:
-        return current, _record_answer(tx, step, _replace_plans_finally(answer, current))
+        return current, _record_answer(tx, step, _judge_without_previews(answer, current))
     tx.step_continues = True
     return current, None
 
 
-def _replace_plans_finally(answer: ModelAnswer, context: RunContext) -> ModelAnswer:
+def _judge_without_previews(answer: ModelAnswer, context: RunContext) -> ModelAnswer:
+    """Judge the answer's calls in this context; a call that would need another preview is refused."""
     pairs = zip(answer.planned, _plan_calls(context, answer), strict=True)
-    return replace(answer, context=context, planned=[before.replace_finally(current) for before, current in pairs])
+    planned = [before.replace_without_preview(current) for before, current in pairs]
+    return replace(answer, context=context, planned=planned)
 
 
 def _record_answer(tx: Transaction, step: NextStep, answer: ModelAnswer) -> list[ToolCall]:

@@ -28,11 +28,12 @@ MAX_CALL_DEPTH = 3
 MAX_ROUNDS = 3
 """Rounds of judging and previewing while permissions keep changing."""
 CARDS_ARE_FULL = f"At most {MAX_OPEN_CARDS} cards may wait at a time."
-_REPEATS = 2
+_MAX_REPEATS = 2
 """Times that a call may be repeated after a failure that may pass."""
 _WAITS = (EventType.RUN_WAITING, EventType.RUN_NEEDS_ATTENTION)
-_NEVER_COUNT = (CallStatus.EXPIRED, CallStatus.CANCELLED, CallStatus.DUPLICATE)
-_ASK_AGAIN = (ErrorCode.LIMIT_EXCEEDED, ErrorCode.RATE_LIMITED, ErrorCode.OUTCOME_UNKNOWN)
+_REPEATABLE_STATUSES = (CallStatus.EXPIRED, CallStatus.CANCELLED, CallStatus.DUPLICATE)
+_REPEATABLE_ERRORS = (ErrorCode.LIMIT_EXCEEDED, ErrorCode.RATE_LIMITED, ErrorCode.OUTCOME_UNKNOWN)
+"""Ended like this, a call may be requested again at any time; an equal one is no duplicate."""
 _WRITES = (Level.WRITE, Level.DESTRUCTIVE)
 
 
@@ -68,8 +69,8 @@ class PlannedCall:
         """Return the current plan if its verdict differs; otherwise this one, which has its effect already."""
         return self if has_same_verdict(self.verdict, current.verdict) else current
 
-    def replace_finally(self, current: "PlannedCall") -> "PlannedCall":
-        """Replace this plan if the verdict changed, and refuse a call that would need a new preview."""
+    def replace_without_preview(self, current: "PlannedCall") -> "PlannedCall":
+        """Return the current plan if its verdict differs, but refuse the call if it would need another preview."""
         plan = self.replace_if_changed(current)
         if plan is not self and plan.permission == Permission.ASK:
             message = "Permissions changed while this call was prepared."
@@ -166,7 +167,7 @@ def _limit_cards(run_id: int, planned: list[PlannedCall]) -> None:
         return
     room = MAX_OPEN_CARDS - Approval.objects.filter(run_id=run_id, status=ApprovalStatus.PENDING).count()
     for plan in asking[max(room, 0) :]:
-        plan.error = make_limit_error(CARDS_ARE_FULL)
+        plan.refuse(make_limit_error(CARDS_ARE_FULL))
 
 
 def _set_status(tx: Transaction, plan: PlannedCall) -> None:
@@ -248,9 +249,9 @@ def _find_earlier_calls(run_id: int, wanted: Set[str]) -> dict[str, ToolCall]:
     if not wanted:
         return {}
     seen: dict[str, list[ToolCall]] = {}
-    equal = ToolCall.objects.filter(run_id=run_id, signature__in=wanted).exclude(status__in=_NEVER_COUNT)
+    equal = ToolCall.objects.filter(run_id=run_id, signature__in=wanted).exclude(status__in=_REPEATABLE_STATUSES)
     for call in equal.order_by("finished_seq"):
-        if _get_error_code(call) not in _ASK_AGAIN:
+        if _get_error_code(call) not in _REPEATABLE_ERRORS:
             seen.setdefault(call.signature, []).append(call)
     return {signature: found[-1] for signature, found in seen.items() if _is_still_valid(found)}
 
@@ -264,7 +265,7 @@ def _is_still_valid(found: list[ToolCall]) -> bool:
         return False
     if last.status == CallStatus.FAILED and _get_error_code(last) in REPEATABLE_CODES:
         failures = [call for call in found if call.status == CallStatus.FAILED and not _is_outdated(call)]
-        return len(failures) > _REPEATS
+        return len(failures) > _MAX_REPEATS
     return True
 
 

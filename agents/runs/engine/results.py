@@ -58,7 +58,7 @@ def record_results(tx: Transaction, finished: list[tuple[ToolCall, CallExecution
 
 
 def build_end_columns(tx: Transaction, call: ToolCall, result: ToolResult, duration_ms: int = 0) -> dict[str, Any]:
-    """Build the columns of a call that succeeded or failed; the next event to publish is that of its end."""
+    """Build the columns of a call that succeeded or failed; `finished_seq` expects its end as the next event."""
     return {
         "status": CallStatus.SUCCEEDED if result.success else CallStatus.FAILED,
         "result": result.as_json(),

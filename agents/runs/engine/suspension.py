@@ -197,10 +197,10 @@ def _list_employees_above(run: Run) -> set[int]:
     return found
 
 
-def _choose_deadline(of_parent: datetime | None, now: datetime, minutes: int | None) -> datetime | None:
+def _choose_deadline(parent_deadline: datetime | None, now: datetime, minutes: int | None) -> datetime | None:
     """Return the deadline of a child: its employee's own, but not later than the parent's."""
     own = now + timedelta(minutes=minutes) if minutes else None
-    return min((at for at in (of_parent, own) if at is not None), default=None)
+    return min((at for at in (parent_deadline, own) if at is not None), default=None)
 
 
 def _make_refusal(code: ErrorCode, message: str) -> ToolError:
@@ -250,7 +250,7 @@ def expand_recipe(lease: Lease) -> NextStep:
     parent = find_expandable_recipes(lease.run_id).first()
     if parent is None:
         with lease.transaction() as tx:
-            pass
+            pass  # nothing to change: its exit decides the next step
         return tx.next_step
     context = load_context(lease.run_id)
     try:
@@ -285,7 +285,7 @@ def _record_recipe_step(
                 if has_changed and rounds:
                     tx.step_continues = True
                 else:
-                    plan = plan.replace_finally(plan_call(current, 0, request)) if has_changed else plan
+                    plan = plan.replace_without_preview(plan_call(current, 0, request)) if has_changed else plan
                     plan.row = attach_to_parent(parent, plan)
                     insert_calls(tx, [plan], free_slots=0)
         if not tx.step_continues:
@@ -330,8 +330,8 @@ def _count_callers(call: ToolCall) -> int:
     return depth
 
 
-def _make_step_failure(number: int, of: int, call: ToolCall, result: ToolResult) -> ToolError:
+def _make_step_failure(number: int, total: int, call: ToolCall, result: ToolResult) -> ToolError:
     reason = result.error.message if result.error else result.summary
-    what = f"Step {number} of {of}, {call.tool}, did not succeed ({call.get_status_display().lower()}): {reason}"
+    what = f"Step {number} of {total}, {call.tool}, did not succeed ({call.get_status_display().lower()}): {reason}"
     done = "" if number == 1 else " The steps before it were completed."
     return ToolError(ErrorCode.OPERATION_FAILED, f"{what}{done}", recovery_hint="Do not repeat completed steps.")

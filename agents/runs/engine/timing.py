@@ -58,13 +58,13 @@ class Timing:
         return timedelta(seconds=30 * self.scale)
 
     @property
-    def hint_again(self) -> timedelta:
+    def hint_interval(self) -> timedelta:
         """Shortest time between two hints for one run."""
         return timedelta(seconds=10 * self.scale)
 
     @property
-    def count_again(self) -> timedelta:
-        """Pause of the figures after everything was counted."""
+    def count_pause(self) -> timedelta:
+        """Pause in counting the figures once everything was counted."""
         return timedelta(seconds=10 * self.scale)
 
     @property
@@ -78,7 +78,7 @@ class Timing:
         return 30 * self.scale
 
     @property
-    def start_within(self) -> timedelta:
+    def approval_validity(self) -> timedelta:
         """Validity of an approval after its grace period; a call that has not started by then needs another one."""
         return timedelta(seconds=15 * 60 * self.scale)
 

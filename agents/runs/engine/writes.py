@@ -21,7 +21,7 @@ from agents.runs.engine.cards import (
     compute_effect_here,
     hash_params,
     mark_outcome_unknown,
-    reopen_after_drift,
+    replace_after_drift,
     seal,
     withdraw,
 )
@@ -79,7 +79,7 @@ def run_approved(lease: Lease) -> NextStep:
     card = waiting.select_related("tool_call", "decided_by").order_by("tool_call").first()
     if card is None or lease.stopped.is_set():
         with lease.transaction() as tx:
-            pass
+            pass  # nothing to change: its exit decides the next step
         return tx.next_step
     context = load_context(lease.run_id)
     tool, verdict = context.judge(card.tool_call.tool, card.tool_call.params)
@@ -144,15 +144,16 @@ def _use_approval(tx: Transaction, due: _ApprovedCall, effect: CallEffect | Tool
     in_time = approved.filter(valid_until__gt=Now(), start_after__lte=Now())
     if not why and in_time.update(status=ApprovalStatus.CONSUMED, consumed_at=Now()):
         return context
-    reopen_after_drift(tx, due.card, effect, why or "The approval was not used in time.")
+    if not due.matches_card and tool is not None:
+        due.call.level, due.call.why = str(verdict.level), verdict.reason
+        seal(due.call, tool, verdict.params)
+    replace_after_drift(tx, due.card, effect, why or "The approval was not used in time.")
     return None
 
 
 def _explain_change(due: _ApprovedCall, effect: CallEffect) -> str:
-    """Explain why the card no longer matches the call, and seal the call for its next card; empty if it matches."""
-    if not due.matches_card and due.tool is not None:
-        due.call.level, due.call.why = str(due.verdict.level), due.verdict.reason
-        seal(due.call, due.tool, due.verdict.params)
+    """Explain why the card no longer matches the call; empty if it matches."""
+    if not due.matches_card:
         return "The tool or its level changed since this was approved."
     if hash_params(due.call.params) != hash_params(due.card.params):
         return "The params were changed in the database after this was approved."
@@ -227,15 +228,15 @@ def _report_late(epoch: int, call: ToolCall, _key: int, result: ToolResult) -> N
 
 
 def _settle_by_late_report(tx: Transaction, epoch: int, call: ToolCall, result: ToolResult) -> None:
-    """Settle a call by the late report of its executor; if a person has resolved it already, only audit the report.
+    """Settle a call by the late report of its executor, even if nobody has noticed yet that the call was lost.
 
-    The report may come before the loss of the call is noticed.
+    If it was settled before, the report is only published and audited; a success is recorded as a late effect.
     """
     outcome = "succeeded" if result.success else "failed"
     unsettled = (CallStatus.EXECUTING, CallStatus.OUTCOME_UNKNOWN)
-    unknown = ToolCall.objects.filter(pk=call.pk, status__in=unsettled, exec_epoch=epoch)
+    open_call = ToolCall.objects.filter(pk=call.pk, status__in=unsettled, exec_epoch=epoch)
     is_definite = result.success or (result.error is not None and result.error.is_definite)
-    if is_definite and unknown.update(**build_end_columns(tx, call, result)):
+    if is_definite and open_call.update(**build_end_columns(tx, call, result)):
         close_unknown_card(call, "The executor reported late.")
         tx.inbox_changed = True
         tx.publish(CallResolved(str(call.pk), outcome, "gadget", "The executor reported late."))
@@ -274,24 +275,22 @@ def _run_transactional_write(lease: Lease, due: _ApprovedCall, tool: Tool) -> Ne
             with lease.transaction() as tx:
                 _write_in_transaction(tx, due, tool)
             return tx.next_step
-        except DatabaseError as refusal:
+        except DatabaseError as error:
             if attempt == _TRANSACTION_TRIES:
-                if describe_outage(refusal):
-                    raise  # an outage: the call stays approved and starts later
+                if describe_outage(error):
+                    raise  # the call stays approved and starts later
                 break
+    message = "The database was busy or refused the change. Nothing was changed."
+    failure = ToolError(ErrorCode.OPERATION_FAILED, message, attempted=False)
     with lease.transaction() as tx:
-        error = ToolError(
-            ErrorCode.OPERATION_FAILED,
-            "The database was busy or refused the change. Nothing was changed.",
-            attempted=False,
-        )
-        if withdraw(tx, due.card, error.message) and end_unexecuted(tx, due.call, CallStatus.FAILED, error):
-            publish_result(tx, due.call, ToolResult.failed(error))
+        if withdraw(tx, due.card, failure.message) and end_unexecuted(tx, due.call, CallStatus.FAILED, failure):
+            publish_result(tx, due.call, ToolResult.failed(failure))
     return tx.next_step
 
 
 def _write_in_transaction(tx: Transaction, due: _ApprovedCall, tool: Tool) -> None:
     call = due.call
+    # lock the card before its targets
     list(Approval.objects.select_for_update().filter(pk=due.card.pk).values_list("pk"))
     tool_context = replace(due.context.build_tool_context(call), **_REFUSED_INSIDE)
     try:

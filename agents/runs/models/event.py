@@ -47,9 +47,7 @@ class Event(models.Model):
     """One line of the panel: numbered per run without gaps, committed together with its fact, and never changed."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="events", db_index=False)
-    seq = models.PositiveIntegerField(
-        "number",
-    )
+    seq = models.PositiveIntegerField("number")
     type = models.CharField(max_length=24, choices=EventType)
     payload = models.JSONField()
     created_at = models.DateTimeField(db_default=Now())

@@ -49,7 +49,8 @@ def new_idempotency_key() -> str:
 class ToolCall(models.Model):
     """One request to use a tool.
 
-    Every index costs each call twice, at its start and at its end. So keys that a constraint's index covers have none.
+    Every index costs each call twice, at its start and at its end. So a foreign key has no index of its own if that of
+    a constraint covers it.
 
     Attributes:
         model_params: the model's params, if a person edited them; otherwise None.
@@ -146,7 +147,3 @@ class ToolCall(models.Model):
 
     def __str__(self) -> str:
         return f"{self.tool} ({self.status})"
-
-    @property
-    def is_terminal(self) -> bool:
-        return self.status in TERMINAL_CALLS
