@@ -1,7 +1,4 @@
-"""The Jinja environment for every page, card and panel line; only the admin's pages are Django templates.
-
-Pages and sockets render a line with the same template.
-"""
+"""The Jinja environment for all templates of pages, cards and panel lines; only the admin uses Django templates."""
 
 from __future__ import annotations
 
@@ -19,12 +16,29 @@ from agents.web import template_filters
 JINJA = "jinja2"
 """Django's name for this template engine."""
 FILTERS = (
-    *(template_filters.visible, template_filters.visible_lines, template_filters.one_line, template_filters.plain),
-    *(template_filters.json_value, template_filters.json_text, template_filters.brief, template_filters.sentence),
-    *(template_filters.as_sentence, template_filters.plain_words, template_filters.words, template_filters.markdown),
-    *(template_filters.money, template_filters.cost, template_filters.thousands, template_filters.plural),
-    *(template_filters.duration, template_filters.moment, template_filters.exact_time, template_filters.countdown),
-    *(template_filters.status_label, template_filters.exit_reason, template_filters.column_values),
+    template_filters.visible,
+    template_filters.visible_lines,
+    template_filters.one_line,
+    template_filters.plain,
+    template_filters.json_value,
+    template_filters.json_text,
+    template_filters.brief,
+    template_filters.sentence,
+    template_filters.as_sentence,
+    template_filters.plain_words,
+    template_filters.words,
+    template_filters.markdown,
+    template_filters.money,
+    template_filters.cost,
+    template_filters.thousands,
+    template_filters.plural,
+    template_filters.duration,
+    template_filters.moment,
+    template_filters.exact_time,
+    template_filters.countdown,
+    template_filters.status_label,
+    template_filters.exit_reason,
+    template_filters.column_values,
 )
 DJANGO_FILTERS = {
     "date": defaultfilters.date,

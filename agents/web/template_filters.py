@@ -1,4 +1,4 @@
-"""Template filters that show text from models, tools, records and people safely, and format numbers and times."""
+"""Template filters that show text from models, tools, records and people safely, or format numbers and times."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def visible(value: object) -> SafeString:
 
 
 def one_line(value: object) -> SafeString:
-    """Show text of several lines in one, with a space for each line break."""
+    """Show text of several lines in one line, with a space for each line break."""
     return visible(LINE_BREAKS.sub(" ", str(value)))
 
 
 def plain(value: object) -> str:
-    """Return text for an attribute, with hidden characters as tokens."""
+    """Return text for an HTML attribute, with hidden characters as tokens."""
     return safe_text.replace_hidden_characters(str(value), keep="")
 
 
@@ -75,12 +75,12 @@ def json_text(value: Any) -> SafeString:
 
 
 def money(micros: int, currency: str) -> str:
-    """Format millionths of the currency: `12.40 USD`."""
+    """Format an amount in millionths of the currency: `12.40 USD`."""
     return format_money(micros, currency)
 
 
 def cost(units: float, currency: str) -> str:
-    """Format the cost in an event's payload: `12.40 USD`."""
+    """Format a cost in units of the currency, as event payloads have it: `12.40 USD`."""
     return format_money(round(units * MICROS), currency)
 
 
@@ -138,7 +138,7 @@ def status_label(run: Run) -> str:
         AttributeError: the run waits, but was loaded without `annotate_waits`.
     """
     waits_for = run.waits_for if run.status == RunStatus.WAITING else ""  # type: ignore[attr-defined]
-    return describe_status(run.status, waits_for.rpartition(" ")[2])
+    return describe_status(run.status, waits_for)
 
 
 def words(name: str) -> str:

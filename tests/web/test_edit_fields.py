@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.web.cards.edit_form import build_fields, find_blamed_key, simplify_complaint
+from agents.web.cards.edit_form import build_fields, find_field_key, simplify_complaint
 from agents.web.cards.form_fields import FormField, FormInput
 from agents.web.cards.form_values import InvalidFieldText, parse_form
 
@@ -189,10 +189,10 @@ def test_what_is_not_of_its_type_names_the_field(key: str, text: str) -> None:
 
 def test_a_complaint_stands_at_the_innermost_input_that_it_is_about() -> None:
     fields = build_fields(SCHEMA, PARAMS)
-    assert find_blamed_key(fields, "changes.phone") == "changes.phone"
-    assert find_blamed_key(fields, "changes.unheard") == "changes"
-    assert find_blamed_key(fields, "ids.3") == "ids"
-    assert find_blamed_key(fields, "params") == ""
+    assert find_field_key(fields, "changes.phone") == "changes.phone"
+    assert find_field_key(fields, "changes.unheard") == "changes"
+    assert find_field_key(fields, "ids.3") == "ids"
+    assert find_field_key(fields, "params") == ""
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ def test_a_chart_says_in_words_what_it_shows() -> None:
     assert runs.description == "1,240 in total, 6 today. Most on Sun 1 Mar: 1,234."
     assert calls.description == "None on any of these days."
     assert decisions.columns[0].label == "Sun 1 Mar: 3 approved, 1 denied"
-    assert [(part.name, part.total) for part in decisions.parts] == [("approved", "3"), ("denied", "3")]
+    assert [(part.name, part.total) for part in decisions.series] == [("approved", "3"), ("denied", "3")]
     assert build_table(days_of(DailyCounts(1234, 0, 3, 1)))[0][1] == ["1,234", "0", "3", "1"]
 
 

@@ -376,7 +376,7 @@ def test_a_scripted_employee_is_said_to_follow_a_script(world: World) -> None:
 def test_rows_in_a_result_become_a_table() -> None:
     table = find_table({"total": 30, "records": [{"id": number, "name": "x"} for number in range(30)]})
     assert table is not None
-    assert (table.columns, len(table.rows), table.left_out) == (["id", "name"], 20, 10)
+    assert (table.columns, len(table.rows), table.hidden_rows) == (["id", "name"], 20, 10)
     assert table.rest == {"total": 30}
     assert find_table({"a": 1}) is None
     assert find_table(None) is None

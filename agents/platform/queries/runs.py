@@ -46,15 +46,15 @@ RUN_OWNER = CompiledQuery(RunOwner, lambda run_id: Run.objects.filter(pk=run_id)
 
 
 def annotate_waits(rows: QuerySet[Run]) -> QuerySet[Run]:
-    """Add `waits_for` to each run: `a decision`, `an answer`, `a colleague`, or empty if nobody has to act."""
+    """Add `waits_for` to each run: `decision`, `answer`, `colleague`, or empty if nobody has to act."""
     cards = Approval.objects.filter(run_id=OuterRef("pk"), status=ApprovalStatus.PENDING)
     delegated = Run.objects.filter(parent_id=OuterRef("pk"), parent_call__status=CallStatus.SUSPENDED).order_by()
     waits = Q(status=RunStatus.WAITING)
     return rows.annotate(
         waits_for=Case(
-            When(waits & Exists(cards.filter(kind=ApprovalKind.APPROVAL)), then=Value("a decision")),
-            When(waits & Exists(cards.filter(kind=ApprovalKind.QUESTION)), then=Value("an answer")),
-            When(waits & Exists(delegated), then=Value("a colleague")),
+            When(waits & Exists(cards.filter(kind=ApprovalKind.APPROVAL)), then=Value("decision")),
+            When(waits & Exists(cards.filter(kind=ApprovalKind.QUESTION)), then=Value("answer")),
+            When(waits & Exists(delegated), then=Value("colleague")),
             default=Value(""),
         )
     )

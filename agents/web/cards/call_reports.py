@@ -14,7 +14,7 @@ MAX_LENGTH = 1000
 
 @dataclass(frozen=True)
 class CallReport:
-    """A call's progress or result. `state` is going, good or bad, and chooses the icon."""
+    """A call's progress or result. `state` (going, good or bad) chooses the icon."""
 
     state: str
     text: str
@@ -36,10 +36,8 @@ def describe_call(approval: Approval, status: str, report_text: str, *, is_undoa
         return CallReport("going", "Running.")
     if status == CallStatus.OUTCOME_UNKNOWN:
         return CallReport("bad", "We don't know whether it happened.")
-    word = "Succeeded" if status == CallStatus.SUCCEEDED else "Failed"
-    return CallReport(
-        "good" if status == CallStatus.SUCCEEDED else "bad", f"{word}: {report_text}" if report_text else f"{word}."
-    )
+    state, word = ("good", "Succeeded") if status == CallStatus.SUCCEEDED else ("bad", "Failed")
+    return CallReport(state, f"{word}: {report_text}" if report_text else f"{word}.")
 
 
 def load_report(call_id: int) -> str:

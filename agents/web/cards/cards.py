@@ -1,4 +1,4 @@
-"""Cards: approvals with everything that a person needs to decide them, for one template."""
+"""Cards: approvals with everything that a person needs to decide them, as one template shows them."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from agents.web.cards.differences import Change, find_differences
 from agents.web.cards.edit_form import build_fields
 from agents.web.cards.effects import Effect
 from agents.web.cards.form_fields import FormField, FormInput
+from agents.web.cards.previews import get_preview
 from agents.web.cards.questions import AskedQuestion, read_question
 from agents.web.cards.similar_names import SimilarName, find_similar_names
 from agents.web.panel.child_runs import describe_delegations
@@ -64,7 +65,7 @@ class Card:
 
     Attributes:
         employee_words: the employee's text from the pass that requested the call.
-        earlier_decisions: the last decisions about this tool and employee; only while the card is open.
+        earlier_decisions: the newest decisions about this tool and employee; only while the card waits.
         previous: the card of the same call that this card replaces.
         successor: the newest card of the same call, if this card was replaced.
         all_targets: show all targets, not only the first 250.
@@ -72,7 +73,7 @@ class Card:
         report_text: the call's report, for pages that do not show the call itself.
         refused_answer: a typed answer that was refused.
         delegation: the delegation that started the run, such as `Dana asked Kim`; empty if there is none.
-        similar_names: names on the card that look like another record's; only while the card is open.
+        similar_names: names on the card that look like another record's; only while the card waits.
         requesters: the people who requested the call and may not decide it, by the two-person rule.
     """
 
@@ -95,12 +96,13 @@ class Card:
 
     @property
     def is_open(self) -> bool:
+        """True if the call waits for approval; see `question` and `is_unknown` for cards of other kinds."""
         is_approval = self.approval.kind == ApprovalKind.APPROVAL
         return is_approval and self.approval.status == ApprovalStatus.PENDING
 
     @property
     def is_unknown(self) -> bool:
-        """True if a person needs to look: the outcome of the call is unknown, or it happened late."""
+        """True if a person must settle an unknown outcome, or acknowledge a late effect."""
         return self.approval.kind == ApprovalKind.UNKNOWN and self.approval.status == ApprovalStatus.PENDING
 
     @property
@@ -125,7 +127,7 @@ class Card:
 
     @property
     def source_name(self) -> str:
-        """See `find_source_name`."""
+        """The full name of a tool from outside; empty for built-in tools."""
         return find_source_name(self.tool)
 
     @property
@@ -154,8 +156,8 @@ class Card:
         return " ".join(requester.name for requester in self.requesters)
 
     @property
-    def two_person_rule(self) -> str:
-        """The actions that make people requesters, in words."""
+    def requesters_text(self) -> str:
+        """The reason why the requesters may not decide: `Ada started this run`."""
         return describe_requesters(self.requesters)
 
     @property
@@ -183,7 +185,7 @@ class Card:
     @cached_property
     def effect(self) -> Effect:
         """The sealed preview of the call's changes."""
-        preview = self.approval.preview if isinstance(self.approval.preview, dict) else {}
+        preview = get_preview(self.approval)
         is_sent = preview.get("effect") == SEND
         nouns = REQUESTS if is_sent else NOUNS.get(self.call.tool.partition(".")[0], ("item", "items"))
         return Effect(preview, nouns, self.all_targets, lists_requests=is_sent)
@@ -229,8 +231,8 @@ class Card:
         return self.form_input.problems.get("", "")
 
     @property
-    def is_editing(self) -> bool:
-        """True if a person submitted an invalid edit."""
+    def has_invalid_edit(self) -> bool:
+        """True if a person submitted an invalid edit; the form then stays open."""
         return bool(self.form_input.problems)
 
     @property
@@ -245,11 +247,15 @@ class Card:
         return find_differences(self.previous, self.approval)
 
 
-def build_cards(approvals: Iterable[Approval], *, all_targets: bool = False, with_earlier: bool = True) -> list[Card]:
-    """Build a card for each approval (with its call and run), in the same order.
+def load_cards(approvals: Iterable[Approval], *, all_targets: bool = False, with_earlier: bool = True) -> list[Card]:
+    """Load the card of each approval, whose call and run are loaded already, in the same order.
 
     The number of queries does not depend on the number of cards, except for the earlier decisions: one query for each
-    tool and employee with open cards.
+    tool and employee with waiting cards.
+
+    Args:
+        all_targets: see `Card`.
+        with_earlier: load the earlier decisions.
     """
     approvals = list(approvals)
     waiting = [
@@ -261,7 +267,7 @@ def build_cards(approvals: Iterable[Approval], *, all_targets: bool = False, wit
     earlier = _load_earlier_decisions(waiting) if with_earlier else {}
     requesters = find_requesters([approval for approval in waiting if approval.run.organization.four_eyes])
     similar_names = find_similar_names([approval for approval in waiting if approval.kind == ApprovalKind.APPROVAL])
-    passes = _load_texts({(approval.run_id, approval.tool_call.pass_number) for approval in approvals})
+    texts = _load_pass_texts({(approval.run_id, approval.tool_call.pass_number) for approval in approvals})
     by_call = _group_by_call(approvals)
     return [
         Card(
@@ -269,10 +275,8 @@ def build_cards(approvals: Iterable[Approval], *, all_targets: bool = False, wit
             call=approval.tool_call,
             run=approval.run,
             tool=find_call_tool(approval.tool_call),
-            employee_words=quote_employee(passes.get((approval.run_id, approval.tool_call.pass_number), "")),
-            earlier_decisions=earlier.get(_get_tool_and_employee(approval), [])
-            if approval.status == ApprovalStatus.PENDING
-            else [],
+            employee_words=quote_employee(texts.get((approval.run_id, approval.tool_call.pass_number), "")),
+            earlier_decisions=earlier.get(approval.pk, []),
             previous=_find_previous(approval, by_call[approval.tool_call_id]),
             successor=_find_successor(approval, by_call[approval.tool_call_id]),
             all_targets=all_targets,
@@ -292,7 +296,7 @@ def build_brief_cards(approvals: Iterable[Approval]) -> list[Card]:
 
 
 def _group_by_call(approvals: list[Approval]) -> dict[int, list[Approval]]:
-    """Load the other cards of the same calls, and group all cards by call, in sequence."""
+    """Load the other cards of the same calls, and group all cards by call, oldest first."""
     by_call: dict[int, list[Approval]] = {}
     others = Approval.objects.filter(tool_call_id__in={approval.tool_call_id for approval in approvals})
     for approval in (*approvals, *others.exclude(pk__in=[approval.pk for approval in approvals]).order_by()):
@@ -317,10 +321,10 @@ def _get_tool_and_employee(card: Approval) -> tuple[str, int]:
     return card.tool_call.tool, card.run.employee_id
 
 
-def _load_earlier_decisions(open_cards: list[Approval]) -> dict[tuple[str, int], list[Approval]]:
-    """Load people's newest decisions by tool and employee."""
+def _load_earlier_decisions(waiting: list[Approval]) -> dict[int, list[Approval]]:
+    """Load, for each card, people's newest decisions about its tool and employee."""
     found = {}
-    for tool_and_employee, card in {_get_tool_and_employee(card): card for card in open_cards}.items():
+    for tool_and_employee, card in {_get_tool_and_employee(card): card for card in waiting}.items():
         tool, employee_id = tool_and_employee
         decided = Approval.objects.filter(
             tool_call__organization_id=card.organization_id,
@@ -332,7 +336,7 @@ def _load_earlier_decisions(open_cards: list[Approval]) -> dict[tuple[str, int],
         found[tool_and_employee] = list(
             decided.select_related("decided_by").order_by("-tool_call_id", "-id")[:MAX_EARLIER]
         )
-    return found
+    return {card.pk: found[_get_tool_and_employee(card)] for card in waiting}
 
 
 def _find_previous(approval: Approval, cards: list[Approval]) -> Approval | None:
@@ -345,7 +349,7 @@ def _find_successor(approval: Approval, cards: list[Approval]) -> Approval | Non
     return later[-1] if later else None
 
 
-def _load_texts(passes: set[tuple[int, int]]) -> dict[tuple[int, int], str]:
+def _load_pass_texts(passes: set[tuple[int, int]]) -> dict[tuple[int, int], str]:
     if not passes:
         return {}
     conditions = Q()

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from agents.approvals.models import Approval
+from agents.web.cards.previews import get_preview
 
 MAX_CHANGES = 20
 MAX_LABELS = 5
@@ -76,14 +77,14 @@ def _compare_effects(old: Approval, new: Approval) -> Iterator[Change]:
         earlier = before.get(key)
         if earlier is not None and earlier != target:
             yield from _compare_targets("" if len(after) == 1 else f"{target['label']}: ", earlier, target)
-    was, is_now = _get_preview(old).get("reversible"), _get_preview(new).get("reversible")
+    was, is_now = get_preview(old).get("reversible"), get_preview(new).get("reversible")
     if was != is_now:
         yield Change("reversible", was, is_now)
 
 
 def _compare_missing_previews(old: Approval, new: Approval) -> Iterator[Change]:
     """Compare two effects of which at least one has no preview."""
-    was, is_now = _get_preview(old).get("problem"), _get_preview(new).get("problem")
+    was, is_now = get_preview(old).get("problem"), get_preview(new).get("problem")
     if not _lacks_preview(old):
         yield Change("effect", "shown on the earlier card", "no preview")
     elif not _lacks_preview(new):
@@ -118,13 +119,9 @@ def _join_labels(labels: list[str]) -> str:
     return ", ".join(labels[:MAX_LABELS]) + (f" and {more} more" if more > 0 else "")
 
 
-def _get_preview(approval: Approval) -> dict[str, Any]:
-    return approval.preview if isinstance(approval.preview, dict) else {}
-
-
 def _lacks_preview(approval: Approval) -> bool:
-    return bool(_get_preview(approval).get("problem"))
+    return bool(get_preview(approval).get("problem"))
 
 
 def _map_targets(approval: Approval) -> dict[str, dict[str, Any]]:
-    return {target.get("id") or target.get("label", ""): target for target in _get_preview(approval).get("targets", [])}
+    return {target.get("id") or target.get("label", ""): target for target in get_preview(approval).get("targets", [])}

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from agents.platform.refusals import Invalid
 from agents.web.cards.form_fields import FormField, FormInput
-from agents.web.cards.form_values import can_write_as_pairs, format_value
+from agents.web.cards.form_values import InvalidFieldText, can_write_as_pairs, format_value
 
 LONG_TEXT_LENGTH = 80
 MAX_DEPTH = 4
-SIMPLE = {"string": "text", "integer": "whole", "number": "number"}
+MAX_REFERENCES = 8
+"""The most references to follow, because they can form a circle."""
+SIMPLE_KINDS = {"string": "text", "integer": "whole", "number": "number"}
 COMPLAINT = re.compile(
-    r"The '(?P<name>[^']*)' parameter is (?:(?P<missing>required)\.|invalid: (?P<what>.*) \(given: .*\)\.)", re.DOTALL
+    r"The '(?P<name>[^']*)' parameter is (?:(?P<missing>required)\.|invalid: (?P<detail>.*) \(given: .*\)\.)", re.DOTALL
 )
 PLAIN_WORDS = (
     (re.compile("^(?:Value error|Assertion failed), "), ""),
@@ -25,8 +28,8 @@ PLAIN_WORDS = (
 
 
 @dataclass(frozen=True)
-class _Slot:
-    """A position in the schema with its current value."""
+class _SchemaNode:
+    """A part of the schema with its path and current value."""
 
     path: tuple[str, ...]
     schema: Mapping[str, Any]
@@ -39,7 +42,7 @@ def build_fields(
 ) -> list[FormField]:
     """Build the form for these params; typed texts take precedence over current values."""
     return _build_fields(
-        _Slot((), schema, is_required=True, current=params), schema.get("$defs", {}), form_input or FormInput()
+        _SchemaNode((), schema, is_required=True, current=params), schema.get("$defs", {}), form_input or FormInput()
     )
 
 
@@ -54,91 +57,101 @@ def list_changed_texts(fields: Iterable[FormField], form_input: FormInput) -> li
     return found
 
 
-def find_blamed_key(fields: Iterable[FormField], key: str) -> str:
-    """Find the key of the innermost field that contains the param `changes.phone` or `record_ids.3`; empty for none."""
+def find_field_key(fields: Iterable[FormField], key: str) -> str:
+    """Find the key of the innermost field for a param such as `changes.phone` or `record_ids.3`; empty if none."""
     for field in fields:
         if key == field.key or key.startswith(f"{field.key}."):
-            return find_blamed_key(field.fields, key) or field.key
+            return find_field_key(field.fields, key) or field.key
     return ""
 
 
+def find_problems(fields: Iterable[FormField], refusal: InvalidFieldText | Invalid) -> dict[str, str]:
+    """Return the problem by the key of its field; an empty key means the whole form."""
+    if isinstance(refusal, InvalidFieldText):
+        return {refusal.key: refusal.detail}
+    key = find_field_key(fields, refusal.extra["field"].removeprefix("params."))
+    return {key: simplify_complaint(refusal.detail, is_named=not key)}
+
+
 def simplify_complaint(complaint: str, *, is_named: bool = False) -> str:
-    """Reword the validator's complaint about a param in plain words, with the param's name if `is_named`."""
+    """Reword the validator's complaint about a param in plain words.
+
+    Args:
+        is_named: begin with the param's name.
+    """
     found = COMPLAINT.fullmatch(complaint)
     if found is None:
         return complaint
-    words = "this is required" if found["missing"] else found["what"]
+    words = "this is required" if found["missing"] else found["detail"]
     for technical, plain in PLAIN_WORDS:
         words = technical.sub(plain, words)
     sentence = f"{words[:1].upper()}{words[1:].rstrip('.')}."
     return f"{found['name']}: {sentence}" if is_named else sentence
 
 
-def _build_fields(slot: _Slot, definitions: Mapping[str, Any], form_input: FormInput) -> list[FormField]:
-    required = slot.schema.get("required", [])
-    current = slot.current if isinstance(slot.current, Mapping) else {}
-    return [
-        _build_field(
-            _Slot((*slot.path, name), _resolve_references(part, definitions), name in required, current.get(name)),
-            definitions,
-            form_input,
-        )
-        for name, part in slot.schema.get("properties", {}).items()
+def _build_fields(node: _SchemaNode, definitions: Mapping[str, Any], form_input: FormInput) -> list[FormField]:
+    required = node.schema.get("required", [])
+    current = node.current if isinstance(node.current, Mapping) else {}
+    children = [
+        _SchemaNode((*node.path, name), _resolve_references(part, definitions), name in required, current.get(name))
+        for name, part in node.schema.get("properties", {}).items()
     ]
+    return [_build_field(child, definitions, form_input) for child in children]
 
 
-def _build_field(slot: _Slot, definitions: Mapping[str, Any], form_input: FormInput) -> FormField:
-    core, nullable = _remove_null(slot.schema)
-    kind = _choose_kind(core, slot)
-    key = ".".join(slot.path)
-    inner = _Slot(slot.path, core, slot.is_required, slot.current)
+def _build_field(node: _SchemaNode, definitions: Mapping[str, Any], form_input: FormInput) -> FormField:
+    core, is_nullable = _remove_null(node.schema)
+    kind = _choose_kind(core, node)
+    item_kind = _choose_item_kind(core, kind)
+    key = ".".join(node.path)
     return FormField(
-        path=slot.path,
+        path=node.path,
         kind=kind,
-        current=slot.current,
-        value=form_input.values.get(key, format_value(kind, slot.current, _choose_item_kind(core, kind))),
-        description=str(slot.schema.get("description", "")),
-        is_optional=not slot.is_required,
-        is_nullable=nullable,
+        current=node.current,
+        value=form_input.values.get(key, format_value(kind, node.current, item_kind)),
+        description=str(node.schema.get("description", "")),
+        is_optional=not node.is_required,
+        is_nullable=is_nullable,
         choices=_list_choices(core, kind),
-        item_kind=_choose_item_kind(core, kind),
-        limits={key: core[key] for key in ("minimum", "maximum") if key in core},
+        item_kind=item_kind,
+        limits={name: core[name] for name in ("minimum", "maximum") if name in core},
         problem=form_input.problems.get(key, ""),
-        fields=tuple(_build_fields(inner, definitions, form_input)) if kind == "group" else (),
+        fields=tuple(_build_fields(replace(node, schema=core), definitions, form_input)) if kind == "group" else (),
     )
 
 
-def _choose_kind(schema: Mapping[str, Any], slot: _Slot) -> str:
-    choices, type_, current = schema.get("enum"), schema.get("type"), slot.current
+def _choose_kind(schema: Mapping[str, Any], node: _SchemaNode) -> str:
+    choices, type_, current = schema.get("enum"), schema.get("type"), node.current
     if choices and all(isinstance(choice, str) for choice in choices if choice is not None):
         return "choice"
     if type_ == "string":
         is_long = isinstance(current, str) and (len(current) > LONG_TEXT_LENGTH or "\n" in current or "\r" in current)
         return "lines" if is_long else "text"
-    if type_ in SIMPLE:
-        return SIMPLE[type_]
+    if type_ in SIMPLE_KINDS:
+        return SIMPLE_KINDS[type_]
     if type_ == "boolean":
         return "flag"
     if type_ == "object":
-        return _choose_object_kind(schema, slot)
-    is_simple_list = type_ == "array" and schema.get("items", {}).get("type") in SIMPLE
+        return _choose_object_kind(schema, node)
+    is_simple_list = type_ == "array" and schema.get("items", {}).get("type") in SIMPLE_KINDS
     has_lines = isinstance(current, list) and any("\n" in str(item) for item in current)
     return "list" if is_simple_list and not has_lines else "json"
 
 
-def _choose_object_kind(schema: Mapping[str, Any], slot: _Slot) -> str:
+def _choose_object_kind(schema: Mapping[str, Any], node: _SchemaNode) -> str:
     known = schema.get("properties")
     if known:
-        is_whole = slot.current is None or (isinstance(slot.current, dict) and slot.current.keys() <= known.keys())
-        return "group" if is_whole and len(slot.path) < MAX_DEPTH else "json"
-    return "pairs" if can_write_as_pairs(slot.current, _choose_item_kind(schema, "pairs")) else "json"
+        current = {} if node.current is None else node.current
+        has_only_known_fields = isinstance(current, dict) and current.keys() <= known.keys()
+        return "group" if has_only_known_fields and len(node.path) < MAX_DEPTH else "json"
+    return "pairs" if can_write_as_pairs(node.current, _choose_item_kind(schema, "pairs")) else "json"
 
 
 def _choose_item_kind(schema: Mapping[str, Any], kind: str) -> str:
     if kind == "pairs":
         values = schema.get("additionalProperties")
         return "text" if isinstance(values, Mapping) and values.get("type") == "string" else "json"
-    return SIMPLE.get(str(schema.get("items", {}).get("type", "")), "text") if kind == "list" else "text"
+    return SIMPLE_KINDS.get(str(schema.get("items", {}).get("type", "")), "text") if kind == "list" else "text"
 
 
 def _list_choices(schema: Mapping[str, Any], kind: str) -> tuple[str, ...]:
@@ -150,7 +163,7 @@ def _list_choices(schema: Mapping[str, Any], kind: str) -> tuple[str, ...]:
 
 def _resolve_references(part: Any, definitions: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:
     """Resolve the references at the top of the schema, which decide the field's kind."""
-    if not isinstance(part, dict) or depth > 8:
+    if not isinstance(part, dict) or depth > MAX_REFERENCES:
         return {}
     if "$ref" in part:
         name = str(part["$ref"]).rpartition("/")[2]
@@ -167,6 +180,7 @@ def _resolve_references(part: Any, definitions: Mapping[str, Any], depth: int = 
 
 
 def _remove_null(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
+    """Return the schema without null, and True if it allowed null."""
     type_ = schema.get("type")
     if isinstance(type_, list):
         named = [name for name in type_ if name != "null"]
@@ -175,5 +189,5 @@ def _remove_null(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
     if not options:
         return schema, False
     named_options = [option for option in options if option.get("type") != "null"]
-    nullable = len(named_options) < len(options)
-    return (named_options[0] if len(named_options) == 1 else {}), nullable
+    is_nullable = len(named_options) < len(options)
+    return (named_options[0] if len(named_options) == 1 else {}), is_nullable

@@ -68,6 +68,7 @@ class Effect:
 
     @cached_property
     def more_targets(self) -> list[AffectedTarget]:
+        """The targets after the first five, which the card folds."""
         last = None if self.shows_all else MAX_TARGETS
         return [self._build_target(target) for target in self._targets[FIRST_TARGETS:last]]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PREFIX = "param."
+"""The beginning of the names of all inputs, so that no param takes the name of another input."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class FormField:
 
     @property
     def key(self) -> str:
-        """The key in `FormInput`: `changes.phone`."""
+        """The key in `FormInput`, such as `changes.phone`."""
         return ".".join(self.path)
 
     @property
@@ -76,3 +77,8 @@ class FormInput:
 
     values: Mapping[str, str] = field(default_factory=dict)
     problems: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_typed_texts(form: Mapping[str, str]) -> dict[str, str]:
+    """Return the typed texts of a submitted form, by field key."""
+    return {name.removeprefix(PREFIX): str(text) for name, text in form.items() if name.startswith(PREFIX)}

@@ -9,6 +9,8 @@ from typing import Any
 
 MAX_DEPTH = 4
 MAX_ROWS = 200
+MAX_REFERENCES = 8
+"""The most references to follow, because they can form a circle."""
 _KINDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "yes or no", "object": "object"}
 _LIMITS = (
     ("minimum", "at least {}"),
@@ -67,7 +69,7 @@ def _build_rows(schema: Mapping[str, Any], definitions: Mapping[str, Any], prefi
 
 def _simplify_schema(part: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:
     """Resolve references, and unwrap a schema that only adds null."""
-    for _ in range(8):
+    for _ in range(MAX_REFERENCES):
         if not isinstance(part, dict):
             return {}
         if "$ref" in part:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.approvals.questions import MAX_ANSWER
+from agents.web.cards.previews import get_preview
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,6 @@ def read_question(approval: Approval) -> AskedQuestion | None:
     """Read the card's question; None for a card of another kind."""
     if approval.kind != ApprovalKind.QUESTION:
         return None
-    preview = approval.preview if isinstance(approval.preview, dict) else {}
+    preview = get_preview(approval)
     choices = [str(choice) for choice in preview.get("choices", ())]
     return AskedQuestion(str(preview.get("question", "")), choices, approval.status == ApprovalStatus.PENDING)

@@ -1,4 +1,4 @@
-"""Search for names on a card that a reader can mistake for another record's name."""
+"""Search for names on a card that readers could mistake for another record's name."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from django.db.models import Min
 
 from agents.approvals.models import Approval
+from agents.web.cards.previews import get_preview
 from tools.records.models import Record, compute_look
 
 MAX_NAME_LENGTH = 200
@@ -49,10 +50,11 @@ def _compare_names(
     card: Approval, looks: dict[str, str], named: dict[str, list[tuple[int, str]]]
 ) -> Iterator[SimilarName]:
     targets = _get_targets(card)
-    own = str(targets[0].get("id")) if len(targets) == 1 else ""
+    own_id = str(targets[0].get("id")) if len(targets) == 1 else ""
     for value, look in looks.items():
         for pk, name in named.get(look, ()):
-            if name.casefold() != value.casefold() and str(pk) != own:
+            # A card that renames its only target must not warn of that target's current name.
+            if name.casefold() != value.casefold() and str(pk) != own_id:
                 yield SimilarName(value, name)
                 break
 
@@ -66,8 +68,7 @@ def _list_values(card: Approval) -> Iterator[str]:
 
 
 def _get_targets(card: Approval) -> list[dict[str, Any]]:
-    preview = card.preview if isinstance(card.preview, dict) else {}
-    return [target for target in preview.get("targets") or [] if isinstance(target, dict)]
+    return [target for target in get_preview(card).get("targets") or [] if isinstance(target, dict)]
 
 
 def _list_texts(value: Any) -> Iterator[str]:

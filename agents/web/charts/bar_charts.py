@@ -59,7 +59,7 @@ class Chart:
     today: str
     first: date
     columns: tuple[ChartColumn, ...]
-    parts: tuple[ChartSeries, ...]
+    series: tuple[ChartSeries, ...]
     width: float
     height: float = HEIGHT
     step: float = STEP
@@ -68,7 +68,7 @@ class Chart:
     def shapes(self) -> list[tuple[str, str]]:
         """One SVG path for all bars of a kind, which is much shorter than a rectangle for each bar."""
         bars = [bar for column in self.columns for bar in column.bars]
-        return [(part.kind, " ".join(_draw_path(bar) for bar in bars if bar.kind == part.kind)) for part in self.parts]
+        return [(each.kind, " ".join(_draw_path(bar) for bar in bars if bar.kind == each.kind)) for each in self.series]
 
 
 class _DatedFigures(Protocol):
@@ -81,14 +81,14 @@ class _DatedFigures(Protocol):
     def figures(self) -> object: ...
 
 
-class DatedCalls(NamedTuple):
+class _DatedCalls(NamedTuple):
     """The calls of a tool or an employee on one day."""
 
     date: date
     figures: figures.DayCalls
 
 
-class DatedUse(NamedTuple):
+class _DatedUse(NamedTuple):
     """The usage of an employee's model on one day."""
 
     date: date
@@ -97,17 +97,17 @@ class DatedUse(NamedTuple):
 
 @dataclass(frozen=True)
 class _ChartSubject:
-    """The subject of a chart.
+    """The numbers of days that a chart shows, and its texts.
 
     Attributes:
-        parts: the kinds of its bars, each with its name.
+        kinds: the kinds of its bars, each with its name.
         format: turns a number into text.
     """
 
     key: str
     name: str
     title: str
-    parts: tuple[tuple[str, str], ...]
+    kinds: tuple[tuple[str, str], ...]
     format: Callable[[int], str] = "{:,}".format
 
 
@@ -131,14 +131,14 @@ def build_calls_chart(key: str, days: Mapping[date, figures.DayCalls]) -> Chart:
     Args:
         key: makes the chart's ids unique on the page.
     """
-    parts = (("succeeded", "succeeded"), ("failed", "failed"))
-    dated = [DatedCalls(day, days.get(day, figures.DayCalls())) for day in _list_last_days()]
-    return _build_chart(_ChartSubject(key, "Calls", "Finished calls", parts), dated)
+    kinds = (("succeeded", "succeeded"), ("failed", "failed"))
+    dated = [_DatedCalls(day, days.get(day, figures.DayCalls())) for day in _list_last_days()]
+    return _build_chart(_ChartSubject(key, "Calls", "Finished calls", kinds), dated)
 
 
 def build_cost_chart(key: str, days: Mapping[date, figures.ModelUse], currency: str) -> Chart:
     """Build the chart of the model's cost on each of the last 30 days."""
-    dated = [DatedUse(day, days.get(day, figures.ModelUse())) for day in _list_last_days()]
+    dated = [_DatedUse(day, days.get(day, figures.ModelUse())) for day in _list_last_days()]
     subject = _ChartSubject(
         key, "Cost", "Model cost", (("cost_micros", "cost"),), lambda micros: format_money(micros, currency)
     )
@@ -156,8 +156,8 @@ def build_table(days: Sequence[Day]) -> list[tuple[date, list[str]]]:
 
 
 def _build_chart(subject: _ChartSubject, days: Sequence[_DatedFigures]) -> Chart:
-    counts = [[int(getattr(day.figures, kind)) for kind, _ in subject.parts] for day in days]
-    totals = [sum(of_day) for of_day in counts]
+    counts = [[int(getattr(day.figures, kind)) for kind, _ in subject.kinds] for day in days]
+    totals = [sum(day_counts) for day_counts in counts]
     highest = max(1, *totals)
     return Chart(
         key=subject.key,
@@ -171,9 +171,9 @@ def _build_chart(subject: _ChartSubject, days: Sequence[_DatedFigures]) -> Chart
             _build_column(subject, index, day.date, [(count, count / highest) for count in counts[index]])
             for index, day in enumerate(days)
         ),
-        parts=tuple(
-            ChartSeries(kind, name, subject.format(sum(of_day[index] for of_day in counts)))
-            for index, (kind, name) in enumerate(subject.parts)
+        series=tuple(
+            ChartSeries(kind, name, subject.format(sum(day_counts[index] for day_counts in counts)))
+            for index, (kind, name) in enumerate(subject.kinds)
         ),
         width=STEP * len(days),
     )
@@ -182,13 +182,13 @@ def _build_chart(subject: _ChartSubject, days: Sequence[_DatedFigures]) -> Chart
 def _build_column(subject: _ChartSubject, index: int, day: date, counts: list[tuple[int, float]]) -> ChartColumn:
     """Stack the bars of a day; each count comes with its share of the highest column."""
     bars, top = [], HEIGHT
-    for (kind, _), (count, share) in zip(subject.parts, counts, strict=True):
+    for (kind, _), (count, share) in zip(subject.kinds, counts, strict=True):
         height = max(MIN_BAR_HEIGHT, round(share * HEIGHT, 2)) if count else 0.0
         top -= height
         if count:
             bars.append(Bar(kind, index * STEP + GAP / 2, round(max(0.0, top), 2), STEP - GAP, height))
     numbers = ", ".join(
-        f"{subject.format(count)} {name}" for (_, name), (count, _) in zip(subject.parts, counts, strict=True)
+        f"{subject.format(count)} {name}" for (_, name), (count, _) in zip(subject.kinds, counts, strict=True)
     )
     return ChartColumn(f"{_format_day(day)}: {numbers}", index * STEP, tuple(bars))
 

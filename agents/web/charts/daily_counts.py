@@ -21,7 +21,7 @@ from agents.runs.models import Run, ToolCall
 
 DAYS = 14
 UNSETTLED = timedelta(minutes=30)
-"""Until a count is this old, a transaction may still commit with an earlier time, and an approval may be undone."""
+"""Counts of a newer time may still change: a transaction may commit later, and an approval may be undone."""
 MAX_CACHED = 1000
 
 
@@ -35,7 +35,7 @@ class DailyCounts(NamedTuple):
 
     def add(self, other: DailyCounts) -> DailyCounts:
         """Return the sum of both."""
-        return DailyCounts(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+        return DailyCounts(*map(sum, zip(self, other, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Day:
 
 @dataclass(frozen=True)
 class _Span:
-    """A span of time within one day, from `start` to `end`, which it excludes."""
+    """A span of time within one day; `end` is excluded."""
 
     start: datetime
     end: datetime
@@ -72,13 +72,14 @@ def load_last_days(organization_id: int, now: datetime | None = None) -> list[Da
     first, end = midnights[0], midnights[-1]
     cached = _cache.get(organization_id) or _CachedCounts(first, {})
     settled = max(now - UNSETTLED, cached.until, first)
-    old = list(_split_at_midnights(max(cached.until, first), settled, midnights))
-    new = list(_split_at_midnights(settled, end, midnights))
-    loaded = _load_counts(organization_id, [*old, *new])
-    final = _add_counts({day: each for day, each in cached.days.items() if day >= first.date()}, old, loaded)
-    _store(organization_id, _CachedCounts(settled, final))
-    current = _add_counts(final, new, loaded[len(old) :])
-    return [Day(at.date(), current.get(at.date(), DailyCounts())) for at in midnights[:-1]]
+    old_spans = list(_split_at_midnights(max(cached.until, first), settled, midnights))
+    new_spans = list(_split_at_midnights(settled, end, midnights))
+    loaded = _load_counts(organization_id, [*old_spans, *new_spans])
+    cached_days = {day: counts for day, counts in cached.days.items() if day >= first.date()}
+    final_days = _add_counts(cached_days, old_spans, loaded[: len(old_spans)])
+    _store(organization_id, _CachedCounts(settled, final_days))
+    days = _add_counts(final_days, new_spans, loaded[len(old_spans) :])
+    return [Day(at.date(), days.get(at.date(), DailyCounts())) for at in midnights[:-1]]
 
 
 def clear_cache() -> None:
@@ -99,10 +100,11 @@ def _split_at_midnights(start: datetime, end: datetime, midnights: list[datetime
 def _add_counts(
     days: dict[date, DailyCounts], spans: list[_Span], counts: list[DailyCounts]
 ) -> dict[date, DailyCounts]:
+    """Add the counts of each span to those of its day."""
     sums = dict(days)
-    for span, count in zip(spans, counts, strict=False):
+    for span, span_counts in zip(spans, counts, strict=True):
         day = timezone.localtime(span.start, timezone.get_default_timezone()).date()
-        sums[day] = sums.get(day, DailyCounts()).add(count)
+        sums[day] = sums.get(day, DailyCounts()).add(span_counts)
     return sums
 
 

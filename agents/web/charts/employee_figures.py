@@ -13,7 +13,7 @@ from agents.web.charts.bar_charts import Chart, build_calls_chart, build_cost_ch
 
 @dataclass(frozen=True)
 class ToolRow:
-    """The figures of one tool; `title` is its name if it is no longer installed."""
+    """The figures of one tool; if it is no longer installed, `title` is its name."""
 
     name: str
     title: str
@@ -44,7 +44,7 @@ def load_figures_section(employee: Employee, currency: str) -> EmployeeFiguresSe
     """Load the employee's figures, with costs in this currency."""
     by_tool, daily_use = figures.load_employee_figures(employee.pk), figures.load_employee_use(employee.pk)
     total = figures.combine_figures(by_tool.values())
-    tools = [ToolRow(name, _find_title(employee.organization_id, name), of_tool) for name, of_tool in by_tool.items()]
+    tools = [ToolRow(name, _find_title(employee.organization_id, name), each) for name, each in by_tool.items()]
     use = figures.ModelUse(*map(sum, zip(*daily_use.values(), strict=True))) if daily_use else figures.ModelUse()
     charts = [build_calls_chart("calls-made", total.days)]
     if use.cost_micros:

@@ -58,7 +58,7 @@ PEOPLE_ACTIONS = {
     "api_token_added": "added an API token",
     "api_token_changed": "revoked an API token",
 }
-_ROWS = (
+_ROW_KINDS = (
     "employee",
     "model_provider",
     "organization",
@@ -70,7 +70,7 @@ _ROWS = (
     "draft",
 )
 CONFIGURATION_ACTIONS = {
-    f"{row}_{verb}": f"{verb} {row.replace('_', ' ')}" for row in _ROWS for verb in ("added", "changed", "deleted")
+    f"{row}_{verb}": f"{verb} {row.replace('_', ' ')}" for row in _ROW_KINDS for verb in ("added", "changed", "deleted")
 }
 ACTION_GROUPS = (("Work", WORK_ACTIONS), ("People", PEOPLE_ACTIONS), ("Configuration", CONFIGURATION_ACTIONS))
 ACTION_TEXTS = (

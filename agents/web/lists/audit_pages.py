@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import BigIntegerField, BooleanField, F, Func, Q, QuerySet, TextField, Value
+from django.db.models import BigIntegerField, F, Q, QuerySet, Value
 
 from agents.accounts.models import AuditEntry
 from agents.web.lists.audit_lines import ACTOR_KINDS
+from agents.web.lists.row_values import build_row, compare_rows
 from agents.web.lists.run_pages import MAX_SCANNED
 
 PAGE_SIZE = 50
@@ -62,22 +63,22 @@ def load_audit_page(organization_id: int, criteria: AuditFilter, max_scanned: in
     Args:
         max_scanned: the number of entries to scan for a filter by both actor and action.
     """
-    rows, numbers = _filter_days(organization_id, criteria)
-    edge: list[tuple[int, datetime]] = []
+    rows, seq_bounds = _filter_days(organization_id, criteria)
+    scan_end: tuple[int, datetime] | None = None
     if criteria.action:
-        rows = _filter_exactly(rows, "action", criteria.action, numbers)
+        rows = _filter_by_index(rows, "action", criteria.action, seq_bounds)
         if criteria.actors:
-            edge = list(rows.values_list("seq", "at")[max_scanned - 1 : max_scanned + 1])
-            rows = rows.filter(actor__in=criteria.actors, **({"seq__gte": edge[0][0]} if len(edge) > 1 else {}))
+            scan_end = _find_scan_end(rows, max_scanned)
+            rows = rows.filter(actor__in=criteria.actors, **({"seq__gte": scan_end[0]} if scan_end else {}))
         found = list(rows[: PAGE_SIZE + 1])
     elif criteria.actors:
-        by_actor = [_filter_exactly(rows, "actor", actor, numbers)[: PAGE_SIZE + 1] for actor in criteria.actors]
-        found = sorted((row for of_actor in by_actor for row in of_actor), key=lambda row: -row.seq)
+        by_actor = [_filter_by_index(rows, "actor", actor, seq_bounds)[: PAGE_SIZE + 1] for actor in criteria.actors]
+        found = sorted((entry for entries in by_actor for entry in entries), key=lambda entry: -entry.seq)
     else:
-        found = list(rows.filter(seq__gt=numbers[0], seq__lt=numbers[1]).order_by("-seq")[: PAGE_SIZE + 1])
+        found = list(rows.filter(seq__gt=seq_bounds[0], seq__lt=seq_bounds[1]).order_by("-seq")[: PAGE_SIZE + 1])
     if len(found) > PAGE_SIZE:
         return AuditPage(found[:PAGE_SIZE], found[PAGE_SIZE - 1].seq)
-    return AuditPage(found, *edge[0]) if len(edge) > 1 else AuditPage(found, None)
+    return AuditPage(found, *scan_end) if scan_end else AuditPage(found, None)
 
 
 def find_entries(organization_id: int, criteria: AuditFilter) -> QuerySet[AuditEntry]:
@@ -89,6 +90,12 @@ def find_entries(organization_id: int, criteria: AuditFilter) -> QuerySet[AuditE
     if criteria.action:
         rows = rows.filter(action=criteria.action)
     return rows.order_by("seq")
+
+
+def _find_scan_end(rows: QuerySet[AuditEntry], max_scanned: int) -> tuple[int, datetime] | None:
+    """Find the number and time of the last entry to scan; None if there are no more than that."""
+    last_two = list(rows.values_list("seq", "at")[max_scanned - 1 : max_scanned + 1])
+    return last_two[0] if len(last_two) > 1 else None
 
 
 def _filter_days(organization_id: int, criteria: AuditFilter) -> tuple[QuerySet[AuditEntry], tuple[int, int]]:
@@ -106,27 +113,15 @@ def _filter_days(organization_id: int, criteria: AuditFilter) -> tuple[QuerySet[
     return rows, (after, before)
 
 
-def _filter_exactly(
-    rows: QuerySet[AuditEntry], field: str, value: str, numbers: tuple[int, int]
+def _filter_by_index(
+    rows: QuerySet[AuditEntry], field: str, value: str, seq_bounds: tuple[int, int]
 ) -> QuerySet[AuditEntry]:
-    """Filter by a value and bounds of numbers, newest first, in the order of the field's index.
+    """Filter by a field's value and exclusive bounds of the numbers, newest first, in the order of the field's index.
 
     As in `run_pages.filter_by_status`, the database must not scan all entries for a rare value. It uses this index,
     because only this index has the rows between two pairs of value and number in order.
     """
-    pair = _build_row(F(field), F("seq"))
-    bounds = [
-        Func(
-            pair,
-            _build_row(Value(value), Value(number, output_field=BigIntegerField())),
-            template="(%(expressions)s)",
-            arg_joiner=f" {sign} ",
-            output_field=BooleanField(),
-        )
-        for sign, number in zip((">", "<"), numbers, strict=True)
-    ]
-    return rows.filter(*(Q(bound) for bound in bounds)).order_by(f"-{field}", "-seq")
-
-
-def _build_row(*parts: F | Value) -> Func:
-    return Func(*parts, template="(%(expressions)s)", output_field=TextField())
+    pair = build_row(F(field), F("seq"))
+    limits = [build_row(Value(value), Value(seq, output_field=BigIntegerField())) for seq in seq_bounds]
+    after, before = compare_rows(pair, ">", limits[0]), compare_rows(pair, "<", limits[1])
+    return rows.filter(Q(after), Q(before)).order_by(f"-{field}", "-seq")

@@ -16,6 +16,7 @@ from django.db.models import BigIntegerField, BooleanField, F, Func, Q, QuerySet
 from django.db.models.functions import Cast, Coalesce
 
 from agents.approvals.models import Approval
+from agents.web.lists.row_values import build_row, compare_rows
 from agents.web.lists.run_pages import MAX_SCANNED
 
 PAGE_SIZE = 50
@@ -57,7 +58,7 @@ class DecisionFilter:
 
     @property
     def needs_scan(self) -> bool:
-        """Return True if no index serves the filter."""
+        """True if no index serves the filter."""
         return bool(self.statuses or self.tool) or self.decided_by_id is not None or self.employee_id is not None
 
 
@@ -85,17 +86,14 @@ def load_decision_page(
     """
     rows: QuerySet[Any] = cards.filter(HAS_ENDED).annotate(ended_at=ENDED_AT, moment=Cast(ENDED_AT, TextField()))
     rows = _apply_bounds(rows.order_by("-ended_at", "-pk"), criteria)
-    scan_end = slice(max_scanned - 1, max_scanned + 1)
-    edge = list(rows.values_list("moment", "pk", "ended_at")[scan_end]) if criteria.needs_scan else []
-    if len(edge) > 1:
-        rows = rows.filter(_compare(">=", DecisionCursor(*edge[0][:2])))
+    scan_end = _find_scan_end(rows, max_scanned) if criteria.needs_scan else None
+    if scan_end is not None:
+        rows = rows.filter(_compare_position(">=", scan_end[0]))
     found = list(_apply_filter(rows, criteria)[: PAGE_SIZE + 1])
     if len(found) > PAGE_SIZE:
         last = found[PAGE_SIZE - 1]
         return DecisionPage(found[:PAGE_SIZE], DecisionCursor(last.moment, last.pk))
-    if len(edge) > 1:
-        return DecisionPage(found, DecisionCursor(*edge[0][:2]), edge[0][2])
-    return DecisionPage(found, None)
+    return DecisionPage(found, *scan_end) if scan_end is not None else DecisionPage(found, None)
 
 
 def parse_cursor(text: str) -> DecisionCursor | None:
@@ -108,9 +106,18 @@ def parse_cursor(text: str) -> DecisionCursor | None:
         return None
 
 
+def _find_scan_end(rows: QuerySet[Any], max_scanned: int) -> tuple[DecisionCursor, datetime] | None:
+    """Find the position and time of the last card to scan; None if there are no more than that."""
+    last_two = list(rows.values_list("moment", "pk", "ended_at")[max_scanned - 1 : max_scanned + 1])
+    if len(last_two) < 2:
+        return None
+    moment, pk, ended_at = last_two[0]
+    return DecisionCursor(moment, pk), ended_at
+
+
 def _apply_bounds(rows: QuerySet[Any], criteria: DecisionFilter) -> QuerySet[Any]:
     if criteria.after is not None:
-        rows = rows.filter(_compare("<", criteria.after))
+        rows = rows.filter(_compare_position("<", criteria.after))
     if criteria.since is not None:
         rows = rows.filter(ended_at__gte=criteria.since)
     return rows if criteria.until is None else rows.filter(ended_at__lte=criteria.until)
@@ -126,15 +133,12 @@ def _apply_filter(rows: QuerySet[Any], criteria: DecisionFilter) -> QuerySet[Any
     return rows.filter(tool_call__tool=criteria.tool) if criteria.tool else rows
 
 
-def _compare(sign: str, cursor: DecisionCursor) -> Q:
+def _compare_position(sign: str, cursor: DecisionCursor) -> Q:
     """Build `(ended_at, id) < (…)`, a row comparison that PostgreSQL reads as one range of the index.
 
     SQLite reads only plain columns like this, so the condition also states the range of times.
     """
     moment = Value(cursor.moment, output_field=TextField())
-    own = Func(F("ended_at"), F("id"), template="(%(expressions)s)", output_field=TextField())
-    others = Func(
-        moment, Value(cursor.pk, output_field=BigIntegerField()), template="(%(expressions)s)", output_field=TextField()
-    )
-    is_in_range = Func(own, others, template="(%(expressions)s)", arg_joiner=f" {sign} ", output_field=BooleanField())
+    position = build_row(moment, Value(cursor.pk, output_field=BigIntegerField()))
+    is_in_range = compare_rows(build_row(F("ended_at"), F("id")), sign, position)
     return Q(is_in_range, ("ended_at__lte" if sign == "<" else "ended_at__gte", moment))

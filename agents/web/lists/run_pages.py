@@ -32,7 +32,7 @@ class RunListFilter:
 
     @property
     def needs_scan(self) -> bool:
-        """Return True if no index serves the filter."""
+        """True if no index serves the filter."""
         return bool(self.text or (self.status and self.employee_id is not None))
 
 
@@ -68,16 +68,15 @@ def load_run_page(organization_id: int, criteria: RunListFilter, max_scanned: in
     rows = Run.objects.filter(organization_id=organization_id).order_by("-pk")
     if criteria.before is not None:
         rows = rows.filter(pk__lt=criteria.before)
-    edge = _find_scan_end(rows, criteria, max_scanned) if criteria.needs_scan else None
-    if edge is not None:
-        rows = rows.filter(pk__gte=edge[0])
-    found = (
-        _apply_filter(rows, criteria).select_related("employee").defer("answer", "problem", "employee__instructions")
-    )
-    runs = list(annotate_waits(found)[: PAGE_SIZE + 1])
+    scan_end = _find_scan_end(rows, criteria, max_scanned) if criteria.needs_scan else None
+    if scan_end is not None:
+        rows = rows.filter(pk__gte=scan_end[0])
+    rows = _apply_filter(rows, criteria).select_related("employee")
+    rows = rows.defer("answer", "problem", "employee__instructions")
+    runs = list(annotate_waits(rows)[: PAGE_SIZE + 1])
     if len(runs) > PAGE_SIZE:
         return RunPage(runs[:PAGE_SIZE], runs[PAGE_SIZE - 1].pk)
-    return RunPage(runs, *edge) if edge is not None else RunPage(runs, None)
+    return RunPage(runs, *scan_end) if scan_end is not None else RunPage(runs, None)
 
 
 def _find_scan_end(rows: QuerySet[Run], criteria: RunListFilter, max_scanned: int) -> tuple[int, datetime] | None:
@@ -86,8 +85,10 @@ def _find_scan_end(rows: QuerySet[Run], criteria: RunListFilter, max_scanned: in
         rows = rows.filter(employee_id=criteria.employee_id)
     elif criteria.status:
         rows = filter_by_status(rows, criteria.status)
-    ids = list(rows.values_list("pk", flat=True)[max_scanned - 1 : max_scanned + 1])
-    return (ids[0], Run.objects.values_list("created_at", flat=True).get(pk=ids[0])) if len(ids) > 1 else None
+    last_two = list(rows.values_list("pk", flat=True)[max_scanned - 1 : max_scanned + 1])
+    if len(last_two) < 2:
+        return None
+    return last_two[0], Run.objects.values_list("created_at", flat=True).get(pk=last_two[0])
 
 
 def _apply_filter(rows: QuerySet[Run], criteria: RunListFilter) -> QuerySet[Run]:

@@ -18,7 +18,7 @@ MAX_REPORT_LENGTH = 300
 
 @dataclass(frozen=True)
 class ChildCall:
-    """One call of the child run: the tool's title, the call's status, and the summary or error that it reported."""
+    """One call of the child run; `report` is the summary or error of its result."""
 
     title: str
     status: str
@@ -40,7 +40,7 @@ class ChildRun:
 
 
 def describe_delegations(runs: Iterable[Run]) -> dict[int, str]:
-    """Describe each delegation as `Dana asked Kim`, by the id of the delegated run; no query without any."""
+    """Describe each delegation, such as `Dana asked Kim`, by the id of the delegated run."""
     delegated = {run.pk: run for run in runs if run.parent_id is not None}
     if not delegated:
         return {}
@@ -55,7 +55,7 @@ def describe_delegations(runs: Iterable[Run]) -> dict[int, str]:
 
 def load_child_runs(call_ids: Iterable[int]) -> dict[int, ChildRun]:
     """Load the runs that these calls wait or waited for, by call, with at most two queries."""
-    runs = _list_with_cards(Run.objects.filter(parent_call_id__in=list(call_ids)))
+    runs = _load_with_card_counts(Run.objects.filter(parent_call_id__in=list(call_ids)))
     if not runs:
         return {}
     calls = _load_newest_calls([run.pk for run in runs])
@@ -71,7 +71,7 @@ def load_child_run(run: Run) -> ChildRun | None:
     return load_child_runs([run.parent_call_id]).get(run.parent_call_id) if run.parent_call_id is not None else None
 
 
-def _list_with_cards(rows: QuerySet[Run]) -> list[Run]:
+def _load_with_card_counts(rows: QuerySet[Run]) -> list[Run]:
     pending = Count("approvals", filter=Q(approvals__status="pending"))
     return list(annotate_waits(rows).select_related("employee").annotate(pending_cards=pending).order_by("pk"))
 

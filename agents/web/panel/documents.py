@@ -30,7 +30,7 @@ class DraftDocument:
 def load_documents(run_id: int, events: Iterable[Event], calls: dict[int, ToolCall]) -> dict[int, DraftDocument]:
     """Load the text of each successful draft among the results, by call.
 
-    A text that its event contains needs no query. Stored drafts take one, texts that are too long for events another.
+    A text that its event contains needs no query. Stored drafts take one query, and texts too long for events another.
     """
     complete, stored, cut = dict[int, DraftDocument](), dict[int, int](), list[int]()
     for event in events:

@@ -1,4 +1,4 @@
-"""JSON as HTML for people: a list of objects becomes a table, nested values a tree that folds, both limited in size."""
+"""JSON as HTML for people: lists of objects become tables, nested values trees that fold, all of limited size."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ class DataTable:
     """The rows of a result.
 
     Attributes:
-        left_out, hidden_columns: the numbers of rows and columns that are left out.
+        hidden_rows, hidden_columns: the numbers of rows and columns that are left out.
         rest: the other fields of the data.
     """
 
     columns: list[str]
     rows: list[list[Any]]
-    left_out: int
+    hidden_rows: int
     hidden_columns: int
     rest: dict[str, Any]
 
 
-def find_table(data: Any, most: int = MAX_ROWS) -> DataTable | None:
+def find_table(data: Any, max_rows: int = MAX_ROWS) -> DataTable | None:
     """Find the only list of objects in the data, as a table; None if there is none, or more than one."""
     rows, rest = (data, {}) if isinstance(data, list) else _find_rows(data)
     if not rows or not all(isinstance(row, dict) for row in rows):
         return None
-    names = list(dict.fromkeys(name for row in rows[:most] for name in row))
+    names = list(dict.fromkeys(name for row in rows[:max_rows] for name in row))
     columns = names[:MAX_COLUMNS]
-    cells = [[row.get(name) for name in columns] for row in rows[:most]]
-    return DataTable(columns, cells, max(0, len(rows) - most), len(names) - len(columns), rest)
+    cells = [[row.get(name) for name in columns] for row in rows[:max_rows]]
+    return DataTable(columns, cells, max(0, len(rows) - max_rows), len(names) - len(columns), rest)
 
 
-def render_data(data: Any, most: int = MAX_ROWS) -> SafeString:
+def render_data(data: Any, max_rows: int = MAX_ROWS) -> SafeString:
     """Render a result's data: as a table below its other fields if it has one list of objects, else as a tree."""
-    table = find_table(data, most)
+    table = find_table(data, max_rows)
     if table is None:
         return render_tree(data)
-    beside = render_tree(table.rest) if table.rest else ""
-    return SafeString(f"{beside}{_render_table(table)}")
+    other_fields = render_tree(table.rest) if table.rest else ""
+    return SafeString(f"{other_fields}{_render_table(table)}")
 
 
 def render_params(params: dict[str, Any]) -> SafeString:
@@ -83,7 +83,7 @@ class _TreeRenderer:
         taken = pairs[: max(0, self._left)]
         self._left -= len(taken)
         is_open = depth == 0 and len(pairs) <= MAX_OPEN_BRANCHES
-        items = [self._render_item(str(name), one, depth, is_open) for name, one in taken]
+        items = [self._render_item(str(name), child, depth, is_open) for name, child in taken]
         if len(pairs) > len(taken):
             items.append(f'<li class="small">and {len(pairs) - len(taken):,} more</li>')
         return f'<ul class="tree">{"".join(items)}</ul>'
@@ -100,10 +100,10 @@ class _TreeRenderer:
 
 
 def _is_branch(value: Any) -> bool:
-    """Check if the value can be unfolded; a list of plain values is easier to read in one line."""
+    """Return True if the value can be unfolded; a list of plain values is easier to read in one line."""
     if isinstance(value, dict):
         return bool(value)
-    return isinstance(value, list) and any(isinstance(one, (dict, list)) for one in value)
+    return isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value)
 
 
 def _count(value: Any) -> str:
@@ -124,12 +124,12 @@ def _render_leaf(value: Any) -> SafeString:
 def _render_table(table: DataTable) -> str:
     head = "".join(f'<th scope="col">{render_text(name, keep="")}</th>' for name in table.columns)
     body = "".join(f"<tr>{''.join(f'<td>{_render_cell(cell)}</td>' for cell in row)}</tr>" for row in table.rows)
-    left_out = [
+    notes = [
         f"{count:,} more {noun}{'' if count == 1 else 's'}"
-        for count, noun in ((table.left_out, "row"), (table.hidden_columns, "column"))
+        for count, noun in ((table.hidden_rows, "row"), (table.hidden_columns, "column"))
         if count
     ]
-    note = f'<p class="small">and {" and ".join(left_out)}</p>' if left_out else ""
+    note = f'<p class="small">and {" and ".join(notes)}</p>' if notes else ""
     return (
         f'<div class="scroll" tabindex="0" role="group" aria-label="Rows"><table class="data"><thead><tr>{head}</tr>'
         f"</thead><tbody>{body}</tbody></table></div>{note}"

@@ -11,7 +11,7 @@ from agents.approvals.models import Approval
 from agents.employees.budgets import format_money
 from agents.platform.queries.runs import DISPLAYED_CALLS, PASS_USAGE, TIMED_CALLS, PassUsage
 from agents.runs.models import Event, EventType, Run, ToolCall
-from agents.web.cards.cards import Card, build_cards, find_call_tool
+from agents.web.cards.cards import Card, find_call_tool, load_cards
 from agents.web.panel.child_runs import ChildRun, load_child_runs
 from agents.web.panel.documents import DraftDocument, load_documents
 from agents.web.panel.slots import CALL_EVENTS
@@ -19,8 +19,8 @@ from agents.web.panel.time_strip import TimeStrip, build_time_strip
 
 RUN_RELATIONS = ("employee", "organization", "created_by")
 """The related rows that lines and cards show besides the run."""
-# One transaction records the answer's own event and then the run's end.
 EVENTS_BEFORE_END = (EventType.ASSISTANT_MESSAGE, EventType.ANSWER_CUT, EventType.HISTORY_SHORTENED)
+"""The types of event that can directly precede the run's end, in the same transaction; the end shows the answer."""
 FIRST_CALL_EVENTS = frozenset(
     {EventType.TOOL_START, EventType.TOOL_SKIPPED, EventType.TOOL_REJECTED, EventType.APPROVAL_REQUESTED}
 )
@@ -75,7 +75,7 @@ class LineFacts:
 
     @cached_property
     def answers(self) -> frozenset[str]:
-        """The answers that the run's final events show."""
+        """The answers that `run_finished` events show, of which the last may directly follow the batch."""
         ends = [event.payload.get("answer", "") for event in self.events if event.type == EventType.RUN_FINISHED]
         if self.events[-1].type in EVENTS_BEFORE_END:
             later = Event.objects.filter(run_id=self.run_id, seq__gt=self.events[-1].seq, type=EventType.RUN_FINISHED)
@@ -89,7 +89,7 @@ class LineFacts:
 
     @cached_property
     def children(self) -> dict[int, ChildRun]:
-        """The runs that calls of the batch wait or waited for, by call."""
+        """The delegated runs for which calls of the batch wait or have waited, by call."""
         suspending = [call.pk for call in self.calls.values() if can_suspend(call)]
         return load_child_runs(suspending) if suspending else {}
 
@@ -135,10 +135,10 @@ class LineFacts:
         newest = {each.tool_call_id: each for each in approvals.defer("tool_call__result", "tool_call__content")}
         for approval in newest.values():
             approval.run = self.run
-        return {card.call.pk: card for card in build_cards(newest.values())}
+        return {card.call.pk: card for card in load_cards(newest.values())}
 
     def has_bar(self, call: ToolCall) -> bool:
-        """Check if the call has started and did not wait for anyone."""
+        """Return True if the call has started and did not wait for anyone."""
         return call.started_at is not None and call.pk not in self.calls_with_cards and not can_suspend(call)
 
     def find_recorded_pass(self, event: Event) -> int:
@@ -180,6 +180,6 @@ def describe_pass_usage(usage: PassUsage) -> str:
 
 
 def can_suspend(call: ToolCall) -> bool:
-    """Check if the call may wait for another employee, which is assumed of a tool that is no longer installed."""
+    """Return True if the call may wait for a person or another employee; assumed if its tool is no longer installed."""
     tool = find_call_tool(call)
     return tool is None or tool.suspends

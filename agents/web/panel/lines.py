@@ -23,7 +23,7 @@ from agents.web.panel.line_facts import ALL_VIEWERS, LineFacts, PageContext, loa
 from agents.web.panel.page_parts import PageParts, find_changes
 from agents.web.panel.slots import CALL_EVENTS, is_replacement, moves_to_end, name_slot
 
-SENTENCES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+PAYLOAD_CONTEXTS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     EventType.RUN_WAITING: lambda payload: {"waits_for": sentences.describe_waits(payload)},
     EventType.HISTORY_SHORTENED: lambda payload: {"sentence": sentences.describe_shortening(payload)},
     EventType.ANSWER_CUT: lambda payload: {"sentence": sentences.describe_cut(payload)},
@@ -128,8 +128,8 @@ def _build_context(event: Event, facts: LineFacts) -> dict[str, Any]:
     payload = event.payload
     if event.type in CALL_EVENTS:
         return _build_call_context(event, facts)
-    if event.type in SENTENCES:
-        return SENTENCES[event.type](payload)
+    if event.type in PAYLOAD_CONTEXTS:
+        return PAYLOAD_CONTEXTS[event.type](payload)
     if event.type == EventType.ASSISTANT_MESSAGE:
         return {"is_answer": payload["text"] in facts.answers}
     if event.type == EventType.PASS_STARTED:
@@ -146,7 +146,7 @@ def _build_context(event: Event, facts: LineFacts) -> dict[str, Any]:
 
 
 def is_unknown_task(end: Event) -> bool:
-    """Check if a scripted employee ended the run because none of its scripts fits the task."""
+    """Return True if a scripted employee ended the run because none of its scripts fits the task."""
     return str(end.payload.get("answer", "")).startswith(UNKNOWN_TASK)
 
 

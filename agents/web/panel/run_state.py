@@ -50,10 +50,10 @@ def read_state(run_id: int) -> RunState | None:
 def build_state(row: Any) -> RunState:
     """Build the state from a `RunStateRow`, or from a run that `annotate_waits` has loaded."""
     next_try = row.next_wake_at if row.status == RunStatus.QUEUED and row.patience_tries else None
-    waits_for = DELAYED if next_try else row.waits_for.rpartition(" ")[2]
+    reason = DELAYED if next_try else row.waits_for
     return RunState(
         row.status,
-        row.exit_reason if row.status in ENDED else waits_for,
+        row.exit_reason if row.status in ENDED else reason,
         row.stopped_because,
         next_try.isoformat() if next_try else None,
         row.next_event_seq - 1,

@@ -48,13 +48,13 @@ def name_slot(event: Event) -> str:
 
 
 def is_replacement(event: Event) -> bool:
-    """Check if the event says that a new card of the same call replaced the old one; that keeps a line of its own."""
+    """Return True if the event reports that a new card replaced the call's old one; it keeps a line of its own."""
     is_superseded = event.payload.get("status") == ApprovalStatus.SUPERSEDED
     return event.type == EventType.APPROVAL_DECIDED and is_superseded and bool(event.payload.get("next_approval_id"))
 
 
 def moves_to_end(event: Event) -> bool:
-    """Check if the event's line moves to the end of the panel when it replaces the earlier line of its slot."""
+    """Return True if the event's line moves to the end of the panel when it replaces the earlier line of its slot."""
     return event.type in STATUS_EVENTS
 
 

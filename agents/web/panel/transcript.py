@@ -50,17 +50,22 @@ class TranscriptEntry:
 
 
 def read_entries(run_id: int, after: int, until: int, seen: set[int]) -> list[TranscriptEntry]:
-    """Read at most 100 entries after that event number, and add their calls to `seen`, the calls of earlier entries."""
+    """Read the next entries, at most 100.
+
+    Args:
+        after, until: bounds of the events' numbers; `after` is excluded.
+        seen: the calls of earlier entries; the calls of these entries are added.
+    """
     rows = Event.objects.filter(run_id=run_id, seq__gt=after, seq__lte=until)
     events = list(rows.order_by("seq")[:ENTRIES_PER_PAGE])
     ids = {int(event.payload["call_id"]) for event in events if event.type in CALL_EVENTS}
     calls = ToolCall.objects.filter(run_id=run_id, pk__in=ids).only(*CALL_COLUMNS).in_bulk() if ids else {}
     started = [event.payload["pass_number"] for event in events if event.type == EventType.PASS_STARTED]
-    uses = PASS_USAGE.fetch_all(run_id, min(started), max(started)) if started else []
-    costs = {use.number: describe_pass_usage(use) for use in uses}
+    usages = PASS_USAGE.fetch_all(run_id, min(started), max(started)) if started else []
+    figures = {usage.number: describe_pass_usage(usage) for usage in usages}
     entries = []
     for event in events:
-        entry = TranscriptEntry(event, figures=costs.get(event.payload.get("pass_number", 0), ""))
+        entry = TranscriptEntry(event, figures=figures.get(event.payload.get("pass_number", 0), ""))
         if event.type in CALL_EVENTS:
             entry.call = calls[int(event.payload["call_id"])]
             entry.is_first = entry.call.pk not in seen
@@ -78,8 +83,8 @@ def load_result(call_id: int) -> dict[str, Any]:
 def fence(text: str, language: str = "") -> str:
     """Put the text into a code block that it cannot close: the fence is longer than any in the text."""
     shown = replace_hidden_characters(text)
-    fence = "`" * max(3, _measure_longest_ticks(shown) + 1)
-    return f"{fence}{language}\n{shown}\n{fence}\n"
+    ticks = "`" * max(3, _measure_longest_ticks(shown) + 1)
+    return f"{ticks}{language}\n{shown}\n{ticks}\n"
 
 
 def quote(text: object) -> str:
@@ -137,29 +142,29 @@ class MarkdownTranscript:
     def __init__(self) -> None:
         self._writers: dict[str, Callable[[TranscriptEntry], str]] = {
             EventType.PASS_STARTED: self._write_pass,
-            EventType.ASSISTANT_MESSAGE: lambda one: f"The employee:\n\n{fence(one.event.payload['text'], 'markdown')}",
+            EventType.ASSISTANT_MESSAGE: self._write_message,
             EventType.TOOL_RESULT: self._write_result,
-            EventType.ASSISTANT_THOUGHT: lambda one: f"The employee thought:\n\n{fence(one.event.payload['text'])}",
-            EventType.ANSWER_CUT: lambda one: f"*{sentences.describe_cut(one.event.payload)}*\n",
-            EventType.USAGE_REPORTED: lambda one: f"*{sentences.describe_usage(one.event.payload)}*\n",
-            EventType.HISTORY_SHORTENED: lambda one: f"*{sentences.describe_shortening(one.event.payload)}*\n",
+            EventType.ASSISTANT_THOUGHT: lambda entry: f"The employee thought:\n\n{fence(entry.event.payload['text'])}",
+            EventType.ANSWER_CUT: lambda entry: f"*{sentences.describe_cut(entry.event.payload)}*\n",
+            EventType.USAGE_REPORTED: lambda entry: f"*{sentences.describe_usage(entry.event.payload)}*\n",
+            EventType.HISTORY_SHORTENED: lambda entry: f"*{sentences.describe_shortening(entry.event.payload)}*\n",
             EventType.RUN_FINISHED: self._write_end,
         }
 
     def write_head(self, run: Run) -> str:
         facts = describe_run(run)
         fields = {name: facts[name] for name in HEAD_FACTS if facts[name] != ""}
-        lines = [f"- {_to_words(name)}: {NOTHING if fact is None else quote(fact)}" for name, fact in fields.items()]
-        return f"# Run {run.pk}\n\n{chr(10).join(lines)}\n\n## Task\n\n{fence(run.task)}"
+        lines = [f"- {_to_words(name)}: {NOTHING if fact is None else quote(fact)}\n" for name, fact in fields.items()]
+        return f"# Run {run.pk}\n\n{''.join(lines)}\n## Task\n\n{fence(run.task)}"
 
     def write_entry(self, entry: TranscriptEntry) -> str:
         write = self._writers.get(entry.event.type, _describe_event)
-        return f"\n{self._write_first(entry) if entry.is_first else ''}{write(entry)}"
+        return f"\n{self._write_call(entry) if entry.is_first else ''}{write(entry)}"
 
     def write_foot(self) -> str:
         return ""
 
-    def _write_first(self, entry: TranscriptEntry) -> str:
+    def _write_call(self, entry: TranscriptEntry) -> str:
         call = entry.call
         assert call is not None
         level, params = quote(call.level), fence(_format_json(call.params), "json")
@@ -167,6 +172,9 @@ class MarkdownTranscript:
 
     def _write_pass(self, entry: TranscriptEntry) -> str:
         return f"## Pass {int(entry.event.payload['pass_number'])}\n\n{entry.figures}\n"
+
+    def _write_message(self, entry: TranscriptEntry) -> str:
+        return f"The employee:\n\n{fence(entry.event.payload['text'], 'markdown')}"
 
     def _write_result(self, entry: TranscriptEntry) -> str:
         result, call = entry.result, entry.call

@@ -89,7 +89,7 @@ class FeedConsumer(AsyncJsonWebsocketConsumer, ABC):  # type: ignore[misc]  # Ch
 
     @abstractmethod
     async def may_watch(self, viewer: Viewer) -> bool:
-        """Check if the viewer's organization owns the run or inbox of this address."""
+        """Return True if the viewer's organization owns the run or inbox of this address."""
 
     @abstractmethod
     def create_subscriber(self, viewer: Viewer) -> Subscriber:

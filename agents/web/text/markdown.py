@@ -26,7 +26,7 @@ TAGS = {
 PARSER = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable("image")
 TABLE_BOX = '<div class="table-box" tabindex="0" role="group" aria-label="Table">'
 LOWEST_HEADING = 6
-TEXTS = frozenset({"text", "code_inline", "code_block", "fence"})
+TEXT_TOKENS = frozenset({"text", "code_inline", "code_block", "fence"})
 
 PORTION = 20_000
 """Characters; the limits below apply to texts up to this length."""
@@ -118,7 +118,7 @@ def _format_markdown(text: str, under: int, portions: float) -> SafeString:
     for token in _walk_tokens(tokens):
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(int(token.tag[1:]) + under, LOWEST_HEADING)}"
-        elif token.type in TEXTS:  # again, because the parser has turned entities into characters
+        elif token.type in TEXT_TOKENS:  # again, because the parser has turned entities into characters
             token.content = flag_mixed_alphabets(replace_hidden_characters(token.content))
             size += len(token.content)
         size += sum(len(str(value)) for value in token.attrs.values())

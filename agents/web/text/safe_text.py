@@ -37,7 +37,7 @@ MAX_LABEL_LENGTH = 63
 LINK = re.compile(r"\b(?:[a-z][a-z0-9+.-]{0,30}+://|www\.)\S+", re.IGNORECASE)
 FLAG = " ⚠ mixed alphabets"
 HOST_FLAG = '<span class="mixed-host" title="Letters of several alphabets in one address">⚠ mixed alphabets</span>'
-ALPHABETS = {"Styled": "not plain letters"}
+ALPHABET_NAMES = {"Styled": "not plain letters"}
 MAX_NAMED = 4
 MAX_MARKED = 500
 """The most odd words marked in one text; more would not help a reader."""
@@ -114,7 +114,7 @@ def render_value(value: Any, *, clamp_at: int = CLAMP_AT) -> SafeString:
 
 
 def quote_employee(text: str) -> str:
-    """Shorten the employee's words to 280 characters of plain text, without links."""
+    """Quote the employee in at most 280 characters of plain text in one line, without links."""
     plain = " ".join(LINK.sub("(link removed)", text).split())
     return plain if len(plain) <= MAX_QUOTE_LENGTH else plain[: MAX_QUOTE_LENGTH - 1] + "…"
 
@@ -176,7 +176,7 @@ def _flag_word(text: str, odd: OddWord) -> str:
         return escape(part) + HOST_FLAG
     letters = "".join(_mark_letter(char) if char in odd.letters else escape(char) for char in part)
     named = ", ".join(sorted(odd.letters)[:MAX_NAMED])
-    title = f"{named} {'is' if len(odd.letters) == 1 else 'are'} {ALPHABETS.get(odd.alphabet, odd.alphabet)}"
+    title = f"{named} {'is' if len(odd.letters) == 1 else 'are'} {ALPHABET_NAMES.get(odd.alphabet, odd.alphabet)}"
     return letters + format_html('<span class="mixed-host" title="{}">{}</span>', title, FLAG.strip())
 
 

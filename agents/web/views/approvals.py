@@ -1,4 +1,4 @@
-"""The inbox with waiting cards, the history of decided cards, and the page of one card."""
+"""The inbox of waiting cards, the history of decided cards, and the page of one card."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import NotFound
 from agents.platform.row_ids import parse_row_id_or_none
 from agents.web.cards.call_reports import load_report
-from agents.web.cards.cards import Card, build_brief_cards, build_cards
+from agents.web.cards.cards import Card, build_brief_cards, load_cards
 from agents.web.lists.decision_pages import DecisionFilter, load_decision_page, parse_cursor
 from agents.web.lists.run_pages import MAX_SCANNED
 from agents.web.views.pages import member_view, render_page
@@ -57,7 +57,7 @@ def _show_waiting(request: HttpRequest, member: Membership) -> HttpResponseBase:
     shown = list(sort_by_call(rows, member.organization_id, after)[: MAX_CARDS + 1])
     tools = waiting.order_by("pk").values_list("tool_call__tool", flat=True)
     context = {
-        "cards": build_cards(shown[:MAX_CARDS], with_earlier=False),
+        "cards": load_cards(shown[:MAX_CARDS], with_earlier=False),
         "next_query": _build_next_query(request, shown, MAX_CARDS),
         "employees": Employee.objects.filter(organization_id=member.organization_id).values_list("pk", "name"),
         "tools": [(name, name) for name in sorted(set(tools[:MAX_CARDS_FOR_CHOICES]))],
@@ -128,7 +128,7 @@ def find_card(member: Membership, approval_id: int, *, all_targets: bool = False
     row = _list_approvals(member).filter(pk=approval_id).first()
     if row is None:
         raise NotFound(f"There is no card {approval_id}.")
-    card = build_cards([row], all_targets=all_targets)[0]
+    card = load_cards([row], all_targets=all_targets)[0]
     return replace(card, report_text=load_report(row.tool_call_id)) if card.report else card
 
 

@@ -30,7 +30,7 @@ def call_page(request: HttpRequest, member: Membership, run_id: int, call_id: in
     result: dict[str, Any] = call.result or {}
     text, data = str(result.get("markdown") or ""), result.get("data")
     context = {
-        **_build_late_effect(call),
+        **_build_late_effect_context(call),
         "call": call,
         "title": tool.title if tool else call.tool,
         "result": result,
@@ -45,8 +45,8 @@ def call_page(request: HttpRequest, member: Membership, run_id: int, call_id: in
     return render_page(request, member, "runs/call.html", context)
 
 
-def _build_late_effect(call: ToolCall) -> dict[str, Any]:
-    """Return the template variables for an effect reported after a person had settled the call as not done."""
+def _build_late_effect_context(call: ToolCall) -> dict[str, Any]:
+    """Return the template variables for an effect that was reported after the call had been declared not done."""
     if (late := call.late_effect) is None:
         return {}
     data = late["result"].get("data")

@@ -13,8 +13,8 @@ from agents.approvals import decisions, questions, resolutions
 from agents.approvals.closed_cards import refuse_closed
 from agents.platform.refusals import Conflict, Expired, Forbidden, Invalid, StaleDigest
 from agents.web.cards.cards import Card
-from agents.web.cards.edit_form import build_fields, find_blamed_key, list_changed_texts, simplify_complaint
-from agents.web.cards.form_fields import PREFIX, FormField, FormInput
+from agents.web.cards.edit_form import build_fields, find_problems, list_changed_texts
+from agents.web.cards.form_fields import FormInput, read_typed_texts
 from agents.web.cards.form_values import InvalidFieldText, parse_form
 from agents.web.views.approvals import build_card_context, find_card
 from agents.web.views.pages import member_view, redirect_to_card, render_page
@@ -62,20 +62,19 @@ def edit(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
         raise Forbidden("Only approvers can edit cards.")
     if card.tool is None:
         raise Conflict(f"The tool {card.call.tool!r} is no longer installed.")
-    typed = {name.removeprefix(PREFIX): str(text) for name, text in request.POST.items() if name.startswith(PREFIX)}
+    typed = read_typed_texts(request.POST)
     fields = build_fields(card.tool.schema, card.approval.params)
     try:
         refuse_closed(card.approval, decisions.NOT_EDITED)
         params = parse_form(fields, typed)
-        fresh = decisions.edit(member, approval_id, decisions.Decision(digest=_read_text(request, "digest")), params)
+        new_card = decisions.edit(member, approval_id, decisions.Decision(digest=_read_text(request, "digest")), params)
     except (InvalidFieldText, Invalid) as problem:
-        return _render_invalid_edit(
-            request, member, replace(card, form_input=FormInput(typed, _find_problems(fields, problem)))
-        )
+        form_input = FormInput(typed, find_problems(fields, problem))
+        return _render_invalid_edit(request, member, replace(card, form_input=form_input))
     except (Conflict, Expired, StaleDigest) as refusal:
         return _render_refused_decision(request, member, replace(card, form_input=FormInput(typed)), refusal)
     messages.info(request, "This is the edited card. Nothing is approved yet.")
-    return redirect_to_card(request, fresh.pk, reverse("approval", args=(fresh.pk,)))
+    return redirect_to_card(request, new_card.pk, reverse("approval", args=(new_card.pk,)))
 
 
 @member_view("POST", page="approval")
@@ -83,11 +82,11 @@ def undo(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
     """Undo an approval whose call has not started; the card waits for a decision again."""
     card = find_card(member, approval_id)
     try:
-        fresh = decisions.undo(member, approval_id)
+        new_card = decisions.undo(member, approval_id)
     except Conflict as refusal:
         return _render_refused_decision(request, member, card, refusal)
     messages.info(request, "Undone. The card is waiting for a decision again.")
-    return redirect_to_card(request, fresh.pk, reverse("run", args=(card.run.pk,)))
+    return redirect_to_card(request, new_card.pk, reverse("run", args=(card.run.pk,)))
 
 
 @member_view("POST", page="approval")
@@ -146,13 +145,6 @@ def _collect_typed_texts(card: Card) -> list[tuple[str, str]]:
     if card.tool is None or not card.form_input.values:
         return []
     return list_changed_texts(build_fields(card.tool.schema, card.approval.params), card.form_input)
-
-
-def _find_problems(fields: list[FormField], problem: InvalidFieldText | Invalid) -> dict[str, str]:
-    """Return the problem by the key of its field; an empty key stands for the whole form."""
-    if isinstance(problem, InvalidFieldText):
-        return {problem.key: problem.detail}
-    return {find_blamed_key(fields, problem.extra["field"].removeprefix("params.")): simplify_complaint(problem.detail)}
 
 
 def _render_invalid_edit(request: HttpRequest, member: Membership, card: Card) -> HttpResponse:

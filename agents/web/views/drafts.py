@@ -13,8 +13,8 @@ from agents.accounts.models import Membership
 from agents.employees.models import Employee
 from agents.platform.refusals import NotFound
 from agents.platform.row_ids import parse_row_id
-from agents.runs.models import Run
 from agents.web.text.markdown import render_markdown
+from agents.web.views.linked_runs import load_linked_runs
 from agents.web.views.pages import member_view, render_page
 from tools.records.models import Draft
 
@@ -32,7 +32,7 @@ def draft_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
         rows = rows.filter(pk__lt=parse_row_id(request.GET.get("before", "")))
     found = list(rows.order_by("-pk")[: PAGE_SIZE + 1])
     shown, more = found[:PAGE_SIZE], len(found) > PAGE_SIZE
-    runs = _load_runs(member, shown)
+    runs = load_linked_runs(member, {draft.run_id for draft in shown})
     query = request.GET.copy()
     query["before"] = str(shown[-1].pk) if more else ""
     names = (
@@ -57,7 +57,7 @@ def draft_page(request: HttpRequest, member: Membership, draft_id: int) -> HttpR
     context = {
         "draft": draft,
         "body": render_markdown(_strip_title(draft), under=1),
-        "run": _load_runs(member, [draft]).get(draft.run_id),
+        "run": load_linked_runs(member, [draft.run_id]).get(draft.run_id),
         "records": records[:MAX_RECORDS],
         "has_more_records": len(records) > MAX_RECORDS,
     }
@@ -96,16 +96,6 @@ def _filter_drafts(rows: QuerySet[Draft], request: HttpRequest) -> QuerySet[Draf
     for word in text.split():
         rows = rows.filter(title__icontains=word)
     return rows
-
-
-def _load_runs(member: Membership, drafts: list[Draft]) -> dict[str, Run]:
-    """Load the drafts' runs that still exist, by the run id that a draft stores as text."""
-    ids = []
-    for draft in drafts:
-        with suppress(ValueError):
-            ids.append(parse_row_id(draft.run_id))
-    found = Run.objects.filter(organization_id=member.organization_id, pk__in=ids)
-    return {str(run.pk): run for run in found.only("title", "task")}
 
 
 def _strip_title(draft: Draft) -> str:

@@ -59,7 +59,7 @@ class AllowedTool:
 
 @dataclass(frozen=True)
 class Toolset:
-    """An employee's allowed tools by category, from harmless to dangerous, and the number at each level."""
+    """An employee's allowed tools by category, the least dangerous first in each, and the number at each level."""
 
     categories: list[tuple[str, list[AllowedTool]]]
     levels: list[tuple[str, int]]
@@ -71,11 +71,11 @@ class Toolset:
 
 @dataclass(frozen=True)
 class RunFigures:
-    """Figures of an employee's runs in the last 30 days, limited to the newest 1,000.
+    """Figures of an employee's newest 1,000 runs of the last 30 days.
 
     Attributes:
         success: the percentage of ended runs that succeeded; None without ended runs.
-        seconds: the median duration, including time spent waiting for decisions.
+        duration_ms: the median duration, including time spent waiting for decisions.
         tokens: the average per run.
         out_of_passes: the number of runs that used all passes without giving an answer.
     """
@@ -83,13 +83,9 @@ class RunFigures:
     runs: int
     in_progress: int
     success: int | None
-    seconds: float | None
+    duration_ms: int | None
     tokens: int
     out_of_passes: int
-
-    @property
-    def milliseconds(self) -> int | None:
-        return None if self.seconds is None else round(self.seconds * 1000)
 
 
 @member_view("GET")
@@ -149,7 +145,7 @@ def _get_employees(member: Membership) -> QuerySet[Employee]:
 
 
 def _count_runs(member: Membership) -> dict[int, dict[str, Any]]:
-    """Count each employee's runs, active runs and successes among the organization's newest runs."""
+    """Count each employee's runs, runs in progress and successes among the organization's newest runs."""
     newest = Run.objects.filter(organization_id=member.organization_id).order_by("-pk")[:MAX_COUNTED]
     rows = (
         Run.objects.filter(pk__in=newest.values("pk"), created_at__gte=_get_period_start())
@@ -172,15 +168,17 @@ def _compute_figures(runs: QuerySet[Run]) -> RunFigures:
     newest = [run for run in runs.order_by("-pk").only(*fields)[:MAX_COUNTED] if run.created_at >= since]
     ended = [run.status for run in newest if run.has_ended]
     endings = [(run.status, run.exit_reason) for run in newest]
-    durations = [
-        (run.finished_at - run.started_at).total_seconds() for run in newest if run.started_at and run.finished_at
+    durations_ms = [
+        (run.finished_at - run.started_at) / timedelta(milliseconds=1)
+        for run in newest
+        if run.started_at and run.finished_at
     ]
     tokens = sum(run.input_tokens + run.output_tokens for run in newest)
     return RunFigures(
         runs=len(newest),
         in_progress=len(newest) - len(ended),
         success=round(100 * ended.count(RunStatus.SUCCEEDED) / len(ended)) if ended else None,
-        seconds=median(durations) if durations else None,
+        duration_ms=round(median(durations_ms)) if durations_ms else None,
         tokens=round(tokens / len(newest)) if newest else 0,
         out_of_passes=endings.count((RunStatus.FAILED, ExitReason.MAX_PASSES)),
     )

@@ -70,9 +70,9 @@ def download(_request: HttpRequest, member: Membership, path: str) -> HttpRespon
     with _refuse_path_errors():
         names = parse_file_path(path)
         file = open_file(member.organization_id, names)
-    parts = _FileStream(file)
-    response = StreamingHttpResponse(parts, content_type="application/octet-stream")
-    response["Content-Length"] = str(parts.left)
+    stream = _FileStream(file)
+    response = StreamingHttpResponse(stream, content_type="application/octet-stream")
+    response["Content-Length"] = str(stream.remaining)
     response["Content-Disposition"] = content_disposition_header(True, names[-1]) or "attachment"  # noqa: FBT003
     response["X-Content-Type-Options"] = "nosniff"
     response["Cache-Control"] = "no-store"
@@ -93,14 +93,15 @@ def delete_file(request: HttpRequest, member: Membership, path: str) -> HttpResp
             "deletions": deletions[:MAX_SHOWN],
             "total": len(deletions),
             "fingerprint": _compute_fingerprint(deletions),
+            "parent_folder": join_path(names[:-1]),
         }
-        return render_page(request, member, "files/confirm.html", context | {"parent_folder": join_path(names[:-1])})
+        return render_page(request, member, "files/confirm.html", context)
 
     def confirm(found: tuple[FolderEntry, ...]) -> None:
         if found != deletions:
             raise Conflict("The files just changed. Nothing was deleted. Check the list and try again.")
         paths = [entry.path for entry in found]
-        _record(member, "file_deleted", join_path(names), files=len(paths), paths=paths[:MAX_SHOWN])
+        _record_in_audit(member, "file_deleted", join_path(names), files=len(paths), paths=paths[:MAX_SHOWN])
 
     release_connection()  # this may wait for other writers
     with _refuse_path_errors():
@@ -189,7 +190,7 @@ def _store_upload(member: Membership, folder: str, upload: UploadedFile[bytes]) 
     def confirm(staged: StagedFile) -> None:
         if staged.replaces is not None:
             raise ToolError(ErrorCode.INVALID_OPERATION, "A file with this name already exists.", attempted=False)
-        _record(member, "file_uploaded", join_path(names), size=staged.size, sha256=staged.sha256)
+        _record_in_audit(member, "file_uploaded", join_path(names), size=staged.size, sha256=staged.sha256)
 
     try:
         names = parse_file_path(path)
@@ -223,12 +224,12 @@ class _FileStream:
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self.left = file.seek(0, 2)
+        self.remaining = file.seek(0, 2)
         file.seek(0)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        while self.left > 0 and (part := await sync_to_async(self._file.read)(min(_PART_SIZE, self.left))):
-            self.left -= len(part)
+        while self.remaining > 0 and (part := await sync_to_async(self._file.read)(min(_PART_SIZE, self.remaining))):
+            self.remaining -= len(part)
             yield part
 
     def close(self) -> None:
@@ -258,7 +259,7 @@ def _compute_fingerprint(deletions: tuple[FolderEntry, ...]) -> str:
     return fingerprint([(entry.path, entry.size, entry.changed_ns) for entry in deletions])[:16]
 
 
-def _record(member: Membership, action: str, path: str, **payload: Any) -> None:
+def _record_in_audit(member: Membership, action: str, path: str, **payload: Any) -> None:
     """Append the action to the audit, just before it is carried out."""
     entry = audit.NewEntry(f"user:{member.user.get_username()}", action, f"file:{path}", {"path": path, **payload})
     with transaction.atomic():

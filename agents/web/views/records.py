@@ -22,6 +22,7 @@ from agents.platform.refusals import Forbidden, Invalid, NotFound
 from agents.platform.row_ids import parse_row_id
 from agents.runs.models import Run
 from agents.web.views import one_time_reports
+from agents.web.views.linked_runs import load_linked_runs, parse_stored_ids
 from agents.web.views.pages import member_view, render_page
 from tools.records.csv_export import format_header, format_rows_after
 from tools.records.csv_import import (
@@ -187,12 +188,13 @@ class FilterChoice:
 def _list_choices(member: Membership, filters: RecordListQuery) -> list[FilterChoice]:
     regions, categories = (list_values_in_use(member.organization_id, field) for field in ("region", "category"))
     return [
-        FilterChoice("region", "Region", _include(regions, filters.region), filters.region),
-        FilterChoice("category", "Category", _include(categories, filters.category), filters.category),
+        FilterChoice("region", "Region", _add_chosen(regions, filters.region), filters.region),
+        FilterChoice("category", "Category", _add_chosen(categories, filters.category), filters.category),
     ]
 
 
-def _include(values: list[str], chosen: str) -> list[str]:
+def _add_chosen(values: list[str], chosen: str) -> list[str]:
+    """Add the chosen value if it is not one of the values in use."""
     return values if not chosen or chosen in values else [*values, chosen]
 
 
@@ -215,9 +217,9 @@ def _build_column(query: QueryDict, sort: SortOrder, by: str) -> SortableColumn:
 def _build_query_string(query: QueryDict, **changes: str) -> str:
     """Return the query string with these values changed; empty values are omitted."""
     values = {**{name: query.get(name, "") for name in query}, **changes}
-    fresh = QueryDict(mutable=True)
-    fresh.update({name: value for name, value in values.items() if value})
-    return fresh.urlencode()
+    changed = QueryDict(mutable=True)
+    changed.update({name: value for name, value in values.items() if value})
+    return changed.urlencode()
 
 
 # One record
@@ -252,31 +254,21 @@ def _load_steps(member: Membership, record: Record, before: str) -> tuple[list[H
         changes = changes.filter(pk__lt=parse_row_id(before))
     rows = list(changes[: MAX_STEPS + 1])
     shown = rows[:MAX_STEPS]
-    runs = _load_runs(member, {change.run_id for change in shown})
+    runs = load_linked_runs(member, {change.run_id for change in shown})
     approvers = _load_approvers(member, {change.call_id for change in shown})
     steps = [HistoryStep(change, runs.get(change.run_id), approvers.get(change.call_id, "")) for change in shown]
     return steps, shown[-1].pk if len(rows) > MAX_STEPS else None
 
 
-def _load_runs(member: Membership, run_ids: set[str]) -> dict[str, Run]:
-    found = Run.objects.filter(organization_id=member.organization_id, pk__in=_parse_ids(run_ids))
-    return {str(run.pk): run for run in found.only("title", "task")}
-
-
 def _load_approvers(member: Membership, call_ids: set[str]) -> dict[str, str]:
-    """Load each call's approver."""
+    """Load the username of each call's approver."""
     approved = Approval.objects.filter(
         organization_id=member.organization_id,
-        tool_call_id__in=_parse_ids(call_ids),
+        tool_call_id__in=parse_stored_ids(call_ids),
         status=ApprovalStatus.CONSUMED,
         decided_by__isnull=False,
     )
     return {str(call): name for call, name in approved.values_list("tool_call_id", "decided_by__username")}
-
-
-def _parse_ids(texts: set[str]) -> list[int]:
-    """Parse the valid ids; the history stores ids as text, and some can come from other systems."""
-    return [int(text) for text in texts if text.isascii() and text.isdigit() and len(text) <= 18]
 
 
 # Import and export

@@ -39,7 +39,7 @@ def schedule_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 @member_view("POST", page="schedules")
 def create(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Create a schedule, or with `look` only preview its next times."""
+    """Create a schedule; a form with `look` only previews its next times."""
     if not member.may(Role.OPERATOR):
         raise Forbidden("Viewers cannot create schedules.")
     typed = _read_form(request)

@@ -18,8 +18,8 @@ from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.platform.row_ids import parse_row_id
 from agents.runs import manual_calls
 from agents.runs.engine.context import load_organization_rules
-from agents.web.cards.edit_form import build_fields, find_blamed_key, simplify_complaint
-from agents.web.cards.form_fields import PREFIX, FormField, FormInput
+from agents.web.cards.edit_form import build_fields, find_problems
+from agents.web.cards.form_fields import FormField, FormInput, read_typed_texts
 from agents.web.cards.form_values import InvalidFieldText, parse_form
 from agents.web.cards.param_table import ParamRow, build_param_rows
 from agents.web.charts.bar_charts import Chart, build_calls_chart
@@ -57,14 +57,14 @@ class TrialForm:
 
 
 @dataclass(frozen=True)
-class ToolView:
+class CatalogEntry:
     """A tool as the catalog shows it.
 
     Attributes:
         level: the tool's own, or a higher one that an admin set for all.
         users: the id, name and active state of each employee that may use the tool.
         figures, chart: cover the last 30 days; there is no chart without calls.
-        trial: the form to try the tool; None if this person may not.
+        trial: the form to try the tool; None if the tool, or this member, does not allow it.
     """
 
     tool: Tool
@@ -136,13 +136,14 @@ def try_tool(request: HttpRequest, member: Membership, name: str) -> HttpRespons
     tool = load_toolbox(member.organization_id).get_tool(name)
     if tool is None or tool.is_system:
         raise NotFound(f"There is no tool {name!r}.")
-    typed = {key.removeprefix(PREFIX): str(text) for key, text in request.POST.items() if key.startswith(PREFIX)}
+    typed = read_typed_texts(request.POST)
     fields, employee = build_fields(tool.schema, {}), request.POST.get("employee", "")
     try:
         params = parse_form(fields, typed)
         run = manual_calls.submit(member, manual_calls.ManualCall(_parse_employee_id(employee), tool.name, params))
     except (InvalidFieldText, Invalid, Conflict) as problem:
-        refused = RefusedTrial(tool.name, employee, FormInput(typed, _find_problems(fields, problem)))
+        problems = {"": problem.detail} if isinstance(problem, Conflict) else find_problems(fields, problem)
+        refused = RefusedTrial(tool.name, employee, FormInput(typed, problems))
         response = _render_list(request, member, refused)
         response.status_code = 422 if isinstance(problem, InvalidFieldText) else problem.status
         return response
@@ -156,31 +157,21 @@ def _parse_employee_id(text: str) -> int:
         raise Invalid("employee", "Choose an employee that is allowed to use this tool.") from None
 
 
-def _find_problems(fields: list[FormField], problem: InvalidFieldText | Invalid | Conflict) -> dict[str, str]:
-    """Return the problem by the key of its field; an empty key means the whole form."""
-    if isinstance(problem, InvalidFieldText):
-        return {problem.key: problem.detail}
-    if isinstance(problem, Conflict):
-        return {"": problem.detail}
-    key = find_blamed_key(fields, problem.extra["field"].removeprefix("params."))
-    return {key: simplify_complaint(problem.detail, is_named=not key)}
-
-
 def _render_list(request: HttpRequest, member: Membership, refused: RefusedTrial) -> HttpResponse:
     """Show the matching tools, or only the tool of a refused trial."""
     toolbox = load_toolbox(member.organization_id)
     tools = toolbox.tools()
     rules = load_organization_rules(member.organization_id)
     if refused.tool:
-        fitting = [tool for tool in tools if toolbox.get_tool(refused.tool) is tool]
+        matching = [tool for tool in tools if toolbox.get_tool(refused.tool) is tool]
     else:
-        fitting = sorted(_filter_tools(tools, request, rules), key=lambda tool: (tool.category, tool.id))
-    shown = fitting[:PAGE_SIZE]
+        matching = sorted(_filter_tools(tools, request, rules), key=lambda tool: (tool.category, tool.id))
+    shown = matching[:PAGE_SIZE]
     query = request.GET.copy()
-    query["after"] = shown[-1].id if len(fitting) > PAGE_SIZE else ""
-    views = [_add_trial(view, member, refused) for view in _build_views(shown, member, rules)]
+    query["after"] = shown[-1].id if len(matching) > PAGE_SIZE else ""
+    entries = [_add_trial(entry, member, refused) for entry in _build_entries(shown, member, rules)]
     context = {
-        "categories": [(name, list(group)) for name, group in groupby(views, key=lambda view: view.tool.category)],
+        "categories": [(name, list(group)) for name, group in groupby(entries, key=lambda entry: entry.tool.category)],
         "is_single": len(shown) == 1,
         "filters": _list_filters(tools),
         "chosen": request.GET,
@@ -222,11 +213,11 @@ def _filter_tools(tools: Iterable[Tool], request: HttpRequest, rules: Grants) ->
     ]
 
 
-def _build_views(shown: list[Tool], member: Membership, rules: Grants) -> list[ToolView]:
+def _build_entries(shown: list[Tool], member: Membership, rules: Grants) -> list[CatalogEntry]:
     disabled = load_toolbox(member.organization_id).policy.disabled
     users, counted = _load_users(shown, member), figures.load_tool_figures(member.organization_id)
     return [
-        ToolView(
+        CatalogEntry(
             tool=tool,
             level=determine_level(tool, rules).value,
             is_enabled=not {tool.name, tool.id} & disabled,
@@ -240,22 +231,19 @@ def _build_views(shown: list[Tool], member: Membership, rules: Grants) -> list[T
     ]
 
 
-def _add_trial(view: ToolView, member: Membership, refused: RefusedTrial) -> ToolView:
-    employees = [(pk, name) for pk, name, is_active in view.users if is_active]
-    is_off = not view.is_enabled or view.stopped_by
-    if (
-        is_off
-        or not employees
-        or not member.may(Role.OPERATOR)
-        or not manual_calls.can_run_by_hand(load_toolbox(member.organization_id), view.tool, view.level)
-    ):
-        return view
-    is_tried = refused.tool == view.tool.name
-    typed = refused.typed if is_tried else FormInput()
-    fields = build_fields(view.tool.schema, {}, typed)
+def _add_trial(entry: CatalogEntry, member: Membership, refused: RefusedTrial) -> CatalogEntry:
+    """Add the form to try the tool, if the member may; it shows the problems of a refused attempt."""
+    employees = [(pk, name) for pk, name, is_active in entry.users if is_active]
+    may_try = entry.is_enabled and not entry.stopped_by and employees and member.may(Role.OPERATOR)
+    toolbox = load_toolbox(member.organization_id)
+    if not may_try or not manual_calls.can_run_by_hand(toolbox, entry.tool, entry.level):
+        return entry
+    is_refused = refused.tool == entry.tool.name
+    typed = refused.typed if is_refused else FormInput()
+    fields = build_fields(entry.tool.schema, {}, typed)
     chosen = next((pk for pk, _ in employees if str(pk) == refused.employee), None)
-    form = TrialForm(fields, employees, chosen, typed.problems.get("", ""), is_tried)
-    return replace(view, trial=form)
+    form = TrialForm(fields, employees, chosen, typed.problems.get("", ""), is_refused)
+    return replace(entry, trial=form)
 
 
 def _load_users(shown: list[Tool], member: Membership) -> dict[str, list[tuple[int, str, bool]]]:
@@ -264,6 +252,6 @@ def _load_users(shown: list[Tool], member: Membership) -> dict[str, list[tuple[i
     )
     columns = ("tool", "employee_id", "employee__name", "employee__is_active")
     users: dict[str, list[tuple[int, str, bool]]] = defaultdict(list)
-    for tool, *user in granted.order_by("employee__name").values_list(*columns):
-        users[tool].append((user[0], user[1], user[2]))
+    for tool, pk, name, is_active in granted.order_by("employee__name").values_list(*columns):
+        users[tool].append((pk, name, is_active))
     return users

@@ -40,9 +40,9 @@ def _download(member: Membership, run_id: int, writer: MarkdownTranscript | Json
 async def _stream(run: Run, head: str, writer: MarkdownTranscript | JsonTranscript) -> AsyncIterator[bytes]:
     """Stream all entries so far; load a result in full, one at a time, if its event holds only a part."""
     read, read_whole = database_to_async(read_entries), database_to_async(load_result)
-    after, upto, seen = 0, run.next_event_seq - 1, set[int]()
+    after, until, seen = 0, run.next_event_seq - 1, set[int]()
     yield _encode(head)
-    while entries := await read(run.pk, after, upto, seen):
+    while entries := await read(run.pk, after, until, seen):
         for entry in entries:
             if entry.is_cut:
                 entry.result = await read_whole(entry.call.pk)
